@@ -7,6 +7,7 @@ do not compare between runs.
 import json
 import os
 import pathlib
+import re
 import statistics
 import time
 
@@ -47,6 +48,30 @@ def speed_ratio(seconds, peer_seconds):
     return statistics.median(
         peer / own for own, peer in zip(seconds, peer_seconds, strict=True)
     )
+
+
+class PeakMemory:
+    """Resident memory of this process at its highest, from now on.
+
+    TensorFlow keeps what it has allocated once, so a variant needs a process
+    of its own, and its sizes must grow. Linux only.
+    """
+
+    def __init__(self):
+        self.start = _status("VmRSS")
+
+    def bytes_of(self, function):
+        """Bytes at the highest point of a call beyond those at the start."""
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+        result = function()
+        # Waits for the result without a copy of it.
+        result[(0,) * len(result.shape)].numpy()
+        return _status("VmHWM") - self.start
+
+
+def _status(name):
+    text = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
 
 
 def write_report(path, command, content):

@@ -2,8 +2,9 @@
 
 A global batch is a fixed number of sub-batches, each a pure function of the
 seed, the step and its number, so the same data is seen under every strategy
-and a resumed run needs no state of an iterator. One length is drawn for every
-step. Sequences are padded to a few lengths, so that a few programs serve all.
+and a resumed run needs no state of an iterator. A curriculum draws one length
+for every step. Sequences are padded to a few lengths, so that a few programs
+serve all.
 
     inputs   1 0 1   targets  1 0 1    at reverse_string, length 3
     ->
@@ -27,6 +28,7 @@ def training_dataset(
     task,
     *,
     lengths,
+    curriculum,
     batch_size,
     seed,
     padded_length,
@@ -38,7 +40,8 @@ def training_dataset(
 
     Args:
         task: The `Task` to draw from.
-        lengths: Lengths to draw from, uniformly, for every step.
+        lengths: Lengths to draw from for every step.
+        curriculum: The `Curriculum` that draws them.
         batch_size: Examples in a global batch.
         seed: Integer seed of the data.
         padded_length: Number of tokens that every example is padded to.
@@ -64,7 +67,7 @@ def training_dataset(
     def batch_at(index):
         step = first_step + index // local
         replica = context.input_pipeline_id * local + index % local
-        length = length_at(seed, step, lengths)
+        length = length_at(seed, step, lengths, curriculum)
         samples = [
             task.sample(
                 fold_in(seed, step, 1 + replica * (parts // replicas) + part),
@@ -102,12 +105,9 @@ def sub_batches(batch_size, replicas):
     return parts
 
 
-def length_at(seed, step, lengths):
-    """The length of all examples of a step, drawn uniformly from `lengths`."""
-    index = tf.random.stateless_uniform(
-        (), fold_in(seed, step, 0), maxval=len(lengths), dtype=tf.int32
-    )
-    return tf.gather(tf.constant(tuple(lengths), tf.int32), index)
+def length_at(seed, step, lengths, curriculum):
+    """The length of all examples of a step, as a scalar int32 tensor."""
+    return curriculum.length_at(fold_in(seed, step, 0), step, lengths)
 
 
 def evaluation_batch(task, *, seed, index, batch_size, length, padded_length):

@@ -14,12 +14,14 @@ import pathlib
 import keras
 
 from datasets import pipeline
+from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS
 from keras_lengen.models import TransformerEncoder
 from trainers.checkpoints import Checkpoints
 from trainers.config import (
     ConfigError,
     TrainerConfig,
+    build,
     build_encoding,
     check_choice,
     option,
@@ -44,11 +46,15 @@ class AlgorithmicConfig(TrainerConfig):
         "", "Encoding, by name or call; none: plain against randomized."
     )
     task: str = option("even_pairs", "Task, by name.")
+    curriculum: str = option(
+        "Uniform", "What draws the trained lengths, by name or call."
+    )
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
         super().validate()
         check_choice("--task", self.task, tuple(TASKS))
+        build(self, "--curriculum", CURRICULA)
         if self.sampler and not self.encoding:
             raise ConfigError("--sampler needs an --encoding to go with.")
 
@@ -240,6 +246,7 @@ def _build(config, task, strategy):
 
 def _problem(config, task):
     lengths = config.trained_lengths
+    curriculum = build(config, "--curriculum", CURRICULA)
     buckets = pipeline.length_buckets(
         [task.total_length(length) for length in lengths], config.buckets
     )
@@ -248,6 +255,7 @@ def _problem(config, task):
         return pipeline.training_dataset(
             task,
             lengths=lengths,
+            curriculum=curriculum,
             batch_size=config.batch_size,
             seed=config.seed,
             padded_length=buckets[-1],
@@ -257,7 +265,7 @@ def _problem(config, task):
         )
 
     def bucket(step):
-        length = pipeline.length_at(config.seed, step, lengths)
+        length = pipeline.length_at(config.seed, step, lengths, curriculum)
         return pipeline.bucket_of(task.total_length(length), buckets)
 
     return Problem(dataset, buckets, bucket, answer_loss)

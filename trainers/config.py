@@ -137,7 +137,7 @@ def parse_lengths(name, text):
     return tuple(sorted(lengths))
 
 
-def parse_layer(flag, text, registry):
+def parse_call(flag, text, registry):
     """Class and arguments of `Name` or `Name(argument=literal, ...)`."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -161,41 +161,47 @@ def parse_layer(flag, text, registry):
     return registry[tree.id], arguments
 
 
-def build_encoding(config):
-    """The encoding that the flags describe, with its sampler.
+def build(config, flag, registry):
+    """What a flag names, made with the arguments of its call.
 
-    `--max_position` and `--seed` reach every encoding and sampler that takes
-    them, unless its call sets them.
+    `--max_position` reaches whatever takes it, unless the call sets it.
     """
-    try:
-        encoding, arguments = parse_layer(
-            "--encoding", config.encoding, ENCODINGS
+    return _make(config, *parse_call(flag, _value(config, flag), registry))
+
+
+def build_encoding(config):
+    """The encoding that the flags describe, with its sampler."""
+    flag = "--encoding"
+    made, arguments = parse_call(flag, _value(config, flag), ENCODINGS)
+    if config.sampler:
+        arguments["sampler"] = build(config, "--sampler", SAMPLERS)
+    return _make(config, made, arguments)
+
+
+def _value(config, flag):
+    return getattr(config, flag.removeprefix("--"))
+
+
+def _make(config, made, arguments):
+    accepted = accepted_arguments(made)
+    unknown = set(arguments) - accepted
+    if unknown:
+        raise ConfigError(
+            f"{made.__name__} has no argument {sorted(unknown)[0]!r}; it "
+            f"takes {', '.join(sorted(accepted)) or 'none'}."
         )
-        if config.sampler:
-            sampler = parse_layer("--sampler", config.sampler, SAMPLERS)
-            arguments["sampler"] = _build(config, *sampler)
-        return _build(config, encoding, arguments)
+    if "max_position" in accepted:
+        arguments = {"max_position": config.max_position, **arguments}
+    try:
+        return made(**arguments)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from None
 
 
-def _build(config, layer, arguments):
-    accepted = accepted_arguments(layer)
-    unknown = set(arguments) - accepted
-    if unknown:
-        raise ConfigError(
-            f"{layer.__name__} has no argument {sorted(unknown)[0]!r}; it "
-            f"takes {', '.join(sorted(accepted))}."
-        )
-    if "max_position" in accepted:
-        arguments = {"max_position": config.max_position, **arguments}
-    return layer(**arguments)
-
-
-def accepted_arguments(layer):
-    """Names of the constructor arguments of a layer class of ours."""
+def accepted_arguments(made):
+    """Names of the constructor arguments of a class of ours."""
     names = set()
-    for parent in layer.__mro__:
+    for parent in made.__mro__:
         if parent.__module__.startswith("keras."):
             break
         if "__init__" in vars(parent):

@@ -25,10 +25,20 @@ class LengthEvaluation:
         examples: Fresh examples of each length.
         seed: Seed of the examples and of what the model draws.
         compiled: Whether XLA compiles the forward pass.
+        programs: Most padded lengths to compute.
     """
 
     def __init__(
-        self, model, task, lengths, strategy, *, examples, seed, compiled
+        self,
+        model,
+        task,
+        lengths,
+        strategy,
+        *,
+        examples,
+        seed,
+        compiled,
+        programs=PROGRAMS,
     ):
         self.model = model
         self.task = task
@@ -37,7 +47,7 @@ class LengthEvaluation:
         self.examples = examples
         self.seed = seed
         self.buckets = length_buckets(
-            [task.total_length(length) for length in lengths], PROGRAMS
+            [task.total_length(length) for length in lengths], programs
         )
         # Compiled, every padded length is a program; otherwise one is enough.
         self._number = int if compiled else tf.constant
@@ -62,6 +72,11 @@ class LengthEvaluation:
                 results[metric][length] = value
             progress(length)
         return results
+
+    @property
+    def traces(self):
+        """How many programs were made for the forward pass so far."""
+        return self._forward.experimental_get_tracing_count()
 
     def _at(self, length):
         total = self.task.total_length(length)

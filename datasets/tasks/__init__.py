@@ -1,15 +1,23 @@
 """Algorithmic tasks with a difficulty that grows with length, by name."""
 
 from datasets.tasks.base import Task
+from datasets.tasks.binary_addition import BinaryAddition
+from datasets.tasks.binary_multiplication import BinaryMultiplication
 from datasets.tasks.bucket_sort import BucketSort
+from datasets.tasks.compute_sqrt import ComputeSqrt
 from datasets.tasks.cycle_navigation import CycleNavigation
 from datasets.tasks.duplicate_string import DuplicateString
 from datasets.tasks.even_pairs import EvenPairs
 from datasets.tasks.missing_duplicate_string import MissingDuplicateString
 from datasets.tasks.modular_arithmetic import ModularArithmetic
+from datasets.tasks.modular_arithmetic_brackets import (
+    ModularArithmeticBrackets,
+)
 from datasets.tasks.odds_first import OddsFirst
 from datasets.tasks.parity_check import ParityCheck
 from datasets.tasks.reverse_string import ReverseString
+from datasets.tasks.solve_equation import SolveEquation
+from datasets.tasks.stack_manipulation import StackManipulation
 
 TASKS = {
     # Regular.
@@ -18,11 +26,17 @@ TASKS = {
     "parity_check": ParityCheck(),
     "cycle_navigation": CycleNavigation(),
     # Deterministic context-free.
+    "stack_manipulation": StackManipulation(),
     "reverse_string": ReverseString(),
+    "modular_arithmetic_brackets": ModularArithmeticBrackets(),
+    "solve_equation": SolveEquation(),
     # Context-sensitive.
     "duplicate_string": DuplicateString(),
     "missing_duplicate_string": MissingDuplicateString(),
     "odds_first": OddsFirst(),
+    "binary_addition": BinaryAddition(),
+    "binary_multiplication": BinaryMultiplication(),
+    "compute_sqrt": ComputeSqrt(),
     "bucket_sort": BucketSort(),
 }
 

@@ -29,6 +29,58 @@ def test_every_sampler(tmp_path, sampler):
     assert 0 <= results["final"]["score"] <= 1
 
 
+PROTOCOL = {
+    "unordered": {"encoding": "RandomizedRoPE(ordered=False)"},
+    "a draw for every example": {
+        "encoding": "RandomizedRoPE(resample='example')"
+    },
+    "a draw for every layer": {"draw": "layer"},
+    "positions evenly spread in evaluation": {
+        "encoding": "RandomizedRoPE(evaluation='even')"
+    },
+    "ordinal positions in evaluation": {
+        "encoding": "RandomizedRoPE(evaluation='ordinal')"
+    },
+    "a wider range": {"max_position": 64},
+    "only the longest": {"curriculum": "Fixed"},
+    "longer and longer": {"curriculum": "RegularIncrease(every=1)"},
+    "rarely the short ones": {"curriculum": "ReverseExponential(tau=4.0)"},
+}
+
+
+@pytest.fixture(scope="module")
+def protocol_losses(tmp_path_factory):
+    def losses(**changes):
+        path = tmp_path_factory.mktemp("run")
+        default = {"encoding": "RandomizedRoPE", "steps": 4, "num_layers": 2}
+        return run_toy(path, **{**default, **changes})["final"][
+            "loss_by_length"
+        ]
+
+    default = losses()
+    return lambda **changes: (losses(**changes), default)
+
+
+@pytest.mark.parametrize("setting", PROTOCOL)
+def test_settings_of_the_protocol(protocol_losses, setting):
+    losses, default = protocol_losses(**PROTOCOL[setting])
+    assert losses != default
+
+
+@pytest.mark.parametrize(
+    "encoding", ["RandomizedRelativeEncoding", "RandomizedALiBi"]
+)
+def test_both_kinds_of_distances(tmp_path, encoding):
+    losses = [
+        run_toy(
+            tmp_path / distances,
+            encoding=f"{encoding}(distances='{distances}')",
+        )["final"]["loss_by_length"]
+        for distances in ("positions", "sampled")
+    ]
+    assert losses[0] != losses[1]
+
+
 def test_a_run_leaves_what_it_promises(tmp_path):
     results = run_toy(tmp_path, evaluate_every=1)
     assert {path.name for path in tmp_path.iterdir()} == {

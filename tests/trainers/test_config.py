@@ -7,7 +7,7 @@ from trainers.config import (
     ConfigError,
     accepted_arguments,
     build_encoding,
-    parse_layer,
+    parse_call,
     parse_lengths,
     resolve,
 )
@@ -34,10 +34,10 @@ def test_wrong_lengths_say_what_is_expected(text):
 
 
 def test_layer_by_name_and_by_call():
-    assert parse_layer("--encoding", "RoPE", ENCODINGS) == (RoPE, {})
+    assert parse_call("--encoding", "RoPE", ENCODINGS) == (RoPE, {})
     text = "RoPE(rotary_fraction=0.25, layout='halves')"
     arguments = {"rotary_fraction": 0.25, "layout": "halves"}
-    assert parse_layer("--encoding", text, ENCODINGS) == (RoPE, arguments)
+    assert parse_call("--encoding", text, ENCODINGS) == (RoPE, arguments)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_layer_by_name_and_by_call():
 )
 def test_layer_that_is_no_name_or_literal_call(text):
     with pytest.raises(ConfigError, match="literal keyword arguments"):
-        parse_layer("--encoding", text, ENCODINGS)
+        parse_call("--encoding", text, ENCODINGS)
 
 
 def test_unknown_layer_lists_names_and_the_nearest():
     with pytest.raises(ConfigError, match=r"NoPE, .*Did you mean RoPE\?"):
-        parse_layer("--encoding", "ROPE", ENCODINGS)
+        parse_call("--encoding", "ROPE", ENCODINGS)
 
 
 def test_accepted_arguments_of_a_preset():
@@ -96,6 +96,9 @@ def test_layers_that_cannot_be_built(changes, message):
         ({"task": "reverse"}, "Did you mean reverse_string"),
         ({"strategy": "tpu"}, "--strategy must be one of"),
         ({"precision": "float16"}, "--precision must be one of"),
+        ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
+        ({"curriculum": "Fixed(length=3)"}, "no argument 'length'; it takes"),
+        ({"curriculum": "RegularIncrease(every=0)"}, "every of at least 1"),
         ({"draw": "head"}, "--draw must be one of"),
         ({"compile": "yes"}, "--compile must be one of"),
         ({"preset": "large"}, "--preset must be one of small, paper"),

@@ -8,6 +8,7 @@ the simple predictors that `floor_accuracy` claims to be the best of.
 import collections
 import dataclasses
 import itertools
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -24,7 +25,6 @@ CONTEXT_FREE = "deterministic_context_free"
 CONTEXT_SENSITIVE = "context_sensitive"
 
 LENGTHS = (*range(1, 13), 40, 41, 99, 500)
-ENUMERATED_LENGTHS = range(1, 6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Row:
         input_length: Maps a length to the number of tokens.
         output_length: Maps the number of input tokens to that of outputs.
         scored: Maps a list of target ids to a list of bools.
+        enumerated_lengths: Lengths at which to ask for all outcomes.
+        floor_examples: Examples on which the task measures its floors, if it
+            does not compute them.
     """
 
     published: tuple
@@ -50,6 +53,8 @@ class Row:
     input_length: Callable = lambda length: length
     output_length: Callable = lambda length: 1
     scored: Callable = lambda targets: [True] * len(targets)
+    enumerated_lengths: range = range(1, 6)
+    floor_examples: float = math.inf
 
 
 def unequal_pairs(bits):
@@ -67,7 +72,7 @@ def walk(steps):
 
 
 def value(tokens):
-    return [eval("".join("01234+-*"[token] for token in tokens)) % 5]
+    return [eval("".join("01234+-*()"[token] for token in tokens)) % 5]
 
 
 def odd_indices_first(bits):
@@ -81,6 +86,59 @@ def hidden_bit(tokens):
     string = [token for token in tokens if token != 3]
     place = string.index(2)
     return [string[place - len(string) // 2]]
+
+
+def final_stack(tokens):
+    stack = []
+    for token in tokens:
+        if token != 2:
+            stack.append({0: 0, 1: 1, 3: 0, 4: 1}[token])
+        elif stack:
+            stack.pop()
+    return [*reversed(stack), 2, *[0] * (len(tokens) - len(stack))]
+
+
+def solution(tokens):
+    if len(tokens) < 3:
+        assert not any(tokens)
+        return [0]
+    equation = "".join("01234+-()x="[token] for token in tokens)
+    left, right = equation.split("=")
+    solutions = [
+        digit
+        for digit in range(5)
+        if eval(left.replace("x", str(digit))) % 5 == int(right)
+    ]
+    assert len(solutions) == 1
+    return solutions
+
+
+def from_bits(bits):
+    return sum(bit << place for place, bit in enumerate(bits))
+
+
+def to_bits(number, count):
+    return [number >> place & 1 for place in range(count)]
+
+
+def operands(tokens):
+    separator = tokens.index(2) if 2 in tokens else len(tokens)
+    return from_bits(tokens[:separator]), from_bits(tokens[separator + 1 :])
+
+
+def terminated(number, outputs):
+    bits = to_bits(number, max(number.bit_length(), 1))
+    return [*bits[: outputs - 1], 2, *[0] * (outputs - 1 - len(bits))]
+
+
+def up_to_termination(targets):
+    end = targets.index(2)
+    return [place <= end for place in range(len(targets))]
+
+
+def root(tokens):
+    number = from_bits(tokens[::-1])
+    return to_bits(math.isqrt(number), (len(tokens) + 1) // 2)[::-1]
 
 
 def equally_likely(inputs):
@@ -103,6 +161,76 @@ def expressions(length):
         for index in range(length - (length % 2 == 0))
     ]
     return equally_likely(itertools.product(*alternating))
+
+
+def stacks_and_instructions(length):
+    if length == 1:
+        return strings(2)(1)
+    outcomes = {}
+    for height in range(1, length):
+        parts = [[0, 1]] * height + [[2, 3, 4]] * (length - height)
+        inputs = list(itertools.product(*parts))
+        outcomes |= dict.fromkeys(inputs, 1 / (length - 1) / len(inputs))
+    return outcomes
+
+
+def bracketed(size, operators):
+    if size < 5:
+        form = ["{}", "-{}", "({})", "(-{})"][size - 1]
+        return {form.format(digit): 1 / 5 for digit in range(5)}
+    outcomes = {}
+    for left in range(1, size - 3):
+        firsts = bracketed(left, operators)
+        seconds = bracketed(size - 3 - left, operators)
+        for parts in itertools.product(firsts, operators, seconds):
+            probability = firsts[parts[0]] * seconds[parts[2]]
+            probability /= (size - 4) * len(operators)
+            outcomes[f"({''.join(parts)})"] = probability
+    return outcomes
+
+
+def bracketed_expressions(length):
+    return {
+        tuple(map("01234+-*()".index, text)): probability
+        for text, probability in bracketed(length, "+-*").items()
+    }
+
+
+def equations(length):
+    if length < 3:
+        return {(0,) * length: 1.0}
+    outcomes = collections.Counter()
+    for text, probability in bracketed(length - 2, "+-").items():
+        result = eval(text) % 5
+        for start in range(len(text)):
+            place = start
+            while not text[place].isdigit():
+                place = (place + 1) % len(text)
+            equation = f"{text[:place]}x{text[place + 1 :]}={result}"
+            inputs = tuple(map("01234+-()x=".index, equation))
+            outcomes[inputs] += probability / len(text)
+    return outcomes
+
+
+def two_numbers(length):
+    if length < 3:
+        return equally_likely(
+            tuple(to_bits(number, length)) for number in range(2**length - 1)
+        )
+    outcomes = {}
+    for count in range(1, length - 1):
+        rest = length - 1 - count
+        pairs = list(itertools.product(range(1, 2**count), range(1, 2**rest)))
+        for first, second in pairs:
+            inputs = (*to_bits(first, count), 2, *to_bits(second, rest))
+            outcomes[inputs] = 1 / (length - 2) / len(pairs)
+    return outcomes
+
+
+def numbers_from_one(length):
+    return equally_likely(
+        tuple(to_bits(number, length)[::-1]) for number in range(1, 2**length)
+    )
 
 
 def doubled_strings_with_a_gap(length):
@@ -142,6 +270,25 @@ def threshold_on_ones(inputs):
     return rules + [~rule for rule in rules]
 
 
+def threshold_on_ones_or_termination(inputs):
+    return [*threshold_on_ones(inputs), np.full((1, 1), 2)]
+
+
+def termination_after_many_pops(inputs):
+    zeros, ones = (
+        ((inputs == bit) | (inputs == 3 + bit)).sum(axis=1, keepdims=True)
+        for bit in (0, 1)
+    )
+    pops = inputs.shape[1] - zeros - ones
+    return [
+        np.where(pops >= limit, 2, ones > zeros)
+        for limit in range(inputs.shape[1] + 2)
+    ]
+
+
+# As many as the measured floors are measured on.
+MEASURED = 4096
+
 ROWS = {
     "even_pairs": Row(
         (2, 2, REGULAR, 0.5),
@@ -168,12 +315,36 @@ ROWS = {
         strings(3),
         constants(5),
     ),
+    "stack_manipulation": Row(
+        (5, 3, CONTEXT_FREE, 0.5),
+        final_stack,
+        stacks_and_instructions,
+        termination_after_many_pops,
+        output_length=lambda length: length + 1,
+        scored=up_to_termination,
+        enumerated_lengths=range(1, 8),
+        floor_examples=MEASURED,
+    ),
     "reverse_string": Row(
         (2, 2, CONTEXT_FREE, 0.5),
         lambda bits: list(reversed(bits)),
         strings(2),
         most_frequent_symbol,
         output_length=lambda length: length,
+    ),
+    "modular_arithmetic_brackets": Row(
+        (11, 5, CONTEXT_FREE, 0.2),
+        value,
+        bracketed_expressions,
+        constants(5),
+        enumerated_lengths=range(1, 10),
+    ),
+    "solve_equation": Row(
+        (11, 5, CONTEXT_FREE, 0.2),
+        solution,
+        equations,
+        constants(5),
+        enumerated_lengths=range(1, 12),
     ),
     "duplicate_string": Row(
         (2, 2, CONTEXT_SENSITIVE, 0.5),
@@ -195,6 +366,34 @@ ROWS = {
         most_frequent_symbol,
         output_length=lambda length: length,
     ),
+    "binary_addition": Row(
+        (3, 3, CONTEXT_SENSITIVE, 0.5),
+        lambda tokens: terminated(sum(operands(tokens)), len(tokens) + 1),
+        two_numbers,
+        threshold_on_ones_or_termination,
+        output_length=lambda length: length + 1,
+        scored=up_to_termination,
+        enumerated_lengths=range(1, 11),
+        floor_examples=MEASURED,
+    ),
+    "binary_multiplication": Row(
+        (3, 3, CONTEXT_SENSITIVE, 0.5),
+        lambda tokens: terminated(math.prod(operands(tokens)), len(tokens)),
+        two_numbers,
+        threshold_on_ones_or_termination,
+        output_length=lambda length: length,
+        scored=up_to_termination,
+        enumerated_lengths=range(1, 11),
+        floor_examples=MEASURED,
+    ),
+    "compute_sqrt": Row(
+        (2, 2, CONTEXT_SENSITIVE, 0.5),
+        root,
+        numbers_from_one,
+        constants(2),
+        output_length=lambda length: (length + 1) // 2,
+        enumerated_lengths=range(1, 9),
+    ),
     "bucket_sort": Row(
         (5, 5, CONTEXT_SENSITIVE, 0.2),
         sorted,
@@ -205,6 +404,14 @@ ROWS = {
 }
 
 every_task = pytest.mark.parametrize("name", TASKS)
+every_enumeration = pytest.mark.parametrize(
+    ("name", "length"),
+    [
+        (name, length)
+        for name, row in ROWS.items()
+        for length in row.enumerated_lengths
+    ],
+)
 
 
 def sample(name, seed, batch_size, length):
@@ -372,39 +579,57 @@ def test_impossible_lengths_are_refused(name, length):
         TASKS[name].sample((0, 0), 2, length)
 
 
-@every_task
-@pytest.mark.parametrize("length", ENUMERATED_LENGTHS)
-def test_inputs_follow_the_published_distribution(name, length):
-    inputs = sample(name, (5, length), 20_000, length)["inputs"]
-    counts = collections.Counter(map(tuple, inputs.tolist()))
-    assert_counts_follow(counts, ROWS[name].outcomes(length))
+@every_enumeration
+def test_problems_follow_the_published_distribution(name, length):
+    batch = sample(name, (5, length), 20_000, length)
+    problems = np.concatenate([batch["inputs"], batch["targets"]], axis=1)
+    row = ROWS[name]
+    expected = {
+        (*inputs, *row.oracle(list(inputs))): probability
+        for inputs, probability in row.outcomes(length).items()
+    }
+    counts = collections.Counter(map(tuple, problems.tolist()))
+    assert_counts_follow(counts, expected)
 
 
-@every_task
-@pytest.mark.parametrize("length", ENUMERATED_LENGTHS)
+def pooled_accuracy(hits, mask, weights):
+    """Right outputs per scored one, and the deviation of one example."""
+    right, scored = (hits & mask).sum(axis=1), mask.sum(axis=1)
+    accuracy = weights @ right / (weights @ scored)
+    variance = weights @ (right - accuracy * scored) ** 2
+    return accuracy, np.sqrt(variance) / (weights @ scored)
+
+
+def best_constants(targets, mask, weights, symbols):
+    """The commonest symbol of each place, where it is scored."""
+    by_symbol = [
+        weights @ (mask & (targets == symbol)) for symbol in range(symbols)
+    ]
+    return np.argmax(by_symbol, axis=0)
+
+
+@every_enumeration
 def test_floors_are_exact_at_short_lengths(name, length):
     task, row = TASKS[name], ROWS[name]
     outcomes = row.outcomes(length)
-    weights = np.array(list(outcomes.values()))[:, np.newaxis]
+    weights = np.array(list(outcomes.values()))
     inputs = np.array(list(outcomes))
     targets = np.array([row.oracle(list(tokens)) for tokens in outcomes])
+    mask = np.array([row.scored(answer) for answer in targets.tolist()])
 
-    floor = max(
-        np.sum(weights * (targets == rule)) / targets.shape[1]
-        for rule in row.floor_rules(inputs)
-    )
-    assert task.floor_accuracy(length) == pytest.approx(floor, abs=1e-9)
-    assert type(task.floor_accuracy(length)) is float
+    def assert_close(claimed, hits):
+        accuracy, deviation = pooled_accuracy(hits, mask, weights)
+        error = deviation / np.sqrt(row.floor_examples)
+        assert claimed == pytest.approx(accuracy, abs=4 * error + 1e-9)
+        assert type(claimed) is float
 
-    by_symbol = [
-        np.sum(weights * (targets == symbol), axis=0)
-        for symbol in range(task.output_vocabulary_size)
-    ]
-    position_only = np.max(by_symbol, axis=0).mean()
-    assert task.position_only_accuracy(length) == pytest.approx(
-        position_only, abs=1e-9
+    floor_hits = max(
+        (targets == rule for rule in row.floor_rules(inputs)),
+        key=lambda hits: pooled_accuracy(hits, mask, weights)[0],
     )
-    assert type(task.position_only_accuracy(length)) is float
+    assert_close(task.floor_accuracy(length), floor_hits)
+    best = best_constants(targets, mask, weights, task.output_vocabulary_size)
+    assert_close(task.position_only_accuracy(length), targets == best)
 
 
 @every_task
@@ -414,22 +639,26 @@ def test_floors_are_measured_at_long_lengths(name, length):
     batch = sample(name, (6, 7), 20_000, length)
     # Rules are chosen on one half and measured on the other: the best of
     # several measured on the half that chose it would look too good.
-    (inputs, held_out_inputs), (targets, held_out_targets) = (
-        np.split(batch[key], 2) for key in ("inputs", "targets")
-    )
+    (
+        (inputs, held_out_inputs),
+        (targets, held_out_targets),
+        (mask, held_out_mask),
+    ) = (np.split(batch[key], 2) for key in ("inputs", "targets", "mask"))
+    weights = np.full(len(mask), 1 / len(mask))
 
-    def assert_close(claimed, hits):
-        by_example = hits.mean(axis=1)
-        standard_error = by_example.std() / np.sqrt(len(by_example))
-        assert abs(by_example.mean() - claimed) < 4 * standard_error
+    def assert_close(claimed, best):
+        accuracy, deviation = pooled_accuracy(
+            held_out_targets == best, held_out_mask, weights
+        )
+        # A claim that is measured itself strays as well.
+        error = deviation * np.sqrt(1 / len(mask) + 1 / row.floor_examples)
+        assert abs(accuracy - claimed) < 4 * error
 
-    accuracies = [(targets == rule).mean() for rule in row.floor_rules(inputs)]
-    best = row.floor_rules(held_out_inputs)[np.argmax(accuracies)]
-    assert_close(task.floor_accuracy(length), held_out_targets == best)
-
-    by_symbol = [
-        (targets == symbol).mean(axis=0)
-        for symbol in range(task.output_vocabulary_size)
+    accuracies = [
+        pooled_accuracy(targets == rule, mask, weights)[0]
+        for rule in row.floor_rules(inputs)
     ]
-    best = np.argmax(by_symbol, axis=0)
-    assert_close(task.position_only_accuracy(length), held_out_targets == best)
+    best = row.floor_rules(held_out_inputs)[np.argmax(accuracies)]
+    assert_close(task.floor_accuracy(length), best)
+    best = best_constants(targets, mask, weights, task.output_vocabulary_size)
+    assert_close(task.position_only_accuracy(length), best)

@@ -78,6 +78,17 @@ def preset(row, **changes):
     )
 
 
+def sampled_preset(row):
+    """The row of one that samples distances unless told otherwise."""
+    return preset(
+        dataclasses.replace(
+            row, alternatives={**row.alternatives, "distances": "positions"}
+        ),
+        variants=("distances",),
+        ranks=lambda arguments: arguments.get("distances") != "positions",
+    )
+
+
 SINUSOIDAL = Row(
     alternatives={**PLAIN, "max_wavelength": 100, "layout": "interleaved"},
     variants=("layout",),
@@ -131,17 +142,8 @@ ROWS = {
     "RandomizedSinusoidalEncoding": preset(SINUSOIDAL),
     "RandomizedLearnedEncoding": preset(LEARNED),
     "RandomizedRoPE": preset(ROPE),
-    "RandomizedRelativeEncoding": preset(RELATIVE),
-    "RandomizedALiBi": preset(
-        ALIBI,
-        alternatives={
-            **PRESET,
-            "asymmetry": 0.0,
-            "distances": "positions",
-        },
-        variants=("distances",),
-        ranks=lambda arguments: arguments.get("distances") != "positions",
-    ),
+    "RandomizedRelativeEncoding": sampled_preset(RELATIVE),
+    "RandomizedALiBi": sampled_preset(ALIBI),
 }
 
 VARIANTS = {

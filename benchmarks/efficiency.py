@@ -1,0 +1,115 @@
+"""Accuracy on long sequences against training time: short or long training?
+
+A randomized encoding trained on short sequences, and its plain form trained on
+sequences as long as those it is tested on: the question of Ruoss et al., 2023,
+Figure 2, at a size for a CPU.
+
+    python -m benchmarks.efficiency
+"""
+
+import csv
+import pathlib
+import sys
+
+import numpy as np
+from absl import app, flags
+
+from benchmarks.measure import write_report
+from benchmarks.runs import run_all, workdir_of
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("task", "missing_duplicate_string", "Task to train.")
+flags.DEFINE_string("encoding", "RelativeEncoding", "The plain encoding.")
+flags.DEFINE_string("short", "1-20", "Lengths of the randomized encoding.")
+flags.DEFINE_string("long", "1-100", "Lengths of the plain encoding.")
+flags.DEFINE_integer("steps", 3000, "Steps on short sequences.")
+flags.DEFINE_integer("long_steps", 3000, "Steps on long sequences.")
+flags.DEFINE_integer("points", 15, "Evaluations of each training.")
+flags.DEFINE_string("root", "runs/efficiency", "Working directories.")
+flags.DEFINE_string(
+    "output", "benchmarks/results/efficiency.json", "Where the report goes."
+)
+
+
+def curve(row):
+    """Training seconds, and mean accuracy over the tested lengths."""
+    by_step = {}
+    path = workdir_of(row, FLAGS.root) / "metrics.csv"
+    with path.open() as file:
+        for line in csv.DictReader(file):
+            longer = int(line["length"] or 0) > int(FLAGS.short.split("-")[1])
+            if line["metric"] == "accuracy" and longer:
+                point = by_step.setdefault(int(line["step"]), ([], []))
+                point[0].append(float(line["seconds"]))
+                point[1].append(float(line["value"]))
+    return [
+        {"step": step, "seconds": max(seconds), "accuracy": np.mean(values)}
+        for step, (seconds, values) in sorted(by_step.items())
+    ]
+
+
+def plot(path, curves):
+    """Draws accuracy against training time."""
+    from matplotlib import figure
+
+    picture = figure.Figure(figsize=(6, 4), layout="constrained")
+    axes = picture.subplots()
+    for label, points in curves.items():
+        axes.plot(
+            [point["seconds"] for point in points],
+            [point["accuracy"] for point in points],
+            marker="o",
+            ms=3,
+            label=label,
+        )
+    axes.set(
+        xscale="log",
+        xlabel="training time in seconds",
+        ylabel="mean accuracy at lengths 25 to 100",
+        title=FLAGS.task,
+    )
+    axes.grid(alpha=0.3)
+    axes.legend()
+    picture.savefig(path, dpi=120)
+
+
+def main(argv):
+    """Trains both, one after the other, and writes report and plot."""
+    del argv
+    rows = [
+        {
+            "task": FLAGS.task,
+            "encoding": encoding,
+            "seed": 0,
+            "steps": steps,
+            "train_length": lengths,
+            "test_lengths": "25-100:5",
+            "max_position": 128,
+            "evaluate_every": steps // FLAGS.points,
+        }
+        for encoding, lengths, steps in (
+            (f"Randomized{FLAGS.encoding}", FLAGS.short, FLAGS.steps),
+            (FLAGS.encoding, FLAGS.long, FLAGS.long_steps),
+        )
+    ]
+    results = run_all(rows, root=FLAGS.root, jobs=1)
+    curves = {
+        f"{row['encoding']}, trained on {row['train_length']}": curve(row)
+        for row in rows
+    }
+    for label, points in curves.items():
+        print(label)
+        for point in points:
+            print(f"{point['seconds']:8.0f} s {point['accuracy']:7.3f}")
+    path = pathlib.Path(FLAGS.output)
+    command = " ".join(["python -m benchmarks.efficiency", *sys.argv[1:]])
+    content = {
+        "commands": [result["command"] for result in results],
+        "curves": curves,
+    }
+    write_report(path, command, content)
+    plot(path.with_suffix(".png"), curves)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,142 @@
+"""Evaluation over lengths: padded to a few programs, or one for each length.
+
+A sweep is timed cold, with tracing and compilation, and then warm. Its padding
+costs what it computes beyond the unpadded lengths, and saves compilations.
+
+    python -m benchmarks.length_sweep
+"""
+
+import statistics
+import sys
+import time
+
+import keras
+from absl import app, flags
+
+from benchmarks.measure import write_report
+from datasets.tasks import TASKS
+from keras_lengen.layers import RandomizedRoPE
+from keras_lengen.models import TransformerEncoder, presets
+from trainers.config import parse_lengths
+from trainers.length_evaluation import PROGRAMS, LengthEvaluation
+from trainers.strategies import make_strategy
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("task", "even_pairs", "Task to evaluate.")
+flags.DEFINE_string("lengths", "41-500:20", "Lengths to evaluate.")
+flags.DEFINE_integer("examples", 100, "Examples of each length.")
+flags.DEFINE_integer("rounds", 3, "Warm sweeps of each kind, in turns.")
+flags.DEFINE_string(
+    "output", "benchmarks/results/length_sweep.json", "Where the report goes."
+)
+
+BUCKETED, EXACT = "padded to a few lengths", "one program per length"
+
+
+class Sweep:
+    """One way to evaluate all lengths.
+
+    Args:
+        programs: Most padded lengths.
+        compiled: Whether XLA compiles the forward pass.
+    """
+
+    def __init__(self, programs, compiled):
+        task = TASKS[FLAGS.task]
+        self.task, self.lengths = (
+            task,
+            parse_lengths("--lengths", FLAGS.lengths),
+        )
+        model = TransformerEncoder(
+            vocabulary_size=task.input_vocabulary_size + 1,
+            output_size=task.output_vocabulary_size,
+            encoding=RandomizedRoPE(max_position=2048),
+            **presets["ruoss"],
+        )
+        self.evaluation = LengthEvaluation(
+            model,
+            task,
+            self.lengths,
+            make_strategy("one_device"),
+            examples=FLAGS.examples,
+            seed=0,
+            compiled=compiled,
+            programs=programs,
+        )
+
+    def seconds(self):
+        """Wall time of a sweep over all lengths."""
+        start = time.perf_counter()
+        self.evaluation()
+        return time.perf_counter() - start
+
+    def row(self, cold, warm):
+        """What is reported: programs, pairs of tokens and times."""
+        tokens = [self.task.total_length(length) for length in self.lengths]
+        padded = [
+            min(bucket for bucket in self.evaluation.buckets if bucket >= count)
+            for count in tokens
+        ]
+        return {
+            "programs": self.evaluation.traces,
+            "padded_lengths": len(self.evaluation.buckets),
+            "pairs_ratio": sum(n**2 for n in padded)
+            / sum(n**2 for n in tokens),
+            "tokens_ratio": sum(padded) / sum(tokens),
+            "cold_seconds": cold,
+            "warm_seconds": statistics.median(warm),
+        }
+
+
+def measure(compiled):
+    """Rows of the table with or without XLA."""
+    keras.utils.set_random_seed(0)
+    number = len(parse_lengths("--lengths", FLAGS.lengths))
+    sweeps = {
+        BUCKETED: Sweep(PROGRAMS, compiled),
+        EXACT: Sweep(number, compiled),
+    }
+    cold = {name: sweep.seconds() for name, sweep in sweeps.items()}
+    warm = {name: [] for name in sweeps}
+    for _ in range(FLAGS.rounds):
+        for name, sweep in sweeps.items():
+            warm[name].append(sweep.seconds())
+    rows = {
+        name: sweep.row(cold[name], warm[name])
+        for name, sweep in sweeps.items()
+    }
+    for name, row in rows.items():
+        row["cold_ratio"] = row["cold_seconds"] / rows[EXACT]["cold_seconds"]
+        row["warm_ratio"] = statistics.median(
+            own / exact
+            for own, exact in zip(warm[name], warm[EXACT], strict=True)
+        )
+        print(
+            f"{'XLA' if compiled else 'TensorFlow kernels':20s}{name:26s}"
+            f"{row['programs']:3d} programs, cold {row['cold_seconds']:6.1f} s "
+            f"({row['cold_ratio']:.2f}), warm {row['warm_seconds']:6.1f} s "
+            f"({row['warm_ratio']:.2f}), pairs of tokens "
+            f"{row['pairs_ratio']:.3f}",
+            flush=True,
+        )
+    return [
+        {"xla": compiled, "kind": name, **row} for name, row in rows.items()
+    ]
+
+
+def main(argv):
+    """Measures both ways, with and without XLA, and writes the report."""
+    del argv
+    rows = measure(compiled=False) + measure(compiled=True)
+    command = " ".join(["python -m benchmarks.length_sweep", *sys.argv[1:]])
+    content = {
+        "task": FLAGS.task,
+        "lengths": FLAGS.lengths,
+        "examples": FLAGS.examples,
+        "rows": rows,
+    }
+    write_report(FLAGS.output, command, content)
+
+
+if __name__ == "__main__":
+    app.run(main)

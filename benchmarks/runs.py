@@ -1,0 +1,148 @@
+"""Trains many models, each by its own command, several at a time."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+LENGTHS = ("20", "25", "40", "60", "100")
+"""Tested lengths that a table shows."""
+
+
+def run_all(rows, *, root, jobs):
+    """Runs the trainer for every row and adds the results to the rows.
+
+    A finished row is not run again, an unfinished one is resumed.
+
+    Args:
+        rows: Dicts of flags of `trainers.algorithmic`; `task`, `encoding` and
+            `seed` name the row.
+        root: Folder of the working directories.
+        jobs: How many commands to run at a time; they share the cores.
+
+    Returns:
+        A dict for each row: `task`, `encoding`, `seed`, `command`, `score`,
+        `floor`, `position_only`, the three averaged over the unseen lengths,
+        `accuracy_by_length` and `training_seconds`.
+
+    Raises:
+        RuntimeError: If a command fails; the others are run all the same.
+    """
+    start, failures, results = time.monotonic(), [], []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(_run, row, root, jobs) for row in rows]
+        for number, future in enumerate(futures, 1):
+            try:
+                result = future.result()
+            except RuntimeError as error:
+                failures.append(str(error))
+                print(error, flush=True)
+                continue
+            results.append(result)
+            print(
+                f"{number}/{len(rows)} {result['task']}, {result['encoding']}, "
+                f"seed {result['seed']}: score {result['score']:.3f}, floor "
+                f"{result['floor']:.3f}, trained "
+                f"{result['training_seconds']:.0f} s; "
+                f"{(time.monotonic() - start) / 60:.0f} min in all",
+                flush=True,
+            )
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(rows)} commands failed.")
+    return results
+
+
+def workdir_of(row, root):
+    """Where the command of a row puts its results."""
+    name = "-".join(str(row[key]) for key in ("task", "encoding", "seed"))
+    return pathlib.Path(root) / name
+
+
+def _run(row, root, jobs):
+    flags = [f"--{name}={value}" for name, value in row.items()]
+    workdir = workdir_of(row, root)
+    workdir.parent.mkdir(parents=True, exist_ok=True)
+    log = workdir.with_name(f"{workdir.name}.log")
+    threads = max(1, os.cpu_count() // jobs)
+    with log.open("a") as output:
+        status = subprocess.run(
+            [
+                *(sys.executable, "-m", "trainers.algorithmic"),
+                *(*flags, f"--workdir={workdir}"),
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "TF_NUM_INTRAOP_THREADS": str(threads)},
+        ).returncode
+    if status:
+        raise RuntimeError(f"{workdir}: exit status {status}, see {log}")
+    results = json.loads((workdir / "results.json").read_text())
+    final = results["final"]
+    unseen = [
+        length
+        for length in final["accuracy_by_length"]
+        if int(length) > int(row["train_length"].rpartition("-")[2])
+    ]
+
+    def mean(by_length):
+        return float(np.mean([by_length[length] for length in unseen]))
+
+    quoted = [f"'{flag}'" if "(" in flag else flag for flag in flags]
+    return {
+        "task": row["task"],
+        "encoding": row["encoding"],
+        "seed": row["seed"],
+        "command": " ".join(["python -m trainers.algorithmic", *quoted]),
+        "score": mean(final["accuracy_by_length"]),
+        "floor": mean(results["floor_by_length"]),
+        "position_only": mean(results["position_only_by_length"]),
+        "accuracy_by_length": final["accuracy_by_length"],
+        "training_seconds": results["train"]["seconds"],
+    }
+
+
+def table(title, rows):
+    """The report for people, in Markdown: a line for each task and encoding."""
+    lines = [
+        f"# {title}",
+        "",
+        "Trained on lengths 1 to 20. The score is the mean accuracy over the",
+        "tested lengths 25 to 100; `floor` is that of the best simple rule",
+        "on tokens without positions, `positions only` that of the best one",
+        "on positions without tokens. A score that does not beat both shows",
+        "nothing.",
+        "",
+        "| task | encoding | runs | best | mean | deviation | floor "
+        "| positions only | " + " | ".join(f"at {n}" for n in LENGTHS) + " |",
+        "| " + " | ".join(["---"] * (8 + len(LENGTHS))) + " |",
+    ]
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["task"], row["encoding"]), []).append(row)
+    for (task, encoding), runs in groups.items():
+        scores = [run["score"] for run in runs]
+        figures = [
+            max(scores),
+            np.mean(scores),
+            np.std(scores),
+            runs[0]["floor"],
+            runs[0]["position_only"],
+        ]
+        figures += [
+            np.mean([run["accuracy_by_length"][length] for run in runs])
+            for length in LENGTHS
+        ]
+        cells = " | ".join(f"{figure:.3f}" for figure in figures)
+        lines.append(f"| {task} | `{encoding}` | {len(runs)} | {cells} |")
+    lines += ["", "Every run, and the seconds that it trained:", ""]
+    lines += [
+        f"- {row['score']:.3f} ({row['training_seconds']:.0f} s): "
+        f"`{row['command']}`"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,36 @@
+"""Binary addition: the sum of two numbers, the lowest bit first.
+
+An example of length 9, which adds 4 and 22:
+
+    inputs   0 0 1 2 0 1 1 0 1
+    targets  0 1 0 1 1 2 0 0 0 0
+"""
+
+import dataclasses
+
+from datasets.tasks.binary_numbers import add
+from datasets.tasks.binary_operation import BinaryOperation
+
+
+@dataclasses.dataclass(frozen=True)
+class BinaryAddition(BinaryOperation):
+    """The sum of two binary numbers, a termination token, and zeros.
+
+    Tokens are the bits and the separator 2; the answer has one token more than
+    the input. A single number, at lengths 1 and 2, is its own sum.
+
+    Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
+    """
+
+    input_vocabulary_size: int = 3
+    output_vocabulary_size: int = 3
+    level: str = "context_sensitive"
+    random_accuracy: float = 0.5
+
+    def output_length(self, length):
+        """The input length and one for the termination token."""
+        return length + 1
+
+    def combine(self, first, second):
+        """Adds."""
+        return add(first, second)

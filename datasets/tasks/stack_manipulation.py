@@ -1,0 +1,89 @@
+"""Stack manipulation: what a stack holds after some instructions.
+
+An example of length 7: a stack of 0 1 1 0, its top last, to which a 1 is
+pushed (4) before two elements are popped (2):
+
+    inputs   0 1 1 0 4 2 2
+    targets  1 1 0 2 0 0 0 0
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from datasets.tasks.base import uniform_symbols
+from datasets.tasks.terminated_answer import TERMINATION, TerminatedAnswer
+
+POP, PUSH = 2, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class StackManipulation(TerminatedAnswer):
+    """The final stack from its top down, a termination token, and zeros.
+
+    Tokens are the bits of a stack, from the bottom up, and then instructions:
+    2 pops, 3 and 4 push a 0 and a 1. To pop an empty stack does nothing. The
+    stack has from 1 to `length - 1` bits, each height equally likely; bits and
+    instructions are uniform. At length 1 there is a stack of one bit and no
+    instruction.
+
+    Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
+    """
+
+    input_vocabulary_size: int = 5
+    output_vocabulary_size: int = 3
+    level: str = "deterministic_context_free"
+    random_accuracy: float = 0.5
+
+    def output_length(self, length):
+        """The input length and one for the termination token."""
+        return length + 1
+
+    def draw(self, seed, batch_size, length):
+        """Draws a stack and instructions, and carries them out."""
+        height_seed, bit_seed, instruction_seed = tf.unstack(
+            tf.random.split(seed, 3, alg="philox")
+        )
+        height = 1 + uniform_symbols(
+            height_seed, batch_size, 1, tf.maximum(length - 1, 1)
+        )
+        bits = uniform_symbols(bit_seed, batch_size, length, 2)
+        instructions = POP + uniform_symbols(
+            instruction_seed, batch_size, length, 3
+        )
+        inputs = tf.where(tf.range(length) < height, bits, instructions)
+        stack, count = self._final_stack(inputs, batch_size, length)
+        return inputs, self.terminate(stack, count)
+
+    def _final_stack(self, inputs, batch_size, length):
+        """The final stack `(B, n + 1)`, its top first, and its height.
+
+        Read from the end, a pop takes away the next push that no other pop
+        has taken. So a push stays exactly if, from the end back to it, more
+        was pushed than popped for the first time by so many.
+        """
+        backward = tf.reverse(inputs, [1])
+        pushed = tf.where(backward == POP, -1, 1)
+        surplus = tf.cumsum(pushed, axis=1)
+        width = length + 1
+        row = tf.range(batch_size)[:, tf.newaxis] * width
+        # Negative segments are left out.
+        segment = tf.where(surplus > 0, row + surplus - 1, -1)
+        time = tf.broadcast_to(tf.range(length), tf.shape(inputs))
+        first = tf.math.unsorted_segment_min(time, segment, batch_size * width)
+        first = tf.reshape(first, (batch_size, width))
+        stays = first < length
+        tokens = tf.gather(
+            backward, tf.where(stays, first, 0), axis=1, batch_dims=1
+        )
+        count = tf.reduce_sum(tf.cast(stays, tf.int32), axis=1, keepdims=True)
+        return tf.where(tokens < POP, tokens, tokens - PUSH), count
+
+    def simple_rules(self, inputs):
+        """The more frequent bit, or the termination token after many pops."""
+        ones = np.sum((inputs == 1) | (inputs == PUSH + 1), axis=1)
+        pops = np.sum(inputs == POP, axis=1)
+        bit = 2 * ones >= inputs.shape[1] - pops
+        thresholds = np.arange(inputs.shape[1] + 2)[:, np.newaxis]
+        return np.where(pops >= thresholds, TERMINATION, bit)

@@ -1,0 +1,41 @@
+"""Every benchmark at the smallest size: it runs and reports."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+STEPS = ["--steps=2", "--root={path}/runs"]
+COMMANDS = {
+    "train_step": ["--shapes=2x4", "--encodings=RoPE", "--rounds=1"],
+    "length_sweep": ["--lengths=1-3", "--examples=2", "--rounds=1"],
+    "task_throughput": ["--lengths=2", "--rounds=1", "--seconds=0.01"],
+    "encoding_layers": ["--lengths=8,16", "--encodings=RoPE,ALiBi"],
+    "evidence": [
+        *STEPS,
+        "--tasks=even_pairs",
+        "--encodings=RoPE,RandomizedRoPE",
+        "--seeds=1",
+    ],
+    "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(tmp_path, name):
+    if name == "encoding_layers":
+        pytest.importorskip("keras_hub")
+    report = tmp_path / "report.json"
+    flags = [flag.format(path=tmp_path) for flag in COMMANDS[name]]
+    subprocess.run(
+        [
+            *(sys.executable, "-m", f"benchmarks.{name}"),
+            *(*flags, f"--output={report}"),
+        ],
+        check=True,
+    )
+    content = json.loads(report.read_text())
+    assert content["command"].startswith(f"python -m benchmarks.{name} ")
+    assert content.get("rows") or content["curves"]

@@ -1,0 +1,71 @@
+"""Runs of several commands: what is reported of each, and of failures."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.runs import LENGTHS, run_all, table, workdir_of
+
+ROW = {
+    "task": "even_pairs",
+    "encoding": "RoPE(rotary_fraction=0.5)",
+    "seed": 3,
+    "steps": 1,
+    "num_layers": 1,
+    "batch_size": 8,
+    "train_length": "1-3",
+    "test_lengths": "5,6",
+    "evaluation_examples": 10,
+}
+
+
+def test_results_and_failures(tmp_path, capsys):
+    broken = {**ROW, "encoding": "RoPE(rotary_fraction=2.0)"}
+    with pytest.raises(RuntimeError, match="1 of 2 commands failed"):
+        run_all([broken, ROW], root=tmp_path, jobs=2)
+    output = capsys.readouterr().out
+    assert f"{workdir_of(broken, tmp_path)}: exit status 2, see" in output
+    log = workdir_of(broken, tmp_path).with_name(
+        "even_pairs-RoPE(rotary_fraction=2.0)-3.log"
+    )
+    assert "rotary_fraction must be" in log.read_text()
+
+    # What has run is not run again.
+    before = (workdir_of(ROW, tmp_path) / "metrics.csv").read_text()
+    (result,) = run_all([ROW], root=tmp_path, jobs=1)
+    assert (workdir_of(ROW, tmp_path) / "metrics.csv").read_text() == before
+    path = workdir_of(ROW, tmp_path) / "results.json"
+    written = json.loads(path.read_text())
+    accuracies = written["final"]["accuracy_by_length"]
+    assert result["accuracy_by_length"] == accuracies
+    unseen = [accuracies["5"], accuracies["6"]]
+    assert result["score"] == pytest.approx(np.mean(unseen))
+    assert result["command"] == (
+        "python -m trainers.algorithmic --task=even_pairs "
+        "'--encoding=RoPE(rotary_fraction=0.5)' --seed=3 --steps=1 "
+        "--num_layers=1 --batch_size=8 --train_length=1-3 --test_lengths=5,6 "
+        "--evaluation_examples=10"
+    )
+
+
+def test_table():
+    def row(seed, score):
+        return {
+            "task": "even_pairs",
+            "encoding": "RoPE",
+            "seed": seed,
+            "command": f"command {seed}",
+            "score": score,
+            "floor": 0.51,
+            "position_only": 0.5,
+            "accuracy_by_length": dict.fromkeys(LENGTHS, score),
+            "training_seconds": 60.0,
+        }
+
+    text = table("Title", [row(0, 0.7), row(1, 0.9)])
+    assert (
+        "| even_pairs | `RoPE` | 2 | 0.900 | 0.800 | 0.100 | 0.510 | 0.500 | "
+        "0.800 | 0.800 |"
+    ) in text
+    assert "- 0.900 (60 s): `command 1`" in text
