@@ -7,6 +7,8 @@ import json
 import pathlib
 import re
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -82,11 +84,36 @@ def train_step():
     return _table(head, rows)
 
 
+def evidence():
+    """Mean score of every encoding on every task, and the floors."""
+    report = json.loads((RESULTS / "evidence.json").read_text())
+    scores, floors = {}, {}
+    for row in report["rows"]:
+        scores.setdefault(row["encoding"], {}).setdefault(
+            row["task"], []
+        ).append(row["score"])
+        floors.setdefault("tokens without positions", {})[row["task"]] = [
+            row["floor"]
+        ]
+        floors.setdefault("positions without tokens", {})[row["task"]] = [
+            row["position_only"]
+        ]
+    tasks = list(dict.fromkeys(row["task"] for row in report["rows"]))
+    scores = {f"`{name}`": values for name, values in scores.items()}
+    rows = [
+        (name, *(f"{np.mean(values[task]):.2f}" for task in tasks))
+        for name, values in {**scores, **floors}.items()
+    ]
+    head = ("mean accuracy at lengths 25-100", *tasks)
+    return _table(head, rows)
+
+
 def render(readme):
     """README with its tables of results replaced."""
     for name, table in (
         ("demonstration", demonstration),
         ("train_step", train_step),
+        ("evidence", evidence),
     ):
         marker = f"<!-- results: {name} -->\n"
         readme = re.sub(

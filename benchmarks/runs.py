@@ -63,9 +63,25 @@ def workdir_of(row, root):
     return pathlib.Path(root) / name
 
 
+def _finished(row, workdir):
+    """The results of a row that has run with the very flags, or `None`."""
+    path = workdir / "results.json"
+    if not path.exists():
+        return None
+    results = json.loads(path.read_text())
+    same = all(results["config"][name] == row[name] for name in row)
+    return results if same else None
+
+
 def _run(row, root, jobs):
     flags = [f"--{name}={value}" for name, value in row.items()]
     workdir = workdir_of(row, root)
+    if not _finished(row, workdir):
+        _train(flags, workdir, jobs)
+    return _summary(row, flags, _finished(row, workdir))
+
+
+def _train(flags, workdir, jobs):
     workdir.parent.mkdir(parents=True, exist_ok=True)
     log = workdir.with_name(f"{workdir.name}.log")
     threads = max(1, os.cpu_count() // jobs)
@@ -81,7 +97,9 @@ def _run(row, root, jobs):
         ).returncode
     if status:
         raise RuntimeError(f"{workdir}: exit status {status}, see {log}")
-    results = json.loads((workdir / "results.json").read_text())
+
+
+def _summary(row, flags, results):
     final = results["final"]
     unseen = [
         length
@@ -92,7 +110,7 @@ def _run(row, root, jobs):
     def mean(by_length):
         return float(np.mean([by_length[length] for length in unseen]))
 
-    quoted = [f"'{flag}'" if "(" in flag else flag for flag in flags]
+    quoted = [f'"{flag}"' if "(" in flag else flag for flag in flags]
     return {
         "task": row["task"],
         "encoding": row["encoding"],

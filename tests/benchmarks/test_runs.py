@@ -43,7 +43,7 @@ def test_results_and_failures(tmp_path, capsys):
     assert result["score"] == pytest.approx(np.mean(unseen))
     assert result["command"] == (
         "python -m trainers.algorithmic --task=even_pairs "
-        "'--encoding=RoPE(rotary_fraction=0.5)' --seed=3 --steps=1 "
+        '"--encoding=RoPE(rotary_fraction=0.5)" --seed=3 --steps=1 '
         "--num_layers=1 --batch_size=8 --train_length=1-3 --test_lengths=5,6 "
         "--evaluation_examples=10"
     )
