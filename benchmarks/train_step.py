@@ -56,6 +56,8 @@ def encoder(name):
     arguments = {}
     if name.startswith("Randomized") or name == "LearnedEncoding":
         arguments = {"max_position": MAX_POSITION}
+    if name == "WarpedRoPE":
+        arguments = {"train_length": MAX_POSITION}
     return TransformerEncoder(
         vocabulary_size=3,
         output_size=2,

@@ -58,6 +58,10 @@ class AlgorithmicConfig(TrainerConfig):
         if self.sampler and not self.encoding:
             raise ConfigError("--sampler needs an --encoding to go with.")
 
+    def total_length(self, length):
+        """Tokens of a problem: its input and a slot per output."""
+        return TASKS[self.task].total_length(length)
+
 
 PRESETS = {
     "small": {},

@@ -82,6 +82,10 @@ class TrainerConfig:
                     f"--{name} must be above 0; got {getattr(self, name)}."
                 )
 
+    def total_length(self, length):
+        """Tokens that a model reads of a sequence of some length."""
+        return length
+
     @property
     def trained_lengths(self):
         """The lengths that training draws from."""
@@ -164,7 +168,9 @@ def parse_call(flag, text, registry):
 def build(config, flag, registry):
     """What a flag names, made with the arguments of its call.
 
-    `--max_position` reaches whatever takes it, unless the call sets it.
+    Unless the call sets them, `--max_position`, the tokens of the longest
+    trained sequence, and the room for shifts that is left between the two
+    reach whatever takes them.
     """
     return _make(config, *parse_call(flag, _value(config, flag), registry))
 
@@ -190,12 +196,23 @@ def _make(config, made, arguments):
             f"{made.__name__} has no argument {sorted(unknown)[0]!r}; it "
             f"takes {', '.join(sorted(accepted)) or 'none'}."
         )
-    if "max_position" in accepted:
-        arguments = {"max_position": config.max_position, **arguments}
+    known = _known_arguments(config)
+    missing = (accepted & set(known)) - set(arguments)
     try:
-        return made(**arguments)
+        return made(**{name: known[name] for name in missing}, **arguments)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from None
+
+
+def _known_arguments(config):
+    """What the other flags say of the arguments of encodings and samplers."""
+    trained = config.total_length(max(config.trained_lengths))
+    return {
+        "max_position": config.max_position,
+        "train_length": trained,
+        "original_length": trained,
+        "max_shift": max(config.max_position - trained, 1),
+    }
 
 
 def accepted_arguments(made):

@@ -4,13 +4,21 @@ from keras_lengen.layers import encodings, positions
 from keras_lengen.layers.attention import MultiHeadAttention
 from keras_lengen.layers.encodings import *  # noqa: F403
 from keras_lengen.layers.encodings import ENCODINGS
+from keras_lengen.layers.geometric_attention import GeometricAttention
 from keras_lengen.layers.positions import *  # noqa: F403
 from keras_lengen.layers.positions import SAMPLERS
 from keras_lengen.layers.transformer import TransformerBlock
 
+ATTENTIONS = {
+    "MultiHeadAttention": MultiHeadAttention,
+    "GeometricAttention": GeometricAttention,
+}
+
 __all__ = [
+    "ATTENTIONS",
     "ENCODINGS",
     "SAMPLERS",
+    "GeometricAttention",
     "MultiHeadAttention",
     "TransformerBlock",
     *encodings.__all__,

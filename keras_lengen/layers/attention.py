@@ -1,5 +1,7 @@
 """Multi-head attention that takes a positional encoding."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -45,14 +47,17 @@ class MultiHeadAttention(keras.layers.Layer):
             padding too; `None` draws them from the encoding's sampler.
         key_positions: Positions of the keys; `None` for those of the queries
             in self-attention, drawn otherwise.
+        length: Length that the whole sequence will have, `(B,)` or a scalar,
+            for encodings that depend on it; `None` for the number of keys.
         training: Whether to drop out, and to draw positions as in training.
 
     Padding given by Keras masks is excluded from the keys and from the
     numbering of the tokens.
 
     Raises:
-        ValueError: If an argument is out of range or the encoding belongs to
-            another stage.
+        ValueError: If an argument is out of range, the encoding belongs to
+            another stage, or it is for causal attention and neither
+            `use_causal_mask` nor an `attention_mask` is given.
 
     Example:
 
@@ -167,11 +172,23 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         positions=None,
         key_positions=None,
+        length=None,
         training=None,
     ):
         key = value if key is None else key
         if value_mask is None:
             value_mask = key_mask
+        if self.encoding.causal_only and not (
+            use_causal_mask or attention_mask is not None
+        ):
+            raise ValueError(
+                f"{type(self.encoding).__name__} is for causal attention, "
+                "where no query sees a later key: set use_causal_mask, or "
+                "choose another encoding."
+            )
+        padded = value_mask is not None
+        if padded and length is None and self.encoding.uses_length:
+            length = ops.sum(ops.cast(value_mask, "int32"), axis=-1)
         positions, key_positions = self._positions(
             query,
             key,
@@ -181,21 +198,21 @@ class MultiHeadAttention(keras.layers.Layer):
             key_mask=value_mask,
             training=training,
         )
+        inputs = query
         query, key, value = self._project(query, key, value)
         scores = self._scores(
-            query, key, positions, key_positions, causal=use_causal_mask
+            query,
+            key,
+            positions,
+            key_positions,
+            inputs=inputs,
+            length=length,
+            causal=use_causal_mask,
         )
-        masks = [_score_mask(attention_mask)]
-        if value_mask is not None:
-            masks.append(value_mask[:, None, None, :])
-        if use_causal_mask:
-            masks.append(_causal_mask(scores))
-        for mask in masks:
-            if mask is not None:
-                # Below any bias, and finite: a query without keys gives
-                # numbers, not NaN.
-                scores = ops.where(mask, scores, -1e30)
-        weights = _softmax(scores)
+        mask = _joint_mask(
+            scores, attention_mask, value_mask, causal=use_causal_mask
+        )
+        weights = self._weights(scores, mask)
         dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
         output = ops.einsum("bhts,bshd->bthd", dropped, value)
@@ -205,6 +222,17 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         output = self.output_dense(output)
         return (output, weights) if return_attention_scores else output
+
+    def _weights(self, scores, mask):
+        """Weights of the values, float32 `(B, H, T, S)`."""
+        if mask is not None:
+            # Below any bias, and finite: a query without keys gives numbers,
+            # not NaN.
+            scores = ops.where(mask, scores, -1e30)
+        # Of one key, for which Keras warns of a mistake.
+        if scores.shape[-1] == 1:
+            return ops.ones_like(scores)
+        return ops.softmax(scores, axis=-1)
 
     def _positions(
         self,
@@ -256,12 +284,20 @@ class MultiHeadAttention(keras.layers.Layer):
         shape = ops.shape(features)[:2]
         return ops.reshape(features, (*shape, self.num_heads, width))
 
-    def _scores(self, query, key, positions, key_positions, *, causal):
-        """Scores before the masks, float32 `(B, H, T, S)`."""
+    def _scores(
+        self, query, key, positions, key_positions, *, inputs, length, causal
+    ):
+        """Scores before the masks, float32 `(B, H, T, S)`.
+
+        Beside the projected queries and keys come the `inputs` of the queries,
+        for other rules of attention.
+        """
         bias = self.encoding.attention_bias(
             query, key, positions, key_positions, causal=causal
         )
-        query, key = self.encoding.rotate(query, key, positions, key_positions)
+        query, key = self.encoding.rotate(
+            query, key, positions, key_positions, length=length
+        )
         query = ops.cast(query, "float32") * self.key_dim**-0.5
         key = ops.cast(key, "float32")
         scores = ops.einsum("bthd,bshd->bhts", query, key)
@@ -314,22 +350,17 @@ def with_encoding(config):
     }
 
 
-def _score_mask(mask):
-    """A boolean mask that broadcasts to `(B, H, T, S)`."""
-    if mask is None:
-        return None
-    mask = ops.cast(mask, "bool")
-    return ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask
-
-
-def _softmax(scores):
-    # Of one key, for which Keras warns of a mistake.
-    if scores.shape[-1] == 1:
-        return ops.ones_like(scores)
-    return ops.softmax(scores, axis=-1)
-
-
-def _causal_mask(scores):
-    tokens, keys = ops.shape(scores)[-2:]
-    last = ops.expand_dims(ops.arange(tokens), -1) + (keys - tokens)
-    return ops.arange(keys) <= last
+def _joint_mask(scores, attention_mask, key_mask, *, causal):
+    """What all masks allow, broadcastable to `(B, H, T, S)`, or `None`."""
+    masks = []
+    if attention_mask is not None:
+        mask = ops.cast(attention_mask, "bool")
+        # Without an axis of heads.
+        masks.append(ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask)
+    if key_mask is not None:
+        masks.append(key_mask[:, None, None, :])
+    if causal:
+        tokens, keys = ops.shape(scores)[-2:]
+        last = ops.expand_dims(ops.arange(tokens), -1) + (keys - tokens)
+        masks.append(ops.arange(keys) <= last)
+    return functools.reduce(ops.logical_and, masks) if masks else None

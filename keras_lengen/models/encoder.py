@@ -88,6 +88,11 @@ class TransformerEncoder(keras.Model):
             raise ValueError(
                 f"num_heads={num_heads} does not divide model_dim={model_dim}."
             )
+        if encoding is not None and encoding.causal_only:
+            raise ValueError(
+                f"{type(encoding).__name__} is for causal attention, but an "
+                "encoder's tokens see later ones: choose another encoding."
+            )
         self.vocabulary_size = vocabulary_size
         self.output_size = output_size
         self.num_layers = num_layers

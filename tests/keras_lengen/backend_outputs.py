@@ -23,7 +23,7 @@ def models():
     """A small encoder for every encoding."""
     return {
         variant: encoder(encodings.make(variant))
-        for variant in encodings.VARIANTS
+        for variant in encodings.BIDIRECTIONAL
     }
 
 

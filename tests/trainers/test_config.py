@@ -68,6 +68,20 @@ def test_max_position_reaches_whoever_takes_it():
     assert build_encoding(config).sampler.max_position == 50
 
 
+def test_lengths_reach_whoever_takes_them():
+    # Trained on up to 3 characters, 6 tokens with their reversal.
+    config = toy_config(encoding="WarpedRoPE", max_position=99)
+    assert build_encoding(config).train_length == 6
+    config = toy_config(encoding="WarpedRoPE(train_length=4)")
+    assert build_encoding(config).train_length == 4
+    config = toy_config(sampler="InterpolatedPositions")
+    assert build_encoding(config).sampler.train_length == 6
+    config = toy_config(sampler="ShiftedPositions", max_position=99)
+    assert build_encoding(config).sampler.max_shift == 93
+    config = toy_config(sampler="ShiftedPositions(max_shift=None)")
+    assert build_encoding(config).sampler.max_shift is None
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -117,8 +117,9 @@ RESAMPLED = [name for name in ENCODINGS if name.startswith("Randomized")]
     + [(name, {"resample": "example"}) for name in RESAMPLED],
 )
 def test_padding_changes_nothing(name, arguments):
-    if "max_position" in accepted_arguments(ENCODINGS[name]):
-        arguments = {"max_position": 64, **arguments}
+    needed = {"max_position": 64, "train_length": 10}
+    for argument in accepted_arguments(ENCODINGS[name]) & set(needed):
+        arguments = {argument: needed[argument], **arguments}
     task = TASKS["reverse_string"]
     model = small_model(ENCODINGS[name](**arguments))
     sample = task.sample((0, 1), 4, 5)

@@ -2,19 +2,39 @@
 
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.cape import CAPE
+from keras_lengen.layers.encodings.fire import FIRE, RandomizedFIRE
 from keras_lengen.layers.encodings.learned_encoding import (
     LearnedEncoding,
     RandomizedLearnedEncoding,
+)
+from keras_lengen.layers.encodings.log_kerple import (
+    LogKERPLE,
+    RandomizedLogKERPLE,
+)
+from keras_lengen.layers.encodings.ntk_rope import NTKRoPE
+from keras_lengen.layers.encodings.power_kerple import (
+    PowerKERPLE,
+    RandomizedPowerKERPLE,
 )
 from keras_lengen.layers.encodings.relative_encoding import (
     RandomizedRelativeEncoding,
     RelativeEncoding,
 )
 from keras_lengen.layers.encodings.rope import RandomizedRoPE, RoPE
+from keras_lengen.layers.encodings.sandwich import (
+    RandomizedSandwich,
+    Sandwich,
+)
+from keras_lengen.layers.encodings.shape import SHAPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     RandomizedSinusoidalEncoding,
     SinusoidalEncoding,
 )
+from keras_lengen.layers.encodings.t5_bias import T5Bias
+from keras_lengen.layers.encodings.warped_rope import WarpedRoPE
+from keras_lengen.layers.encodings.xpos import XPos
+from keras_lengen.layers.encodings.yarn import YaRN
 
 NoPE = PositionalEncoding
 
@@ -23,13 +43,28 @@ ENCODINGS = {
     "SinusoidalEncoding": SinusoidalEncoding,
     "LearnedEncoding": LearnedEncoding,
     "RoPE": RoPE,
+    "NTKRoPE": NTKRoPE,
+    "YaRN": YaRN,
+    "XPos": XPos,
     "RelativeEncoding": RelativeEncoding,
     "ALiBi": ALiBi,
+    "PowerKERPLE": PowerKERPLE,
+    "LogKERPLE": LogKERPLE,
+    "Sandwich": Sandwich,
+    "T5Bias": T5Bias,
+    "FIRE": FIRE,
+    "SHAPE": SHAPE,
+    "CAPE": CAPE,
+    "WarpedRoPE": WarpedRoPE,
     "RandomizedSinusoidalEncoding": RandomizedSinusoidalEncoding,
     "RandomizedLearnedEncoding": RandomizedLearnedEncoding,
     "RandomizedRoPE": RandomizedRoPE,
     "RandomizedRelativeEncoding": RandomizedRelativeEncoding,
     "RandomizedALiBi": RandomizedALiBi,
+    "RandomizedPowerKERPLE": RandomizedPowerKERPLE,
+    "RandomizedLogKERPLE": RandomizedLogKERPLE,
+    "RandomizedSandwich": RandomizedSandwich,
+    "RandomizedFIRE": RandomizedFIRE,
 }
 
 __all__ = ["PositionalEncoding", *ENCODINGS]

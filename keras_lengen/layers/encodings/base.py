@@ -1,8 +1,11 @@
 """The contract of positional encodings, and the three stages they act at."""
 
+import inspect
+
 import keras
 from keras import ops
 
+from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.positions.randomized_positions import (
     RandomizedPositions,
@@ -45,6 +48,12 @@ class PositionalEncoding(keras.layers.Layer):
 
     share_layers = True
     """Whether the attentions of a model share one encoding and its weights."""
+
+    causal_only = False
+    """Whether queries must see no later keys."""
+
+    uses_length = False
+    """Whether `rotate` depends on the length of the whole sequence."""
 
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -94,8 +103,8 @@ class PositionalEncoding(keras.layers.Layer):
             training: Whether the call belongs to training.
 
         Raises:
-            ValueError: If `start_index` is given to a sampler that draws:
-                the draw for the earlier tokens is not known here.
+            ValueError: If `start_index` is given to a sampler that draws or
+                stretches: the whole sequence is not known here.
         """
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
@@ -104,11 +113,12 @@ class PositionalEncoding(keras.layers.Layer):
             positions = _numbered(positions, mask)
         if isinstance(start_index, int) and start_index == 0:
             return positions
-        if self.sampler.draws:
+        if self.sampler.draws or self.sampler.stretches:
             raise ValueError(
                 f"start_index={start_index} needs the positions of the whole "
-                f"sequence, but {type(self.sampler).__name__} would draw new "
-                "ones: draw once for the whole sequence and pass `positions`."
+                f"sequence, which {type(self.sampler).__name__} does not know "
+                "from a part of it: call it once for the whole sequence and "
+                "pass `positions`."
             )
         return positions + start_index
 
@@ -183,7 +193,9 @@ class RotaryEncoding(_PairEncoding):
     """An encoding that rotates queries and keys.
 
     Subclasses implement `rotate`. As a layer, it takes and returns a query
-    alone or a query and a key, `(B, T, H, D)` or `(B, T, D)`.
+    alone or a query and a key, `(B, T, H, D)` or `(B, T, D)`. The call
+    argument `length`, `(B,)` or scalar, tells encodings that depend on it how
+    long the whole sequence will be; `None` for the number of keys.
     """
 
     stage = "rotation"
@@ -196,6 +208,7 @@ class RotaryEncoding(_PairEncoding):
         positions=None,
         key_positions=None,
         start_index=0,
+        length=None,
         training=None,
     ):
         alone = key is None
@@ -208,7 +221,9 @@ class RotaryEncoding(_PairEncoding):
         positions, key_positions = self._pair_positions(
             query, key, positions, key_positions, start_index, training
         )
-        query, key = self.rotate(query, key, positions, key_positions)
+        query, key = self.rotate(
+            query, key, positions, key_positions, length=length
+        )
         if flat:
             query, key = ops.squeeze(query, 2), ops.squeeze(key, 2)
         return query if alone else (query, key)
@@ -247,12 +262,53 @@ class BiasEncoding(_PairEncoding):
         return None
 
 
-class Randomized(PositionalEncoding):
-    """Makes a preset of an encoding: the same with randomized positions.
+class Preset(PositionalEncoding):
+    """Makes a preset of an encoding: the same with a sampler of its own.
 
     Mixed in before the encoding's class. Takes the arguments of
-    `RandomizedPositions` beside those of the encoding.
+    `sampler_class` beside those of the encoding; a subclass names them in its
+    own constructor.
     """
+
+    sampler_class: type[PositionSampler]
+    """The class of the sampler."""
+
+    def __init__(self, **kwargs):
+        if kwargs.pop("sampler", None) is not None:
+            raise ValueError(
+                f"{type(self).__name__} brings its own sampler: pass the "
+                "sampler to the plain encoding instead."
+            )
+        arguments = {
+            name: kwargs.pop(name)
+            for name in self._sampler_arguments()
+            if name in kwargs
+        }
+        sampler = self.sampler_class(**arguments)
+        super().__init__(sampler=sampler, **kwargs)
+        for name in self._sampler_arguments():
+            setattr(self, name, getattr(sampler, name))
+
+    @classmethod
+    def _sampler_arguments(cls):
+        parameters = inspect.signature(cls.sampler_class.__init__).parameters
+        return [
+            parameter.name
+            for parameter in parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+
+    def get_config(self):
+        config = super().get_config()
+        del config["sampler"]
+        arguments = self._sampler_arguments()
+        return {**config, **{name: getattr(self, name) for name in arguments}}
+
+
+class Randomized(Preset):
+    """Makes a preset of an encoding: the same with randomized positions."""
+
+    sampler_class = RandomizedPositions
 
     def __init__(
         self,
@@ -264,36 +320,14 @@ class Randomized(PositionalEncoding):
         seed=None,
         **kwargs,
     ):
-        if kwargs.pop("sampler", None) is not None:
-            raise ValueError(
-                f"{type(self).__name__} brings its own sampler: pass the "
-                "sampler to the plain encoding instead."
-            )
-        sampler = RandomizedPositions(
+        super().__init__(
             max_position=max_position,
             resample=resample,
             evaluation=evaluation,
             ordered=ordered,
             seed=seed,
+            **kwargs,
         )
-        super().__init__(sampler=sampler, **kwargs)
-        self.max_position = max_position
-        self.resample = resample
-        self.evaluation = evaluation
-        self.ordered = ordered
-        self.seed = seed
-
-    def get_config(self):
-        config = super().get_config()
-        del config["sampler"]
-        return {
-            **config,
-            "max_position": self.max_position,
-            "resample": self.resample,
-            "evaluation": self.evaluation,
-            "ordered": self.ordered,
-            "seed": self.seed,
-        }
 
 
 def expand_positions(positions, axes):

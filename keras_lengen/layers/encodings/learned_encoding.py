@@ -105,5 +105,12 @@ class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
     Takes the arguments of `RandomizedPositions` and `LearnedEncoding`;
     `max_position` is both the range of positions and the rows of the table.
 
+    Label-based encodings are `max_position=50, resample="example"`: every
+    sequence has its own ascending labels, from a range that the longest
+    sequence fills. Their authors draw the labels of a training sequence once
+    and keep them; here they are drawn at every use.
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
+    Label-based encodings: Li & McClelland, 2022.
+    https://arxiv.org/abs/2210.00400
     """

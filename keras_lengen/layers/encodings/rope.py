@@ -88,24 +88,35 @@ class RoPE(RotaryEncoding):
         self, query, key, query_positions, key_positions, *, length=None
     ):
         width = self._rotary_width(query.shape[-1])
-        query_turn = self._turn(query_positions, width)
+        length = ops.shape(key)[1] if length is None else length
+        rates = self._rates(width, length)
+        magnitude = self._magnitude(length)
+        query_turn = self._turn(query_positions, rates, magnitude)
         key_turn = query_turn
         if key_positions is not query_positions:
-            key_turn = self._turn(key_positions, width)
+            key_turn = self._turn(key_positions, rates, magnitude)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
     def _rotary_width(self, head_width):
         return int(head_width * self.rotary_fraction)
 
-    def _turn(self, positions, width):
+    def _rates(self, width, length):
+        """Angles per position, `(R / 2,)`, or `(B, 1, R / 2)` by length."""
+        return frequencies(width, self.max_wavelength)
+
+    def _magnitude(self, length):
+        """What lengths of rotated vectors are multiplied by, or `None`."""
+        return None
+
+    def _turn(self, positions, rates, magnitude=None):
         """Cosine of every feature and signed sine of its partner's share.
 
-        Both are float32 `(1 or B, T, 1, width)`.
+        Both are float32 `(1 or B, T, 1, R)`.
         """
-        angles = expand_positions(positions, 1) * frequencies(
-            width, self.max_wavelength
-        )
+        angles = expand_positions(positions, 1) * rates
         sines, cosines = ops.sin(angles), ops.cos(angles)
+        if magnitude is not None:
+            sines, cosines = magnitude * sines, magnitude * cosines
         if self.layout == "halves":
             sines = ops.concatenate([-sines, sines], axis=-1)
             cosines = ops.concatenate([cosines, cosines], axis=-1)

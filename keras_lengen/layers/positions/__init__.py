@@ -1,14 +1,26 @@
 """Position samplers: where a token stands."""
 
+from keras_lengen.layers.positions.augmented_positions import (
+    AugmentedPositions,
+)
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.interpolated_positions import (
+    InterpolatedPositions,
+)
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.positions.randomized_positions import (
     RandomizedPositions,
 )
+from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
+from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
 SAMPLERS = {
     "OrdinalPositions": OrdinalPositions,
     "RandomizedPositions": RandomizedPositions,
+    "ShiftedPositions": ShiftedPositions,
+    "InterpolatedPositions": InterpolatedPositions,
+    "WarpedPositions": WarpedPositions,
+    "AugmentedPositions": AugmentedPositions,
 }
 
 __all__ = ["PositionSampler", *SAMPLERS]

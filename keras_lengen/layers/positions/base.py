@@ -28,6 +28,10 @@ class PositionSampler(keras.layers.Layer):
     draws = False
     """Whether two calls may return different positions."""
 
+    stretches = False
+    """Whether tokens stand other than one apart, so that the positions of a
+    part of a sequence are not those of its start plus a number."""
+
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.built = True

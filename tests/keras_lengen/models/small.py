@@ -27,3 +27,9 @@ def encoder(encoding=None, **changes):
             **changes,
         }
     )
+
+
+def added_parameters(encoding, **kwargs):
+    """How many parameters an encoding adds to an encoder."""
+    with_it, without = encoder(encoding, **kwargs), encoder(**kwargs)
+    return with_it.count_params() - without.count_params()

@@ -15,8 +15,10 @@ from tests.keras_lengen.models.small import (
 
 SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
 
-every_variant = pytest.mark.parametrize("variant", encodings.VARIANTS)
-every_name = pytest.mark.parametrize("name", encodings.ROWS)
+every_variant = pytest.mark.parametrize("variant", encodings.BIDIRECTIONAL)
+every_name = pytest.mark.parametrize(
+    "name", [name for name in encodings.ROWS if name in encodings.BIDIRECTIONAL]
+)
 
 
 def saved_and_loaded(model, tmp_path):
@@ -73,7 +75,10 @@ def test_a_compiled_training_step_moves_every_weight(name):
     assert np.isfinite(history.history["loss"]).all()
     for weight, old in zip(model.weights, before, strict=True):
         assert np.isfinite(weight).all()
-        assert not np.array_equal(weight, old), weight.path
+        if weight.name in encodings.ROWS[name].idle_weights:
+            np.testing.assert_allclose(weight, old, atol=1e-5)
+        else:
+            assert not np.array_equal(weight, old), weight.path
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,7 @@ def test_a_compiled_training_step_moves_every_weight(name):
     [
         (name, dtype)
         for name, row in encodings.ROWS.items()
+        if name in encodings.BIDIRECTIONAL
         for dtype in row.position_dtypes
     ],
 )
@@ -126,12 +132,16 @@ def test_tokens_beyond_the_longest_sequence_raise(name):
 
 def own_and_other_samplers():
     """Every encoding with its own sampler and, where it takes one, others."""
-    for variant in encodings.VARIANTS:
+    for variant in encodings.BIDIRECTIONAL:
         yield variant, None
         if "sampler" in encodings.row_of(variant).alternatives:
             of_rows = variant in encodings.ROWS
             others = samplers.VARIANTS if of_rows else samplers.ROWS
-            yield from ((variant, sampler) for sampler in others)
+            for sampler in others:
+                integers = samplers.row_of(sampler).integers
+                dtype = "int32" if integers else "float32"
+                if dtype in encodings.row_of(variant).position_dtypes:
+                    yield variant, sampler
 
 
 def padded(sequences, side):

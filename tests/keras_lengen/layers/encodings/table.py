@@ -29,6 +29,8 @@ class Row:
             that are refused.
         refused: Arguments that raise.
         idle: Arguments that change nothing.
+        idle_weights: Names of weights that softmax does not see, so that
+            training leaves them alone.
         variants: Arguments whose alternative is put through all tests too.
         uses_positions: Whether positions change the result.
         shifts: Whether only differences of positions matter.
@@ -43,6 +45,7 @@ class Row:
     alternatives: dict = dataclasses.field(default_factory=dict)
     refused: tuple = ()
     idle: tuple = ()
+    idle_weights: tuple = ()
     variants: tuple = ()
     uses_positions: bool = True
     shifts: bool = False
@@ -61,9 +64,9 @@ PRESET = {
 }
 
 
-def preset(row, **changes):
-    """The row of an encoding with randomized positions."""
-    alternatives = {**row.alternatives, **PRESET}
+def preset(row, sampler=PRESET, **changes):
+    """The row of an encoding with randomized positions, or others."""
+    alternatives = {**row.alternatives, **sampler}
     del alternatives["sampler"]
     return dataclasses.replace(
         row,
@@ -114,6 +117,33 @@ ROPE = Row(
     variants=("rotary_fraction", "layout"),
     shifts=True,
 )
+NTK_ROPE = dataclasses.replace(
+    ROPE,
+    arguments={"scaling_factor": 4.0},
+    alternatives={
+        **ROPE.alternatives,
+        "scaling_factor": 2.0,
+        "original_length": 4,
+    },
+    variants=(),
+)
+YARN = dataclasses.replace(
+    ROPE,
+    arguments={"original_length": 2048, "scaling_factor": 4.0},
+    alternatives={
+        **ROPE.alternatives,
+        "original_length": 128,
+        "scaling_factor": None,
+        "beta_fast": 2,
+        "beta_slow": 5,
+    },
+    variants=(),
+)
+XPOS = dataclasses.replace(
+    ROPE,
+    alternatives={**ROPE.alternatives, "scale_base": 64},
+    top=30_000,
+)
 RELATIVE = Row(
     alternatives={**PLAIN, "max_wavelength": 100, "distances": "sampled"},
     variants=("distances",),
@@ -126,6 +156,33 @@ ALIBI = Row(
     shifts=True,
     ranks=lambda arguments: arguments.get("distances") == "sampled",
 )
+KERPLE = Row(
+    alternatives={**PLAIN, "asymmetry": 0.5, "share_layers": False},
+    idle=("share_layers",),
+    variants=("asymmetry",),
+    shifts=True,
+)
+SANDWICH = Row(alternatives={**PLAIN, "dimension": 32}, shifts=True)
+T5_BIAS = Row(
+    alternatives={
+        **PLAIN,
+        "num_buckets": 16,
+        "max_distance": 64,
+        "share_layers": False,
+    },
+    idle=("share_layers",),
+    shifts=True,
+)
+FIRE = Row(
+    alternatives={
+        **PLAIN,
+        "hidden_dim": 16,
+        "threshold": 32,
+        "share_layers": True,
+    },
+    idle=("share_layers",),
+    idle_weights=("output_bias",),
+)
 
 ROWS = {
     "NoPE": Row(
@@ -137,13 +194,60 @@ ROWS = {
     "SinusoidalEncoding": SINUSOIDAL,
     "LearnedEncoding": LEARNED,
     "RoPE": ROPE,
+    "NTKRoPE": NTK_ROPE,
+    "YaRN": YARN,
+    "XPos": XPOS,
     "RelativeEncoding": RELATIVE,
     "ALiBi": ALIBI,
+    "PowerKERPLE": KERPLE,
+    "LogKERPLE": KERPLE,
+    "Sandwich": SANDWICH,
+    "T5Bias": T5_BIAS,
+    "FIRE": FIRE,
+    "SHAPE": preset(
+        SINUSOIDAL,
+        {"max_shift": 20, "evaluation": "max"},
+        arguments={"max_shift": 50, "evaluation": "random", "seed": 1},
+        longest=None,
+    ),
+    "CAPE": preset(
+        SINUSOIDAL,
+        {
+            "max_global_shift": 9,
+            "max_local_shift": 0.25,
+            "max_global_scale": 1.2,
+            "normalize": True,
+        },
+        arguments={"seed": 1},
+        longest=None,
+    ),
+    "WarpedRoPE": preset(
+        ROPE,
+        {
+            "train_length": 3,
+            "head_fraction": 0.1,
+            "tail_fraction": 0.0,
+            "head_scales": (0.3, 0.9),
+            "skew": "beta",
+        },
+        # Large fractions and a seed, so that two examples meet both warpings.
+        arguments={
+            "train_length": 4,
+            "head_fraction": 0.5,
+            "tail_fraction": 0.5,
+            "seed": 1,
+        },
+        longest=None,
+    ),
     "RandomizedSinusoidalEncoding": preset(SINUSOIDAL),
     "RandomizedLearnedEncoding": preset(LEARNED),
     "RandomizedRoPE": preset(ROPE),
     "RandomizedRelativeEncoding": sampled_preset(RELATIVE),
     "RandomizedALiBi": sampled_preset(ALIBI),
+    "RandomizedPowerKERPLE": preset(KERPLE),
+    "RandomizedLogKERPLE": preset(KERPLE),
+    "RandomizedSandwich": preset(SANDWICH),
+    "RandomizedFIRE": preset(FIRE),
 }
 
 VARIANTS = {
@@ -158,6 +262,13 @@ VARIANTS = {
     },
 }
 """Name and arguments of every case: the rows, and their variants."""
+
+BIDIRECTIONAL = [
+    variant
+    for variant, (name, _) in VARIANTS.items()
+    if not ENCODINGS[name].causal_only
+]
+"""The variants that an encoder may have."""
 
 
 def row_of(variant):

@@ -16,13 +16,15 @@ class Row:
             must fit.
         alternatives: Another value of every argument but `seed`, each of which
             changes the positions.
-        top: Largest position that eight tokens may get.
+        bottom: Smallest position that eight tokens may get.
+        top: Largest position that they may get.
         integers: Whether positions are integers.
     """
 
     arguments: dict = dataclasses.field(default_factory=dict)
     alternatives: dict = dataclasses.field(default_factory=dict)
-    top: int = 63
+    bottom: float = 0
+    top: float = 63
     integers: bool = True
 
 
@@ -36,6 +38,51 @@ ROWS = {
             "evaluation": "even",
             "ordered": False,
         },
+    ),
+    "ShiftedPositions": Row(
+        arguments={"max_shift": 56, "evaluation": "random", "seed": 1},
+        alternatives={"max_shift": 20, "evaluation": "max"},
+    ),
+    "InterpolatedPositions": Row(
+        arguments={"train_length": 6},
+        alternatives={"train_length": 4, "scaling_factor": 3.0},
+        top=7,
+        integers=False,
+    ),
+    "WarpedPositions": Row(
+        # Large fractions, so that three examples meet both warpings.
+        arguments={
+            "train_length": 6,
+            "head_fraction": 0.5,
+            "tail_fraction": 0.5,
+            "seed": 2,
+        },
+        alternatives={
+            "train_length": 4,
+            "head_fraction": 0.1,
+            "tail_fraction": 0.0,
+            "head_scales": (0.3, 0.9),
+            "skew": "beta",
+        },
+        top=8,
+        integers=False,
+    ),
+    "AugmentedPositions": Row(
+        arguments={
+            "max_global_shift": 5,
+            "max_local_shift": 0.5,
+            "max_global_scale": 1.1,
+            "seed": 1,
+        },
+        alternatives={
+            "max_global_shift": 9,
+            "max_local_shift": 0.25,
+            "max_global_scale": 1.2,
+            "normalize": True,
+        },
+        bottom=-11,
+        top=19,
+        integers=False,
     ),
 }
 

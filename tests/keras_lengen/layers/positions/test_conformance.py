@@ -77,7 +77,7 @@ def test_positions_are_distinct_numbers_in_range(variant, training):
     positions = draw(make(variant), training=training)
     assert positions.shape in [(TOKENS,), (BATCH, TOKENS)]
     assert positions.dtype == ("int32" if row.integers else "float32")
-    assert positions.min() >= 0
+    assert positions.min() >= row.bottom
     assert positions.max() <= row.top
     for example in np.reshape(positions, (-1, TOKENS)):
         assert len(set(example.tolist())) == TOKENS
@@ -128,9 +128,12 @@ def compiled(sampler, lengths, inputs=INPUTS, *, jit_compile, training):
 @training_or_not
 def test_graph_is_eager(variant, training):
     sampler = make(variant)
-    np.testing.assert_array_equal(
+    np.testing.assert_allclose(
         compiled(sampler, [5, 8, 1], jit_compile=False, training=training),
         draw(sampler, lengths=np.array([5, 8, 1]), training=training),
+        # Graphs may add floats in another order.
+        rtol=1e-6,
+        atol=1e-6,
     )
 
 

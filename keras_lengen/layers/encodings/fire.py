@@ -1,0 +1,133 @@
+"""A learned function of the distance relative to the position."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.encodings.base import (
+    BiasEncoding,
+    Randomized,
+    expand_positions,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class FIRE(BiasEncoding):
+    """Maps the distance, relative to the position, by a small network (FIRE).
+
+    For positions `i` of the query and `j` of the key, head `h` adds
+    `network[h](f(i - j) / (f(max(i, j, L)) + 1e-6))` to its scores, with
+    `f(x) = log(1 + |c * x|)` and `L = |m * threshold|`; `c` and `m` are
+    learned. The network is a layer of `hidden_dim` rectified linear units and
+    a linear one. Where positions grow, distances shrink: the network sees
+    numbers from 0 to about 1 at any length.
+
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
+    scaled. Weights, in every layer: `c` and `m`, `hidden_kernel` and
+    `hidden_bias (hidden_dim,)`, `output_kernel (hidden_dim, H)` and
+    `output_bias (H,)`; softmax does not see the last.
+    Positions: any numbers, counted from 0. Below `L` only differences matter.
+
+    Args:
+        hidden_dim: Width of the network.
+        threshold: Positions from which on distances are relative to the
+            position, before `m`, which starts at 1, has learned otherwise;
+            about the longest trained length.
+        share_layers: Whether all layers share the weights (FIRE-S).
+        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Differs from the paper, which is causal and has `i` in place of
+    `max(i, j)`: of the two, a future key is the larger. A causal model sees no
+    difference unless its positions are out of order.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import FIRE
+    >>> FIRE()(ops.ones((2, 3, 8, 4))).shape
+    TensorShape([1, 8, 3, 3])
+
+    Reference: Li et al., 2024, section 3, with the initializers of PyTorch.
+    https://arxiv.org/abs/2310.04418
+    """
+
+    def __init__(
+        self, *, hidden_dim=32, threshold=512, share_layers=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        for name, number in (
+            ("hidden_dim", hidden_dim),
+            ("threshold", threshold),
+        ):
+            if not number > 0:
+                raise ValueError(f"{name} must be positive; got {number!r}.")
+        self.hidden_dim = hidden_dim
+        self.threshold = threshold
+        self.share_layers = share_layers
+
+    def build(self, query_shape, key_shape=None):
+        heads = query_shape[-2]
+        self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
+        self.m = self._add_weight("m", (), "ones")
+        self.hidden_kernel, self.hidden_bias = (
+            self._add_weight(name, (self.hidden_dim,), _uniform(fan_in=1))
+            for name in ("hidden_kernel", "hidden_bias")
+        )
+        self.output_kernel, self.output_bias = (
+            self._add_weight(name, shape, _uniform(fan_in=self.hidden_dim))
+            for name, shape in (
+                ("output_kernel", (self.hidden_dim, heads)),
+                ("output_bias", (heads,)),
+            )
+        )
+
+    def _add_weight(self, name, shape, initializer):
+        return self.add_weight(
+            name=name, shape=shape, initializer=initializer, autocast=False
+        )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        queries = expand_positions(query_positions, 1)
+        keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
+        threshold = ops.abs(self.m * self.threshold)
+        reach = ops.maximum(ops.maximum(queries, keys), threshold)
+        distances = self._log(queries - keys) / (self._log(reach) + 1e-6)
+        hidden = ops.relu(
+            ops.expand_dims(distances, -1) * self.hidden_kernel
+            + self.hidden_bias
+        )
+        bias = ops.matmul(hidden, self.output_kernel) + self.output_bias
+        if len(bias.shape) == 3:
+            bias = ops.expand_dims(bias, 0)
+        return ops.transpose(bias, (0, 3, 1, 2))
+
+    def _log(self, numbers):
+        return ops.log1p(ops.abs(self.c * numbers))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "threshold": self.threshold,
+            "share_layers": self.share_layers,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class RandomizedFIRE(Randomized, FIRE):
+    """`FIRE` at randomized positions.
+
+    Takes the arguments of `RandomizedPositions` and `FIRE`.
+
+    Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
+    """
+
+
+def _uniform(fan_in):
+    # What PyTorch draws kernels and biases of linear layers from.
+    limit = fan_in**-0.5
+    return keras.initializers.RandomUniform(-limit, limit)

@@ -1,0 +1,102 @@
+"""What the two forms of KERPLE have in common."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import signed_distances
+
+
+class KERPLE(BiasEncoding):
+    """A bias that falls with the distance, by two learned numbers per head.
+
+    Subclasses implement `bias_at`.
+    """
+
+    highest_p: float | None = None
+    """Largest `p` allowed, `None` for any."""
+
+    def __init__(self, *, asymmetry=0, share_layers=True, **kwargs):
+        super().__init__(**kwargs)
+        self.asymmetry = asymmetry
+        self.share_layers = share_layers
+
+    def build(self, query_shape, key_shape=None):
+        heads = query_shape[-2]
+        self.a = self._add_weight("a", heads, 1.0, Clip(lowest=0.01))
+        self.p = self._add_weight(
+            "p", heads, 2.0, Clip(lowest=0.01, highest=self.highest_p)
+        )
+
+    def _add_weight(self, name, heads, top, constraint):
+        def initialize(shape, dtype):
+            uniform = keras.initializers.RandomUniform(0.0, top)
+            return constraint(uniform(shape, dtype))
+
+        return self.add_weight(
+            name=name,
+            shape=(heads,),
+            initializer=initialize,
+            constraint=constraint,
+            autocast=False,
+        )
+
+    def bias_at(self, distances, a, p):
+        """The bias, float32 `(1 or B, H, T, S)`.
+
+        Args:
+            distances: Float32 `(1 or B, 1, T, S)`, none negative.
+            a: The weight `a`, `(H, 1, 1)`.
+            p: The weight `p`, `(H, 1, 1)`.
+        """
+        raise NotImplementedError
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        steps = signed_distances(query_positions, key_positions, "positions")
+        distances = ops.abs(steps)
+        if not causal:
+            past = ops.cast(steps < 0, "float32")
+            distances = ops.maximum(distances - self.asymmetry * past, 0)
+        if len(distances.shape) == 2:
+            distances = ops.expand_dims(distances, 0)
+        return self.bias_at(
+            ops.expand_dims(distances, 1),
+            ops.reshape(self.a, (-1, 1, 1)),
+            ops.reshape(self.p, (-1, 1, 1)),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "asymmetry": self.asymmetry,
+            "share_layers": self.share_layers,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class Clip(keras.constraints.Constraint):
+    """Brings a weight back into its range after every step of training.
+
+    Unlike clipping where the weight is used, it never blocks a gradient.
+
+    Args:
+        lowest: Smallest value allowed.
+        highest: Largest value allowed, `None` for any.
+    """
+
+    def __init__(self, *, lowest, highest=None):
+        self.lowest = lowest
+        self.highest = highest
+
+    def __call__(self, weight):
+        weight = ops.maximum(weight, self.lowest)
+        return (
+            weight
+            if self.highest is None
+            else ops.minimum(weight, self.highest)
+        )
+
+    def get_config(self):
+        return {"lowest": self.lowest, "highest": self.highest}

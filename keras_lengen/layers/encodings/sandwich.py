@@ -1,0 +1,97 @@
+"""A fixed bias made of the inner products of sinusoids."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.layers.encodings.base import (
+    BiasEncoding,
+    Randomized,
+    expand_positions,
+)
+from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    check_even,
+    sinusoid,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class Sandwich(BiasEncoding):
+    """Penalises attention like the inner product of sinusoids (Sandwich).
+
+    Head `h` of `H`, counted from 1, adds
+    `H / (8 * h) * (sum(cos(d * 10000 ** (-2 * m / dimension))) -
+    dimension / 2)` to its scores, `d` being the difference of the positions
+    and `m` running from 0 to `dimension / 2 - 1`. The penalty grows about
+    with the logarithm of the distance and is the same in both directions. No
+    weights, no longest length.
+
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
+    scaled.
+    Positions: any numbers, gaps allowed; only differences matter.
+
+    Args:
+        dimension: Width of the sinusoids, even; independent of the model's.
+        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If `dimension` is odd or not positive.
+
+    Differs from the paper: `dimension / 2` is subtracted, so that a token has
+    no bias for itself; softmax does not see it. Future keys are penalised
+    too, which only a bidirectional model sees.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import Sandwich
+    >>> bias = Sandwich()(ops.ones((1, 3, 8, 4)))
+    >>> bias[0, 0, 0].numpy().round(2).tolist()
+    [0.0, -1.9..., -6.6...]
+
+    Reference: Chi et al., 2023. https://arxiv.org/abs/2212.10356
+    """
+
+    def __init__(self, *, dimension=128, **kwargs):
+        super().__init__(**kwargs)
+        check_even(dimension, "dimension")
+        if dimension < 2:
+            raise ValueError(f"dimension must be positive; got {dimension!r}.")
+        self.dimension = dimension
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        queries = expand_positions(query_positions, 0)
+        keys = expand_positions(key_positions, 0)
+        # The angles of small numbers are more exact, and only differences
+        # matter: count from the first key.
+        origin = keys[..., :1]
+        # The cosine of a difference is a product of cosines plus one of
+        # sines: a matrix product sums them for all pairs.
+        similarity = ops.matmul(
+            self._sinusoid(queries - origin),
+            ops.swapaxes(self._sinusoid(keys - origin), -1, -2),
+        )
+        if len(similarity.shape) == 2:
+            similarity = ops.expand_dims(similarity, 0)
+        heads = query.shape[2]
+        ratios = heads / (8.0 * np.arange(1, heads + 1, dtype="float32"))
+        penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
+        return ratios[:, None, None] * penalties
+
+    def _sinusoid(self, positions):
+        return sinusoid(positions, self.dimension, max_wavelength=10000)
+
+    def get_config(self):
+        return {**super().get_config(), "dimension": self.dimension}
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class RandomizedSandwich(Randomized, Sandwich):
+    """`Sandwich` at randomized positions.
+
+    Takes the arguments of `RandomizedPositions` and `Sandwich`.
+
+    Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
+    """

@@ -1,0 +1,37 @@
+"""Sines and cosines of randomly shifted positions."""
+
+import keras
+
+from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    SinusoidalEncoding,
+)
+from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class SHAPE(Preset, SinusoidalEncoding):
+    """`SinusoidalEncoding` at `ShiftedPositions`.
+
+    Takes the arguments of both. `max_shift` is that of the paper's main
+    experiments; with a table, `LearnedEncoding(max_position=...,
+    sampler=ShiftedPositions(max_shift=...))`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import SHAPE
+    >>> SHAPE(max_shift=100)(ops.zeros((2, 5, 8)), training=True).shape
+    TensorShape([2, 5, 8])
+
+    Reference: Kiyono et al., 2021. https://arxiv.org/abs/2109.05644
+    """
+
+    sampler_class = ShiftedPositions
+
+    def __init__(
+        self, *, max_shift=500, evaluation="zero", seed=None, **kwargs
+    ):
+        super().__init__(
+            max_shift=max_shift, evaluation=evaluation, seed=seed, **kwargs
+        )

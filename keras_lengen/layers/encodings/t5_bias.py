@@ -1,0 +1,133 @@
+"""The bucketed bias of T5."""
+
+import bisect
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import signed_distances
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class T5Bias(BiasEncoding):
+    """Adds a learned number for the bucket that a distance falls into (T5).
+
+    Of `n` buckets the first `e = n // 2` hold one distance each; the others
+    grow in a geometric series, a distance `d >= e` falling into bucket
+    `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most
+    `n - 1`. Causal: `n = num_buckets`, and all future keys count as distance
+    0. Otherwise `n = num_buckets / 2` for past keys and as many for future
+    ones. Distances from `max_distance` on are not told apart.
+
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
+    scaled. Weights: `(num_buckets, H)`, one table for all layers.
+    Positions: any numbers, gaps allowed; only differences matter, without
+    their fractions.
+
+    Args:
+        num_buckets: Number of buckets of distances, even and at least 4.
+        max_distance: Distance from which on all are in the last bucket, more
+            than `num_buckets / 2`.
+        share_layers: Whether all layers share the table, as in the authors'
+            code.
+        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Differs from the paper: the scores it is added to are scaled.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import T5Bias
+    >>> T5Bias()(ops.ones((2, 3, 8, 4)), causal=True).shape
+    TensorShape([1, 8, 3, 3])
+
+    Reference: Raffel et al., 2020, section 2.1, with the buckets of the
+    authors' code. https://arxiv.org/abs/1910.10683
+    """
+
+    def __init__(
+        self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if num_buckets < 4 or num_buckets % 2:
+            raise ValueError(
+                "num_buckets must be an even number of at least 4, half of "
+                f"the buckets for either direction; got {num_buckets!r}."
+            )
+        if not max_distance > num_buckets // 2:
+            raise ValueError(
+                f"max_distance must be above num_buckets / 2 = "
+                f"{num_buckets // 2}, the distances with a bucket each; "
+                f"got {max_distance!r}."
+            )
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.share_layers = share_layers
+
+    def build(self, query_shape, key_shape=None):
+        heads, width = query_shape[-2:]
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.num_buckets, heads),
+            initializer=keras.initializers.RandomNormal(
+                stddev=(heads * width) ** -0.5
+            ),
+            autocast=False,
+        )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        steps = signed_distances(query_positions, key_positions, "positions")
+        reach = self.max_distance
+        steps = ops.cast(ops.clip(steps, -reach, reach), "int32")
+        rows = ops.take(self.table, self._buckets(causal), axis=0)
+        bias = ops.take(rows, steps + reach, axis=0)
+        if len(bias.shape) == 3:
+            bias = ops.expand_dims(bias, 0)
+        return ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
+
+    def _buckets(self, causal):
+        """Buckets of the distances from `-max_distance` to `max_distance`."""
+        steps = np.arange(-self.max_distance, self.max_distance + 1)
+        if causal:
+            return self._bucket(np.maximum(-steps, 0), self.num_buckets)
+        half = self.num_buckets // 2
+        return self._bucket(np.abs(steps), half) + half * (steps > 0)
+
+    def _bucket(self, distances, num_buckets):
+        starts = bucket_starts(num_buckets, self.max_distance)
+        return np.searchsorted(starts, distances, side="right") - 1
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "share_layers": self.share_layers,
+        }
+
+
+def bucket_starts(num_buckets, max_distance):
+    """The smallest distance of every bucket of one direction."""
+    exact = num_buckets // 2
+    others = num_buckets - exact
+
+    def reached(distance, bucket):
+        # log(distance / exact) / log(max_distance / exact) * others >= bucket
+        # in integers, which no rounding can move.
+        return (
+            distance**others * exact**bucket
+            >= max_distance**bucket * exact**others
+        )
+
+    distances = range(max_distance)
+    return list(range(exact)) + [
+        bisect.bisect_left(distances, True, key=lambda d: reached(d, bucket))
+        for bucket in range(others)
+    ]

@@ -1,0 +1,123 @@
+"""Rotary position embedding for a longer context, pair by pair."""
+
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.layers.encodings.ntk_rope import (
+    check_original_length,
+    check_scaling_factor,
+    relative_length,
+)
+from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class YaRN(RoPE):
+    """Interpolates the slow pairs of RoPE and leaves the fast ones (YaRN).
+
+    For a context `s` times the trained one, pairs that turn fewer than
+    `beta_slow` times within `original_length` tokens turn `s` times slower,
+    those that turn more than `beta_fast` times as before, and between them the
+    rates pass linearly from one to the other. Rotated queries and keys are
+    multiplied by `0.1 * log(s) + 1`, which sharpens the softmax. Fixed,
+    `s = scaling_factor`; dynamic, the length over `original_length`, at least
+    1.
+
+    Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
+    Positions: any numbers; only differences matter.
+
+    Args:
+        original_length: Longest trained sequence in tokens.
+        scaling_factor: At least 1, or `None` for the dynamic form.
+        beta_fast: Turns from which a pair is left as it is.
+        beta_slow: Turns up to which a pair is interpolated.
+        max_wavelength: Base of the geometric series of frequencies.
+        rotary_fraction: Share of each head's features that turn, above 0 and
+            at most 1.
+        layout: `"interleaved"` or `"halves"`, as for `RoPE`.
+        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If the rotated width is odd or zero, or an argument is out
+            of range.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import YaRN
+    >>> encoding = YaRN(original_length=2048, scaling_factor=4)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([2, 5, 4, 8])
+
+    Reference: Peng et al., 2024, sections 3.2 to 3.4.
+    https://arxiv.org/abs/2309.00071
+    """
+
+    uses_length = True
+
+    def __init__(
+        self,
+        *,
+        original_length,
+        scaling_factor=None,
+        beta_fast=32,
+        beta_slow=1,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if not beta_fast > beta_slow > 0:
+            raise ValueError(
+                "beta_fast must be above beta_slow, and that above 0; got "
+                f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
+            )
+        if scaling_factor is not None:
+            check_scaling_factor(scaling_factor)
+        self.original_length = check_original_length(original_length)
+        self.scaling_factor = scaling_factor
+        self.beta_fast = beta_fast
+        self.beta_slow = beta_slow
+
+    def _scale(self, length):
+        if self.scaling_factor is not None:
+            return ops.cast(self.scaling_factor, "float32")
+        return ops.maximum(relative_length(length, self.original_length), 1.0)
+
+    def _rates(self, width, length):
+        rates = frequencies(width, self.max_wavelength)
+        first, last = (
+            rounded(self._pair_that_turns(turns, width))
+            for rounded, turns in (
+                (math.floor, self.beta_fast),
+                (math.ceil, self.beta_slow),
+            )
+        )
+        first = max(first, 0)
+        last = max(min(last, width - 1), first)
+        # Where no pair lies between, the step from one to the other.
+        span = last - first or 0.001
+        slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
+        slowed = slowed.astype("float32")
+        return rates * (1 - slowed + slowed / self._scale(length))
+
+    def _pair_that_turns(self, turns, width):
+        """Index, with a fraction, of the pair that turns so often."""
+        wavelength = self.original_length / (2 * math.pi * turns)
+        return (
+            width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
+        )
+
+    def _magnitude(self, length):
+        return 0.1 * ops.log(self._scale(length)) + 1.0
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "original_length": self.original_length,
+            "scaling_factor": self.scaling_factor,
+            "beta_fast": self.beta_fast,
+            "beta_slow": self.beta_slow,
+        }

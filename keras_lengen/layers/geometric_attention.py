@@ -1,0 +1,146 @@
+"""Attention to the nearest key that matches."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.attention import MultiHeadAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class GeometricAttention(MultiHeadAttention):
+    """Attends to the nearest keys that match, wherever they are.
+
+    A query `i` matches a key `j` with the probability
+    `P[i, j] = sigmoid(alpha * (q[i] + c) . k[j] + beta * D[i, j] + gamma)`,
+    never itself, and attends to it with
+    `A[i, j] = P[i, j] * prod(1 - P[i, n])` over the keys `n` nearer to `i` than
+    `j`; of two equally near ones, the right one counts as nearer. `D` is the
+    directional encoding: one learned map of the query's state for earlier keys
+    and one for later ones. Used in place of `MultiHeadAttention`, for
+    self-attention alone; positions other than the order of the tokens have no
+    meaning to it.
+
+    Weights beside those of `MultiHeadAttention`: `alpha`, `beta` and `gamma`,
+    `c (H, D)`, and the directional map `(M, 2 H)` with a bias.
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Width of a head's queries and keys.
+        normalize: Whether the weights of a query are scaled to the sum 1.
+        **kwargs: Further arguments of `MultiHeadAttention`. `encoding` may be
+            nothing but `None` or NoPE.
+
+    Call arguments: those of `MultiHeadAttention`; query, key and value must be
+    one tensor, and `positions` are ignored.
+
+    Raises:
+        ValueError: If there is an encoding, or query, key and value differ.
+
+    Differs from the paper: dropout is applied to the weights, not to the keys.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import GeometricAttention
+    >>> x = ops.ones((2, 10, 32))
+    >>> GeometricAttention(4, 8)(x, x).shape
+    TensorShape([2, 10, 32])
+
+    Reference: Csordás et al., 2022, section 3. https://arxiv.org/abs/2110.07732
+    """
+
+    def __init__(self, num_heads, key_dim, *, normalize=True, **kwargs):
+        super().__init__(num_heads, key_dim, **kwargs)
+        if self.encoding.stage is not None:
+            raise ValueError(
+                f"GeometricAttention has no use for "
+                f"{type(self.encoding).__name__}: its directional encoding "
+                "takes the place of another."
+            )
+        self.normalize = normalize
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        self.direction_dense = keras.layers.Dense(
+            2 * self.num_heads, dtype=self.dtype_policy, name="direction"
+        )
+        self.direction_dense.build(query_shape)
+        for name, value in (
+            ("alpha", self.key_dim**-0.5),
+            ("beta", 1.0),
+            ("gamma", 0.0),
+        ):
+            weight = self.add_weight(
+                name=name,
+                shape=(),
+                initializer=keras.initializers.Constant(value),
+                autocast=False,
+            )
+            setattr(self, name, weight)
+        self.content_bias = self.add_weight(
+            name="content_bias",
+            shape=(self.num_heads, self.key_dim),
+            initializer="zeros",
+            autocast=False,
+        )
+
+    def _project(self, query, key, value):
+        if not (query is key and key is value):
+            raise ValueError(
+                "GeometricAttention is self-attention: query, key and value "
+                "must be the same tensor."
+            )
+        return super()._project(query, key, value)
+
+    def _scores(
+        self, query, key, positions, key_positions, *, inputs, length, causal
+    ):
+        """Logits of matches, float32 `(B, H, T, T)`."""
+        query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
+        products = ops.einsum("bthd,bshd->bhts", query + self.content_bias, key)
+        directions = ops.cast(self.direction_dense(inputs), "float32")
+        # (B, T, 2 H) to (B, 2 H, T, 1): earlier keys first, then later ones.
+        directions = ops.expand_dims(ops.transpose(directions, (0, 2, 1)), -1)
+        earlier, later = ops.split(directions, 2, axis=1)
+        index = ops.arange(ops.shape(products)[-1])
+        before = index < ops.expand_dims(index, -1)
+        return (
+            self.alpha * products
+            + self.beta * ops.where(before, earlier, later)
+            + self.gamma
+        )
+
+    def _weights(self, scores, mask):
+        tokens = ops.shape(scores)[-1]
+        index = ops.arange(tokens)
+        query_index = ops.expand_dims(index, -1)
+        allowed = index != query_index
+        if mask is not None:
+            allowed = ops.logical_and(allowed, mask)
+        matches = ops.where(allowed, ops.log_sigmoid(scores), -1e30)
+        misses = ops.where(allowed, ops.log_sigmoid(-scores), 0.0)
+        # The nearer keys are a range around the query, from the mirror image
+        # of j on: summed[..., n] holds the misses of the first n keys.
+        summed = ops.cumsum(misses, axis=-1)
+        summed = ops.pad(summed, [[0, 0], [0, 0], [0, 0], [1, 0]])
+        mirror = 2 * query_index - index
+        later = index > query_index
+        first = ops.where(later, mirror + 1, index + 1)
+        last = ops.where(later, index, mirror + 1)
+        nearer = _at(summed, last) - _at(summed, first)
+        weights = ops.exp(matches + nearer)
+        if self.normalize:
+            total = ops.sum(weights, axis=-1, keepdims=True)
+            weights = weights / ops.maximum(total, 1e-9)
+        return weights
+
+    def get_config(self):
+        return {**super().get_config(), "normalize": self.normalize}
+
+
+def _at(summed, count):
+    """Entries `count` `(T, S)`, cut to the range, of `(B, H, T, S + 1)`."""
+    shape = ops.shape(summed)
+    count = ops.clip(count, 0, shape[-1] - 1)
+    count = ops.broadcast_to(count, (*shape[:2], *ops.shape(count)))
+    return ops.take_along_axis(summed, count, axis=-1)

@@ -1,0 +1,104 @@
+"""Interpolated positions: long sequences in the range of the trained ones."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.positions.base import PositionSampler, token_count
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class InterpolatedPositions(PositionSampler):
+    """Compresses the positions of long sequences into the trained range.
+
+    Token `i` of a sequence of true length `n` stands at
+    `i * min(1, train_length / n)`: the positions of sequences up to
+    `train_length` are 0, 1, 2, ..., those of longer ones fractions below
+    `train_length`. With a fixed factor they are `i / scaling_factor`, whatever
+    the length.
+
+    Training and evaluation are alike. By length, training on sequences up to
+    `train_length` is ordinary; a fixed factor is for the fine-tuning of a
+    trained model, and for its use afterwards.
+
+    The length is, in this order, `reference_length` where it is given (the
+    items that a prompt lists, or the prompt and what will be generated, held
+    fixed while tokens are generated one at a time), `lengths`, or `T`.
+
+    Args:
+        train_length: Tokens of the longest trained sequence, counted as the
+            length is. Without effect beside a `scaling_factor`.
+        scaling_factor: Fixed factor, above 0, or `None` to go by length.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Returns:
+        float32 of shape `(T,)`, or `(B, T)` if the length has shape `(B,)`.
+
+    Differs from the paper: it knows the fixed factor alone.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import InterpolatedPositions
+    >>> sampler = InterpolatedPositions(train_length=2)
+    >>> sampler(ops.zeros((1, 4))).numpy().tolist()
+    [0.0, 0.5, 1.0, 1.5]
+
+    Reference: Chen et al., 2023, section 2.3.
+    https://arxiv.org/abs/2306.15595
+    """
+
+    stretches = True
+
+    def __init__(self, *, train_length, scaling_factor=None, **kwargs):
+        super().__init__(**kwargs)
+        if scaling_factor is not None and not scaling_factor > 0:
+            raise ValueError(
+                "scaling_factor must be above 0, or None to go by length; "
+                f"got {scaling_factor!r}."
+            )
+        self.train_length = check_train_length(train_length)
+        self.scaling_factor = scaling_factor
+
+    def call(
+        self, inputs, *, lengths=None, reference_length=None, training=None
+    ):
+        if self.scaling_factor is None:
+            return interpolated(
+                inputs,
+                self.train_length,
+                lengths=lengths,
+                reference_length=reference_length,
+            )
+        indices = ops.arange(token_count(inputs), dtype="int32")
+        return ops.cast(indices, "float32") * (1 / self.scaling_factor)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "train_length": self.train_length,
+            "scaling_factor": self.scaling_factor,
+        }
+
+
+def interpolated(inputs, train_length, *, lengths, reference_length):
+    """Positions `i * min(1, train_length / n)`, float32 `(T,)` or `(B, T)`."""
+    tokens = token_count(inputs)
+    if reference_length is None:
+        reference_length = tokens if lengths is None else lengths
+    ratio = ops.minimum(
+        1.0, train_length / ops.cast(reference_length, "float32")
+    )
+    indices = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
+    return indices * ops.expand_dims(ratio, -1)
+
+
+def check_train_length(train_length):
+    """Returns a valid length of trained sequences, or raises `ValueError`."""
+    if not isinstance(train_length, int) or train_length < 1:
+        raise ValueError(
+            "train_length must be a positive integer, the tokens of the "
+            f"longest trained sequence; got {train_length!r}."
+        )
+    return train_length

@@ -1,0 +1,100 @@
+"""Shifted positions: 0, 1, 2, ... from a random start."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.positions.base import PositionSampler, token_count
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class ShiftedPositions(PositionSampler):
+    """Shifts the positions of every example by a random number (SHAPE).
+
+    In training, token `j` stands at `j + k`, with one `k` per example, uniform
+    over `0 .. max_shift - 1`. Trained on up to `N` tokens, a model sees the
+    positions of `M` tokens if `max_shift > M - N`.
+
+    Random padding is `max_shift=None`: in an example of true length `n` padded
+    to `T`, `k` is uniform over `0 .. T - n`, as if the padding were dealt to
+    both ends, so that no position is beyond `T - 1`.
+
+    Args:
+        max_shift: Number of shifts to draw from, or `None` for as many as the
+            padding of the example leaves room for.
+        evaluation: Positions where `training` is false. `"zero"`: 0, 1, 2, ...
+            `"max"`: shifted by `max_shift`, one more than in training (by
+            `T - n` for `None`). `"random"`: drawn as in training.
+        seed: Integer seed of the draws, or `None`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Returns:
+        int32 of shape `(B, T)`.
+
+    Differs from the paper: `k` is below `max_shift` as in the released code,
+    where the paper includes it. The code evaluates with `"max"`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import ShiftedPositions
+    >>> sampler = ShiftedPositions(max_shift=500, evaluation="max")
+    >>> sampler(ops.zeros((1, 4)), training=False).numpy().tolist()
+    [[500, 501, 502, 503]]
+
+    Reference: Kiyono et al., 2021. https://arxiv.org/abs/2109.05644
+    Random padding: Tao et al., 2023. https://arxiv.org/abs/2305.04859
+    """
+
+    draws = True
+
+    def __init__(self, *, max_shift, evaluation="zero", seed=None, **kwargs):
+        super().__init__(**kwargs)
+        if max_shift is not None and (
+            not isinstance(max_shift, int) or max_shift < 1
+        ):
+            raise ValueError(
+                "max_shift must be a positive integer, the number of shifts "
+                "to draw from, or None for the room that padding leaves; "
+                f"got {max_shift!r}."
+            )
+        if evaluation not in ("zero", "max", "random"):
+            raise ValueError(
+                'evaluation must be "zero", "max" or "random"; '
+                f"got {evaluation!r}."
+            )
+        self.max_shift = max_shift
+        self.evaluation = evaluation
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(
+        self, inputs, *, lengths=None, reference_length=None, training=None
+    ):
+        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        count = last = self.max_shift
+        if self.max_shift is None:
+            lengths = tokens if lengths is None else lengths
+            last = ops.expand_dims(tokens - ops.cast(lengths, "int32"), -1)
+            count = last + 1
+        if training or self.evaluation == "random":
+            shift = self._draw(batch_size, count)
+        else:
+            shift = last if self.evaluation == "max" else 0
+        positions = ops.arange(tokens, dtype="int32") + shift
+        return ops.broadcast_to(positions, (batch_size, tokens))
+
+    def _draw(self, batch_size, count):
+        share = keras.random.uniform(
+            (batch_size, 1), dtype="float32", seed=self.seed_generator
+        )
+        return ops.cast(share * ops.cast(count, "float32"), "int32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_shift": self.max_shift,
+            "evaluation": self.evaluation,
+            "seed": self.seed,
+        }

@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+
+from keras_lengen.layers import RoPE, YaRN
+from tests.keras_lengen.layers.encodings.test_rope import rotated
+
+POSITIONS = np.array([0, 1, 7, 100, 4000])
+
+
+def rates(width, original, scale, fast=32, slow=1, base=10000):
+    """The rates of the pairs, by the paper's steps."""
+
+    def correction(turns):
+        return (
+            width
+            * math.log(original / (2 * math.pi * turns))
+            / (2 * math.log(base))
+        )
+
+    low = max(math.floor(correction(fast)), 0)
+    high = min(math.ceil(correction(slow)), width - 1)
+    high = high if high > low else low + 0.001
+    found = []
+    for pair in range(width // 2):
+        rate = base ** (-2 * pair / width)
+        slowed = min(max((pair - low) / (high - low), 0), 1)
+        found.append(rate * (1 - slowed) + rate / scale * slowed)
+    return found, (low, high)
+
+
+@pytest.mark.parametrize(
+    ("width", "original", "bounds"),
+    [
+        (128, 2048, (16, 41)),
+        (64, 2048, (8, 21)),
+        (32, 256, (0, 7)),
+        (8, 40, (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("scale", [1, 2, 8])
+def test_pairs_turn_by_the_definition(width, original, bounds, scale):
+    query = np.random.default_rng(0).normal(size=(1, 5, 1, width))
+    encoding = YaRN(original_length=original, scaling_factor=scale)
+    turned = encoding(query, positions=POSITIONS)
+    expected_rates, found_bounds = rates(width, original, scale)
+    assert found_bounds == bounds
+    magnitude = {1: 1, 2: 1.069315, 8: 1.207944}[scale]
+    for token, position in enumerate(POSITIONS):
+        for pair, rate in enumerate(expected_rates):
+            # A pair turned on its own, at the rate that it should have.
+            features = query[0, token, 0, 2 * pair : 2 * pair + 2]
+            expected = rotated(features, position * rate, "interleaved", 2)
+            np.testing.assert_allclose(
+                turned[0, token, 0, 2 * pair : 2 * pair + 2],
+                magnitude * np.array(expected),
+                atol=3e-3,
+            )
+
+
+def test_a_short_training_length():
+    query = np.ones((1, 5, 1, 8), "float32")
+    encoding = YaRN(original_length=2, scaling_factor=2)
+    slowed = RoPE()(query, positions=POSITIONS / 2)
+    turned = np.asarray(encoding(query, positions=POSITIONS)) / 1.069315
+    # All pairs but the fastest are interpolated.
+    np.testing.assert_allclose(turned[..., 2:], slowed[..., 2:], atol=1e-4)
+
+
+def test_dynamic_is_fixed_at_the_scale_of_the_length():
+    query = np.random.default_rng(0).normal(size=(2, 5, 1, 8))
+    dynamic = YaRN(original_length=2048)
+    for lengths, scales in ((1024, 2048), (1, 1)), ((4096, 8192), (2, 4)):
+        each = dynamic(
+            query, positions=POSITIONS, length=np.array(lengths, "int32")
+        )
+        for example, (length, scale) in enumerate(
+            zip(lengths, scales, strict=True)
+        ):
+            fixed = YaRN(original_length=2048, scaling_factor=scale)
+            expected = fixed(query, positions=POSITIONS)
+            np.testing.assert_allclose(
+                each[example], expected[example], atol=1e-5
+            )
+            np.testing.assert_allclose(
+                dynamic(query, positions=POSITIONS, length=length),
+                expected,
+                atol=1e-5,
+            )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
+        ({"original_length": 0}, "original_length .* got 0"),
+        ({"beta_fast": 1}, "beta_fast=1 and beta_slow=1"),
+        ({"beta_slow": 0}, "beta_fast=32 and beta_slow=0"),
+    ],
+)
+def test_wrong_arguments_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        YaRN(**{"original_length": 40, **arguments})
