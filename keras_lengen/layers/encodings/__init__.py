@@ -27,6 +27,7 @@ from keras_lengen.layers.encodings.sandwich import (
     Sandwich,
 )
 from keras_lengen.layers.encodings.shape import SHAPE
+from keras_lengen.layers.encodings.shaw_encoding import ShawEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     RandomizedSinusoidalEncoding,
     SinusoidalEncoding,
@@ -47,6 +48,7 @@ ENCODINGS = {
     "YaRN": YaRN,
     "XPos": XPos,
     "RelativeEncoding": RelativeEncoding,
+    "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
     "PowerKERPLE": PowerKERPLE,
     "LogKERPLE": LogKERPLE,

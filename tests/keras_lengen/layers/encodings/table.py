@@ -156,6 +156,11 @@ ALIBI = Row(
     shifts=True,
     ranks=lambda arguments: arguments.get("distances") == "sampled",
 )
+SHAW = Row(
+    alternatives={**PLAIN, "max_distance": 4, "share_layers": True},
+    idle=("share_layers",),
+    shifts=True,
+)
 KERPLE = Row(
     alternatives={**PLAIN, "asymmetry": 0.5, "share_layers": False},
     idle=("share_layers",),
@@ -198,6 +203,7 @@ ROWS = {
     "YaRN": YARN,
     "XPos": XPOS,
     "RelativeEncoding": RELATIVE,
+    "ShawEncoding": SHAW,
     "ALiBi": ALIBI,
     "PowerKERPLE": KERPLE,
     "LogKERPLE": KERPLE,

@@ -1,0 +1,85 @@
+"""Learned vectors of clipped distances, scored by the query."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import signed_distances
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class ShawEncoding(BiasEncoding):
+    """Scores keys by a learned vector of their clipped distance (Shaw et al.).
+
+    The scaled score of a query `q` and a key at signed distance `d` gains
+    `q . table[clip(d, -max_distance, max_distance)] / sqrt(D)`. The vectors
+    are shared by the heads. Distances beyond `max_distance` are not told
+    apart.
+
+    Stage: `attention_bias`, float32 `(B, H, T, S)`. Weights, in every layer:
+    `(2 * max_distance + 1, D)`.
+    Positions: any numbers, gaps allowed; only differences matter, rounded to
+    the nearest integer.
+
+    Args:
+        max_distance: Largest distance with a vector of its own.
+        share_layers: Whether all layers share the vectors.
+        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If `max_distance` is negative.
+
+    Differs from the paper: of its two terms this is that of the keys; values
+    get none.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import ShawEncoding
+    >>> ShawEncoding()(ops.ones((2, 3, 8, 4))).shape
+    TensorShape([2, 8, 3, 3])
+
+    Reference: Shaw et al., 2018, section 3. https://arxiv.org/abs/1803.02155
+    """
+
+    def __init__(self, *, max_distance=16, share_layers=False, **kwargs):
+        super().__init__(**kwargs)
+        if max_distance < 0:
+            raise ValueError(
+                f"max_distance must not be negative; got {max_distance!r}."
+            )
+        self.max_distance = max_distance
+        self.share_layers = share_layers
+
+    def build(self, query_shape, key_shape=None):
+        self.table = self.add_weight(
+            name="table",
+            shape=(2 * self.max_distance + 1, query_shape[-1]),
+            initializer="glorot_uniform",
+            autocast=False,
+        )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        steps = signed_distances(query_positions, key_positions, "positions")
+        reach = self.max_distance
+        steps = ops.cast(ops.clip(ops.round(steps), -reach, reach), "int32")
+        # The scores of all distances, then for every pair those of its own:
+        # rows of all heads, which are faster to read than single numbers.
+        scores = ops.einsum(
+            "bthd,rd->btrh", ops.cast(query, "float32"), self.table
+        )
+        batch_size, tokens, distances, heads = ops.shape(scores)
+        first = distances * ops.arange(batch_size * tokens, dtype="int32")
+        rows = ops.reshape(first, (batch_size, tokens, 1)) + steps + reach
+        scores = ops.take(ops.reshape(scores, (-1, heads)), rows, axis=0)
+        scores = ops.transpose(scores, (0, 3, 1, 2))
+        return query.shape[-1] ** -0.5 * scores
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_distance": self.max_distance,
+            "share_layers": self.share_layers,
+        }
