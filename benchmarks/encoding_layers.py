@@ -25,6 +25,7 @@ from benchmarks.measure import (
     write_report,
 )
 from keras_lengen.layers import ENCODINGS
+from trainers.config import accepted_arguments
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
@@ -42,9 +43,9 @@ MAX_POSITION = 2 * 8192
 
 def encoding_layer(name):
     """One of our encodings, built with a range that holds every length."""
-    if name.startswith("Randomized") or name == "LearnedEncoding":
-        return ENCODINGS[name](max_position=MAX_POSITION)
-    return ENCODINGS[name]()
+    needed = ("max_position", "train_length", "original_length")
+    accepted = accepted_arguments(ENCODINGS[name]) & set(needed)
+    return ENCODINGS[name](**dict.fromkeys(accepted, MAX_POSITION))
 
 
 def added(layer):

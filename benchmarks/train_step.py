@@ -17,10 +17,15 @@ from absl import app, flags
 from benchmarks.measure import interleaved, speed_ratio, write_report
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.models import TransformerEncoder, presets
+from trainers.config import accepted_arguments
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("shapes", ["128x41", "8x512"], "Batch size x tokens.")
-flags.DEFINE_list("encodings", list(ENCODINGS), "Encodings to measure.")
+flags.DEFINE_list(
+    "encodings",
+    [name for name in ENCODINGS if not ENCODINGS[name].causal_only],
+    "Encodings to measure.",
+)
 flags.DEFINE_integer("rounds", 7, "Turns of every encoding.")
 flags.DEFINE_integer("repeats", 3, "Steps in a turn.")
 flags.DEFINE_bool("compile", False, "Compile forward and backward with XLA.")
@@ -53,11 +58,9 @@ def plain_encoder():
 
 def encoder(name):
     """The same encoder with one of our encodings."""
-    arguments = {}
-    if name.startswith("Randomized") or name == "LearnedEncoding":
-        arguments = {"max_position": MAX_POSITION}
-    if name == "WarpedRoPE":
-        arguments = {"train_length": MAX_POSITION}
+    needed = ("max_position", "train_length", "original_length")
+    accepted = accepted_arguments(ENCODINGS[name]) & set(needed)
+    arguments = dict.fromkeys(accepted, MAX_POSITION)
     return TransformerEncoder(
         vocabulary_size=3,
         output_size=2,

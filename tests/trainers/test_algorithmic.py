@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pytest
@@ -8,9 +9,25 @@ from tests.trainers.toy import run_toy, train_losses
 from trainers.algorithmic import PRESETS, AlgorithmicConfig, main
 from trainers.config import ConfigError, resolve
 
+FOR_ENCODERS = [
+    name for name, encoding in ENCODINGS.items() if not encoding.causal_only
+]
+PAIRS = list(itertools.product(TASKS, FOR_ENCODERS))
+# The others, which take minutes together, are left to the slow tests.
+QUICK = [
+    (task, encoding)
+    for task, encoding in PAIRS
+    if task == "reverse_string" or encoding == "RoPE"
+]
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("task", TASKS)
+
+@pytest.mark.parametrize(
+    ("task", "encoding"),
+    [
+        pytest.param(*pair, marks=[] if pair in QUICK else pytest.mark.slow)
+        for pair in PAIRS
+    ],
+)
 def test_every_task_with_every_encoding(tmp_path, task, encoding):
     results = run_toy(
         tmp_path,
@@ -21,6 +38,11 @@ def test_every_task_with_every_encoding(tmp_path, task, encoding):
         test_lengths="5",
     )
     assert 0 <= results["final"]["score"] <= 1
+
+
+def test_an_encoding_for_causal_models(tmp_path):
+    with pytest.raises(ConfigError, match="XPos is for causal attention"):
+        run_toy(tmp_path, encoding="XPos")
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -141,8 +141,9 @@ YARN = dataclasses.replace(
 )
 XPOS = dataclasses.replace(
     ROPE,
+    # So slow a fading that features keep their size at far positions.
+    arguments={"scale_base": 100_000},
     alternatives={**ROPE.alternatives, "scale_base": 64},
-    top=30_000,
 )
 RELATIVE = Row(
     alternatives={**PLAIN, "max_wavelength": 100, "distances": "sampled"},
