@@ -1,6 +1,7 @@
 """Positional encodings: how a position enters the model."""
 
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
+from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.cape import CAPE
 from keras_lengen.layers.encodings.fire import FIRE, RandomizedFIRE
@@ -69,4 +70,5 @@ ENCODINGS = {
     "RandomizedFIRE": RandomizedFIRE,
 }
 
-__all__ = ["PositionalEncoding", *ENCODINGS]
+# Made of two others, it is no choice by its name alone.
+__all__ = ["AxialEncoding", "PositionalEncoding", *ENCODINGS]

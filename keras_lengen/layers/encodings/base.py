@@ -110,7 +110,10 @@ class PositionalEncoding(keras.layers.Layer):
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
         positions = self.sampler(inputs, lengths=lengths, training=training)
         if mask is not None:
-            positions = _numbered(positions, mask)
+            # Of the rows and of the columns where there are both.
+            positions = keras.tree.map_structure(
+                lambda axis: _numbered(axis, mask), positions
+            )
         if isinstance(start_index, int) and start_index == 0:
             return positions
         if self.sampler.draws or self.sampler.stretches:

@@ -4,6 +4,7 @@ from keras_lengen.layers.positions.augmented_positions import (
     AugmentedPositions,
 )
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.grid_positions import GridPositions
 from keras_lengen.layers.positions.interpolated_positions import (
     InterpolatedPositions,
 )
@@ -23,4 +24,5 @@ SAMPLERS = {
     "AugmentedPositions": AugmentedPositions,
 }
 
-__all__ = ["PositionSampler", *SAMPLERS]
+# Pairs of positions, for `AxialEncoding` alone, are no choice for the others.
+__all__ = ["GridPositions", "PositionSampler", *SAMPLERS]

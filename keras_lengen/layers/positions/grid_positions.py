@@ -1,0 +1,94 @@
+"""Positions on a grid: the row and the column of every token."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class GridPositions(PositionSampler):
+    """Numbers the rows and the columns of an image that is read row by row.
+
+    Token `i` stands in row `i // width` and column `i % width`, both counted
+    by a sampler of their own. For `AxialEncoding`.
+
+    Args:
+        width: Tokens of a row, with the delimiter where rows end on one.
+        row: `PositionSampler` of the rows, `None` for 0, 1, 2, ...
+        column: `PositionSampler` of the columns, `None` for 0, 1, 2, ...
+
+    Raises:
+        ValueError: If `width` is not a positive integer.
+
+    Returns:
+        A pair, the positions of the rows and of the columns, each `(T,)` or
+        `(B, T)`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import GridPositions
+    >>> rows, columns = GridPositions(width=3)(ops.zeros((1, 7)))
+    >>> rows.numpy().tolist(), columns.numpy().tolist()
+    ([0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0])
+    """
+
+    # Rows and columns do not go on from a start as numbers in a line do.
+    stretches = True
+
+    def __init__(self, *, width, row=None, column=None, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(width, int) or width < 1:
+            raise ValueError(
+                "width must be a positive integer, the tokens of a row; "
+                f"got {width!r}."
+            )
+        self.width = width
+        self.row = OrdinalPositions() if row is None else row
+        self.column = OrdinalPositions() if column is None else column
+
+    @property
+    def draws(self):
+        return self.row.draws or self.column.draws
+
+    def call(
+        self, inputs, *, lengths=None, reference_length=None, training=None
+    ):
+        tokens = token_count(inputs)
+        indices = ops.arange(tokens, dtype="int32")
+        row_lengths = None
+        if lengths is not None:
+            lengths = ops.cast(lengths, "int32")
+            row_lengths = (lengths + self.width - 1) // self.width
+        batch_size = ops.shape(inputs)[0]
+        rows = self.row(
+            # Only the shape counts.
+            ops.zeros((batch_size, -(-tokens // self.width))),
+            lengths=row_lengths,
+            training=training,
+        )
+        columns = self.column(
+            ops.zeros((batch_size, self.width)), training=training
+        )
+        return (
+            ops.take(rows, indices // self.width, axis=-1),
+            ops.take(columns, indices % self.width, axis=-1),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "width": self.width,
+            "row": keras.saving.serialize_keras_object(self.row),
+            "column": keras.saving.serialize_keras_object(self.column),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        samplers = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("row", "column")
+        }
+        return cls(**{**config, **samplers})
