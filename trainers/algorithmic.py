@@ -16,6 +16,7 @@ import keras
 from datasets import pipeline
 from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS
+from keras_lengen.layers import ATTENTIONS
 from keras_lengen.models import TransformerEncoder
 from trainers.checkpoints import Checkpoints
 from trainers.config import (
@@ -236,6 +237,7 @@ def _build(config, task, strategy):
                 model_dim=config.model_dim,
                 dropout=config.dropout,
                 encoding=build_encoding(config),
+                attention=ATTENTIONS[config.attention],
                 draw=config.draw,
                 dtype=config.precision,
             )

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from absl import app, flags, logging
 
-from keras_lengen.layers import ENCODINGS, SAMPLERS
+from keras_lengen.layers import ATTENTIONS, ENCODINGS, SAMPLERS
 
 
 class ConfigError(Exception):
@@ -34,6 +34,9 @@ class TrainerConfig:
     preset: str = option("small", "Set of defaults: small or paper.")
     encoding: str = option("NoPE", "Encoding, by name or call.")
     sampler: str = option("", "Position sampler, by name or call.")
+    attention: str = option(
+        "MultiHeadAttention", "MultiHeadAttention or GeometricAttention."
+    )
     max_position: int = option(
         0,
         "Range of positions of encodings and samplers that have one; 0: a "
@@ -100,6 +103,7 @@ class TrainerConfig:
 
 _MAY_BE_ZERO = ("seed", "evaluate_every", "max_position")
 _CHOICES = {
+    "attention": tuple(ATTENTIONS),
     "draw": ("model", "layer"),
     "precision": ("float32", "mixed_bfloat16"),
     "strategy": ("auto", "one_device", "mirrored"),

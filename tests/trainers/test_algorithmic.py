@@ -45,6 +45,14 @@ def test_an_encoding_for_causal_models(tmp_path):
         run_toy(tmp_path, encoding="XPos")
 
 
+def test_another_attention(tmp_path):
+    attention = {"attention": "GeometricAttention"}
+    results = run_toy(tmp_path / "a", encoding="NoPE", **attention)
+    assert 0 <= results["final"]["score"] <= 1
+    with pytest.raises(ConfigError, match="no use for RoPE"):
+        run_toy(tmp_path / "b", encoding="RoPE", **attention)
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler(tmp_path, sampler):
     results = run_toy(tmp_path, encoding="ALiBi", sampler=sampler)

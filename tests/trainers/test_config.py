@@ -113,6 +113,7 @@ def test_layers_that_cannot_be_built(changes, message):
         ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
         ({"curriculum": "Fixed(length=3)"}, "no argument 'length'; it takes"),
         ({"curriculum": "RegularIncrease(every=0)"}, "every of at least 1"),
+        ({"attention": "Geometric"}, "Did you mean GeometricAttention"),
         ({"draw": "head"}, "--draw must be one of"),
         ({"compile": "yes"}, "--compile must be one of"),
         ({"preset": "large"}, "--preset must be one of small, paper"),
