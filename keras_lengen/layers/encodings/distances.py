@@ -32,24 +32,63 @@ def signed_distances(query_positions, key_positions, distances):
 
     Reference: for `"sampled"`, the code of Ruoss et al., 2023.
     """
-    queries = expand_positions(query_positions, 1)
-    keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
     if distances == "positions":
+        queries = expand_positions(query_positions, 1)
+        keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
         return keys - queries
-    table = ops.sort(keys, axis=-1)
-    ranks = _ranks(keys[..., 0, :], table)
-    steps = ops.expand_dims(ranks, -2) - ops.expand_dims(
-        _ranks(queries[..., 0], table), -1
+    indices, table = sampled_distances(query_positions, key_positions)
+    return _read(table, indices)
+
+
+def sampled_distances(query_positions, key_positions):
+    """Which entry of a table of sampled distances each pair reads.
+
+    Args:
+        query_positions: `(T,)` or `(B, T)`.
+        key_positions: `(S,)` or `(B, S)`.
+
+    Returns:
+        The entries, int32 `(T, S)` or `(B, T, S)`, and the table, float32
+        `(2 S - 1,)` or `(B, 2 S - 1)`: the distance of a key that is `n` keys
+        further than the query is entry `S - 1 + n`.
+    """
+    queries = expand_positions(query_positions, 0)
+    keys = expand_positions(key_positions, 0)
+    ordered = ops.sort(keys, axis=-1)
+    steps = ops.expand_dims(_ranks(keys, ordered), -2) - ops.expand_dims(
+        _ranks(queries, ordered), -1
     )
-    table = table[..., 0, :] - table[..., 0, :1]
     # Only a query beyond all keys, which padding may be, steps further.
-    reach = ops.minimum(ops.abs(steps), ops.shape(table)[-1] - 1)
-    return ops.cast(ops.sign(steps), "float32") * _read(table, reach)
+    reach = ops.shape(ordered)[-1] - 1
+    further = ordered - ordered[..., :1]
+    table = ops.concatenate(
+        [-ops.flip(further, axis=-1)[..., :-1], further], axis=-1
+    )
+    return ops.clip(steps, -reach, reach) + reach, table
 
 
-def _ranks(positions, table):
-    """How many entries of the sorted `(..., 1, S)` table are smaller."""
-    smaller = ops.expand_dims(positions, -1) > table
+def read_scores(scores, indices):
+    """For every pair, the score that it reads among those of its query.
+
+    Args:
+        scores: Scores of the queries at every entry of a table, float32
+            `(B, T, R, H)`.
+        indices: Entries to read, int32 `(T, S)` or `(B, T, S)`.
+
+    Returns:
+        float32 `(B, H, T, S)`.
+    """
+    # Rows of all heads are faster to read than single numbers.
+    batch_size, tokens, entries, heads = ops.shape(scores)
+    first = entries * ops.arange(batch_size * tokens, dtype="int32")
+    rows = ops.reshape(first, (batch_size, tokens, 1)) + indices
+    scores = ops.take(ops.reshape(scores, (-1, heads)), rows, axis=0)
+    return ops.transpose(scores, (0, 3, 1, 2))
+
+
+def _ranks(positions, ordered):
+    """How many entries of the sorted `(..., S)` are smaller."""
+    smaller = ops.expand_dims(positions, -1) > ops.expand_dims(ordered, -2)
     return ops.sum(ops.cast(smaller, "int32"), axis=-1)
 
 

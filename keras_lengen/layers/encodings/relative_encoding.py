@@ -6,6 +6,8 @@ from keras import ops
 from keras_lengen.layers.encodings.base import BiasEncoding, Randomized
 from keras_lengen.layers.encodings.distances import (
     check_distances,
+    read_scores,
+    sampled_distances,
     signed_distances,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
@@ -89,7 +91,9 @@ class RelativeEncoding(BiasEncoding):
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
         content = ops.einsum("hd,bshd->bhs", self.content_bias, key)
         query = query + self.position_bias
-        if self._worth_a_table(query, query_positions, key_positions):
+        if self.distances == "sampled":
+            position = self._by_rank(query, query_positions, key_positions)
+        elif self._worth_a_table(query, query_positions, key_positions):
             position = self._by_table(query, query_positions, key_positions)
         else:
             position = self._by_angle(query, query_positions, key_positions)
@@ -103,8 +107,6 @@ class RelativeEncoding(BiasEncoding):
         batch, and `M` to read it for each example; `H * M` for each example
         by angles.
         """
-        if self.distances == "sampled":
-            return True
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
         batch_size, _, heads, width = query.shape
@@ -112,14 +114,26 @@ class RelativeEncoding(BiasEncoding):
             return False
         return heads * width + batch_size < heads * batch_size
 
+    def _by_rank(self, query, query_positions, key_positions):
+        # As many distances as ranks differ, not as there are pairs.
+        indices, table = sampled_distances(query_positions, key_positions)
+        table = self._project(table)
+        batch = "b" if len(table.shape) == 4 else ""
+        scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
+        return read_scores(scores, indices)
+
     def _by_table(self, query, query_positions, key_positions):
-        steps = signed_distances(query_positions, key_positions, self.distances)
-        table = sinusoid(
-            steps, self.kernel.shape[0], max_wavelength=self.max_wavelength
+        table = self._project(
+            signed_distances(query_positions, key_positions, "positions")
         )
-        table = ops.einsum("...tsm,mhd->...tshd", table, self.kernel)
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
+
+    def _project(self, distances):
+        """What the map makes of distances, float32 `(..., H, D)`."""
+        return ops.einsum(
+            "...m,mhd->...hd", self._sinusoid(distances), self.kernel
+        )
 
     def _by_angle(self, query, query_positions, key_positions):
         # sin and cos of a difference are products of sines and cosines: turn

@@ -4,7 +4,10 @@ import keras
 from keras import ops
 
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import signed_distances
+from keras_lengen.layers.encodings.distances import (
+    read_scores,
+    signed_distances,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -65,17 +68,10 @@ class ShawEncoding(BiasEncoding):
         steps = signed_distances(query_positions, key_positions, "positions")
         reach = self.max_distance
         steps = ops.cast(ops.clip(ops.round(steps), -reach, reach), "int32")
-        # The scores of all distances, then for every pair those of its own:
-        # rows of all heads, which are faster to read than single numbers.
         scores = ops.einsum(
             "bthd,rd->btrh", ops.cast(query, "float32"), self.table
         )
-        batch_size, tokens, distances, heads = ops.shape(scores)
-        first = distances * ops.arange(batch_size * tokens, dtype="int32")
-        rows = ops.reshape(first, (batch_size, tokens, 1)) + steps + reach
-        scores = ops.take(ops.reshape(scores, (-1, heads)), rows, axis=0)
-        scores = ops.transpose(scores, (0, 3, 1, 2))
-        return query.shape[-1] ** -0.5 * scores
+        return query.shape[-1] ** -0.5 * read_scores(scores, steps + reach)
 
     def get_config(self):
         return {
