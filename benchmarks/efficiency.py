@@ -63,13 +63,13 @@ def plot(path, curves):
             label=label,
         )
     axes.set(
-        xscale="log",
         xlabel="training time in seconds",
+        ylim=(0, 1.03),
         ylabel="mean accuracy at lengths 25 to 100",
         title=FLAGS.task,
     )
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="lower right")
     picture.savefig(path, dpi=120)
 
 

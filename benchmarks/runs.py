@@ -106,9 +106,11 @@ def _summary(row, flags, results):
         for length in final["accuracy_by_length"]
         if int(length) > int(row["train_length"].rpartition("-")[2])
     ]
+    # Without longer lengths, the mean over those there are.
+    scored = unseen or list(final["accuracy_by_length"])
 
     def mean(by_length):
-        return float(np.mean([by_length[length] for length in unseen]))
+        return float(np.mean([by_length[length] for length in scored]))
 
     quoted = [f'"{flag}"' if "(" in flag else flag for flag in flags]
     return {

@@ -1,5 +1,7 @@
 """Relative encoding of Transformer-XL."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -15,6 +17,9 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_max_wavelength,
     sinusoid,
 )
+
+LARGEST_TABLE = 2**20
+"""Pairs of tokens up to which sampled distances are mapped pair by pair."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -91,25 +96,29 @@ class RelativeEncoding(BiasEncoding):
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
         content = ops.einsum("hd,bshd->bhs", self.content_bias, key)
         query = query + self.position_bias
-        if self.distances == "sampled":
-            position = self._by_rank(query, query_positions, key_positions)
-        elif self._worth_a_table(query, query_positions, key_positions):
+        if self._worth_a_table(query, query_positions, key_positions):
             position = self._by_table(query, query_positions, key_positions)
+        elif self.distances == "sampled":
+            position = self._by_rank(query, query_positions, key_positions)
         else:
             position = self._by_angle(query, query_positions, key_positions)
         scale = query.shape[-1] ** -0.5
         return scale * (ops.expand_dims(content, -2) + position)
 
     def _worth_a_table(self, query, query_positions, key_positions):
-        """Whether a map of all distances costs less than one per example.
+        """Whether a map of all pairs' distances costs less than the others.
 
         Products per pair of tokens: `M * M` for the table, shared by the
         batch, and `M` to read it for each example; `H * M` for each example
-        by angles.
+        by angles. By rank there are far fewer distances, but reading them pair
+        by pair is slow: that is for those that would not fit in memory.
         """
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
         batch_size, _, heads, width = query.shape
+        if self.distances == "sampled":
+            pairs = (query_positions.shape[0], key_positions.shape[0])
+            return None in pairs or math.prod(pairs) <= LARGEST_TABLE
         if batch_size is None:
             return False
         return heads * width + batch_size < heads * batch_size
@@ -124,15 +133,19 @@ class RelativeEncoding(BiasEncoding):
 
     def _by_table(self, query, query_positions, key_positions):
         table = self._project(
-            signed_distances(query_positions, key_positions, "positions")
+            signed_distances(query_positions, key_positions, self.distances)
         )
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
 
     def _project(self, distances):
         """What the map makes of distances, float32 `(..., H, D)`."""
-        return ops.einsum(
-            "...m,mhd->...hd", self._sinusoid(distances), self.kernel
+        model_width, heads, width = self.kernel.shape
+        # One product of matrices, which is faster than one with more axes.
+        flat = ops.reshape(self._sinusoid(distances), (-1, model_width))
+        kernel = ops.reshape(self.kernel, (model_width, heads * width))
+        return ops.reshape(
+            ops.matmul(flat, kernel), (*ops.shape(distances), heads, width)
         )
 
     def _by_angle(self, query, query_positions, key_positions):
