@@ -21,11 +21,11 @@ from absl import app, flags
 from benchmarks.measure import (
     PeakMemory,
     interleaved,
+    make_encoding,
     speed_ratio,
     write_report,
 )
 from keras_lengen.layers import ENCODINGS
-from trainers.config import accepted_arguments
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
@@ -39,13 +39,6 @@ flags.DEFINE_string(
 
 MAX_POSITION = 2 * 8192
 """Range of the encodings that have one."""
-
-
-def encoding_layer(name):
-    """One of our encodings, built with a range that holds every length."""
-    needed = ("max_position", "train_length", "original_length")
-    accepted = accepted_arguments(ENCODINGS[name]) & set(needed)
-    return ENCODINGS[name](**dict.fromkeys(accepted, MAX_POSITION))
 
 
 def added(layer):
@@ -99,7 +92,7 @@ def inputs(stage, length, num_heads, key_dim):
 def variant(name):
     """The stage and the function of a layer, ours or a peer's."""
     ours = name.removeprefix("KerasHub ")
-    layer = encoding_layer(ours)
+    layer = make_encoding(ours, MAX_POSITION)
     if name == ours:
         return layer.stage, tf.function(stage_of(layer))
     return layer.stage, tf.function(PEERS[ours]())
@@ -161,7 +154,7 @@ def main(argv):
     lengths = sorted(map(int, FLAGS.lengths))
     stages = {}
     for name in FLAGS.encodings:
-        stage = encoding_layer(name).stage
+        stage = make_encoding(name, MAX_POSITION).stage
         if stage:
             names = stages.setdefault(stage, [])
             names += [name, *([f"KerasHub {name}"] if name in PEERS else [])]

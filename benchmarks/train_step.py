@@ -14,10 +14,14 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import interleaved, speed_ratio, write_report
+from benchmarks.measure import (
+    interleaved,
+    make_encoding,
+    speed_ratio,
+    write_report,
+)
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.models import TransformerEncoder, presets
-from trainers.config import accepted_arguments
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("shapes", ["128x41", "8x512"], "Batch size x tokens.")
@@ -58,13 +62,10 @@ def plain_encoder():
 
 def encoder(name):
     """The same encoder with one of our encodings."""
-    needed = ("max_position", "train_length", "original_length")
-    accepted = accepted_arguments(ENCODINGS[name]) & set(needed)
-    arguments = dict.fromkeys(accepted, MAX_POSITION)
     return TransformerEncoder(
         vocabulary_size=3,
         output_size=2,
-        encoding=ENCODINGS[name](**arguments),
+        encoding=make_encoding(name, MAX_POSITION),
         **presets["ruoss"],
     )
 
