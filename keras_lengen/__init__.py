@@ -1,7 +1,7 @@
 """Positional encodings and position sampling for length generalization."""
 
-from keras_lengen import layers, models
+from keras_lengen import analysis, layers, models
 
 __version__ = "0.1.0"
 
-__all__ = ["layers", "models"]
+__all__ = ["analysis", "layers", "models"]

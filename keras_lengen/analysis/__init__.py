@@ -1,0 +1,27 @@
+"""What an encoding and a sampler do with positions, before any training."""
+
+from keras_lengen.analysis.attention_sensitivity import (
+    alibi_raw_attention,
+    attention_sensitivity,
+    rope_raw_attention,
+    total_difference,
+)
+from keras_lengen.analysis.position_coverage import (
+    Coverage,
+    distance_coverage,
+    phase_coverage,
+    plot_coverage,
+    position_coverage,
+)
+
+__all__ = [
+    "Coverage",
+    "alibi_raw_attention",
+    "attention_sensitivity",
+    "distance_coverage",
+    "phase_coverage",
+    "plot_coverage",
+    "position_coverage",
+    "rope_raw_attention",
+    "total_difference",
+]

@@ -1,0 +1,97 @@
+"""The table of total differences, against a loop of its own."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.attention_sensitivity import LENGTHS, markdown, table_rows
+
+SKEWS = {
+    "without": lambda x: x,
+    "sqrt": math.sqrt,
+    # Of Beta(2, 5).
+    "beta": lambda x: 1 - (1 - x) ** 5 * (1 + 5 * x),
+}
+
+# By a midpoint rule of 4,000 points, somewhat coarse for 500 tokens.
+KNOWN = {
+    (20, 2): (0.099, 0.017, 0.053),
+    (20, 4): (0.118, 0.070, 0.004),
+    (500, 2): (0.056, 0.025, 0.030),
+    (500, 4): (0.063, 0.029, 0.013),
+}
+
+
+def midpoint_score(distance, points=1000):
+    shares = ((point + 0.5) / points for point in range(points))
+    return sum(math.cos(distance * 1e4**-share) for share in shares) / points
+
+
+def sensitivities(positions):
+    attention = [math.exp(midpoint_score(x)) for x in positions]
+    return [after - before for before, after in itertools.pairwise(attention)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return table_rows()
+
+
+def ours(rows):
+    first = [row for row in rows if row["reading"] == rows[0]["reading"]]
+    return {(row["train_length"], row["factor"]): row for row in first}
+
+
+def test_near_the_known_numbers(rows):
+    found = ours(rows)
+    assert found.keys() == KNOWN.keys()
+    for setting, numbers in KNOWN.items():
+        columns = found[setting]["total_difference"]
+        assert list(columns) == list(SKEWS)
+        assert list(columns.values()) == pytest.approx(numbers, abs=1.5e-3)
+
+
+def test_length_20_by_a_loop(rows):
+    for factor in (2, 4):
+        test = sensitivities([j / factor for j in range(20 * factor)])
+        for name, skew in SKEWS.items():
+            train = sensitivities([20 * skew(j / 20) for j in range(20)])
+            expected = sum(
+                abs(train[-back] - test[-back])
+                for back in range(1, LENGTHS[20])
+            )
+            row = ours(rows)[20, factor]
+            assert row["total_difference"][name] == pytest.approx(
+                expected, abs=2e-4
+            )
+
+
+def test_best_skew(rows):
+    best = {setting: row["best"] for setting, row in ours(rows).items()}
+    assert best == {
+        (20, 2): "sqrt",
+        (20, 4): "beta",
+        (500, 2): "sqrt",
+        (500, 4): "beta",
+    }
+    assert "| 20 | 40 | 0.099 | **0.017** | 0.053 |" in markdown(rows)
+
+
+@pytest.mark.slow
+def test_command(tmp_path):
+    pytest.importorskip("matplotlib")
+    report, images = tmp_path / "report.json", tmp_path / "images"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.attention_sensitivity"),
+            *(f"--output={report}", f"--images={images}"),
+        ],
+        check=True,
+    )
+    assert json.loads(report.read_text())["rows"]
+    assert report.with_suffix(".md").read_text().startswith("# Total")
+    assert len(list(images.glob("*.png"))) == 5
