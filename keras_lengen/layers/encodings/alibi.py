@@ -2,12 +2,11 @@
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_lengen.layers.encodings.base import BiasEncoding, Randomized
 from keras_lengen.layers.encodings.distances import (
+    asymmetric_distances,
     check_distances,
-    signed_distances,
 )
 
 
@@ -58,15 +57,14 @@ class ALiBi(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, self.distances)
-        penalties = ops.abs(steps)
-        if not causal:
-            past = ops.cast(steps < 0, "float32")
-            penalties = penalties - self.asymmetry * past
-        if len(penalties.shape) == 2:
-            penalties = ops.expand_dims(penalties, 0)
-        slopes = alibi_slopes(query.shape[2])[:, None, None]
-        return -slopes * ops.expand_dims(penalties, 1)
+        penalties = asymmetric_distances(
+            query_positions,
+            key_positions,
+            asymmetry=self.asymmetry,
+            causal=causal,
+            distances=self.distances,
+        )
+        return -alibi_slopes(query.shape[2])[:, None, None] * penalties
 
     def get_config(self):
         return {

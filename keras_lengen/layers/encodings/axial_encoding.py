@@ -55,6 +55,9 @@ class AxialEncoding(PositionalEncoding):
         self.share_layers = row.share_layers and column.share_layers
         self.causal_only = row.causal_only or column.causal_only
         self.uses_length = row.uses_length or column.uses_length
+        self.defined_past_training = (
+            row.defined_past_training and column.defined_past_training
+        )
 
     @property
     def _axis(self):

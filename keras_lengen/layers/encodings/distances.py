@@ -40,6 +40,32 @@ def signed_distances(query_positions, key_positions, distances):
     return _read(table, indices)
 
 
+def asymmetric_distances(
+    query_positions, key_positions, *, asymmetry, causal, distances="positions"
+):
+    """How far keys are from queries, past keys nearer than future ones.
+
+    Args:
+        query_positions: `(T,)` or `(B, T)`.
+        key_positions: `(S,)` or `(B, S)`.
+        asymmetry: What the distance of a past key is less by.
+        causal: Whether future keys are masked, so that there is no asymmetry.
+        distances: As for `signed_distances`.
+
+    Returns:
+        float32 `(1 or B, 1, T, S)`, to broadcast over heads. Of past keys
+        nearer than `asymmetry` it is negative.
+    """
+    steps = signed_distances(query_positions, key_positions, distances)
+    lengths = ops.abs(steps)
+    if not causal:
+        past = ops.cast(steps < 0, "float32")
+        lengths = lengths - asymmetry * past
+    if len(lengths.shape) == 2:
+        lengths = ops.expand_dims(lengths, 0)
+    return ops.expand_dims(lengths, 1)
+
+
 def sampled_distances(query_positions, key_positions):
     """Which entry of a table of sampled distances each pair reads.
 

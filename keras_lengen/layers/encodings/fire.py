@@ -38,8 +38,8 @@ class FIRE(BiasEncoding):
     Raises:
         ValueError: If an argument is out of range.
 
-    Differs from the paper, which is causal and has `i` in place of
-    `max(i, j)`: of the two, a future key is the larger. A causal model sees no
+    Differs from the paper: that is causal and has `i` in place of
+    `max(i, j)`; of the two, a future key is the larger. A causal model sees no
     difference unless its positions are out of order.
 
     Example:
@@ -49,7 +49,7 @@ class FIRE(BiasEncoding):
     >>> FIRE()(ops.ones((2, 3, 8, 4))).shape
     TensorShape([1, 8, 3, 3])
 
-    Reference: Li et al., 2024, section 3, with the initializers of PyTorch.
+    Reference: Li et al., 2024, section 3 (with the initializers of PyTorch).
     https://arxiv.org/abs/2310.04418
     """
 

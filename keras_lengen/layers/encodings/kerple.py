@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import signed_distances
+from keras_lengen.layers.encodings.distances import asymmetric_distances
 
 
 class KERPLE(BiasEncoding):
@@ -54,15 +54,14 @@ class KERPLE(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, "positions")
-        distances = ops.abs(steps)
-        if not causal:
-            past = ops.cast(steps < 0, "float32")
-            distances = ops.maximum(distances - self.asymmetry * past, 0)
-        if len(distances.shape) == 2:
-            distances = ops.expand_dims(distances, 0)
+        distances = asymmetric_distances(
+            query_positions,
+            key_positions,
+            asymmetry=self.asymmetry,
+            causal=causal,
+        )
         return self.bias_at(
-            ops.expand_dims(distances, 1),
+            ops.maximum(distances, 0),
             ops.reshape(self.a, (-1, 1, 1)),
             ops.reshape(self.p, (-1, 1, 1)),
         )

@@ -39,8 +39,8 @@ class SinusoidalEncoding(AbsoluteEncoding):
     >>> encoded.numpy().round(3)[0].tolist()
     [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.009999999776482582, ...
 
-    Reference: Vaswani et al., 2017, section 3.5, with frequencies counted
-    from 0. https://arxiv.org/abs/1706.03762
+    Reference: Vaswani et al., 2017, section 3.5 (with frequencies counted
+    from 0). https://arxiv.org/abs/1706.03762
     """
 
     def __init__(

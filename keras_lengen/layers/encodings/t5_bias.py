@@ -46,8 +46,8 @@ class T5Bias(BiasEncoding):
     >>> T5Bias()(ops.ones((2, 3, 8, 4)), causal=True).shape
     TensorShape([1, 8, 3, 3])
 
-    Reference: Raffel et al., 2020, section 2.1, with the buckets of the
-    authors' code. https://arxiv.org/abs/1910.10683
+    Reference: Raffel et al., 2020, section 2.1 (with the buckets of the
+    authors' code). https://arxiv.org/abs/1910.10683
     """
 
     def __init__(

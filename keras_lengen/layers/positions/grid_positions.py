@@ -33,6 +33,9 @@ class GridPositions(PositionSampler):
     >>> rows, columns = GridPositions(width=3)(ops.zeros((1, 7)))
     >>> rows.numpy().tolist(), columns.numpy().tolist()
     ([0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0])
+
+    Reference: Ho et al., 2019, section 3 (positions of every axis of their
+    own). https://arxiv.org/abs/1912.12180
     """
 
     # Rows and columns do not go on from a start as numbers in a line do.

@@ -22,6 +22,9 @@ class OrdinalPositions(PositionSampler):
     >>> from keras_lengen.layers import OrdinalPositions
     >>> OrdinalPositions()(ops.zeros((2, 4))).numpy().tolist()
     [0, 1, 2, 3]
+
+    Reference: Vaswani et al., 2017, section 3.5.
+    https://arxiv.org/abs/1706.03762
     """
 
     def call(

@@ -59,8 +59,9 @@ class WarpedPositions(PositionSampler):
     >>> sampler(ops.zeros((1, 4)), training=True).numpy().tolist()
     [[0.0, 0.5, 1.0, 1.5]]
 
-    Reference: position index warping, a method for rotary encodings. Its
-    evaluation: Chen et al., 2023, section 2.3.
+    Reference: position index warping (for decoders with rotary encodings; the
+    title and the authors of the paper are not on record here).
+    Evaluation: Chen et al., 2023, section 2.3.
     https://arxiv.org/abs/2306.15595
     """
 

@@ -6,6 +6,7 @@ from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
     GridPositions,
+    LearnedEncoding,
     LogKERPLE,
     MultiHeadAttention,
     NoPE,
@@ -27,6 +28,13 @@ def axial(row, column, **arguments):
     return AxialEncoding(
         row=row, column=column, sampler=GridPositions(width=WIDTH), **arguments
     )
+
+
+def test_it_is_defined_past_training_where_both_are():
+    table = LearnedEncoding(max_position=8)
+    assert axial(ALiBi(), ALiBi()).defined_past_training
+    assert not axial(table, SinusoidalEncoding()).defined_past_training
+    assert not axial(SinusoidalEncoding(), table).defined_past_training
 
 
 def test_half_of_the_features_of_embeddings():

@@ -13,6 +13,7 @@ from keras_lengen.layers import ENCODINGS, RandomizedPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.encodings.table import (
     BATCH,
+    LONGEST,
     ROWS,
     TOKENS,
     VARIANTS,
@@ -228,6 +229,18 @@ def test_it_keeps_telling_large_positions_apart(variant):
     positions[-1] = top - 1
     other = np.asarray(encode(encoding, inputs, positions))
     assert not np.allclose(last, other, atol=1e-3)
+
+
+@every_variant
+def test_positions_past_training_are_defined_or_show_that_they_are_not(variant):
+    encoding = make_built(variant)
+    inputs = random_inputs(encoding.stage)
+    past = 100 * LONGEST + SPREAD
+    try:
+        defined = np.isfinite(encode(encoding, inputs, past)).all()
+    except (ValueError, tf.errors.InvalidArgumentError):
+        defined = False
+    assert defined == encoding.defined_past_training
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
-from keras_lengen.layers.encodings.distances import signed_distances
+from keras_lengen.layers.encodings.distances import (
+    asymmetric_distances,
+    signed_distances,
+)
 
 POSITIONS = np.array([0, 2, 5, 11])
 OF_POSITIONS = [[0, 2, 5, 11], [-2, 0, 3, 9], [-5, -3, 0, 6], [-11, -9, -6, 0]]
@@ -59,3 +62,21 @@ def test_one_repeated_last_position_is_padding(distances, expected):
 def test_a_query_beyond_all_keys_has_some_distance():
     (steps,) = signed_distances(np.array([99]), POSITIONS, "sampled")
     np.testing.assert_array_equal(steps, [-11, -11, -5, -2])
+
+
+@every_kind
+@pytest.mark.parametrize(("causal", "nearer"), [(False, 0.5), (True, 0)])
+def test_past_keys_are_nearer_unless_causal(
+    distances, expected, causal, nearer
+):
+    arguments = {
+        "asymmetry": 0.5,
+        "causal": causal,
+        "distances": distances,
+    }
+    expected = np.abs(expected) - nearer * np.tri(4, k=-1)
+    alone = asymmetric_distances(POSITIONS, POSITIONS, **arguments)
+    np.testing.assert_array_equal(alone, expected[None, None])
+    batch = np.stack([POSITIONS, POSITIONS + 7])
+    both = asymmetric_distances(batch, batch, **arguments)
+    np.testing.assert_array_equal(both, np.stack([expected] * 2)[:, None])

@@ -1,0 +1,1 @@
+"""Documentation, and the script that writes the generated part of it."""

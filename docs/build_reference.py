@@ -1,0 +1,325 @@
+"""Writes the reference page, and its pictures, from the classes themselves.
+
+python -m docs.build_reference
+
+Text comes from docstrings, the tables from class attributes and from what an
+instance of each does.
+"""
+
+import pathlib
+import re
+
+import keras
+import numpy as np
+from keras import ops
+
+from docs import docstrings, pictures
+from docs.examples import (
+    ATTENTIONS,
+    CLASSES,
+    ENCODINGS,
+    HEADS,
+    MODEL_WIDTH,
+    SAMPLERS,
+    WIDTH,
+    build,
+    call_of,
+    make,
+)
+from keras_lengen.layers.encodings.base import Randomized
+
+DOCS = pathlib.Path(__file__).parent
+PAGE = DOCS / "reference.md"
+PICTURES = DOCS / "images" / "reference"
+
+INTRODUCTION = f"""\
+# Reference
+
+<!-- Written by `python -m docs.build_reference`: edit docstrings instead. -->
+<!-- fmt: off -->
+
+Every encoding takes every sampler. `B` is the batch, `T` the number of
+queries, `S` of keys, `H` of heads, `D` the width of a head and `M` that of the
+model.
+
+## Encodings
+
+- *Parameters* that are trained, with {HEADS} heads of width {WIDTH}, a model
+  of width {MODEL_WIDTH} and the arguments given below each picture.
+- *Past training*: whether positions larger than any trained one mean something.
+  That a model makes good use of them does not follow. Randomized forms train
+  all positions below `max_position`, and refuse sequences of more tokens.
+- *Past and future* keys, equally far away, get different scores without the
+  help of a causal mask.
+- *Source*: where formulas come from; of randomized forms, it is in their
+  sections.
+"""
+
+AFTER_ENCODINGS = """\
+`AxialEncoding` joins two of them and has the properties of both.
+
+## Samplers
+
+- *Draws*: whether two calls may differ, by default, and the arguments that
+  change it.
+- *In evaluation*: positions where `training` is false, by default.
+"""
+
+AFTER_SAMPLERS = """\
+## Attention
+
+Layers that `attention` of the models may be.
+"""
+
+
+def page():
+    """The text of the page."""
+    parts = [
+        INTRODUCTION,
+        _table(
+            (
+                "encoding",
+                "stage",
+                "parameters",
+                "past training",
+                "attention",
+                "past and future",
+                "randomized form",
+                "source",
+            ),
+            [
+                encoding_row(name, cls)
+                for name, cls in ENCODINGS.items()
+                if not issubclass(cls, Randomized) and name != "AxialEncoding"
+            ],
+        ),
+        AFTER_ENCODINGS,
+        _table(
+            ("sampler", "draws", "positions", "in evaluation", "source"),
+            [sampler_row(name, cls) for name, cls in SAMPLERS.items()],
+        ),
+        AFTER_SAMPLERS,
+        _table(
+            ("attention", "parameters", "source"),
+            [attention_row(name, cls) for name, cls in ATTENTIONS.items()],
+        ),
+        *(
+            text
+            for title, classes in (
+                ("Every encoding", ENCODINGS),
+                ("Every sampler", SAMPLERS),
+                ("Every attention", ATTENTIONS),
+            )
+            for text in (
+                f"## {title}\n",
+                *(section(name, cls) for name, cls in classes.items()),
+            )
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def encoding_row(name, cls):
+    """What the table says of an encoding."""
+    encoding = build(make(name))
+    randomized = [
+        _link(other)
+        for other, form in ENCODINGS.items()
+        if issubclass(form, Randomized) and cls in form.__bases__
+    ]
+    return (
+        _link(name),
+        encoding.stage or "none",
+        _parameters(encoding),
+        _past_training(encoding),
+        "causal" if cls.causal_only else "causal, bidirectional",
+        _past_and_future(encoding),
+        ", ".join(randomized),
+        _source(cls),
+    )
+
+
+def sampler_row(name, cls):
+    """What the table says of a sampler."""
+    sampler = make(name)
+    (positions, *others) = _positions(sampler, 8, training=True)
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    draws = "no"
+    if sampler.draws:
+        shared = positions.ndim == 1
+        draws = "one for the batch" if shared else "one for each example"
+    return (
+        _link(name),
+        _with_choices(cls, draws, "resample"),
+        f"{dtype} pairs" if others else dtype,
+        _with_choices(cls, _evaluation(sampler), "evaluation"),
+        _source(cls),
+    )
+
+
+def attention_row(name, cls):
+    """What the table says of a kind of attention."""
+    attention = make(name)
+    attention.build(*[(None, 2, MODEL_WIDTH)] * 2)
+    return _link(name), _parameters(attention), _source(cls)
+
+
+def section(name, cls):
+    """The docstring and the picture of a class."""
+    text = [
+        f"### {name}",
+        f"```python\n{docstrings.signature(cls, name)}\n```",
+        _linked(docstrings.markdown(cls), but=name),
+    ]
+    picture = pictures.picture_of(name)
+    if picture is not None:
+        caption = " ".join(picture.__doc__.split())
+        file = picture_path(name).relative_to(DOCS).as_posix()
+        text += [
+            f"![{name}: {caption.partition('.')[0].lower()}]({file})",
+            f"`{call_of(name)}`. {caption}",
+        ]
+    return "\n\n".join(text) + "\n"
+
+
+def picture_path(name):
+    """The file of the picture of a class."""
+    return PICTURES / f"{name}.png"
+
+
+def pictured():
+    """Names of the classes that have a picture."""
+    return [name for name in CLASSES if pictures.picture_of(name) is not None]
+
+
+def _parameters(layer):
+    count = sum(int(np.prod(w.shape)) for w in layer.trainable_weights)
+    if count == 0:
+        return "none"
+    if getattr(layer, "stage", None) == "embeddings":
+        return f"{count:,}"
+    shared = getattr(layer, "share_layers", False)
+    return f"{count:,} {'for all layers' if shared else 'in every layer'}"
+
+
+def _past_training(encoding):
+    if not encoding.defined_past_training:
+        return "no: the table ends"
+    near, far = (
+        _apply(encoding, np.array([1000, 1000 + distance]))
+        for distance in (1000, 2000)
+    )
+    if encoding.stage is not None and np.array_equal(near, far):
+        return "yes, far distances alike"
+    return "yes"
+
+
+def _past_and_future(encoding):
+    """Whether two tokens that change places change the scores."""
+    if encoding.causal_only:
+        return ""
+    forwards, backwards = (
+        _apply(encoding, np.array(positions)) for positions in ([0, 5], [5, 0])
+    )
+    if not np.allclose(forwards, backwards, atol=1e-4):
+        return "told apart"
+    return (
+        "told apart with `asymmetry`"
+        if hasattr(encoding, "asymmetry")
+        else "alike"
+    )
+
+
+def _apply(encoding, positions):
+    """What comes of two random tokens at these positions."""
+    generator = np.random.default_rng(0)
+    first, second = (
+        ops.convert_to_tensor(
+            generator.normal(size=(1, 2, HEADS, WIDTH)), "float32"
+        )
+        for _ in range(2)
+    )
+    if encoding.stage == "embeddings":
+        flat = ops.reshape(first, (1, 2, MODEL_WIDTH))
+        return np.asarray(encoding(flat, positions=positions))
+    result = encoding(first, second, positions=positions)
+    if encoding.stage == "bias":
+        return np.asarray(result)[..., 0, 1]
+    query, key = (np.asarray(part) for part in result)
+    return (query[:, 0] * key[:, 1]).sum(-1)
+
+
+def _positions(sampler, tokens, *, training):
+    positions = sampler(ops.zeros((2, tokens)), training=training)
+    return [np.asarray(axis) for axis in keras.tree.flatten(positions)]
+
+
+def _evaluation(sampler):
+    """What the positions of evaluation are, found by sampling some."""
+    if len(_positions(sampler, 8, training=False)) > 1:
+        return "as in training"
+    (short,), (again,), (long,) = (
+        _positions(sampler, tokens, training=False) for tokens in (8, 8, 256)
+    )
+    if not np.array_equal(short, again):
+        return "drawn"
+    if not np.array_equal(short.reshape(-1)[:8], np.arange(8)):
+        return "other fixed numbers"
+    if long.max() == 255:
+        return "0, 1, 2, ..."
+    return "0, 1, 2, ...; of longer sequences below `train_length`"
+
+
+def _with_choices(cls, default, argument):
+    choices = docstrings.choices(cls, argument)
+    if not choices:
+        return default
+    return f"{default}; `{argument}`: " + ", ".join(
+        f"`{choice}`" for choice in choices
+    )
+
+
+def _source(cls):
+    return "; ".join(
+        f"[{text}]({address})" if address else _linked(text)
+        for text, address in docstrings.references(cls)
+    )
+
+
+def _link(name):
+    return f"[`{name}`](#{name.lower()})"
+
+
+def _linked(text, but=None):
+    """Text whose names of classes lead to their sections."""
+
+    def link(match):
+        return _link(match[1]) if match[1] in CLASSES else match[0]
+
+    # Neither in code blocks nor in links.
+    parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    parts[::2] = [
+        re.sub(rf"`(?!{but}`)(\w+)`", link, part) for part in parts[::2]
+    ]
+    return "".join(parts)
+
+
+def _table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main():
+    """Writes the page and the pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name in pictured():
+        print(picture_path(name).relative_to(DOCS.parent), flush=True)
+        pictures.draw(name, picture_path(name))
+    for path in PICTURES.glob("*.png"):
+        if path.stem not in pictured():
+            path.unlink()
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

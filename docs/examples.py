@@ -1,0 +1,59 @@
+"""What the reference page has a section of, and an instance of each."""
+
+from keras_lengen import layers
+
+HEADS, WIDTH = 8, 8
+MODEL_WIDTH = HEADS * WIDTH
+
+CALLS = {
+    "LearnedEncoding": "LearnedEncoding(max_position=2048)",
+    "NTKRoPE": "NTKRoPE(scaling_factor=8)",
+    "YaRN": "YaRN(original_length=128, scaling_factor=8)",
+    "XPos": "XPos(scale_base=64)",
+    "T5Bias": "T5Bias(max_distance=48)",
+    "SHAPE": "SHAPE(max_shift=500)",
+    "CAPE": "CAPE(max_global_shift=20)",
+    "WarpedRoPE": (
+        "WarpedRoPE(train_length=128, head_fraction=0.4, tail_fraction=0.4)"
+    ),
+    "AxialEncoding": (
+        "AxialEncoding(row=ALiBi(), column=ALiBi(), "
+        "sampler=GridPositions(width=16))"
+    ),
+    "RandomizedPositions": "RandomizedPositions(max_position=512)",
+    "ShiftedPositions": "ShiftedPositions(max_shift=200)",
+    "InterpolatedPositions": "InterpolatedPositions(train_length=64)",
+    "WarpedPositions": (
+        "WarpedPositions(train_length=64, head_fraction=0.4, tail_fraction=0.4)"
+    ),
+    "AugmentedPositions": "AugmentedPositions(max_global_shift=20)",
+    "GridPositions": "GridPositions(width=8)",
+    "MultiHeadAttention": f"MultiHeadAttention({HEADS}, {WIDTH})",
+    "GeometricAttention": f"GeometricAttention({HEADS}, {WIDTH})",
+}
+"""Calls of those that need arguments, or that show more with some."""
+
+ENCODINGS = {**layers.ENCODINGS, "AxialEncoding": layers.AxialEncoding}
+SAMPLERS = {**layers.SAMPLERS, "GridPositions": layers.GridPositions}
+ATTENTIONS = layers.ATTENTIONS
+CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
+"""Everything that has a section, by name."""
+
+
+def call_of(name):
+    """The Python expression that makes the example of a class."""
+    return CALLS.get(name, f"{name}()")
+
+
+def make(name):
+    """The example of a class."""
+    return eval(call_of(name), dict(vars(layers)))
+
+
+def build(encoding, *, tokens=2, heads=HEADS, width=WIDTH):
+    """The encoding, with the weights it has in a model of this size."""
+    if encoding.stage == "embeddings":
+        encoding.build((None, tokens, heads * width))
+    else:
+        encoding.build((None, tokens, heads, width))
+    return encoding

@@ -1,0 +1,269 @@
+"""The pictures of the reference page."""
+
+import io
+
+import keras
+import numpy as np
+from keras import ops
+
+from docs.examples import MODEL_WIDTH, build, call_of, make
+from keras_lengen import layers
+
+HEADS, WIDTH = 4, 8
+ROTARY_WIDTH = 64
+"""Width of the one head that is rotated."""
+REACH = 64
+"""Tokens on either side of a query."""
+LONG = 4 * REACH
+SEED = 1
+
+
+def picture_of(name):
+    """The function that draws a class, or `None` where there is none."""
+    special = {
+        "AxialEncoding": grid,
+        "GeometricAttention": nearest,
+        "MultiHeadAttention": None,
+        "NoPE": no_positions,
+    }
+    if name in special:
+        return special[name]
+    cls = getattr(layers, name)
+    if issubclass(cls, layers.PositionSampler):
+        return positions
+    return {"bias": bias, "rotation": rotation, "embeddings": rows}[cls.stage]
+
+
+def draw(name, path):
+    """Writes the picture of the example of a class to a PNG file."""
+    from matplotlib import figure
+    from PIL import Image
+
+    keras.utils.set_random_seed(SEED)
+    plot = figure.Figure(figsize=(8, 3.2), layout="constrained")
+    picture_of(name)(plot, make(name))
+    plot.suptitle(call_of(name), fontsize="medium", family="monospace")
+    for axes in plot.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    image = io.BytesIO()
+    plot.savefig(image, dpi=90)
+    # Few colors make small files.
+    image = Image.open(image).convert("RGB")
+    image.quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def bias(plot, encoding):
+    """Bias against the distance from query to key, a line for each head.
+
+    The query is random and the keys are zero, which leaves what depends on
+    positions alone; weights are as initialised.
+    """
+    tokens = 2 * REACH + 1
+    build(encoding, heads=HEADS, width=WIDTH)
+    query = np.random.default_rng(SEED).normal(size=(1, tokens, HEADS, WIDTH))
+    query = ops.convert_to_tensor(query, "float32")
+
+    def lines(**kwargs):
+        result = encoding(query, ops.zeros_like(query), training=True, **kwargs)
+        return np.asarray(result)[0, :, REACH]
+
+    if encoding.sampler.draws:
+        panels = {"one draw": lines(), "another draw": lines()}
+    else:
+        panels = {"bidirectional": lines()}
+        causal = lines(causal=True)[:, : REACH + 1]
+        if np.array_equal(causal, panels["bidirectional"][:, : REACH + 1]):
+            panels = {"bidirectional; causal is the left half": lines()}
+        else:
+            panels["causal"] = causal
+    for axes, (title, heads) in _panels(plot, panels):
+        for head, line in enumerate(heads):
+            axes.plot(
+                np.arange(-REACH, line.size - REACH),
+                line,
+                color=_shade(head, HEADS),
+                label=f"head {head + 1}",
+            )
+        axes.set(title=title, xlabel="key minus query, in tokens")
+    plot.axes[0].set_ylabel("bias")
+    extents = np.abs(next(iter(panels.values()))).max(-1)
+    if extents.max() > 10 * np.median(extents):
+        plot.axes[0].set_yscale("symlog")
+    plot.legend(
+        *plot.axes[0].get_legend_handles_labels(), loc="outside right center"
+    )
+
+
+def rotation(plot, encoding):
+    """Product of a rotated query and key, both all ones, against distance.
+
+    Left the mean over the features of a head of width 64, dashed that of
+    `RoPE`; right by pair of features, fastest first.
+    """
+    build(encoding, heads=1, width=ROTARY_WIDTH)
+    draws = 3 if encoding.sampler.draws else 1
+    products = [_products(encoding) for _ in range(draws)]
+    distances = np.arange(-LONG, 1)
+    left, right = plot.subplots(1, 2)
+    for index, product in enumerate(products):
+        label = f"draw {index + 1}" if draws > 1 else type(encoding).__name__
+        left.plot(
+            distances,
+            product.mean(0),
+            color=_shade(index, draws),
+            label=label,
+        )
+    if type(encoding) is not layers.RoPE:
+        plain = layers.RoPE()
+        mean = _products(plain).mean(0)
+        left.plot(distances, mean, "--", color="0.6", label="RoPE", zorder=1)
+    left.set(
+        title="mean over features",
+        xlabel="key minus query, in tokens",
+        ylabel="product",
+    )
+    left.legend(loc="upper left")
+    _heat(plot, right, products[0], (distances[0], 0), left.get_xlabel())
+    right.set(
+        title="by pair" + (", draw 1" if draws > 1 else ""), ylabel="pair"
+    )
+
+
+def rows(plot, encoding):
+    """What is added to the embeddings, a column for each token."""
+    tokens = 2 * REACH
+    build(encoding)
+    zeros = ops.zeros((1, tokens, MODEL_WIDTH))
+    drawn = encoding.sampler.draws
+    titles = ["one draw", "another draw"] if drawn else ["every token"]
+    results = [np.asarray(encoding(zeros, training=True))[0] for _ in titles]
+    panels = dict(zip(titles, results, strict=True))
+    for axes, (title, result) in _panels(plot, panels):
+        _heat(plot, axes, result.T, (0, tokens), "token")
+        axes.set(title=title)
+    plot.axes[0].set_ylabel("feature")
+
+
+def positions(plot, sampler):
+    """Positions against the index of the token.
+
+    Left in training on 64 tokens, right in evaluation on 128; a line for each
+    of six draws where they differ.
+    """
+    draws = 6 if sampler.draws else 1
+    modes = {"training": REACH, "evaluation": 2 * REACH}
+    for axes, (title, tokens) in _panels(plot, modes):
+        inputs = ops.zeros((1, tokens))
+        for index in range(draws):
+            drawn = sampler(inputs, training=title == "training")
+            lines = keras.tree.flatten(drawn)
+            for line, style in zip(lines, ("-", ":"), strict=False):
+                line = np.asarray(line).reshape(-1)
+                axes.plot(line, style, color=_shade(index, draws))
+        if len(lines) > 1:
+            axes.legend(["rows", "columns"], loc="upper left")
+        axes.set(title=title, xlabel="index of the token", xlim=(0, 2 * REACH))
+    plot.axes[0].set_ylabel("position")
+
+
+def no_positions(plot, encoding):
+    """Attention to the first token, of a model without an encoding.
+
+    All tokens are alike. Under a causal mask the weight of the first one tells
+    where the query stands.
+    """
+    x = ops.ones((1, LONG, 8))
+    attention = layers.MultiHeadAttention(1, 8, encoding=encoding)
+    axes = plot.subplots()
+    for causal, style in ((True, "-"), (False, "--")):
+        _, weights = attention(
+            x, x, use_causal_mask=causal, return_attention_scores=True
+        )
+        axes.plot(
+            np.asarray(weights)[0, 0, :, 0],
+            style,
+            color=_shade(0, 1),
+            label="causal" if causal else "bidirectional",
+        )
+    axes.set(xlabel="index of the query", ylabel="weight of the first token")
+    axes.set_yscale("log")
+    axes.legend(loc="upper right")
+
+
+def nearest(plot, attention):
+    """Weights of a query among keys that are all alike, as initialised.
+
+    A line for each head: the nearer keys come first, and left and right may
+    differ.
+    """
+    tokens = 17
+    x = np.random.default_rng(SEED).normal(size=(1, 1, MODEL_WIDTH))
+    x = ops.convert_to_tensor(np.repeat(x, tokens, axis=1), "float32")
+    _, weights = attention(x, x, return_attention_scores=True)
+    axes = plot.subplots()
+    for head, line in enumerate(np.asarray(weights)[0, :, tokens // 2]):
+        axes.plot(
+            np.arange(tokens) - tokens // 2,
+            line,
+            marker=".",
+            color=_shade(head, attention.num_heads),
+            label=f"head {head + 1}",
+        )
+    axes.set(xlabel="key minus query, in tokens", ylabel="weight")
+    plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
+
+
+def grid(plot, encoding):
+    """Bias of the token in the middle of an image, on the grid of its keys.
+
+    Left a head of the rows, right one of the columns.
+    """
+    width = encoding.sampler.width
+    tokens = width * width
+    query = ops.zeros((1, tokens, HEADS, WIDTH))
+    middle = width // 2 * width + width // 2
+    biases = np.asarray(encoding(query))[0, :, middle]
+    heads = {"a head of the rows": 0, "a head of the columns": HEADS // 2}
+    for axes, (title, head) in _panels(plot, heads):
+        image = axes.imshow(biases[head].reshape(width, width))
+        axes.set(title=title, xlabel="column of the key")
+    plot.axes[0].set_ylabel("row of the key")
+    plot.colorbar(image, ax=plot.axes, label="bias")
+
+
+def _panels(plot, panels):
+    """Axes of equal scale, side by side, for each item of a dict."""
+    axes = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    return zip(axes, panels.items(), strict=True)
+
+
+def _heat(plot, axes, values, extent, label):
+    top = np.abs(values).max()
+    image = axes.imshow(
+        values,
+        aspect="auto",
+        cmap="RdBu_r",
+        vmin=-top,
+        vmax=top,
+        interpolation="nearest",
+        extent=(*extent, len(values), 0),
+    )
+    axes.set_xlabel(label)
+    plot.colorbar(image, ax=axes)
+
+
+def _products(encoding):
+    """Products of the last token with each one before, `(pairs, tokens)`."""
+    ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
+    query, key = (
+        np.asarray(part)[0, :, 0]
+        for part in encoding(ones, ones, training=True)
+    )
+    products = query[-1] * key
+    return products.reshape(len(products), -1, 2).mean(-1).T
+
+
+def _shade(index, count):
+    from matplotlib import colormaps
+
+    return colormaps["viridis"](index / max(count, 1) * 0.9)
