@@ -25,6 +25,7 @@ from trainers.config import (
     build,
     build_encoding,
     check_choice,
+    check_positions,
     option,
     run,
 )
@@ -209,15 +210,7 @@ def _with_max_position(config, task):
         # Some room, so that positions stay random at the longest length.
         reach = 2 ** math.ceil(math.log2(1.25 * tokens))
         config = dataclasses.replace(config, max_position=reach)
-    encoding = build_encoding(config)
-    for layer in (encoding, encoding.sampler):
-        reach = getattr(layer, "max_position", tokens)
-        if reach < tokens:
-            raise ConfigError(
-                f"the longest sequence has {tokens} tokens, but "
-                f"{type(layer).__name__} has --max_position={reach}: raise it "
-                f"to {tokens} at least, or evaluate shorter lengths."
-            )
+    check_positions(build_encoding(config), tokens)
     return config
 
 

@@ -10,8 +10,22 @@ import typing
 import keras
 import tensorflow as tf
 from absl import app, flags, logging
+from keras import ops
 
-from keras_lengen.layers import ATTENTIONS, ENCODINGS, SAMPLERS
+from keras_lengen.layers import (
+    ATTENTIONS,
+    ENCODINGS,
+    SAMPLERS,
+    AxialEncoding,
+    GridPositions,
+    LearnedEncoding,
+)
+from keras_lengen.layers.encodings.base import Preset
+
+# With those that are made of two others.
+ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
+ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
+_ROWS_AND_COLUMNS = {"--encoding": ENCODINGS, "--sampler": SAMPLERS}
 
 
 class ConfigError(Exception):
@@ -146,27 +160,38 @@ def parse_lengths(name, text):
 
 
 def parse_call(flag, text, registry):
-    """Class and arguments of `Name` or `Name(argument=literal, ...)`."""
+    """Class and arguments of `Name` or `Name(argument=value, ...)`.
+
+    Values are literals, but `row` and `column` are names or calls themselves,
+    as in `GridPositions(width=5, row=RandomizedPositions(max_position=9))`.
+    All of their arguments must be given: the other flags count tokens.
+    """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        arguments = {}
-        if isinstance(tree, ast.Call):
-            if tree.args:
-                raise ValueError
-            arguments = {
-                keyword.arg: ast.literal_eval(keyword.value)
-                for keyword in tree.keywords
-            }
-            tree = tree.func
-        if not isinstance(tree, ast.Name):
-            raise ValueError
-    except (SyntaxError, ValueError):
+        return _read(flag, ast.parse(text.strip(), mode="eval").body, registry)
+    except (SyntaxError, TypeError, ValueError):
         raise ConfigError(
             f"{flag} takes a name or a call with literal keyword arguments, "
             f"as RoPE(rotary_fraction=0.25); got {text!r}."
         ) from None
-    check_choice(flag, tree.id, tuple(registry))
-    return registry[tree.id], arguments
+
+
+def _read(flag, tree, registry):
+    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
+    if call.args or not isinstance(call.func, ast.Name):
+        raise ValueError
+    check_choice(flag, call.func.id, tuple(registry))
+    return registry[call.func.id], {
+        keyword.arg: _read_value(flag, keyword) for keyword in call.keywords
+    }
+
+
+def _read_value(flag, keyword):
+    if keyword.arg == "sampler":
+        raise ConfigError(f"{flag} takes no sampler: give it by --sampler.")
+    if keyword.arg in ("row", "column") and flag in _ROWS_AND_COLUMNS:
+        registry = _ROWS_AND_COLUMNS[flag]
+        return _construct(*_read(flag, keyword.value, registry))
+    return ast.literal_eval(keyword.value)
 
 
 def build(config, flag, registry):
@@ -180,12 +205,75 @@ def build(config, flag, registry):
 
 
 def build_encoding(config):
-    """The encoding that the flags describe, with its sampler."""
+    """The encoding that the flags describe, with its sampler.
+
+    Raises:
+        ConfigError: If there is no such encoding, or sampler, or the two do
+            not go together.
+    """
     flag = "--encoding"
-    made, arguments = parse_call(flag, _value(config, flag), ENCODINGS)
+    made, arguments = parse_call(flag, _value(config, flag), ALL_ENCODINGS)
     if config.sampler:
-        arguments["sampler"] = build(config, "--sampler", SAMPLERS)
-    return _make(config, made, arguments)
+        arguments["sampler"] = build(config, "--sampler", ALL_SAMPLERS)
+    encoding = _make(config, made, arguments)
+    in_pairs = isinstance(encoding.sampler, GridPositions)
+    if isinstance(encoding, AxialEncoding) != in_pairs:
+        raise ConfigError(
+            "AxialEncoding needs --sampler=GridPositions(width=...), and that "
+            f"needs it; got {made.__name__} with "
+            f"{type(encoding.sampler).__name__}."
+        )
+    for part in (encoding.row, encoding.column) if in_pairs else ():
+        if isinstance(part, Preset):
+            raise ConfigError(
+                "AxialEncoding has no use for the sampler that "
+                f"{type(part).__name__} brings: take the plain encoding, and "
+                "--sampler=GridPositions(row=..., column=...) to draw."
+            )
+    return encoding
+
+
+def check_positions(encoding, tokens):
+    """Raises `ConfigError` unless an encoding has positions for all tokens.
+
+    Args:
+        encoding: A `PositionalEncoding`.
+        tokens: Number of tokens of the longest sequence.
+    """
+    parts = [("tokens", tokens, encoding, encoding.sampler)]
+    if isinstance(encoding, AxialEncoding):
+        grid = encoding.sampler
+        rows = -(-tokens // grid.width)
+        parts = [
+            ("rows", rows, encoding.row, grid.row),
+            ("columns", grid.width, encoding.column, grid.column),
+        ]
+    for unit, count, part, sampler in parts:
+        for layer in (part, sampler):
+            reach = getattr(layer, "max_position", count)
+            if reach < count:
+                raise ConfigError(
+                    f"the longest sequence has {count} {unit}, but "
+                    f"{type(layer).__name__} has max_position={reach}: raise "
+                    f"it to {count} at least, or evaluate shorter lengths."
+                )
+        if isinstance(part, LearnedEncoding):
+            _check_table(part, sampler, count)
+
+
+def _check_table(encoding, sampler, count):
+    positions = sampler(ops.zeros((1, count)), training=False)
+    try:
+        encoding.check_positions(positions)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    top = max(int(ops.max(positions)), getattr(sampler, "max_position", 0) - 1)
+    if top >= encoding.max_position:
+        raise ConfigError(
+            f"positions of {type(sampler).__name__} reach {top}, but "
+            f"{type(encoding).__name__} has {encoding.max_position} rows: "
+            f"give it max_position={top + 1}."
+        )
 
 
 def _value(config, flag):
@@ -193,6 +281,13 @@ def _value(config, flag):
 
 
 def _make(config, made, arguments):
+    """A layer, with what the flags say of arguments that are not given."""
+    known = _known_arguments(config)
+    missing = (accepted_arguments(made) & set(known)) - set(arguments)
+    return _construct(made, {**{n: known[n] for n in missing}, **arguments})
+
+
+def _construct(made, arguments):
     accepted = accepted_arguments(made)
     unknown = set(arguments) - accepted
     if unknown:
@@ -200,10 +295,8 @@ def _make(config, made, arguments):
             f"{made.__name__} has no argument {sorted(unknown)[0]!r}; it "
             f"takes {', '.join(sorted(accepted)) or 'none'}."
         )
-    known = _known_arguments(config)
-    missing = (accepted & set(known)) - set(arguments)
     try:
-        return made(**{name: known[name] for name in missing}, **arguments)
+        return made(**arguments)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from None
 

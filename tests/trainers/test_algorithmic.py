@@ -1,10 +1,12 @@
 import itertools
 import json
+import math
 
 import pytest
 
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
+from keras_lengen.layers.encodings.base import Preset
 from tests.trainers.toy import run_toy, train_losses
 from trainers.algorithmic import PRESETS, AlgorithmicConfig, main
 from trainers.config import ConfigError, resolve
@@ -41,8 +43,9 @@ def test_every_task_with_every_encoding(tmp_path, task, encoding):
 
 
 def test_an_encoding_for_causal_models(tmp_path):
-    with pytest.raises(ConfigError, match="XPos is for causal attention"):
-        run_toy(tmp_path, encoding="XPos")
+    for sampler in ("", *SAMPLERS):
+        with pytest.raises(ConfigError, match="XPos is for causal attention"):
+            run_toy(tmp_path, encoding="XPos", sampler=sampler)
 
 
 def test_another_attention(tmp_path):
@@ -53,10 +56,70 @@ def test_another_attention(tmp_path):
         run_toy(tmp_path / "b", encoding="RoPE", **attention)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_sampler(tmp_path, sampler):
-    results = run_toy(tmp_path, encoding="ALiBi", sampler=sampler)
-    assert 0 <= results["final"]["score"] <= 1
+def assert_one_step(path, **changes):
+    """Trains for a step and evaluates, in as short a run as can be."""
+    results = run_toy(
+        path, steps=1, train_length="3", test_lengths="5", **changes
+    )
+    losses = results["final"]["loss_by_length"].values()
+    assert len(losses) == 2
+    assert all(math.isfinite(loss) for loss in losses)
+
+
+TAKE_SAMPLERS = [
+    name for name in FOR_ENCODERS if not issubclass(ENCODINGS[name], Preset)
+]
+REFUSED = {
+    ("LearnedEncoding", sampler)
+    for sampler in (
+        "InterpolatedPositions",
+        "WarpedPositions",
+        "AugmentedPositions",
+    )
+}
+COMBINATIONS = [
+    pair
+    for pair in itertools.product(TAKE_SAMPLERS, SAMPLERS)
+    if pair not in REFUSED
+]
+# Augmented positions may be negative and fractions, unlike those of presets.
+QUICK_COMBINATIONS = [
+    (encoding, sampler)
+    for encoding, sampler in COMBINATIONS
+    if encoding == "RoPE" or sampler == "AugmentedPositions"
+] + [("LearnedEncoding", "RandomizedPositions")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sampler"),
+    [
+        pytest.param(
+            *pair,
+            marks=[] if pair in QUICK_COMBINATIONS else pytest.mark.slow,
+        )
+        for pair in COMBINATIONS
+    ],
+)
+def test_every_encoding_with_every_sampler(tmp_path, encoding, sampler):
+    assert_one_step(tmp_path, encoding=encoding, sampler=sampler)
+
+
+@pytest.mark.parametrize(("encoding", "sampler"), sorted(REFUSED))
+def test_no_table_of_fractions(tmp_path, encoding, sampler):
+    with pytest.raises(ConfigError, match="needs integers; got float32"):
+        run_toy(tmp_path, encoding=encoding, sampler=sampler)
+
+
+@pytest.mark.parametrize(
+    "part", ["RoPE", "ALiBi", "LearnedEncoding(max_position=9)"]
+)
+def test_rows_and_columns(tmp_path, part):
+    rows = "RandomizedPositions(max_position=9)"
+    assert_one_step(
+        tmp_path,
+        encoding=f"AxialEncoding(row={part}, column={part})",
+        sampler=f"GridPositions(width=5, row={rows})",
+    )
 
 
 PROTOCOL = {

@@ -16,11 +16,19 @@ MISTAKES = {
     ),
     "short table": (
         ["--encoding=RandomizedRoPE", "--max_position=10"],
-        "--max_position=10",
+        "RandomizedRoPE has max_position=10",
     ),
     "short learned table": (
         ["--encoding=LearnedEncoding", "--max_position=10"],
-        "LearnedEncoding has --max_position=10",
+        "LearnedEncoding has max_position=10",
+    ),
+    "a table of fractions": (
+        ["--encoding=LearnedEncoding", "--sampler=InterpolatedPositions"],
+        "looks positions up in a table and needs integers",
+    ),
+    "unknown encoding of rows": (
+        ["--encoding=AxialEncoding(row=Rope())"],
+        "Did you mean RoPE",
     ),
     "odd width": (
         ["--encoding=RoPE", "--model_dim=24", "--num_heads=8"],

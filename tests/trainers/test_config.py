@@ -1,12 +1,21 @@
 import pytest
 
-from keras_lengen.layers import ENCODINGS, RandomizedPositions, RoPE
+from keras_lengen.layers import (
+    ENCODINGS,
+    AxialEncoding,
+    GridPositions,
+    OrdinalPositions,
+    RandomizedPositions,
+    RoPE,
+)
+from keras_lengen.layers.encodings.base import Preset
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import PRESETS, AlgorithmicConfig
 from trainers.config import (
     ConfigError,
     accepted_arguments,
     build_encoding,
+    check_positions,
     parse_call,
     parse_lengths,
     resolve,
@@ -87,16 +96,129 @@ def test_lengths_reach_whoever_takes_them():
     [
         ({"encoding": "RoPE(width=3)"}, "no argument 'width'; it takes"),
         ({"encoding": "RoPE(layout='odd')"}, "layout must be"),
-        (
-            {"encoding": "RandomizedRoPE", "sampler": "OrdinalPositions"},
-            "brings its own sampler",
-        ),
         ({"sampler": "OrdinalPosition"}, "Did you mean OrdinalPositions"),
+        ({"encoding": "RoPE(sampler=OrdinalPositions)"}, "by --sampler"),
     ],
 )
 def test_layers_that_cannot_be_built(changes, message):
     with pytest.raises(ConfigError, match=message):
         build_encoding(toy_config(**changes))
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [name for name, made in ENCODINGS.items() if issubclass(made, Preset)],
+)
+def test_no_sampler_beside_that_of_a_preset(encoding):
+    config = toy_config(encoding=encoding, sampler="OrdinalPositions")
+    with pytest.raises(ConfigError, match=f"{encoding} brings its own sampler"):
+        build_encoding(config)
+
+
+AXIAL = "AxialEncoding(row=RoPE(layout='halves'), column=RoPE)"
+GRID = "GridPositions(width=5)"
+
+
+def test_encodings_of_rows_and_columns():
+    rows = "RandomizedPositions(max_position=9, ordered=False)"
+    sampler = f"GridPositions(width=5, row={rows})"
+    encoding = build_encoding(toy_config(encoding=AXIAL, sampler=sampler))
+    assert isinstance(encoding, AxialEncoding)
+    layouts = (encoding.row.layout, encoding.column.layout)
+    assert layouts == ("halves", "interleaved")
+    grid = encoding.sampler
+    assert isinstance(grid, GridPositions)
+    assert (grid.width, grid.row.max_position) == (5, 9)
+    assert not grid.row.ordered
+    assert isinstance(grid.column, OrdinalPositions)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sampler", "message"),
+    [
+        (AXIAL, "", r"needs --sampler=GridPositions.* with OrdinalPositions"),
+        ("RoPE", GRID, "got RoPE with GridPositions"),
+        ("AxialEncoding", GRID, "'row' and 'column'"),
+        ("AxialEncodin(row=Rope)", GRID, "Did you mean AxialEncoding"),
+        ("AxialEncoding(row=Rope)", GRID, r"NoPE, .*Did you mean RoPE\?"),
+        ("AxialEncoding(row=3)", GRID, "a name or a call"),
+        (f"AxialEncoding(row={AXIAL})", GRID, "got 'AxialEncoding'"),
+        ("AxialEncoding(row=RoPE(width=3))", GRID, "no argument 'width'"),
+        ("AxialEncoding(row=RoPE, column=ALiBi)", GRID, "of one stage"),
+        (
+            "AxialEncoding(row=RoPE, column=RandomizedRoPE)",
+            GRID,
+            "the sampler that RandomizedRoPE brings",
+        ),
+        (AXIAL, "GridPositions", "'width'"),
+        (AXIAL, "GridPositions(width=0)", "width must be"),
+        (
+            AXIAL,
+            "GridPositions(width=5, row=Ordinal)",
+            "Did you mean OrdinalPositions",
+        ),
+        (
+            AXIAL,
+            "GridPositions(width=5, row=RandomizedPositions)",
+            "'max_position'",
+        ),
+    ],
+)
+def test_rows_and_columns_that_cannot_be_built(encoding, sampler, message):
+    with pytest.raises(ConfigError, match=message):
+        build_encoding(toy_config(encoding=encoding, sampler=sampler))
+
+
+TABLES = (
+    "AxialEncoding(row=LearnedEncoding(max_position=3), "
+    "column=LearnedEncoding(max_position=5))"
+)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sampler", "tokens", "message"),
+    [
+        ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise it"),
+        ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
+        ("LearnedEncoding", "InterpolatedPositions", 12, "needs integers"),
+        (
+            "LearnedEncoding",
+            "ShiftedPositions(max_shift=26, evaluation='max')",
+            12,
+            r"positions of ShiftedPositions reach 37, .* has 32 rows",
+        ),
+        (
+            "LearnedEncoding",
+            "RandomizedPositions(max_position=64)",
+            12,
+            "positions of RandomizedPositions reach 63",
+        ),
+        (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
+        (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),
+        (
+            TABLES,
+            "GridPositions(width=5, row=RandomizedPositions(max_position=4))",
+            15,
+            "RandomizedPositions reach 3",
+        ),
+    ],
+)
+def test_positions_that_are_too_few(encoding, sampler, tokens, message):
+    made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
+    with pytest.raises(ConfigError, match=message):
+        check_positions(made, tokens)
+
+
+def test_positions_that_suffice():
+    for encoding, sampler, tokens in (
+        ("LearnedEncoding", "", 32),
+        ("LearnedEncoding", "RandomizedPositions", 32),
+        ("LearnedEncoding", "ShiftedPositions", 32),
+        ("RoPE", "InterpolatedPositions", 1000),
+        (TABLES, GRID, 15),
+    ):
+        made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
+        check_positions(made, tokens)
 
 
 @pytest.mark.parametrize(
