@@ -5,7 +5,14 @@ import functools
 import keras
 from keras import ops
 
+from keras_lengen.layers.blocks import attend_in_blocks
 from keras_lengen.layers.encodings.base import PositionalEncoding
+
+DIRECT_PAIRS = 2**22
+"""Pairs of queries and keys up to which there are no blocks of queries."""
+
+BLOCK_PAIRS = 2**21
+"""Pairs of queries and keys in a block."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -30,6 +37,14 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: Share of the attention weights dropped in training.
         use_bias: Whether the projections have biases.
         output_dim: Width of the output, `None` for that of the query.
+        num_key_value_heads: Number of heads of keys and values, each shared
+            by a group of query heads; divides `num_heads`. `None` for
+            `num_heads`.
+        scale_scores: Whether scores are divided by `sqrt(key_dim)`. If not,
+            the initial query projection is, as in T5.
+        block_size: Number of queries whose scores are held at a time.
+            `"auto"`: all of them up to 2,048 x 2,048 pairs of tokens, fewer
+            for longer sequences. `None`: always all.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of their biases.
         seed: Integer seed of the dropout, or `None`.
@@ -49,15 +64,29 @@ class MultiHeadAttention(keras.layers.Layer):
             in self-attention, drawn otherwise.
         length: Length that the whole sequence will have, `(B,)` or a scalar,
             for encodings that depend on it; `None` for the number of keys.
+        cache: Keys and values of a whole sequence, `(B, S, heads, width)`
+            each, partly to be computed: the call returns it too, last, with
+            those of `value` written from `cache_update_index` on. `positions`
+            are then those of the new tokens, `None` for their part of
+            `key_positions`; these and a key mask are those of all `S`.
+        cache_update_index: Index in the cache of the first new token, an
+            integer or a scalar tensor; `None` to use the cache as it is, and
+            nothing of `value`.
         training: Whether to drop out, and to draw positions as in training.
 
     Padding given by Keras masks is excluded from the keys and from the
     numbering of the tokens.
 
+    In blocks of queries the result is the same, and so are the gradients;
+    scores are computed again in the backward pass instead of being kept, so
+    memory grows with `T`, not with its square. Dropout draws other weights.
+    Where `return_attention_scores` is set there are no blocks.
+
     Raises:
         ValueError: If an argument is out of range, the encoding belongs to
-            another stage, or it is for causal attention and neither
-            `use_causal_mask` nor an `attention_mask` is given.
+            another stage, it is for causal attention and neither
+            `use_causal_mask` nor an `attention_mask` is given, or a cache is
+            given without the positions that only the caller knows.
 
     Example:
 
@@ -83,6 +112,9 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         output_dim=None,
+        num_key_value_heads=None,
+        scale_scores=True,
+        block_size="auto",
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         seed=None,
@@ -90,7 +122,11 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         # Float positions would otherwise be rounded to the compute dtype.
         super().__init__(autocast=False, **kwargs)
-        for name, number in (("num_heads", num_heads), ("key_dim", key_dim)):
+        for name, number in (
+            ("num_heads", num_heads),
+            ("key_dim", key_dim),
+            ("num_key_value_heads", num_key_value_heads or num_heads),
+        ):
             if not isinstance(number, int) or number < 1:
                 raise ValueError(
                     f"{name} must be a positive integer; got {number!r}."
@@ -101,6 +137,18 @@ class MultiHeadAttention(keras.layers.Layer):
                 "does nothing in attention: apply it to the input of the "
                 "first block."
             )
+        if num_heads % (num_key_value_heads or num_heads):
+            raise ValueError(
+                f"num_key_value_heads={num_key_value_heads} does not divide "
+                f"num_heads={num_heads}."
+            )
+        if block_size not in ("auto", None) and not (
+            isinstance(block_size, int) and block_size > 0
+        ):
+            raise ValueError(
+                'block_size must be "auto", None or a positive integer; '
+                f"got {block_size!r}."
+            )
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
@@ -109,6 +157,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.output_dim = output_dim
+        self.num_key_value_heads = num_key_value_heads
+        self.scale_scores = scale_scores
+        self.block_size = block_size
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.seed = seed
@@ -118,28 +169,40 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
-        head_width = self.num_heads * self.key_dim
-        self.query_dense = self._dense("query", head_width, query_shape)
-        self.key_dense = self._dense("key", head_width, key_shape)
-        value_width = self.num_heads * self.value_dim
-        self.value_dense = self._dense("value", value_width, value_shape)
+        heads = self.num_heads
+        key_heads = self.num_key_value_heads or heads
+        self.query_dense = self._dense(
+            "query",
+            heads * self.key_dim,
+            query_shape,
+            scale=1 if self.scale_scores else self.key_dim**-0.5,
+        )
+        self.key_dense = self._dense("key", key_heads * self.key_dim, key_shape)
+        self.value_dense = self._dense(
+            "value", key_heads * self.value_dim, value_shape
+        )
         self.output_dense = self._dense(
             "attention_output",
             self.output_dim or query_shape[-1],
-            (*query_shape[:-1], value_width),
+            (*query_shape[:-1], heads * self.value_dim),
         )
         if not self.encoding.built:
-            heads = (self.num_heads, self.key_dim)
+            head = (heads, self.key_dim)
             self.encoding.build(
-                (*query_shape[:2], *heads), (*key_shape[:2], *heads)
+                (*query_shape[:2], *head), (*key_shape[:2], *head)
             )
 
-    def _dense(self, name, width, input_shape):
+    def _dense(self, name, width, input_shape, scale=1):
+        # A copy: one instance would start all projections alike.
+        initializer = self.kernel_initializer.clone()
+
+        def scaled(shape, dtype=None):
+            return initializer(shape, dtype) * scale
+
         dense = keras.layers.Dense(
             width,
             use_bias=self.use_bias,
-            # A copy: one instance would start all projections alike.
-            kernel_initializer=self.kernel_initializer.clone(),
+            kernel_initializer=initializer if scale == 1 else scaled,
             bias_initializer=self.bias_initializer,
             dtype=self.dtype_policy,
             name=name,
@@ -173,6 +236,8 @@ class MultiHeadAttention(keras.layers.Layer):
         positions=None,
         key_positions=None,
         length=None,
+        cache=None,
+        cache_update_index=None,
         training=None,
     ):
         key = value if key is None else key
@@ -186,44 +251,128 @@ class MultiHeadAttention(keras.layers.Layer):
                 "where no query sees a later key: set use_causal_mask, or "
                 "choose another encoding."
             )
-        padded = value_mask is not None
-        if padded and length is None and self.encoding.uses_length:
-            length = ops.sum(ops.cast(value_mask, "int32"), axis=-1)
-        positions, key_positions = self._positions(
+        if length is None and self.encoding.uses_length:
+            length = _length(value_mask, cache)
+        positions, key_positions, new_positions = self._positions(
             query,
             key,
             positions,
             key_positions,
             query_mask=query_mask,
             key_mask=value_mask,
+            cache=cache,
+            start_index=cache_update_index,
             training=training,
         )
         inputs = query
-        query, key, value = self._project(query, key, value)
-        scores = self._scores(
-            query,
-            key,
-            positions,
-            key_positions,
-            inputs=inputs,
-            length=length,
-            causal=use_causal_mask,
+        if cache is None or cache_update_index is not None:
+            query, key, value = self._project(query, key, value)
+        else:
+            query = self._split_heads(self.query_dense(query), self.key_dim)
+            key, new_positions = query, positions
+        # Before they are cached, which leaves one key to turn for a token. An
+        # encoding that rotates has no bias, which would need the others.
+        query, key = self.encoding.rotate(
+            query, key, positions, new_positions, length=length
         )
-        mask = _joint_mask(
-            scores, attention_mask, value_mask, causal=use_causal_mask
+        if cache is not None:
+            key, value = cache = _updated(
+                cache, (key, value), cache_update_index
+            )
+        keys = ops.shape(key)[1]
+        tokens = ops.shape(query)[1]
+        first = keys - tokens
+        if cache is not None and cache_update_index is not None:
+            first = cache_update_index
+        queries = {
+            "query": query,
+            "inputs": inputs,
+            "positions": positions,
+            "indices": first + ops.arange(tokens, dtype="int32"),
+            "mask": _of_queries(attention_mask, tokens),
+        }
+        others = {
+            "key": self._repeat(key),
+            "value": self._repeat(value),
+            "positions": key_positions,
+            "mask": value_mask,
+        }
+        attend = functools.partial(
+            self._attend, causal=use_causal_mask, training=training
         )
-        weights = self._weights(scores, mask)
-        dropped = self.dropout_layer(weights, training=training)
-        dropped = ops.cast(dropped, self.compute_dtype)
-        output = ops.einsum("bhts,bshd->bthd", dropped, value)
+        block_size = self._block_size(query, key)
+        if block_size is None or return_attention_scores:
+            output, weights = attend(queries, others)
+        else:
+            output = attend_in_blocks(
+                lambda *block: attend(*block)[0],
+                queries,
+                others,
+                block_size=block_size,
+                layer=self,
+                generator=self._dropout_generator(training),
+            )
         output = ops.reshape(
             output,
             (*ops.shape(output)[:2], self.num_heads * self.value_dim),
         )
-        output = self.output_dense(output)
-        return (output, weights) if return_attention_scores else output
+        results = [self.output_dense(output)]
+        if return_attention_scores:
+            results.append(weights)
+        if cache is not None:
+            results.append(cache)
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _weights(self, scores, mask):
+    def make_cache(self, batch_size, length):
+        """Empty keys and values of `length` tokens, to be passed as `cache`."""
+        heads = self.num_key_value_heads or self.num_heads
+        return tuple(
+            ops.zeros(
+                (batch_size, length, heads, width), dtype=self.compute_dtype
+            )
+            for width in (self.key_dim, self.value_dim)
+        )
+
+    def _attend(self, queries, others, *, causal, training):
+        """What some queries take of all values, and by which weights.
+
+        Args:
+            queries: Dict of rotated `"query"` `(B, T, H, D)`, the `"inputs"`
+                it is projected from, `"positions"`, `"indices"` among the keys
+                `(T,)`, and `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
+            others: Dict of `"key"` and `"value"` `(B, S, H, width)`, their
+                `"positions"`, and `"mask"` `(B, S)` or `None`.
+            causal: Whether queries see no later keys.
+            training: Whether to drop out.
+
+        Returns:
+            `(B, T, H, value_dim)`, and float32 weights `(B, H, T, S)`.
+        """
+        scores = self._scores(queries, others, causal=causal)
+        mask = _joint_mask(queries, others, causal=causal)
+        weights = self._weights(scores, mask, queries["indices"])
+        dropped = self.dropout_layer(weights, training=training)
+        dropped = ops.cast(dropped, self.compute_dtype)
+        output = ops.einsum("bhts,bshd->bthd", dropped, others["value"])
+        return output, weights
+
+    def _scores(self, queries, others, *, causal):
+        """Scores before the masks, float32 `(B, H, T, S)`."""
+        bias = self.encoding.attention_bias(
+            queries["query"],
+            others["key"],
+            queries["positions"],
+            others["positions"],
+            causal=causal,
+        )
+        query = ops.cast(queries["query"], "float32")
+        if self.scale_scores:
+            query = query * self.key_dim**-0.5
+        key = ops.cast(others["key"], "float32")
+        scores = ops.einsum("bthd,bshd->bhts", query, key)
+        return scores if bias is None else scores + bias
+
+    def _weights(self, scores, mask, indices):
         """Weights of the values, float32 `(B, H, T, S)`."""
         if mask is not None:
             # Below any bias, and finite: a query without keys gives numbers,
@@ -234,6 +383,22 @@ class MultiHeadAttention(keras.layers.Layer):
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
+    def _block_size(self, query, key):
+        """Number of queries to a block, or `None` for no blocks."""
+        tokens, keys = query.shape[1], key.shape[1]
+        size = self.block_size
+        if size == "auto":
+            if None in (tokens, keys) or tokens * keys <= DIRECT_PAIRS:
+                return None
+            size = max(1, BLOCK_PAIRS // keys)
+        return None if size is None or tokens in range(size + 1) else size
+
+    def _dropout_generator(self, training):
+        """What draws the dropout of this call, or `None`."""
+        if not (training and self.dropout):
+            return None
+        return self.dropout_layer.seed_generator
+
     def _positions(
         self,
         query,
@@ -243,19 +408,58 @@ class MultiHeadAttention(keras.layers.Layer):
         *,
         query_mask,
         key_mask,
+        cache,
+        start_index,
         training,
     ):
-        sample = self.encoding.sample_positions
-        if key is query:
+        """Positions of the queries, of all keys, and of the new keys."""
+        sample = functools.partial(
+            self.encoding.sample_positions, training=training
+        )
+        own = key is query
+        if cache is None:
             if positions is None:
-                positions = sample(query, mask=query_mask, training=training)
+                positions = sample(query, mask=query_mask)
             if key_positions is None:
-                key_positions = positions
-        if positions is None:
-            positions = sample(query, mask=query_mask, training=training)
+                key_positions = positions if own else sample(key, mask=key_mask)
+            return positions, key_positions, key_positions
+        own = own and start_index is not None
+        self._check_cached_positions(positions, key_positions, own=own)
         if key_positions is None:
-            key_positions = sample(key, mask=key_mask, training=training)
-        return positions, key_positions
+            key_positions = sample(cache[0], mask=key_mask)
+        new_positions = None
+        if start_index is not None:
+            indices = start_index + ops.arange(ops.shape(key)[1], dtype="int32")
+            new_positions = keras.tree.map_structure(
+                lambda axis: ops.take(axis, indices, axis=-1), key_positions
+            )
+        if not own:
+            positions = sample(query) if positions is None else positions
+        elif positions is None:
+            positions = new_positions
+        return positions, key_positions, positions if own else new_positions
+
+    def _check_cached_positions(self, positions, key_positions, *, own):
+        """Raises `ValueError` if other calls would number tokens otherwise."""
+        if self.encoding.stage is None:
+            return
+        if key_positions is None and self.encoding.sampler.draws:
+            raise ValueError(
+                f"{type(self.encoding.sampler).__name__} draws anew in every "
+                "call, and cached keys stay: draw once for the whole sequence "
+                "and pass `positions` and `key_positions`."
+            )
+        of_all_keys = key_positions is not None or self.encoding.stage != "bias"
+        if own and positions is not None and not of_all_keys:
+            raise ValueError(
+                "with a cache, `positions` are those of the new tokens alone: "
+                "pass `key_positions`, those of all its tokens, too."
+            )
+        if positions is None and not own:
+            raise ValueError(
+                "with a cache, queries that are not the tensor of the new "
+                "keys may start anywhere: pass their `positions`."
+            )
 
     def _project(self, query, key, value):
         """Queries, keys and values `(B, T or S, H, width)`."""
@@ -264,10 +468,10 @@ class MultiHeadAttention(keras.layers.Layer):
             denses = (self.query_dense, self.key_dense, self.value_dense)
             kernel = ops.concatenate([dense.kernel for dense in denses], -1)
             inputs = ops.cast(query, self.compute_dtype)
-            width = self.num_heads * self.key_dim
+            ends = (denses[0].units, denses[0].units + denses[1].units)
             query, key, value = ops.split(
                 ops.matmul(inputs, ops.cast(kernel, self.compute_dtype)),
-                [width, 2 * width],
+                ends,
                 axis=-1,
             )
         else:
@@ -282,41 +486,32 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _split_heads(self, features, width):
         shape = ops.shape(features)[:2]
-        return ops.reshape(features, (*shape, self.num_heads, width))
+        heads = features.shape[-1] // width
+        return ops.reshape(features, (*shape, heads, width))
 
-    def _scores(
-        self, query, key, positions, key_positions, *, inputs, length, causal
-    ):
-        """Scores before the masks, float32 `(B, H, T, S)`.
-
-        Beside the projected queries and keys come the `inputs` of the queries,
-        for other rules of attention.
-        """
-        bias = self.encoding.attention_bias(
-            query, key, positions, key_positions, causal=causal
-        )
-        query, key = self.encoding.rotate(
-            query, key, positions, key_positions, length=length
-        )
-        query = ops.cast(query, "float32") * self.key_dim**-0.5
-        key = ops.cast(key, "float32")
-        scores = ops.einsum("bthd,bshd->bhts", query, key)
-        return scores if bias is None else scores + bias
+    def _repeat(self, features):
+        """Of the heads of keys or values, one for each head of queries."""
+        groups = self.num_heads // features.shape[2]
+        return features if groups == 1 else ops.repeat(features, groups, axis=2)
 
     def compute_mask(self, query, mask=None):
         return mask
 
     def compute_output_spec(self, query, value, key=None, **kwargs):
         width = self.output_dim or query.shape[-1]
-        output = keras.KerasTensor(
-            (*query.shape[:-1], width), dtype=self.compute_dtype
-        )
-        if not kwargs.get("return_attention_scores"):
-            return output
-        shape = (query.shape[0], self.num_heads, query.shape[1])
-        return output, keras.KerasTensor(
-            (*shape, value.shape[1]), dtype="float32"
-        )
+        results = [
+            keras.KerasTensor(
+                (*query.shape[:-1], width), dtype=self.compute_dtype
+            )
+        ]
+        cache = kwargs.get("cache")
+        if kwargs.get("return_attention_scores"):
+            keys = value.shape[1] if cache is None else cache[0].shape[1]
+            shape = (query.shape[0], self.num_heads, query.shape[1], keys)
+            results.append(keras.KerasTensor(shape, dtype="float32"))
+        if cache is not None:
+            results.append(cache)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def get_config(self):
         return {
@@ -328,6 +523,9 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "output_dim": self.output_dim,
+            "num_key_value_heads": self.num_key_value_heads,
+            "scale_scores": self.scale_scores,
+            "block_size": self.block_size,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             ),
@@ -343,24 +541,53 @@ class MultiHeadAttention(keras.layers.Layer):
 
 
 def with_encoding(config):
-    """A layer's config with its encoding turned back into a layer."""
+    """A layer's config with its encodings turned back into layers."""
     return {
         **config,
-        "encoding": keras.saving.deserialize_keras_object(config["encoding"]),
+        **{
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("encoding", "cross_encoding")
+            if name in config
+        },
     }
 
 
-def _joint_mask(scores, attention_mask, key_mask, *, causal):
-    """What all masks allow, broadcastable to `(B, H, T, S)`, or `None`."""
-    masks = []
-    if attention_mask is not None:
-        mask = ops.cast(attention_mask, "bool")
-        # Without an axis of heads.
-        masks.append(ops.expand_dims(mask, 1) if len(mask.shape) == 3 else mask)
+def _length(key_mask, cache):
+    """Length of the whole sequence where it is not the number of keys."""
     if key_mask is not None:
-        masks.append(key_mask[:, None, None, :])
+        return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
+    return None if cache is None else ops.shape(cache[0])[1]
+
+
+def _updated(cache, entries, index):
+    """A cache with new keys and values written from an index on."""
+    if index is None:
+        return tuple(cache)
+    return tuple(
+        ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
+        for old, new in zip(cache, entries, strict=True)
+    )
+
+
+def _of_queries(mask, tokens):
+    """An attention mask, bool `(1 or B, 1 or H, T, 1 or S)`, or `None`."""
+    if mask is None:
+        return None
+    mask = ops.cast(mask, "bool")
+    if len(mask.shape) == 2:
+        mask = ops.expand_dims(mask, 0)
+    if len(mask.shape) == 3:
+        mask = ops.expand_dims(mask, 1)
+    shape = ops.shape(mask)
+    return ops.broadcast_to(mask, (*shape[:2], tokens, shape[3]))
+
+
+def _joint_mask(queries, others, *, causal):
+    """What all masks allow, broadcastable to `(B, H, T, S)`, or `None`."""
+    masks = [] if queries["mask"] is None else [queries["mask"]]
+    if others["mask"] is not None:
+        masks.append(others["mask"][:, None, None, :])
     if causal:
-        tokens, keys = ops.shape(scores)[-2:]
-        last = ops.expand_dims(ops.arange(tokens), -1) + (keys - tokens)
-        masks.append(ops.arange(keys) <= last)
+        keys = ops.arange(ops.shape(others["key"])[1], dtype="int32")
+        masks.append(keys <= ops.expand_dims(queries["indices"], -1))
     return functools.reduce(ops.logical_and, masks) if masks else None

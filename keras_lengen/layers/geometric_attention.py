@@ -92,28 +92,28 @@ class GeometricAttention(MultiHeadAttention):
             )
         return super()._project(query, key, value)
 
-    def _scores(
-        self, query, key, positions, key_positions, *, inputs, length, causal
-    ):
-        """Logits of matches, float32 `(B, H, T, T)`."""
-        query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
+    def _scores(self, queries, others, *, causal):
+        """Logits of matches, float32 `(B, H, T, S)`."""
+        query = ops.cast(queries["query"], "float32")
+        key = ops.cast(others["key"], "float32")
         products = ops.einsum("bthd,bshd->bhts", query + self.content_bias, key)
-        directions = ops.cast(self.direction_dense(inputs), "float32")
+        directions = ops.cast(
+            self.direction_dense(queries["inputs"]), "float32"
+        )
         # (B, T, 2 H) to (B, 2 H, T, 1): earlier keys first, then later ones.
         directions = ops.expand_dims(ops.transpose(directions, (0, 2, 1)), -1)
         earlier, later = ops.split(directions, 2, axis=1)
-        index = ops.arange(ops.shape(products)[-1])
-        before = index < ops.expand_dims(index, -1)
+        index = ops.arange(ops.shape(products)[-1], dtype="int32")
+        before = index < ops.expand_dims(queries["indices"], -1)
         return (
             self.alpha * products
             + self.beta * ops.where(before, earlier, later)
             + self.gamma
         )
 
-    def _weights(self, scores, mask):
-        tokens = ops.shape(scores)[-1]
-        index = ops.arange(tokens)
-        query_index = ops.expand_dims(index, -1)
+    def _weights(self, scores, mask, indices):
+        index = ops.arange(ops.shape(scores)[-1], dtype="int32")
+        query_index = ops.expand_dims(indices, -1)
         allowed = index != query_index
         if mask is not None:
             allowed = ops.logical_and(allowed, mask)

@@ -1,6 +1,13 @@
 """Transformers that take a positional encoding."""
 
+from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
+from keras_lengen.models.encoder_decoder import EncoderDecoder
 from keras_lengen.models.presets import presets
 
-__all__ = ["TransformerEncoder", "presets"]
+__all__ = [
+    "EncoderDecoder",
+    "TransformerDecoder",
+    "TransformerEncoder",
+    "presets",
+]

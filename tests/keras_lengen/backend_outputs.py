@@ -10,7 +10,7 @@ from keras import ops
 
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import encoder, token_ids
+from tests.keras_lengen.models.small import FAMILIES, inputs, make, token_ids
 
 POSITIONS = {
     "shared": np.array([1, 4, 5, 11, 30, 47], "int32"),
@@ -20,22 +20,32 @@ LENGTHS = np.array([4, 6])
 
 
 def models():
-    """A small encoder for every encoding."""
+    """A small encoder for every encoding, and others for one of each kind."""
     return {
-        variant: encoder(encodings.make(variant))
-        for variant in encodings.BIDIRECTIONAL
+        **{
+            variant: make("encoder", variant)
+            for variant in encodings.BIDIRECTIONAL
+        },
+        **{f"decoder of {name}": make("decoder", name) for name in FAMILIES},
+        **{
+            f"encoder_decoder of {name}": make("encoder_decoder", name)
+            for name in FAMILIES
+            if name in encodings.BIDIRECTIONAL
+        },
     }
 
 
 def outputs(models):
     """Arrays by name, of encodings, models and what samplers do not draw."""
     arrays = {}
-    for variant, model in models.items():
+    for key, model in models.items():
         for name, positions in POSITIONS.items():
-            logits = model({"token_ids": token_ids(), "positions": positions})
-            arrays[f"{variant}/{name}/logits"] = logits
+            batch = inputs(model, token_ids(), positions=positions)
+            arrays[f"{key}/{name}/logits"] = model(batch)
+            if key not in encodings.VARIANTS:
+                continue
             for causal in (False, True):
-                arrays[f"{variant}/{name}/{causal=}"] = encodings.encode(
+                arrays[f"{key}/{name}/{causal=}"] = encodings.encode(
                     encoding_of(model),
                     encodings.random_inputs(model.encoding.stage),
                     positions,

@@ -38,8 +38,8 @@ class PositionalEncoding(keras.layers.Layer):
     >>> NoPE()(ops.ones((1, 3, 4))).shape
     TensorShape([1, 3, 4])
 
-    Reference: Kazemnejad et al., 2023, section 5 shows what a causal
-    Transformer recovers without any encoding.
+    Reference: Kazemnejad et al., 2023, section 5 (what a causal Transformer
+    recovers without any encoding).
     https://arxiv.org/abs/2305.19466
     """
 
@@ -54,6 +54,11 @@ class PositionalEncoding(keras.layers.Layer):
 
     uses_length = False
     """Whether `rotate` depends on the length of the whole sequence."""
+
+    defined_past_training = True
+    """Whether positions larger than any of training mean something: by a
+    formula, or as the last of the distances that are told apart. `False` where
+    every position has a row of a table, which ends."""
 
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -88,8 +93,18 @@ class PositionalEncoding(keras.layers.Layer):
     ):
         return None
 
+    def check_positions(self, positions):
+        """Raises `ValueError` if positions have no place in the encoding."""
+
     def sample_positions(
-        self, inputs, *, start_index=0, mask=None, lengths=None, training=None
+        self,
+        inputs,
+        *,
+        start_index=0,
+        mask=None,
+        lengths=None,
+        reference_length=None,
+        training=None,
     ):
         """Positions of the tokens of `inputs`, by the sampler.
 
@@ -100,6 +115,8 @@ class PositionalEncoding(keras.layers.Layer):
                 wherever the padding stands.
             lengths: True lengths, `(B,)` or scalar, of sequences padded at
                 the end; at most one of `mask` and `lengths`.
+            reference_length: Length that interpolating samplers scale by,
+                `(B,)` or scalar; `None` for the true one.
             training: Whether the call belongs to training.
 
         Raises:
@@ -108,7 +125,12 @@ class PositionalEncoding(keras.layers.Layer):
         """
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
-        positions = self.sampler(inputs, lengths=lengths, training=training)
+        positions = self.sampler(
+            inputs,
+            lengths=lengths,
+            reference_length=reference_length,
+            training=training,
+        )
         if mask is not None:
             # Of the rows and of the columns where there are both.
             positions = keras.tree.map_structure(

@@ -114,6 +114,10 @@ def read_scores(scores, indices):
 
 def _ranks(positions, ordered):
     """How many entries of the sorted `(..., S)` are smaller."""
+    if len(ordered.shape) == 1:
+        # Keras searches one sequence; that takes no table of all pairs.
+        ranks = ops.searchsorted(ordered, ops.reshape(positions, (-1,)))
+        return ops.reshape(ops.cast(ranks, "int32"), ops.shape(positions))
     smaller = ops.expand_dims(positions, -1) > ops.expand_dims(ordered, -2)
     return ops.sum(ops.cast(smaller, "int32"), axis=-1)
 

@@ -37,6 +37,8 @@ class LearnedEncoding(AbsoluteEncoding):
     https://arxiv.org/abs/1705.03122
     """
 
+    defined_past_training = False
+
     def __init__(
         self,
         *,
@@ -67,14 +69,14 @@ class LearnedEncoding(AbsoluteEncoding):
         )
 
     def add_to_embeddings(self, embeddings, positions):
-        self._check(positions)
+        self.check_positions(positions)
         rows = ops.take(self.table, positions, axis=0)
         # Compiled look-ups clamp what is out of range: let it show instead.
         inside = (positions >= 0) & (positions < self.max_position)
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
         return embeddings + ops.cast(rows, embeddings.dtype)
 
-    def _check(self, positions):
+    def check_positions(self, positions):
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if not keras.backend.is_int_dtype(dtype):
             raise ValueError(

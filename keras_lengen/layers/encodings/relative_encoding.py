@@ -19,7 +19,7 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 )
 
 LARGEST_TABLE = 2**20
-"""Pairs of tokens up to which sampled distances are mapped pair by pair."""
+"""Pairs of tokens up to which distances are mapped pair by pair."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -116,9 +116,13 @@ class RelativeEncoding(BiasEncoding):
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
         batch_size, _, heads, width = query.shape
+        pairs = (query_positions.shape[0], key_positions.shape[0])
+        if None not in pairs and math.prod(pairs) > LARGEST_TABLE:
+            return False
         if self.distances == "sampled":
-            pairs = (query_positions.shape[0], key_positions.shape[0])
-            return None in pairs or math.prod(pairs) <= LARGEST_TABLE
+            # A block of the queries of a long sequence reads few distances
+            # more than once, but there are many blocks.
+            return None in pairs or pairs[0] in (1, pairs[1])
         if batch_size is None:
             return False
         return heads * width + batch_size < heads * batch_size
@@ -191,7 +195,7 @@ class RandomizedRelativeEncoding(Randomized, RelativeEncoding):
     Distances are sampled unless `distances="positions"`: in all runs of
     `benchmarks/results/randomized_forms.md` they generalized better.
 
-    Differs from the authors' code, which reads future keys and the token
+    Differs from the authors' code: that reads future keys and the token
     itself from one clamped row; here both directions keep their sign.
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843

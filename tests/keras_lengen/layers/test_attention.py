@@ -1,15 +1,25 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers import (
     ALiBi,
+    AxialEncoding,
+    GridPositions,
+    InterpolatedPositions,
     MultiHeadAttention,
+    NoPE,
+    NTKRoPE,
+    RandomizedALiBi,
     RandomizedPositions,
     RandomizedRoPE,
+    RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
+    T5Bias,
+    YaRN,
 )
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
@@ -33,6 +43,10 @@ INPUTS = ops.convert_to_tensor(random_inputs("embeddings")[0])
 OTHERS = ops.convert_to_tensor(random_inputs("embeddings", tokens=9)[0])
 OTHERS = ops.flip(OTHERS, axis=1)
 RANDOM = np.random.default_rng(2)
+POSITIONS = {
+    "shared": np.array([0, 3, 4, 9, 30, 31]),
+    "own": np.array([[0, 3, 4, 9, 30, 31], [1, 2, 8, 15, 16, 40]]),
+}
 
 every_pair_encoding = pytest.mark.parametrize(
     "variant",
@@ -136,7 +150,7 @@ def test_fused_projections_are_the_separate_ones():
 @every_pair_encoding
 def test_scores_take_the_stages_of_the_encoding(variant):
     layer = attention(make(variant))
-    positions = ops.convert_to_tensor([0, 3, 4, 9, 30, 31])
+    positions = ops.convert_to_tensor(POSITIONS["shared"])
     _, weights = layer(
         INPUTS, INPUTS, positions=positions, return_attention_scores=True
     )
@@ -154,7 +168,7 @@ def test_scores_take_the_stages_of_the_encoding(variant):
 @every_pair_encoding
 def test_one_token_at_a_time_is_the_full_pass(variant):
     layer = attention(make(variant))
-    positions = np.array([0, 3, 4, 9, 30, 31])
+    positions = POSITIONS["shared"]
     full = layer(INPUTS, INPUTS, positions=positions, use_causal_mask=True)
     for token in range(TOKENS):
         step = layer(
@@ -202,6 +216,304 @@ def test_padding_by_masks_of_keras_changes_nothing(variant, sampler):
         np.testing.assert_allclose(
             np.asarray(padded)[example, tokens], alone[example], atol=1e-5
         )
+
+
+def from_cache(layer, chunks, inputs=INPUTS, positions=None, **arguments):
+    """Outputs of causal attention to some tokens after the other."""
+    cache = layer.make_cache(*inputs.shape[:2])
+    outputs, start = [], 0
+    for tokens in chunks:
+        end = start + tokens
+        if positions is not None:
+            arguments["positions"] = keras.tree.map_structure(
+                lambda axis, tokens=slice(start, end): axis[..., tokens],
+                positions,
+            )
+            arguments["key_positions"] = positions
+        chunk = inputs[:, start:end]
+        output, cache = layer(
+            chunk,
+            chunk,
+            cache=cache,
+            cache_update_index=start,
+            use_causal_mask=True,
+            **arguments,
+        )
+        outputs.append(output)
+        start = end
+    return np.concatenate(outputs, axis=1)
+
+
+def assert_cache_changes_nothing(layer, chunks, **arguments):
+    found = from_cache(layer, chunks, **arguments)
+    full = layer(INPUTS, INPUTS, use_causal_mask=True, **arguments)
+    np.testing.assert_allclose(found, full, atol=1e-5)
+
+
+every_encoding_in_attention = pytest.mark.parametrize(
+    "variant", at_stage("rotation", "bias", None)
+)
+
+
+@every_encoding_in_attention
+@pytest.mark.parametrize(
+    ("chunks", "positions"), [((1,) * TOKENS, "shared"), ((3, 1, 2), "own")]
+)
+def test_a_cache_changes_nothing(variant, chunks, positions):
+    assert_cache_changes_nothing(
+        attention(make(variant)), chunks, positions=POSITIONS[positions]
+    )
+
+
+@pytest.mark.parametrize("encoding", [RoPE, ALiBi, RelativeEncoding, T5Bias])
+@pytest.mark.parametrize(
+    "sampler", [None, InterpolatedPositions(train_length=4)]
+)
+def test_a_cache_numbers_tokens_like_the_full_pass(encoding, sampler):
+    layer = attention(encoding(sampler=sampler))
+    assert_cache_changes_nothing(layer, (2, 1, 1, 2))
+
+
+@pytest.mark.parametrize("encoding", [RoPE, ALiBi])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_a_cache_of_rows_and_columns_changes_nothing(encoding, explicit):
+    sampler = GridPositions(width=4)
+    axial = AxialEncoding(row=encoding(), column=encoding(), sampler=sampler)
+    positions = tuple(map(np.asarray, sampler(INPUTS))) if explicit else None
+    assert_cache_changes_nothing(
+        attention(axial), (2, 1, 3), positions=positions
+    )
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        NTKRoPE(scaling_factor=4.0, original_length=2),
+        YaRN(scaling_factor=None, original_length=2),
+    ],
+    ids=["NTKRoPE", "YaRN"],
+)
+@pytest.mark.parametrize("length", [None, 6, 20])
+def test_a_cache_knows_the_length_of_the_whole(encoding, length):
+    layer = attention(encoding)
+    assert_cache_changes_nothing(layer, (2, 1, 3), length=length)
+    if length != 20:
+        with_length = from_cache(layer, (2, 1, 3), length=length)
+        assert differ(with_length, from_cache(layer, (2, 1, 3), length=20))
+
+
+@pytest.mark.parametrize("encoding", [None, RoPE, ALiBi, RelativeEncoding])
+@pytest.mark.parametrize("chunks", [(1,) * TOKENS, (4, 2)], ids=str)
+def test_padding_in_a_cache_changes_nothing(encoding, chunks):
+    layer = attention(encoding and encoding())
+    mask = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 0, 0, 1, 1]], "bool")
+    found = from_cache(layer, chunks, value_mask=mask)
+    full = layer(
+        INPUTS, INPUTS, query_mask=mask, value_mask=mask, use_causal_mask=True
+    )
+    np.testing.assert_allclose(found[mask], full[mask], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_key_value_heads": 1, "value_dim": 5},
+        {"block_size": 2},
+        {"use_bias": False, "scale_scores": False},
+    ],
+    ids=str,
+)
+def test_a_cache_is_for_every_shape_of_attention(arguments):
+    layer = attention(RelativeEncoding(), **arguments)
+    assert_cache_changes_nothing(
+        layer, (1, 4, 1), positions=POSITIONS["shared"]
+    )
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_index_in_the_cache_may_be_a_tensor(jit_compile):
+    layer = attention(RelativeEncoding())
+    full = layer(INPUTS, INPUTS, use_causal_mask=True)
+
+    @tf.function(jit_compile=jit_compile)
+    def step(token, cache, index):
+        return layer(
+            token,
+            token,
+            cache=cache,
+            cache_update_index=index,
+            use_causal_mask=True,
+        )
+
+    cache = layer.make_cache(2, TOKENS)
+    for index in range(TOKENS):
+        token = INPUTS[:, index : index + 1]
+        output, cache = step(token, cache, tf.constant(index))
+        np.testing.assert_allclose(output[:, 0], full[:, index], atol=1e-5)
+
+
+@pytest.mark.parametrize("index", [0, 2])
+@pytest.mark.parametrize("encoding", [RandomizedRoPE, RandomizedALiBi])
+def test_a_cache_needs_positions_of_samplers_that_draw(encoding, index):
+    layer = attention(encoding())
+    cache = layer.make_cache(2, TOKENS)
+    token = INPUTS[:, :1]
+    with pytest.raises(ValueError, match="RandomizedPositions draws anew"):
+        layer(token, token, cache=cache, cache_update_index=index)
+
+
+def test_a_bias_needs_the_positions_of_all_keys_in_the_cache():
+    def attend(encoding):
+        layer = attention(encoding)
+        return layer(
+            INPUTS,
+            INPUTS,
+            positions=POSITIONS["shared"],
+            cache=layer.make_cache(2, 9),
+            cache_update_index=0,
+        )
+
+    with pytest.raises(ValueError, match="pass `key_positions`"):
+        attend(ALiBi())
+    assert attend(RoPE())[0].shape == INPUTS.shape
+
+
+@pytest.mark.parametrize("encoding", [None, RoPE, ALiBi, RelativeEncoding])
+def test_another_sequence_is_cached_once(encoding):
+    layer = attention(encoding and encoding())
+    masks = {"value_mask": np.arange(9) < np.array([[7], [9]])}
+    positions = POSITIONS["own"]
+    others = {"key_positions": np.arange(3, 12), **masks}
+    full = layer(INPUTS, OTHERS, positions=positions, **others)
+    output, filled = layer(
+        INPUTS[:, :2],
+        OTHERS,
+        positions=positions[:, :2],
+        cache=layer.make_cache(2, 9),
+        cache_update_index=0,
+        **others,
+    )
+    np.testing.assert_allclose(output, full[:, :2], atol=1e-5)
+    rest = INPUTS[:, 2:]
+    for ignored in (rest, OTHERS, 0 * OTHERS[:, :1]):
+        output, cache = layer(
+            rest, ignored, positions=positions[:, 2:], cache=filled, **others
+        )
+        np.testing.assert_allclose(output, full[:, 2:], atol=1e-5)
+        assert not differ(cache, filled)
+
+
+def test_queries_of_a_cached_sequence_need_positions():
+    def attend(encoding, others, index):
+        layer = attention(encoding)
+        cache = layer.make_cache(2, 9)
+        layer.build(INPUTS.shape, OTHERS.shape)
+        return layer(INPUTS, others, cache=cache, cache_update_index=index)
+
+    for others, index in ((OTHERS, 0), (INPUTS, None)):
+        with pytest.raises(ValueError, match="pass their `positions`"):
+            attend(RoPE(), others, index)
+        assert attend(NoPE(), others, index)[0].shape == INPUTS.shape
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_what_a_call_with_a_cache_returns(policy):
+    layer = attention(num_key_value_heads=1, value_dim=5, dtype=policy)
+    cache = layer.make_cache(2, 9)
+    for inputs, given in (
+        (INPUTS, cache),
+        (
+            keras.Input(INPUTS.shape[1:], 2),
+            [keras.KerasTensor(part.shape, part.dtype) for part in cache],
+        ),
+    ):
+        output, weights, new_cache = layer(
+            inputs,
+            inputs,
+            cache=given,
+            cache_update_index=3,
+            return_attention_scores=True,
+        )
+        assert output.shape == INPUTS.shape
+        assert weights.shape == (2, HEADS, TOKENS, 9)
+        assert [part.shape for part in new_cache] == [
+            (2, 9, 1, 8),
+            (2, 9, 1, 5),
+        ]
+        dtypes = {keras.backend.standardize_dtype(p.dtype) for p in new_cache}
+        assert dtypes == {policy.removeprefix("mixed_")}
+        output, _ = layer(inputs, inputs, cache=given, cache_update_index=3)
+        assert output.shape == INPUTS.shape
+
+
+def test_tokens_are_written_to_their_place_in_the_cache():
+    layer = attention()
+    layer.build(INPUTS.shape, INPUTS.shape)
+    old = tuple(RANDOM.normal(size=(2, 2, 9, HEADS, WIDTH)).astype("float32"))
+    _, new = layer(INPUTS, INPUTS, cache=old, cache_update_index=2)
+    for dense, before, after in zip(
+        (layer.key_dense, layer.value_dense), old, new, strict=True
+    ):
+        expected = before.copy()
+        expected[:, 2:8] = np.reshape(dense(INPUTS), (2, 6, HEADS, WIDTH))
+        np.testing.assert_allclose(after, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", [None, RoPE, RelativeEncoding])
+@pytest.mark.parametrize("key_heads", [1, 2])
+def test_heads_of_a_group_share_keys_and_values(encoding, key_heads):
+    """They are ordinary heads of which some have equal weights."""
+    shape = {"num_heads": 4, "key_dim": 4, "value_dim": 3}
+    grouped, full = (
+        MultiHeadAttention(**shape, encoding=own, num_key_value_heads=heads)
+        for own, heads in zip(
+            (encoding and encoding() for _ in "12"),
+            (key_heads, None),
+            strict=True,
+        )
+    )
+    grouped(INPUTS, OTHERS), full(INPUTS, OTHERS)
+    full.encoding.set_weights(grouped.encoding.get_weights())
+    full.query_dense.set_weights(grouped.query_dense.get_weights())
+    full.output_dense.set_weights(grouped.output_dense.get_weights())
+    for name, width in (("key_dense", 4), ("value_dense", 3)):
+        weights = getattr(grouped, name).get_weights()
+        assert weights[0].shape == (MODEL_DIM, key_heads * width)
+        repeated = [
+            np.repeat(
+                weight.reshape(-1, key_heads, width), 4 // key_heads, axis=1
+            )
+            for weight in weights
+        ]
+        kernel, bias = repeated
+        getattr(full, name).set_weights(
+            [kernel.reshape(MODEL_DIM, -1), bias.reshape(-1)]
+        )
+    np.testing.assert_allclose(
+        grouped(INPUTS, OTHERS), full(INPUTS, OTHERS), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("encoding", [None, RoPE, ALiBi])
+def test_scores_that_are_not_scaled_are_those_of_larger_queries(encoding):
+    arguments = {"bias_initializer": "ones"}
+    unscaled = attention(
+        encoding and encoding(), scale_scores=False, **arguments
+    )
+    scaled = attention(encoding and encoding(), **arguments)
+    unscaled(INPUTS, INPUTS), scaled(INPUTS, INPUTS)
+    query, query_bias, *others = unscaled.get_weights()
+    scaled.set_weights([query * WIDTH**0.5, query_bias * WIDTH**0.5, *others])
+    np.testing.assert_allclose(
+        unscaled(INPUTS, INPUTS), scaled(INPUTS, INPUTS), atol=1e-5
+    )
+
+
+def test_the_first_queries_are_scaled_where_scores_are_not():
+    layer = attention(scale_scores=False, kernel_initializer="ones")
+    layer.build(INPUTS.shape, INPUTS.shape)
+    np.testing.assert_allclose(layer.query_dense.kernel, 8**-0.5)
+    np.testing.assert_allclose(layer.key_dense.kernel, 1)
 
 
 def count_draws(layer, monkeypatch):
@@ -283,6 +595,9 @@ ARGUMENTS = {
     "dropout": 0.2,
     "use_bias": False,
     "output_dim": 6,
+    "num_key_value_heads": 1,
+    "scale_scores": False,
+    "block_size": 4,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
     "seed": 2,
@@ -333,6 +648,21 @@ def test_initializers_are_used():
         (
             {"num_heads": 2, "key_dim": 4, "encoding": SinusoidalEncoding()},
             "SinusoidalEncoding is added to the embeddings",
+        ),
+        (
+            {"num_heads": 4, "key_dim": 4, "num_key_value_heads": 3},
+            "num_key_value_heads=3 does not divide num_heads=4",
+        ),
+        (
+            {"num_heads": 4, "key_dim": 4, "num_key_value_heads": -2},
+            "num_key_value_heads .* got -2",
+        ),
+        *(
+            (
+                {"num_heads": 2, "key_dim": 4, "block_size": block_size},
+                f"block_size must .* got {block_size!r}",
+            )
+            for block_size in (0, 2.0, "all")
         ),
     ],
 )

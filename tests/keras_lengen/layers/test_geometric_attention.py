@@ -49,7 +49,9 @@ def test_published_weights():
     np.testing.assert_allclose(nearest_matches(MATCHES), WEIGHTS, atol=1e-9)
     logits = np.log(np.array(MATCHES) + 1e-30) - np.log1p(-np.array(MATCHES))
     found = attention(normalize=False)._weights(
-        keras.ops.convert_to_tensor(logits[None, None].astype("float32")), None
+        keras.ops.convert_to_tensor(logits[None, None].astype("float32")),
+        None,
+        keras.ops.arange(4),
     )
     np.testing.assert_allclose(found[0, 0], WEIGHTS, atol=1e-6)
 
@@ -96,6 +98,27 @@ def test_output_by_the_definition(normalize, masked):
             expected[example, :, head] = rows @ value[example, :, head]
     expected = expected.reshape(2, 7, 12) @ layer.output_dense.kernel.numpy()
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"num_key_value_heads": 1}], ids=str)
+@pytest.mark.parametrize("chunks", [(1,) * 7, (2, 1, 4)], ids=str)
+def test_a_cache_changes_nothing(arguments, chunks):
+    layer = attention(**arguments)
+    full = layer(STATES, STATES, use_causal_mask=True)
+    cache, start = layer.make_cache(2, 7), 0
+    for tokens in chunks:
+        chunk = STATES[:, start : start + tokens]
+        output, cache = layer(
+            chunk,
+            chunk,
+            cache=cache,
+            cache_update_index=start,
+            use_causal_mask=True,
+        )
+        np.testing.assert_allclose(
+            output, full[:, start : start + tokens], rtol=1e-4, atol=1e-4
+        )
+        start += tokens
 
 
 def test_it_starts_as_published():

@@ -5,8 +5,11 @@ from keras import ops
 
 from keras_lengen.layers import (
     ALiBi,
+    GeometricAttention,
     MultiHeadAttention,
     RelativeEncoding,
+    RoPE,
+    T5Bias,
     TransformerBlock,
 )
 from tests.keras_lengen.layers.arguments import (
@@ -23,6 +26,10 @@ from tests.keras_lengen.layers.encodings.table import (
 )
 
 INPUTS = ops.convert_to_tensor(random_inputs("embeddings")[0])
+MEMORY = ops.convert_to_tensor(
+    random_inputs("embeddings", tokens=9)[0][..., :6]
+)
+MEMORY_MASK = np.arange(9) < np.array([[7], [9]])
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -34,34 +41,223 @@ class SharperAttention(MultiHeadAttention):
         self.query_dense.kernel.assign(4 * self.query_dense.kernel)
 
 
-def norm(x):
-    x = np.asarray(x)
+def layer_norm(x):
     x = x - x.mean(axis=-1, keepdims=True)
     return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
 
 
+def rms_norm(x):
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+
 @pytest.mark.parametrize("normalization", ["post", "pre", None])
-def test_norms_stand_where_they_should(normalization):
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+@pytest.mark.parametrize("cross", [False, True], ids=["", "cross"])
+def test_norms_stand_where_they_should(normalization, norm, cross):
     block = TransformerBlock(
-        HEADS, normalization=normalization, encoding=ALiBi()
+        HEADS,
+        normalization=normalization,
+        rms_norm=norm is rms_norm,
+        encoding=ALiBi(),
+        cross_attention=cross,
+        cross_encoding=RoPE(),
     )
-    output = block(INPUTS)
+    positions = {"positions": np.arange(3, 9)}
+    of_memory = {"memory_positions": np.arange(9)[::-1].copy()}
+    output = block(
+        INPUTS,
+        **positions,
+        **({"memory": MEMORY, "memory_mask": MEMORY_MASK} if cross else {}),
+        **of_memory,
+    )
 
     def attend(x):
-        return block.attention_layer(x, x)
+        return block.attention_layer(x, x, **positions)
+
+    def cross_attend(x):
+        return block.cross_attention_layer(
+            x,
+            MEMORY,
+            value_mask=MEMORY_MASK,
+            key_positions=of_memory["memory_positions"],
+            **positions,
+        )
 
     def feed_forward(x):
         return block.output_dense(block.hidden_dense(x))
 
     x = INPUTS
-    for part in (attend, feed_forward):
+    for part in (attend, *([cross_attend] * cross), feed_forward):
         if normalization == "pre":
-            x = x + part(ops.convert_to_tensor(norm(x)))
+            x = x + part(ops.convert_to_tensor(norm(np.asarray(x))))
         else:
             x = x + part(x)
         if normalization == "post":
-            x = ops.convert_to_tensor(norm(x))
+            x = ops.convert_to_tensor(norm(np.asarray(x)))
     np.testing.assert_allclose(output, x, atol=1e-5)
+
+
+def test_norms_by_root_mean_square_have_no_offset():
+    for rms, names in ((True, {"scale"}), (False, {"gamma", "beta"})):
+        block = TransformerBlock(HEADS, rms_norm=rms, cross_attention=True)
+        block.build(INPUTS.shape)
+        for norm in (
+            block.attention_norm,
+            block.cross_attention_norm,
+            block.feedforward_norm,
+        ):
+            assert {weight.name for weight in norm.weights} == names
+
+
+def dense_layers(block):
+    """The projections of the attentions, and the feed-forward network."""
+    attentions = [
+        getattr(attention, f"{name}_dense")
+        for attention in (block.attention_layer, block.cross_attention_layer)
+        for name in ("query", "key", "value", "output")
+    ]
+    return attentions, [block.hidden_dense, block.output_dense]
+
+
+@pytest.mark.parametrize(
+    ("use_bias", "in_attention", "in_feedforward"),
+    [("feedforward", False, True), (True, True, True), (False, False, False)],
+)
+def test_biases_are_where_they_are_wanted(
+    use_bias, in_attention, in_feedforward
+):
+    block = TransformerBlock(HEADS, use_bias=use_bias, cross_attention=True)
+    block(INPUTS, memory=MEMORY)
+    attentions, feedforward = dense_layers(block)
+    assert {len(dense.weights) for dense in attentions} == {1 + in_attention}
+    assert {len(dense.weights) for dense in feedforward} == {1 + in_feedforward}
+
+
+def test_all_kernels_are_initialized_as_wanted():
+    block = TransformerBlock(
+        HEADS, kernel_initializer="ones", cross_attention=True
+    )
+    block(INPUTS, memory=MEMORY)
+    attentions, feedforward = dense_layers(block)
+    for dense in (*attentions, *feedforward):
+        np.testing.assert_array_equal(dense.kernel, np.ones(dense.kernel.shape))
+    block = TransformerBlock(
+        HEADS, kernel_initializer="glorot_normal", cross_attention=True
+    )
+    block(INPUTS, memory=INPUTS)
+    attentions, _ = dense_layers(block)
+    kernels = {np.asarray(dense.kernel).tobytes() for dense in attentions}
+    assert len(kernels) == 8
+
+
+@pytest.mark.parametrize("attention", [None, GeometricAttention])
+def test_attentions_get_their_arguments(attention):
+    arguments = {
+        "num_key_value_heads": 1,
+        "scale_scores": False,
+        "block_size": 4,
+    }
+    block = TransformerBlock(
+        HEADS,
+        attention=attention,
+        attention_dropout=0.5,
+        cross_attention=True,
+        **arguments,
+    )
+    block(INPUTS, memory=MEMORY)
+    for layer in (block.attention_layer, block.cross_attention_layer):
+        assert layer.dropout == 0.5
+        assert {name: getattr(layer, name) for name in arguments} == arguments
+
+
+def test_a_block_with_cross_attention_needs_memory():
+    with pytest.raises(ValueError, match="needs `memory`"):
+        TransformerBlock(HEADS, cross_attention=True)(INPUTS)
+
+
+def test_memory_that_is_masked_is_as_good_as_absent():
+    block = TransformerBlock(HEADS, cross_attention=True)
+    alone = block(INPUTS, memory=embedded([[5, 6, 7], [1, 2, 3]]))
+    padded = embedded([[0, 5, 6, 7, 0], [1, 2, 0, 0, 3]])
+    by_keras = block(INPUTS, memory=padded)
+    np.testing.assert_allclose(by_keras, alone, atol=1e-6)
+    given = block(
+        INPUTS,
+        memory=np.asarray(padded),
+        memory_mask=np.asarray(padded._keras_mask),
+    )
+    np.testing.assert_allclose(given, alone, atol=1e-6)
+
+
+def test_padding_is_not_numbered_in_cross_attention():
+    block = TransformerBlock(
+        HEADS, cross_attention=True, cross_encoding=RoPE(), encoding=RoPE()
+    )
+    alone = block(embedded([[5, 6, 7]]), memory=MEMORY[:1])
+    padded = block(embedded([[0, 0, 5, 6, 7]]), memory=MEMORY[:1])
+    np.testing.assert_allclose(padded[:, 2:], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("normalization", ["post", "pre"])
+@pytest.mark.parametrize("attention", [None, GeometricAttention])
+def test_a_cache_changes_nothing(normalization, attention):
+    block = TransformerBlock(
+        HEADS,
+        normalization=normalization,
+        encoding=None if attention else ALiBi(),
+        attention=attention,
+        cross_attention=True,
+        cross_encoding=T5Bias(),
+        num_key_value_heads=1,
+        use_causal_mask=True,
+    )
+    positions = np.array([0, 3, 4, 9, 30, 31])
+    of_memory = {"memory_positions": np.arange(9), "memory_mask": MEMORY_MASK}
+    full = block(INPUTS, positions=positions, memory=MEMORY, **of_memory)
+    cache = block.make_cache(2, TOKENS, MEMORY)
+    assert cache["cross_attention"][0].shape == (2, 9, 1, MODEL_DIM // HEADS)
+    for start, end in ((0, 3), (3, 4), (4, 6)):
+        output, cache = block(
+            INPUTS[:, start:end],
+            positions=positions[start:end],
+            key_positions=positions,
+            memory=MEMORY if start == 0 else None,
+            cache=cache,
+            cache_update_index=start,
+            **of_memory,
+        )
+        np.testing.assert_allclose(output, full[:, start:end], atol=1e-5)
+
+
+def test_padding_in_a_cache_changes_nothing():
+    block = TransformerBlock(HEADS, encoding=ALiBi(), use_causal_mask=True)
+    mask = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 0, 0, 1, 1]], "bool")
+    full = block(INPUTS, mask=mask)
+    cache = block.make_cache(2, TOKENS)
+    for start, end in ((0, 4), (4, 6)):
+        output, cache = block(
+            INPUTS[:, start:end],
+            mask=mask,
+            cache=cache,
+            cache_update_index=start,
+        )
+        real = mask[:, start:end]
+        np.testing.assert_allclose(
+            output[real], full[:, start:end][real], atol=1e-5
+        )
+
+
+def test_symbolic_shapes_with_a_cache():
+    block = TransformerBlock(HEADS)
+    block.build(INPUTS.shape)
+    inputs = keras.Input((1, MODEL_DIM), 2)
+    cache = keras.tree.map_structure(
+        lambda part: keras.KerasTensor(part.shape, part.dtype),
+        block.make_cache(2, 9),
+    )
+    output, new_cache = block(inputs, cache=cache, cache_update_index=3)
+    assert output.shape == inputs.shape
+    keras.tree.assert_same_structure(new_cache, cache)
 
 
 def test_the_feed_forward_part_has_one_hidden_layer():
@@ -85,10 +281,19 @@ ARGUMENTS = {
     "num_heads": 4,
     "feedforward_dim": 5,
     "dropout": 0.5,
+    "attention_dropout": 0.5,
     "encoding": ALiBi(),
     "attention": SharperAttention,
+    "cross_attention": False,
+    "cross_encoding": ALiBi(),
     "normalization": "pre",
+    "rms_norm": True,
     "activation": "gelu",
+    "use_bias": True,
+    "num_key_value_heads": 1,
+    "scale_scores": False,
+    "block_size": 4,
+    "kernel_initializer": "glorot_normal",
     "use_causal_mask": True,
 }
 
@@ -98,11 +303,19 @@ ARGUMENTS = {
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]
+    base = {
+        "num_heads": HEADS,
+        "cross_attention": True,
+        # Which blocks draw otherwise.
+        "attention_dropout": 0.2,
+    }
     outputs = []
     for changes in ({}, {argument: value}):
         keras.utils.set_random_seed(0)
-        block = TransformerBlock(**{"num_heads": HEADS, **changes})
-        outputs.append(block(INPUTS, training=True))
+        block = TransformerBlock(**{**base, **changes})
+        output = block(INPUTS, memory=MEMORY, training=True)
+        # Biases start as zeros, which change nothing yet.
+        outputs.append((output, len(block.weights)))
     assert differ(*outputs)
     if argument == "activation":
         value = keras.activations.get(value)
@@ -114,8 +327,11 @@ def test_config_rebuilds_it():
         HEADS,
         encoding=RelativeEncoding(),
         attention=SharperAttention,
+        cross_attention=True,
+        cross_encoding=T5Bias(),
         normalization="pre",
         activation="gelu",
+        kernel_initializer="glorot_normal",
     )
     assert_config_round_trip(block)
     block.build(INPUTS.shape)
@@ -136,6 +352,25 @@ def test_a_saved_model_is_the_same(encoding, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     batch = [np.asarray(INPUTS), np.tile([0, 2, 3, 5, 8, 9], (2, 1))]
+    np.testing.assert_array_equal(loaded(batch), model(batch))
+
+
+def test_a_saved_model_with_memory_is_the_same(tmp_path):
+    inputs = keras.Input((None, MODEL_DIM))
+    memory = keras.Input((None, 6))
+    memory_mask = keras.Input((None,), dtype="bool")
+    block = TransformerBlock(
+        HEADS,
+        cross_attention=True,
+        cross_encoding=RelativeEncoding(),
+        rms_norm=True,
+        use_bias=True,
+    )
+    output = block(inputs, memory=memory, memory_mask=memory_mask)
+    model = keras.Model([inputs, memory, memory_mask], output)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    batch = [np.asarray(INPUTS), np.asarray(MEMORY), MEMORY_MASK]
     np.testing.assert_array_equal(loaded(batch), model(batch))
 
 
@@ -224,6 +459,7 @@ def test_kernels_start_as_in_the_authors_code():
     [
         ({"num_heads": 3}, "num_heads=3 does not divide the width 16"),
         ({"num_heads": 2, "normalization": "rms"}, "normalization .* 'rms'"),
+        ({"num_heads": 2, "use_bias": "all"}, "use_bias .* got 'all'"),
     ],
 )
 def test_wrong_arguments_raise(arguments, message):

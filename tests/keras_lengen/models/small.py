@@ -1,11 +1,28 @@
 """Small models to test with."""
 
+import keras
 import numpy as np
 
-from keras_lengen.models import TransformerEncoder
+from keras_lengen.layers import MultiHeadAttention
+from keras_lengen.models import (
+    EncoderDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
+from tests.keras_lengen.layers.positions.table import reset
 
 VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
+FAMILIES = (
+    "NoPE",
+    "SinusoidalEncoding",
+    "RandomizedRoPE",
+    "XPos",
+    "RelativeEncoding",
+    "FIRE",
+)
+"""One encoding of each kind, for what is the same for all of a kind."""
 
 
 def token_ids(tokens=6, batch_size=2):
@@ -14,8 +31,8 @@ def token_ids(tokens=6, batch_size=2):
     return generator.integers(VOCABULARY_SIZE, size=shape, dtype="int32")
 
 
-def encoder(encoding=None, **changes):
-    return TransformerEncoder(
+def _small(model, encoding, changes):
+    return model(
         **{
             "vocabulary_size": VOCABULARY_SIZE,
             "output_size": OUTPUT_SIZE,
@@ -27,6 +44,75 @@ def encoder(encoding=None, **changes):
             **changes,
         }
     )
+
+
+def encoder(encoding=None, **changes):
+    return _small(TransformerEncoder, encoding, changes)
+
+
+def decoder(encoding=None, **changes):
+    return _small(TransformerDecoder, encoding, changes)
+
+
+def encoder_decoder(encoding=None, **changes):
+    return _small(EncoderDecoder, encoding, changes)
+
+
+MODELS = {
+    "encoder": encoder,
+    "decoder": decoder,
+    "encoder_decoder": encoder_decoder,
+}
+
+
+def make(model, variant, *, encoding_changes=None, **changes):
+    """A model, for keys of `MODELS` and of the table of encodings.
+
+    Cross attention has the same encoding where it can have one.
+    """
+    encoding = encodings.make(variant, **(encoding_changes or {}))
+    if model == "encoder_decoder" and encoding.stage != "embeddings":
+        changes = {"cross_encoding": encoding, **changes}
+    return MODELS[model](encoding, **changes)
+
+
+def inputs(model, token_ids, **others):
+    """Inputs of a model; source and target of two sequences are alike."""
+    source = {"token_ids": token_ids, **others}
+    if not isinstance(model, EncoderDecoder):
+        return source
+    target = {
+        f"target_{name.removeprefix('token_')}": value
+        for name, value in source.items()
+    }
+    return {**source, **target}
+
+
+def with_random_weights(model):
+    """The model, with norms and biases that do something too."""
+    generator = np.random.default_rng(0)
+    model.set_weights(
+        [generator.normal(size=weight.shape) / 3 for weight in model.weights]
+    )
+    return model
+
+
+def reset_samplers(model):
+    """Makes the positions of a model's next call those of its first one."""
+    for stack in (model, *model.layers):
+        if isinstance(stack, TransformerEncoder | TransformerDecoder):
+            reset(stack.encoding.sampler)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Witness(MultiHeadAttention):
+    """An attention that remembers the positions it was given."""
+
+    seen = []
+
+    def call(self, query, value, key=None, *, positions=None, **kwargs):
+        self.seen.append(np.array(positions))
+        return super().call(query, value, key, positions=positions, **kwargs)
 
 
 def added_parameters(encoding, **kwargs):

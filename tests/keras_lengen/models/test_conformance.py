@@ -8,16 +8,43 @@ from keras_lengen.layers import MultiHeadAttention
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models.small import (
+    FAMILIES,
+    MODELS,
     OUTPUT_SIZE,
-    encoder,
+    inputs,
+    make,
+    reset_samplers,
     token_ids,
 )
 
 SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
 
-every_variant = pytest.mark.parametrize("variant", encodings.BIDIRECTIONAL)
+
+def pairs(variants, decoders=FAMILIES, both=FAMILIES):
+    """Every model with every encoding that it may have.
+
+    Args:
+        variants: Encodings, keys of their table.
+        decoders: Those that are not slow in a decoder.
+        both: Those that are not slow in an encoder and a decoder.
+    """
+    quick = {
+        "encoder": encodings.BIDIRECTIONAL,
+        "decoder": decoders,
+        "encoder_decoder": both,
+    }
+    for model in MODELS:
+        for variant in variants:
+            if model == "decoder" or variant in encodings.BIDIRECTIONAL:
+                marks = () if variant in quick[model] else pytest.mark.slow
+                yield pytest.param(model, variant, marks=marks)
+
+
+every_variant = pytest.mark.parametrize(
+    ("model", "variant"), [*pairs(encodings.VARIANTS, decoders=encodings.ROWS)]
+)
 every_name = pytest.mark.parametrize(
-    "name", [name for name in encodings.ROWS if name in encodings.BIDIRECTIONAL]
+    ("model", "name"), [*pairs(encodings.ROWS)]
 )
 
 
@@ -28,15 +55,15 @@ def saved_and_loaded(model, tmp_path):
 
 
 @every_variant
-def test_a_saved_encoder_is_the_same(variant, tmp_path):
-    model = encoder(encodings.make(variant), num_layers=2)
+def test_a_saved_model_is_the_same(model, variant, tmp_path):
+    model = make(model, variant, num_layers=2)
     loaded = saved_and_loaded(model, tmp_path)
     assert loaded.get_config() == model.get_config()
-    inputs = {"token_ids": token_ids(), "positions": SPREAD}
-    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+    spread = inputs(model, token_ids(), positions=SPREAD)
+    np.testing.assert_array_equal(loaded(spread), model(spread))
 
 
-@every_variant
+@pytest.mark.parametrize("variant", encodings.BIDIRECTIONAL)
 def test_a_saved_functional_model_is_the_same(variant, tmp_path):
     """The encoding by itself, and in attention where it belongs there."""
     encoding = encodings.make(variant)
@@ -50,15 +77,25 @@ def test_a_saved_functional_model_is_the_same(variant, tmp_path):
         outputs.append(attention(flat, flat, positions=positions))
     model = keras.Model([*symbols, positions], keras.tree.flatten(outputs))
     loaded = saved_and_loaded(model, tmp_path)
-    inputs = [*arrays, np.tile(SPREAD, (encodings.BATCH, 1))]
-    for output, same in zip(model(inputs), loaded(inputs), strict=True):
+    batch = [*arrays, np.tile(SPREAD, (encodings.BATCH, 1))]
+    for output, same in zip(model(batch), loaded(batch), strict=True):
         np.testing.assert_array_equal(same, output)
 
 
-@every_name
-def test_a_compiled_training_step_moves_every_weight(name):
-    model = encoder(
-        encodings.make(name),
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *pairs(
+            encodings.ROWS,
+            decoders=("XPos", "RelativeEncoding"),
+            both=("RandomizedRoPE", "FIRE"),
+        )
+    ],
+)
+def test_a_compiled_training_step_moves_every_weight(model, name):
+    model = make(
+        model,
+        name,
         # What these add to the time of compilation is the same for all.
         dropout=0,
         normalization=None,
@@ -70,8 +107,10 @@ def test_a_compiled_training_step_moves_every_weight(name):
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=True,
     )
-    inputs = token_ids(batch_size=4)
-    history = model.fit(inputs, inputs % OUTPUT_SIZE, epochs=1, verbose=0)
+    # So many that no hidden unit of a bias is in one state for all distances.
+    ids = token_ids(60, batch_size=4)
+    batch = inputs(model, ids)
+    history = model.fit(batch, ids % OUTPUT_SIZE, epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     for weight, old in zip(model.weights, before, strict=True):
         assert np.isfinite(weight).all()
@@ -81,24 +120,19 @@ def test_a_compiled_training_step_moves_every_weight(name):
             assert not np.array_equal(weight, old), weight.path
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [
-        (name, dtype)
-        for name, row in encodings.ROWS.items()
-        if name in encodings.BIDIRECTIONAL
-        for dtype in row.position_dtypes
-    ],
-)
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision_tells_1000_from_1001(name, policy, dtype):
-    model = encoder(encodings.make(name), dtype=policy)
+@every_name
+def test_half_precision_tells_1000_from_1001(model, name, policy, dtype):
+    if dtype not in encodings.ROWS[name].position_dtypes:
+        return
+    model = make(model, name, dtype=policy)
     near = np.array([990, 992, 994, 996, 998, 1000])
     logits = []
     for positions in (near, near + (near == 1000)):
         positions = keras.ops.convert_to_tensor(positions.astype(dtype))
-        inputs = {"token_ids": token_ids(), "positions": positions}
-        logits.append(np.asarray(model(inputs)))
+        batch = inputs(model, token_ids(), positions=positions)
+        logits.append(np.asarray(model(batch)))
         assert logits[-1].dtype == "float32"
         assert np.isfinite(logits[-1]).all()
     differ = not np.array_equal(*logits)
@@ -107,41 +141,44 @@ def test_half_precision_tells_1000_from_1001(name, policy, dtype):
 
 
 @every_variant
-def test_half_precision_is_near_float32_at_large_positions(variant):
-    exact = encoder(encodings.make(variant))
+def test_half_precision_is_near_float32_at_large_positions(model, variant):
     # Embeddings large enough for attention to tell tokens apart.
-    exact.embedding.embeddings.assign(12 * exact.embedding.embeddings)
-    model = encoder(encodings.make(variant), dtype="mixed_bfloat16")
-    model.set_weights(exact.get_weights())
+    exact, half = (
+        make(model, variant, embedding_scale=48.0, dtype=dtype)
+        for dtype in ("float32", "mixed_bfloat16")
+    )
+    half.set_weights(exact.get_weights())
     positions = encodings.row_of(variant).top - np.array([9, 7, 5, 3, 2, 0])
-    inputs = {"token_ids": token_ids(), "positions": positions}
-    np.testing.assert_allclose(model(inputs), exact(inputs), atol=0.05)
+    batch = inputs(exact, token_ids(), positions=positions)
+    np.testing.assert_allclose(half(batch), exact(batch), atol=0.05)
 
 
 @every_name
-def test_tokens_beyond_the_longest_sequence_raise(name):
+def test_tokens_beyond_the_longest_sequence_raise(model, name):
     longest = encodings.row_of(name).longest
-    model = encoder(encodings.make(name))
+    model = make(model, name)
     if longest is None:
-        assert np.isfinite(model(token_ids(200))).all()
+        assert np.isfinite(model(inputs(model, token_ids(200)))).all()
         return
-    model(token_ids(longest, batch_size=1))
+    model(inputs(model, token_ids(longest, batch_size=1)))
     with pytest.raises(ValueError, match=rf"{longest}\b.*max_position"):
-        model(token_ids(longest + 1, batch_size=1))
+        model(inputs(model, token_ids(longest + 1, batch_size=1)))
 
 
 def own_and_other_samplers():
-    """Every encoding with its own sampler and, where it takes one, others."""
-    for variant in encodings.BIDIRECTIONAL:
-        yield variant, None
-        if "sampler" in encodings.row_of(variant).alternatives:
+    """All pairs with their own sampler; encoders with all others too."""
+    for pair in pairs(encodings.VARIANTS, decoders=encodings.ROWS):
+        model, variant = pair.values
+        yield pytest.param(model, variant, None, marks=pair.marks)
+        row = encodings.row_of(variant)
+        if model == "encoder" and "sampler" in row.alternatives:
             of_rows = variant in encodings.ROWS
             others = samplers.VARIANTS if of_rows else samplers.ROWS
             for sampler in others:
                 integers = samplers.row_of(sampler).integers
                 dtype = "int32" if integers else "float32"
-                if dtype in encodings.row_of(variant).position_dtypes:
-                    yield variant, sampler
+                if dtype in row.position_dtypes:
+                    yield model, variant, sampler
 
 
 def padded(sequences, side):
@@ -158,17 +195,16 @@ def padded(sequences, side):
 
 
 @pytest.mark.parametrize(
-    ("variant", "sampler"), [*own_and_other_samplers()], ids=str
+    ("model", "variant", "sampler"), [*own_and_other_samplers()], ids=str
 )
-def test_padding_changes_nothing(variant, sampler):
+def test_padding_changes_nothing(model, variant, sampler):
     changes = {"sampler": samplers.make(sampler)} if sampler else {}
-    encoding = encodings.make(variant, **changes)
-    model = encoder(encoding)
+    model = make(model, variant, encoding_changes=changes)
 
-    def logits(token_ids, **inputs):
+    def logits(token_ids, **others):
         # The same random numbers for every call.
-        samplers.reset(model.encoding.sampler)
-        return np.asarray(model({"token_ids": token_ids, **inputs}))
+        reset_samplers(model)
+        return np.asarray(model(inputs(model, token_ids, **others)))
 
     ids = token_ids(6)
     sequences = [ids[0], ids[1, :4]]

@@ -3,17 +3,16 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import (
-    ENCODINGS,
     ALiBi,
     LearnedEncoding,
-    MultiHeadAttention,
     RandomizedPositions,
     RandomizedRoPE,
     RandomizedSinusoidalEncoding,
     RelativeEncoding,
     SinusoidalEncoding,
+    XPos,
 )
-from keras_lengen.models import TransformerEncoder, presets
+from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
     assert_is_attribute,
@@ -21,20 +20,15 @@ from tests.keras_lengen.layers.arguments import (
     differ,
 )
 from tests.keras_lengen.layers.positions.table import reset
-from tests.keras_lengen.models.small import OUTPUT_SIZE, encoder, token_ids
+from tests.keras_lengen.models.small import (
+    OUTPUT_SIZE,
+    VOCABULARY_SIZE,
+    Witness,
+    encoder,
+    token_ids,
+)
 
 IDS = token_ids()
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Witness(MultiHeadAttention):
-    """An attention that remembers the positions it was given."""
-
-    seen = []
-
-    def call(self, query, value, key=None, *, positions=None, **kwargs):
-        self.seen.append(np.array(positions))
-        return super().call(query, value, key, positions=positions, **kwargs)
 
 
 @pytest.fixture
@@ -43,35 +37,30 @@ def seen(monkeypatch):
     return Witness.seen
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("RoPE", 248_962),
-        ("RandomizedRoPE", 248_962),
-        ("RelativeEncoding", 270_082),
-    ],
-)
-def test_published_number_of_parameters(name, parameters):
-    model = TransformerEncoder(
-        vocabulary_size=3,
-        output_size=2,
-        encoding=ENCODINGS[name](),
-        **presets["ruoss"],
-    )
-    assert model.count_params() == parameters
-
-
 ARGUMENTS = {
     "vocabulary_size": 9,
-    "output_size": 5,
+    "output_size": 9,
     "num_layers": 2,
     "num_heads": 4,
     "model_dim": 32,
     "feedforward_dim": 9,
     "dropout": 0.5,
+    "attention_dropout": 0.5,
+    "embedding_dropout": 0.5,
     "encoding": ALiBi(),
     "attention": Witness,
     "normalization": "pre",
+    "rms_norm": True,
+    "activation": keras.activations.gelu,
+    "use_bias": True,
+    "num_key_value_heads": 1,
+    "scale_scores": False,
+    "block_size": 2,
+    "tie_embeddings": True,
+    "embedding_scale": 2.0,
+    "logit_scale": 0.5,
+    "embeddings_initializer": keras.initializers.RandomNormal(stddev=1.0),
+    "kernel_initializer": keras.initializers.RandomNormal(stddev=1.0),
     "draw": "layer",
 }
 
@@ -84,14 +73,19 @@ def test_every_argument_is_an_attribute_and_counts(argument):
     base = {}
     if argument == "draw":
         base = {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)}
+    if argument == "tie_embeddings":
+        base = {"output_size": VOCABULARY_SIZE}
     outcomes = []
     for changes in ({}, {argument: value}):
         keras.utils.set_random_seed(0)
         model = encoder(**base, **changes)
         logits = model(IDS, training=True)
         outcomes.append((logits, [w.shape for w in model.weights]))
+    attention = model.blocks[0].attention_layer
     if argument == "attention":
-        assert isinstance(model.blocks[0].attention_layer, Witness)
+        assert isinstance(attention, Witness)
+    elif argument == "block_size":
+        assert attention.block_size == value
     else:
         assert differ(*outcomes)
     assert_is_attribute(model, argument, value)
@@ -109,6 +103,27 @@ def test_embeddings_are_scaled_and_end_in_the_head(normalization):
     if normalization == "pre":
         x = model.final_norm(x)
     np.testing.assert_allclose(model(IDS), model.head(x), atol=1e-6)
+
+
+def test_without_outputs_it_returns_the_features():
+    model = encoder(output_size=None)
+    with_head = encoder()
+    model.set_weights(with_head.get_weights()[:-2])
+    np.testing.assert_allclose(
+        with_head.head(model(IDS)), with_head(IDS), atol=1e-6
+    )
+
+
+def test_embedding_dropout_drops_what_the_final_norm_returns_too():
+    features = [
+        encoder(
+            output_size=None, normalization="pre", embedding_dropout=dropout
+        )(IDS, training=True)
+        for dropout in (None, 0.5)
+    ]
+    dropped = [float(np.mean(np.asarray(f) == 0)) for f in features]
+    assert dropped[0] == 0
+    assert 0.35 < dropped[1] < 0.65
 
 
 @pytest.mark.parametrize("draw", ["model", "layer"])
@@ -241,6 +256,8 @@ def test_keras_predicts_what_a_call_returns():
     ("inputs", "message"),
     [
         ({"tokens": IDS}, "got .'tokens'"),
+        ({"lengths": IDS[:, 0]}, "inputs are token_ids, .* got .'lengths'"),
+        ({"token_ids": IDS, "memory": IDS}, "'memory'"),
         ({"token_ids": IDS, "length": IDS[:, 0]}, "'length'"),
         (
             {
@@ -263,6 +280,11 @@ def test_unknown_inputs_raise(inputs, message):
         ({"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
         ({"draw": "batch"}, "draw .* 'batch'"),
         ({"normalization": "rms"}, "normalization .* 'rms'"),
+        ({"use_bias": "attention"}, "use_bias .* 'attention'"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads=3 does not divide"),
+        ({"block_size": 0}, "block_size .* 0"),
+        ({"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
+        ({"encoding": XPos()}, "XPos is for causal attention"),
     ],
 )
 def test_wrong_arguments_raise(changes, message):

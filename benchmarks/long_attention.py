@@ -1,0 +1,144 @@
+"""Time and peak memory of attention over long sequences, in blocks or not.
+
+Forward and backward pass of one attention layer, gradients of its inputs and
+of all weights included. In blocks of queries, memory grows with the length;
+with all scores at once, with its square. Every row has a process of its own.
+
+    python -m benchmarks.long_attention
+"""
+
+import functools
+import multiprocessing
+import sys
+import time
+
+import keras
+import tensorflow as tf
+from absl import app, flags
+
+from benchmarks.measure import PeakMemory, make_encoding, write_report
+from keras_lengen.layers import MultiHeadAttention
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list(
+    "lengths", ["1024", "2048", "4096", "8192", "16384"], "Lengths."
+)
+flags.DEFINE_list(
+    "encodings",
+    [
+        "NoPE",
+        "RoPE",
+        "RelativeEncoding",
+        "RandomizedRelativeEncoding",
+        "ShawEncoding",
+        "ALiBi",
+        "LogKERPLE",
+        "Sandwich",
+        "T5Bias",
+        "FIRE",
+    ],
+    "Encodings to measure.",
+)
+flags.DEFINE_integer("num_heads", 8, "Attention heads.")
+flags.DEFINE_integer("key_dim", 32, "Width of a head.")
+flags.DEFINE_integer("longest_direct", 4096, "Longest without blocks.")
+flags.DEFINE_bool("compile", True, "Whether XLA compiles the pass.")
+flags.DEFINE_string(
+    "output", "benchmarks/results/long_attention.json", "The report."
+)
+
+
+def training_pass(encoding, block_size, longest, num_heads, key_dim, compile):
+    """Forward and backward pass of a causal attention layer."""
+    attention = MultiHeadAttention(
+        num_heads,
+        key_dim,
+        encoding=make_encoding(encoding, longest),
+        block_size=block_size,
+    )
+    shape = (1, None, num_heads * key_dim)
+    attention.build(shape, shape)
+
+    @tf.function(jit_compile=compile)
+    def run(inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = attention(inputs, inputs, use_causal_mask=True)
+            loss = tf.reduce_mean(tf.square(outputs))
+        weights = attention.trainable_variables
+        gradients = tape.gradient(loss, [inputs, *weights])
+        # One number that needs all of them.
+        return sum(tf.reduce_sum(gradient) for gradient in gradients)
+
+    return run
+
+
+def measure(lengths, *options):
+    """Seconds and peak memory at growing lengths, in this process."""
+    run = training_pass(*options)
+    width = options[-3] * options[-2]
+    run(tf.zeros((1, 16, width)))
+    peak, rows = PeakMemory(), []
+    for length in lengths:
+        inputs = tf.random.stateless_normal((1, length, width), (0, 1))
+        # Compiling has a peak of its own, which is not that of training.
+        program = run.get_concrete_function(inputs)
+        program(inputs).numpy()
+        found = peak.bytes_of(functools.partial(program, inputs))
+        start = time.perf_counter()
+        program(inputs).numpy()
+        seconds = time.perf_counter() - start
+        rows.append((length, seconds, found))
+        print(
+            f"{options[0]:28s}{options[1] or 'direct':>8s}{length:7d}"
+            f"{seconds:9.2f} s{found / 2**20:9.0f} MiB",
+            flush=True,
+        )
+    return rows
+
+
+def main(argv):
+    """Measures all encodings and lengths and writes the report."""
+    del argv
+    lengths = sorted(map(int, FLAGS.lengths))
+    rows = []
+    for encoding in FLAGS.encodings:
+        for block_size in ("auto", None):
+            those = [
+                length
+                for length in lengths
+                if block_size or length <= FLAGS.longest_direct
+            ]
+            options = (
+                encoding,
+                block_size,
+                max(lengths),
+                FLAGS.num_heads,
+                FLAGS.key_dim,
+                FLAGS.compile,
+            )
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                found = pool.apply(measure, (those, *options))
+            for length, seconds, peak in found:
+                rows.append(
+                    {
+                        "encoding": encoding,
+                        "block_size": block_size,
+                        "length": length,
+                        "seconds": seconds,
+                        "peak_mebibytes": peak / 2**20,
+                    }
+                )
+    command = " ".join(["python -m benchmarks.long_attention", *sys.argv[1:]])
+    content = {
+        "num_heads": FLAGS.num_heads,
+        "key_dim": FLAGS.key_dim,
+        "compile": FLAGS.compile,
+        "rows": rows,
+    }
+    write_report(FLAGS.output, command, content)
+
+
+if __name__ == "__main__":
+    keras.utils.set_random_seed(0)
+    app.run(main)

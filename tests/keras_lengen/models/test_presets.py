@@ -1,0 +1,268 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers import ENCODINGS, LearnedEncoding, T5Bias
+from keras_lengen.models import (
+    EncoderDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
+    presets,
+)
+from tests.keras_lengen.layers.arguments import assert_config_round_trip
+from tests.keras_lengen.models.small import token_ids, with_random_weights
+
+MODELS = {
+    "ruoss": TransformerEncoder,
+    "enwik8": TransformerDecoder,
+    "imagenet": EncoderDecoder,
+    "t5_decoder": TransformerDecoder,
+    "gpt2": TransformerDecoder,
+}
+WITHOUT_DRAWS = {
+    "embeddings_initializer": "zeros",
+    "kernel_initializer": "zeros",
+}
+
+
+def make(name, **changes):
+    return MODELS[name](**{**presets[name], **changes})
+
+
+def make_small(name, **changes):
+    sizes = {
+        "vocabulary_size": 11,
+        "num_layers": 2,
+        "num_heads": 4,
+        "model_dim": 16,
+        "feedforward_dim": 24,
+    }
+    if name == "ruoss":
+        sizes["output_size"] = 3
+    return make(name, **{**sizes, **changes})
+
+
+def test_every_preset_has_a_model():
+    assert presets.keys() == MODELS.keys()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "parameters"),
+    [
+        ("RoPE", 248_962),
+        ("RandomizedRoPE", 248_962),
+        ("RelativeEncoding", 270_082),
+    ],
+)
+def test_parameters_of_the_encoder_of_algorithmic_tasks(encoding, parameters):
+    model = make(
+        "ruoss",
+        vocabulary_size=3,
+        output_size=2,
+        encoding=ENCODINGS[encoding](),
+    )
+    assert model.count_params() == parameters
+
+
+def test_parameters_of_the_decoder_of_bytes():
+    blocks, embeddings, head = 6_309_888, 65_536, 65_792
+    assert make("enwik8").count_params() == blocks + embeddings + head
+
+
+def test_parameters_of_the_encoder_decoder_of_images():
+    width, blocks = 256, 8
+    attention = 4 * width**2
+    feed_forward = 2 * 4 * width**2 + 4 * width + width
+    norm = 2 * width
+    encoder = blocks * (attention + feed_forward + 2 * norm) + 256 * width
+    decoder = blocks * (2 * attention + feed_forward + 3 * norm) + width
+    head = width * 1000 + 1000
+    assert make("imagenet").count_params() == encoder + decoder + head
+
+
+def test_parameters_of_t5():
+    model = make("t5_decoder", vocabulary_size=32_128, **WITHOUT_DRAWS)
+    assert model.count_params() == 109_628_160
+
+
+def test_parameters_of_gpt2():
+    encoding = LearnedEncoding(max_position=1024)
+    model = make("gpt2", encoding=encoding, **WITHOUT_DRAWS)
+    assert model.count_params() == 124_439_808
+
+
+@pytest.mark.parametrize("name", presets)
+def test_config_rebuilds_it(name):
+    assert_config_round_trip(make_small(name))
+
+
+@pytest.mark.parametrize("name", ["t5_decoder", "gpt2"])
+def test_a_saved_model_is_the_same(name, tmp_path):
+    model = make_small(name)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(token_ids()), model(token_ids()))
+
+
+@pytest.mark.parametrize("name", presets)
+def test_one_seed_gives_one_model_and_another_another(name):
+    kernels = []
+    for seed in (1, 1, 2):
+        keras.utils.set_random_seed(seed)
+        model = make_small(name)
+        kernels.append([w for w in model.get_weights() if np.ptp(w) > 0])
+    for first, same, other in zip(*kernels, strict=True):
+        np.testing.assert_array_equal(first, same)
+        assert not np.array_equal(first, other)
+
+
+def test_weights_of_t5_start_as_in_mesh_tensorflow():
+    width, heads, hidden = 64, 4, 256
+    model = make(
+        "t5_decoder",
+        vocabulary_size=128,
+        num_layers=1,
+        num_heads=heads,
+        model_dim=width,
+        feedforward_dim=hidden,
+    )
+    (block,) = model.blocks
+    attention = block.attention_layer
+    head_width = width // heads
+    for kernel, deviation in (
+        (model.embedding.embeddings, 1),
+        (attention.query_dense.kernel, (width * head_width) ** -0.5),
+        (attention.key_dense.kernel, width**-0.5),
+        (attention.value_dense.kernel, width**-0.5),
+        (attention.output_dense.kernel, (heads * head_width) ** -0.5),
+        (block.hidden_dense.kernel, width**-0.5),
+        (block.output_dense.kernel, hidden**-0.5),
+    ):
+        # Of at least 4096 draws: four standard errors are 0.045.
+        assert abs(np.std(kernel) / deviation - 1) < 0.045
+        # Not cut off at two deviations.
+        assert np.abs(kernel).max() > 3 * deviation
+
+
+def test_weights_of_gpt2_start_small():
+    model = make_small("gpt2", model_dim=64, feedforward_dim=256)
+    for weight in model.get_weights():
+        if weight.size >= 4096:
+            assert abs(np.std(weight) / 0.02 - 1) < 0.045
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def causal_attention(query, key, value, num_heads, bias=0):
+    """Attention of `(B, T, M)` with scores that are not scaled."""
+
+    def heads(x):
+        return np.stack(np.split(x, num_heads, axis=-1), axis=1)
+
+    scores = heads(query) @ heads(key).swapaxes(-1, -2) + bias
+    later = np.triu(np.ones(scores.shape[-2:], "bool"), k=1)
+    output = softmax(np.where(later, -np.inf, scores)) @ heads(value)
+    return np.concatenate([*output.swapaxes(0, 1)], axis=-1)
+
+
+def projections(attention):
+    return [
+        [np.asarray(weight) for weight in dense.weights]
+        for dense in (
+            attention.query_dense,
+            attention.key_dense,
+            attention.value_dense,
+            attention.output_dense,
+        )
+    ]
+
+
+def gpt2(model, ids):
+    """Logits as in the code of Radford et al., 2019."""
+
+    def norm(x, layer):
+        gain, offset = (np.asarray(weight) for weight in layer.weights)
+        mean = x.mean(axis=-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
+        return gain * (x - mean) / np.sqrt(variance + 1e-5) + offset
+
+    def linear(x, weights):
+        kernel, bias = (np.asarray(weight) for weight in weights)
+        return x @ kernel + bias
+
+    def gelu(x):
+        inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+        return 0.5 * x * (1 + np.tanh(inner))
+
+    tokens = np.asarray(model.embedding.embeddings)
+    (positions,) = map(np.asarray, model.encoding.weights)
+    x = tokens[ids] + positions[: ids.shape[1]]
+    for block in model.blocks:
+        query, key, value, output = projections(block.attention_layer)
+        normed = norm(x, block.attention_norm)
+        head_width = x.shape[-1] // model.num_heads
+        attended = causal_attention(
+            linear(normed, query) / np.sqrt(head_width),
+            linear(normed, key),
+            linear(normed, value),
+            model.num_heads,
+        )
+        x = x + linear(attended, output)
+        hidden = linear(
+            norm(x, block.feedforward_norm), block.hidden_dense.weights
+        )
+        x = x + linear(gelu(hidden), block.output_dense.weights)
+    return norm(x, model.final_norm) @ tokens.T
+
+
+def test_gpt2_computes_what_its_code_does():
+    model = with_random_weights(
+        make_small("gpt2", encoding=LearnedEncoding(max_position=9))
+    )
+    ids = token_ids()
+    np.testing.assert_allclose(model(ids), gpt2(model, ids), atol=1e-4)
+
+
+def t5(model, ids):
+    """Logits as in the code of Raffel et al., 2020, without an encoder."""
+
+    def norm(x, layer):
+        (gain,) = map(np.asarray, layer.weights)
+        return gain * x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+    tokens = np.asarray(model.embedding.embeddings)
+    (by_distance,) = map(np.asarray, model.encoding.weights)
+    numbers = np.arange(ids.shape[1])
+    distances = np.maximum(numbers[:, None] - numbers, 0)
+    x = tokens[ids]
+    for block in model.blocks:
+        (query,), (key,), (value,), (output,) = projections(
+            block.attention_layer
+        )
+        normed = norm(x, block.attention_norm)
+        attended = causal_attention(
+            normed @ query,
+            normed @ key,
+            normed @ value,
+            model.num_heads,
+            bias=np.moveaxis(by_distance[distances], -1, 0),
+        )
+        x = x + attended @ output
+        (hidden,) = block.hidden_dense.get_weights()
+        (returned,) = block.output_dense.get_weights()
+        normed = norm(x, block.feedforward_norm)
+        x = x + np.maximum(normed @ hidden, 0) @ returned
+    x = norm(x, model.final_norm)
+    return x * x.shape[-1] ** -0.5 @ tokens.T
+
+
+def test_t5_computes_what_its_code_does():
+    model = with_random_weights(
+        make_small("t5_decoder", encoding=T5Bias(), logit_scale=16**-0.5)
+    )
+    assert presets["t5_decoder"]["logit_scale"] == 768**-0.5
+    ids = token_ids()
+    np.testing.assert_allclose(model(ids), t5(model, ids), atol=1e-4)
