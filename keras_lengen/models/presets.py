@@ -61,7 +61,8 @@ presets = {
         ),
     },
     # Radford et al., 2019: the smallest one. Its encoding is
-    # LearnedEncoding(max_position=1024).
+    # LearnedEncoding(max_position=1024). It starts with smaller kernels at
+    # the ends of residual branches.
     "gpt2": {
         "vocabulary_size": 50257,
         "num_layers": 12,

@@ -96,14 +96,18 @@ class FIRE(BiasEncoding):
         threshold = ops.abs(self.m * self.threshold)
         reach = ops.maximum(ops.maximum(queries, keys), threshold)
         distances = self._log(queries - keys) / (self._log(reach) + 1e-6)
+        if len(distances.shape) == 2:
+            distances = ops.expand_dims(distances, 0)
+        batch_size, tokens, keys = ops.shape(distances)
+        # Pairs of tokens last, as the scores have them: no transposition.
+        pairs = ops.reshape(distances, (batch_size, 1, -1))
         hidden = ops.relu(
-            ops.expand_dims(distances, -1) * self.hidden_kernel
-            + self.hidden_bias
+            ops.expand_dims(self.hidden_kernel, -1) * pairs
+            + ops.expand_dims(self.hidden_bias, -1)
         )
-        bias = ops.matmul(hidden, self.output_kernel) + self.output_bias
-        if len(bias.shape) == 3:
-            bias = ops.expand_dims(bias, 0)
-        return ops.transpose(bias, (0, 3, 1, 2))
+        bias = ops.matmul(ops.transpose(self.output_kernel), hidden)
+        bias = bias + ops.expand_dims(self.output_bias, -1)
+        return ops.reshape(bias, (batch_size, -1, tokens, keys))
 
     def _log(self, numbers):
         return ops.log1p(ops.abs(self.c * numbers))

@@ -117,6 +117,28 @@ def test_every_encoding_is_the_same_in_causal_blocks(variant):
 
 
 @pytest.mark.parametrize(
+    "encoding",
+    [
+        RoPE(),
+        RelativeEncoding(),
+        RelativeEncoding(distances="sampled"),
+        ALiBi(),
+        FIRE(),
+    ],
+    ids=["rotation", "distances", "sampled", "bias", "network"],
+)
+def test_long_sequences_are_the_same_in_blocks(encoding):
+    inputs = RANDOM.normal(size=(1, 512, MODEL_DIM)).astype("float32")
+    assert_blocks_change_nothing(
+        self_attention(encoding),
+        inputs,
+        block_size=100,
+        mode="graph",
+        use_causal_mask=True,
+    )
+
+
+@pytest.mark.parametrize(
     "variant", [v for v in at_stage("bias") if v in BIDIRECTIONAL]
 )
 def test_every_bias_is_the_same_in_blocks(variant):
