@@ -108,12 +108,57 @@ def evidence():
     return _table(head, rows)
 
 
+def long_attention():
+    """Time and peak memory of attention, in blocks and without."""
+    report = json.loads((RESULTS / "long_attention.json").read_text())
+    lengths = sorted({row["length"] for row in report["rows"]})
+    found: dict = {}
+    for row in report["rows"]:
+        name = f"`{row['encoding']}`"
+        if row["block_size"] is None:
+            name += ", all at once"
+        found.setdefault(name, {})[row["length"]] = (
+            f"{row['seconds']:.1f} s, {row['peak_mebibytes'] / 1024:.1f} GiB"
+        )
+    rows = [
+        (name, *(cells.get(length, "") for length in lengths))
+        for name, cells in found.items()
+    ]
+    head = ("forward and backward, tokens", *(f"{n:,}" for n in lengths))
+    return _table(head, rows)
+
+
+def generation():
+    """How much faster generation is with a cache."""
+    report = json.loads((RESULTS / "generation.json").read_text())
+    rows = [
+        (
+            f"`{row['encoding']}`",
+            str(row["batch_size"]),
+            f"{row['cached']:.1f} s",
+            f"{row['recomputed']:.1f} s",
+            f"{row['speed_of_recomputing']:.0f}",
+        )
+        for row in report["rows"]
+    ]
+    head = (
+        f"{report['new_tokens']} new tokens",
+        "prompts",
+        "with a cache",
+        "without",
+        "times as fast",
+    )
+    return _table(head, rows)
+
+
 def render(readme):
     """README with its tables of results replaced."""
     for name, table in (
         ("demonstration", demonstration),
         ("train_step", train_step),
         ("evidence", evidence),
+        ("long_attention", long_attention),
+        ("generation", generation),
     ):
         marker = f"<!-- results: {name} -->\n"
         readme = re.sub(
