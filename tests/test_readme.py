@@ -22,7 +22,7 @@ def test_example_makes_a_model_that_trains(example):
     token_ids = np.random.default_rng(0).integers(0, 10, (4, 12))
     if not model.compiled:
         model.compile("adam", "mse")
-        targets = np.zeros((4, 12, 10))
+        targets = np.zeros((4, 12, model.output_size))
     else:
         targets = token_ids
     assert model.fit(token_ids, targets, verbose=0).history["loss"]

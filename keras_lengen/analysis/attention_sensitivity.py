@@ -200,6 +200,13 @@ def _cosine_integral(bounds):
     nodes, weights = np.polynomial.legendre.leggauss(16)
     shares = ((nodes + 1) / 2 + np.arange(panels)[:, None]).ravel() / panels
     weights = np.tile(weights / 2 / panels, panels)
-    # 1 - cos(t), without cancellation where t is small.
-    falls = 2 * np.sin(bounds[..., None] * shares / 2) ** 2
-    return falls @ (weights / shares)
+    flat = np.ravel(bounds)
+    integrals = np.empty(flat.shape)
+    # A few at a time: the table of all bounds and nodes would be large.
+    step = max(1, 2**20 // len(shares))
+    for start in range(0, len(flat), step):
+        part = flat[start : start + step, None]
+        # 1 - cos(t), without cancellation where t is small.
+        falls = 2 * np.sin(part * shares / 2) ** 2
+        integrals[start : start + step] = falls @ (weights / shares)
+    return integrals.reshape(np.shape(bounds))

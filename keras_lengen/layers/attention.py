@@ -44,7 +44,8 @@ class MultiHeadAttention(keras.layers.Layer):
             the initial query projection is, as in T5.
         block_size: Number of queries whose scores are held at a time.
             `"auto"`: all of them up to 2,048 x 2,048 pairs of tokens, fewer
-            for longer sequences. `None`: always all.
+            for longer sequences, if their length is known when the model is
+            traced. `None`: always all.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of their biases.
         seed: Integer seed of the dropout, or `None`.
@@ -69,9 +70,11 @@ class MultiHeadAttention(keras.layers.Layer):
             those of `value` written from `cache_update_index` on. `positions`
             are then those of the new tokens, `None` for their part of
             `key_positions`; these and a key mask are those of all `S`.
+            Entries not yet written are attended to as well unless
+            `use_causal_mask` or a mask hides them.
         cache_update_index: Index in the cache of the first new token, an
-            integer or a scalar tensor; `None` to use the cache as it is, and
-            nothing of `value`.
+            integer or a scalar tensor, with room for all of them behind it;
+            `None` to use the cache as it is, and nothing of `value`.
         training: Whether to drop out, and to draw positions as in training.
 
     Padding given by Keras masks is excluded from the keys and from the
@@ -125,7 +128,12 @@ class MultiHeadAttention(keras.layers.Layer):
         for name, number in (
             ("num_heads", num_heads),
             ("key_dim", key_dim),
-            ("num_key_value_heads", num_key_value_heads or num_heads),
+            (
+                "num_key_value_heads",
+                num_heads
+                if num_key_value_heads is None
+                else num_key_value_heads,
+            ),
         ):
             if not isinstance(number, int) or number < 1:
                 raise ValueError(
@@ -193,8 +201,10 @@ class MultiHeadAttention(keras.layers.Layer):
             )
 
     def _dense(self, name, width, input_shape, scale=1):
-        # A copy: one instance would start all projections alike.
-        initializer = self.kernel_initializer.clone()
+        initializer = self.kernel_initializer
+        if isinstance(initializer, keras.initializers.Initializer):
+            # A copy: one instance would start all projections alike.
+            initializer = initializer.clone()
 
         def scaled(shape, dtype=None):
             return initializer(shape, dtype) * scale
@@ -251,6 +261,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 "where no query sees a later key: set use_causal_mask, or "
                 "choose another encoding."
             )
+        if cache is not None:
+            _check_cache(cache, value_mask, key, cache_update_index)
         if length is None and self.encoding.uses_length:
             length = _length(value_mask, cache)
         positions, key_positions, new_positions = self._positions(
@@ -463,9 +475,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _project(self, query, key, value):
         """Queries, keys and values `(B, T or S, H, width)`."""
-        if query is key and key is value and not self.use_bias:
+        denses = (self.query_dense, self.key_dense, self.value_dense)
+        plain = not self.use_bias and not any(
+            dense.quantization_mode for dense in denses
+        )
+        if query is key and key is value and plain:
             # One product in place of three narrow ones.
-            denses = (self.query_dense, self.key_dense, self.value_dense)
             kernel = ops.concatenate([dense.kernel for dense in denses], -1)
             inputs = ops.cast(query, self.compute_dtype)
             ends = (denses[0].units, denses[0].units + denses[1].units)
@@ -557,6 +572,21 @@ def _length(key_mask, cache):
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
     return None if cache is None else ops.shape(cache[0])[1]
+
+
+def _check_cache(cache, mask, key, index):
+    """Raises `ValueError` if a mask or the new keys do not fit a cache."""
+    slots, tokens = cache[0].shape[1], key.shape[1]
+    if mask is not None and mask.shape[1] != slots:
+        raise ValueError(
+            f"with a cache of {slots} tokens, the mask of the keys is that of "
+            f"all of them; got one of {mask.shape[1]}: pass `value_mask`."
+        )
+    if isinstance(index, int) and index + (tokens or 0) > slots:
+        raise ValueError(
+            f"{tokens} new tokens from cache_update_index={index} on do not "
+            f"fit a cache of {slots}: make a longer one."
+        )
 
 
 def _updated(cache, entries, index):

@@ -337,6 +337,12 @@ def with_attention(config):
     """A layer's config with the name of its attention turned into a class."""
     name = config["attention"]
     attention = name and keras.saving.get_registered_object(name)
+    if name and attention is None:
+        raise ValueError(
+            f"there is no registered class {name!r} for `attention`: decorate "
+            "it with keras.saving.register_keras_serializable, and import it "
+            "before loading."
+        )
     return {**config, "attention": attention}
 
 
@@ -349,7 +355,14 @@ def norm_layer(rms_norm, **kwargs):
 
 def kernel_initializer(given):
     """A copy of a given initializer, or that of the original Transformer."""
-    return fan_in_normal() if given is None else given.clone()
+    return fan_in_normal() if given is None else copy_initializer(given)
+
+
+def copy_initializer(initializer):
+    """A copy of an initializer, or the function that is one."""
+    if isinstance(initializer, keras.initializers.Initializer):
+        return initializer.clone()
+    return initializer
 
 
 def fan_in_normal():

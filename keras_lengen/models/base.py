@@ -9,6 +9,7 @@ from keras_lengen.layers.transformer import (
     TransformerBlock,
     attention_name,
     check_normalization,
+    copy_initializer,
     kernel_initializer,
     norm_layer,
     with_attention,
@@ -122,7 +123,7 @@ class Transformer(keras.Model):
             self.vocabulary_size,
             self.model_dim,
             # A copy: one instance would start all models alike.
-            embeddings_initializer=initializer.clone(),
+            embeddings_initializer=copy_initializer(initializer),
             dtype=self.dtype_policy,
             name="embedding",
         )
@@ -193,7 +194,7 @@ class Transformer(keras.Model):
             mask=mask,
             length=inputs.get("reference_length"),
             training=training,
-            **self.memory(inputs),
+            **self.memory(inputs, training),
         )
         return self.logits(features)
 
@@ -321,7 +322,7 @@ class Transformer(keras.Model):
     _further_inputs: tuple = ()
     """Names of inputs of a subclass."""
 
-    def memory(self, inputs):
+    def memory(self, inputs, training=None):
         """Arguments of the blocks about another sequence."""
         return {}
 

@@ -26,7 +26,8 @@ class TransformerDecoder(Transformer):
     Call arguments:
         inputs: Token ids `(B, T)`, or a dict as for `TransformerEncoder`, of
             `"memory"` `(B, S, M)`, `"memory_mask"` `(B, S)` and
-            `"memory_positions"` too where there is cross attention.
+            `"memory_positions"` too where there is cross attention; without
+            the last, the sampler of `cross_encoding` is asked.
         training: Whether to drop out, and to draw positions as in training.
 
     Returns:
@@ -78,8 +79,21 @@ class TransformerDecoder(Transformer):
             cross_attention=cross_attention, cross_encoding=self.cross_encoding
         )
 
-    def memory(self, inputs):
-        return {name: inputs.get(name) for name in self._further_inputs}
+    def memory(self, inputs, training=None):
+        if not self.cross_attention:
+            return {}
+        memory = {name: inputs.get(name) for name in _MEMORY}
+        if memory["memory"] is None:
+            raise ValueError(
+                'a decoder with cross_attention needs `"memory"`, the sequence '
+                "to attend to, among its inputs."
+            )
+        encoding = self.cross_encoding
+        if encoding is not None and memory["memory_positions"] is None:
+            memory["memory_positions"] = encoding.sample_positions(
+                memory["memory"], mask=memory["memory_mask"], training=training
+            )
+        return memory
 
     def generate(
         self,
@@ -100,7 +114,7 @@ class TransformerDecoder(Transformer):
         cached. Positions are drawn once, for the prompt and the new tokens
         together, and lengths that encodings depend on are those of both.
         Programs are compiled once for each shape of prompts and number of new
-        tokens; prompts of unequal lengths are padded to one shape.
+        tokens, and kept: pad prompts to a few widths.
 
         Args:
             inputs: Prompts, as the inputs of a call; padding may stand at
@@ -116,7 +130,8 @@ class TransformerDecoder(Transformer):
                 the rest. `None` for no such token.
             seed: Integer seed of the sampled tokens, `None` for a random one.
             return_logits: Whether to return the logits of all new tokens too,
-                float32 `(B, max_new_tokens, output_size)`.
+                float32 `(B, max_new_tokens, output_size)`, zeros after the
+                step at which the last sequence ended.
             jit_compile: Whether XLA compiles the programs.
 
         Returns:

@@ -18,9 +18,10 @@ class EncoderDecoder(keras.Model):
     the encoder returns, maps the target tokens to logits of the next ones. A
     classifier is one that decodes a single token.
 
-    Both have positions of their own, drawn apart, and a copy each of the
-    encoding. Cross attention has no positions unless `cross_encoding` is
-    given, to which sources and targets count from 0 alike.
+    Both have positions of their own and a copy each of the encoding; draws are
+    independent unless it has an integer seed. Cross attention has no positions
+    unless `cross_encoding` is given, which gets those of source and target
+    whatever its own sampler is.
 
     Args:
         vocabulary_size: Number of token ids of the source.
@@ -143,6 +144,8 @@ class EncoderDecoder(keras.Model):
         source: dict = {}
         target: dict = {}
         for name, value in inputs.items():
+            if isinstance(value, list) and name in needed:
+                value = keras.ops.convert_to_tensor(value)
             whose = target if name.startswith("target_") else source
             whose[name.removeprefix("target_")] = value
         target["token_ids"] = target.pop("ids")
@@ -181,7 +184,11 @@ class EncoderDecoder(keras.Model):
             source["positions"] = self.encoder.sample_positions(
                 source, training=False
             )
-        source = keras.tree.map_structure(keras.ops.convert_to_tensor, source)
+        source = {
+            name: keras.tree.map_structure(keras.ops.convert_to_tensor, value)
+            for name, value in source.items()
+            if value is not None
+        }
         if jit_compile not in self.programs:
             self.programs[jit_compile] = compiled(
                 self._read, self.variables, jit_compile

@@ -19,10 +19,15 @@ def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
 
 
 def stream(model, inputs, max_new_tokens, **options):
-    """Yields new tokens `(B,)` one by one."""
+    """An iterator over new tokens `(B,)`, one by one."""
+    # Not in the iterator, which would raise no error before it is read.
     generator, constants, token_ids = _prepare(
         model, inputs, max_new_tokens, **options
     )
+    return _stream(generator, constants, token_ids, max_new_tokens)
+
+
+def _stream(generator, constants, token_ids, max_new_tokens):
     state = generator.start(constants, token_ids)
     for step in range(max_new_tokens):
         if step > 0:
@@ -172,6 +177,8 @@ def _prepare(
     _check_options(model, max_new_tokens, temperature, top_k, top_p)
     token_ids = _int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
+    if prompt_tokens == 0:
+        raise ValueError("prompts have no token: generation starts from one.")
     mask = model.padding_mask(inputs)
     in_cache = last = None
     if mask is None:
@@ -196,8 +203,8 @@ def _prepare(
             },
             training=False,
         )
-    for of_layer in model.by_layer(positions):
-        model.encoding.check_positions(of_layer)
+    positions = keras.tree.map_structure(ops.convert_to_tensor, positions)
+    _check_positions(model, positions, prompt_tokens + max_new_tokens)
     constants = {
         "positions": model.by_layer(positions),
         "mask": in_cache,
@@ -235,7 +242,8 @@ def _check_options(model, max_new_tokens, temperature, top_k, top_p):
         (
             "max_new_tokens",
             max_new_tokens,
-            isinstance(max_new_tokens, int) and max_new_tokens > 0,
+            isinstance(max_new_tokens, (int, np.integer))
+            and max_new_tokens > 0,
             "a positive integer",
         ),
         ("temperature", temperature, temperature >= 0, "at least 0"),
@@ -254,6 +262,23 @@ def _check_options(model, max_new_tokens, temperature, top_k, top_p):
     ):
         if not fits:
             raise ValueError(f"{name} must be {wanted}; got {number!r}.")
+    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
+        raise ValueError(
+            f"the model has {model.output_size} outputs, but reads only "
+            f"{model.vocabulary_size} token ids: what it returns cannot be its "
+            "next input."
+        )
+
+
+def _check_positions(model, positions, tokens):
+    for axis in keras.tree.flatten(positions):
+        if axis.shape[-1] != tokens:
+            raise ValueError(
+                f"positions are needed for {tokens} tokens, prompt and new "
+                f"ones together; got {axis.shape[-1]}."
+            )
+    for of_layer in model.by_layer(positions):
+        model.encoding.check_positions(of_layer)
 
 
 def _check_prompts(mask):
@@ -265,8 +290,8 @@ def _check_prompts(mask):
         )
 
 
-def _sampled(logits, numbers, top_k, top_p):
-    """Tokens `(B,)` of logits `(B, V)`, chosen by uniform numbers `(B,)`."""
+def _sampled(logits, uniforms, top_k, top_p):
+    """Tokens `(B,)` of logits `(B, V)`, chosen by `uniforms` `(B,)`."""
     if top_k is not None:
         least = ops.top_k(logits, top_k)[0][:, -1:]
         logits = ops.where(logits < least, -1e30, logits)
@@ -279,7 +304,7 @@ def _sampled(logits, numbers, top_k, top_p):
         logits = ops.where(logits < least, -1e30, logits)
     summed = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
     # Less than all, for no rounding to choose a token without probability.
-    goals = ops.expand_dims(numbers * (1 - 1e-6), -1) * summed[:, -1:]
+    goals = ops.expand_dims(uniforms * (1 - 1e-6), -1) * summed[:, -1:]
     return ops.sum(_int32(summed <= goals), axis=-1)
 
 

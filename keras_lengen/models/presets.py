@@ -39,7 +39,9 @@ presets = {
         "normalization": "post",
     },
     # Kazemnejad et al., 2023, appendix D: the decoder of T5-base, but for the
-    # vocabulary. Raffel et al., 2020, for its parts and their initial values.
+    # vocabulary and the dropout between feed-forward maps. Raffel et al.,
+    # 2020, for its parts and their initial values. Other widths M need a
+    # logit_scale of M ** -0.5.
     "t5_decoder": {
         "num_layers": 12,
         "num_heads": 12,
@@ -61,8 +63,8 @@ presets = {
         ),
     },
     # Radford et al., 2019: the smallest one. Its encoding is
-    # LearnedEncoding(max_position=1024). It starts with smaller kernels at
-    # the ends of residual branches.
+    # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)). It
+    # starts with smaller kernels at the ends of residual branches.
     "gpt2": {
         "vocabulary_size": 50257,
         "num_layers": 12,

@@ -669,3 +669,29 @@ def test_initializers_are_used():
 def test_wrong_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(**arguments)
+
+
+def test_a_mask_and_new_keys_must_fit_the_cache():
+    layer = attention(RoPE())
+    layer.build(INPUTS.shape, INPUTS.shape)
+    tokens = INPUTS.shape[1]
+    cache = layer.make_cache(len(INPUTS), tokens)
+    x = INPUTS[:, :2]
+    with pytest.raises(ValueError, match=f"2 new tokens .* cache of {tokens}"):
+        layer(x, x, cache=cache, cache_update_index=tokens - 1)
+    with pytest.raises(ValueError, match="got one of 2: pass `value_mask`"):
+        layer(
+            x,
+            x,
+            value_mask=ops.ones((len(INPUTS), 2), "bool"),
+            cache=cache,
+            cache_update_index=0,
+        )
+
+
+def test_quantized_projections_are_not_fused():
+    layer = attention(use_bias=False)
+    expected = layer(INPUTS, INPUTS)
+    for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
+        dense.quantize("int8")
+    np.testing.assert_allclose(layer(INPUTS, INPUTS), expected, atol=0.05)

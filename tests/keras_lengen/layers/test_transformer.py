@@ -465,3 +465,23 @@ def test_kernels_start_as_in_the_authors_code():
 def test_wrong_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         TransformerBlock(**arguments)(INPUTS)
+
+
+class Unregistered(MultiHeadAttention):
+    pass
+
+
+def test_an_unregistered_attention_is_not_replaced_in_silence():
+    config = TransformerBlock(2, attention=Unregistered).get_config()
+    with pytest.raises(ValueError, match="no registered class 'Unregistered'"):
+        TransformerBlock.from_config(config)
+
+
+def test_a_function_initializes():
+    def ones(shape, dtype=None):
+        return keras.ops.ones(shape, dtype)
+
+    block = TransformerBlock(2, kernel_initializer=ones)
+    block.build((None, None, 16))
+    for dense in (block.hidden_dense, block.attention_layer.query_dense):
+        np.testing.assert_array_equal(dense.kernel, 1)

@@ -349,6 +349,12 @@ def test_examples_and_steps_draw_apart(flat_model):
         ({}, {"top_k": 10}, r"top_k .* 1 \.\. 9; got 10"),
         ({}, {"top_p": 0}, "top_p .* above 0, at most 1; got 0"),
         ({"lengths": np.array([5, 0, 2])}, {}, "prompt 1 has no token"),
+        ({"token_ids": PROMPTS[:, :0]}, {}, "prompts have no token"),
+        (
+            {"positions": np.arange(5)},
+            {},
+            "positions are needed for 9 tokens.* got 5",
+        ),
         ({"length": 3}, {}, "token_ids"),
     ],
 )
@@ -368,6 +374,18 @@ def test_prompts_and_new_tokens_need_a_position_each(encoding):
     model.generate({"token_ids": PROMPTS}, 3, jit_compile=False)
     with pytest.raises(ValueError, match="max_position"):
         model.generate({"token_ids": PROMPTS}, 4, jit_compile=False)
+
+
+def test_outputs_must_be_inputs_to_go_on():
+    model = decoder(output_size=VOCABULARY_SIZE + 1)
+    assert model.generate(PROMPTS, 1, jit_compile=False).shape == (3, 1)
+    with pytest.raises(ValueError, match="10 outputs, but reads only 9"):
+        model.generate(PROMPTS, 2)
+
+
+def test_a_stream_checks_before_it_is_read():
+    with pytest.raises(ValueError, match="max_new_tokens"):
+        decoder().stream(PROMPTS, 0)
 
 
 def test_bare_token_ids_are_prompts():
