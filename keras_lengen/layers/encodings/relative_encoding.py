@@ -18,8 +18,8 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     sinusoid,
 )
 
-LARGEST_TABLE = 2**20
-"""Pairs of tokens up to which distances are mapped pair by pair."""
+LARGEST_TABLE = 2**26
+"""Numbers up to which a table of all pairs' mapped distances is made."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -117,7 +117,8 @@ class RelativeEncoding(BiasEncoding):
             return False
         batch_size, _, heads, width = query.shape
         pairs = (query_positions.shape[0], key_positions.shape[0])
-        if None not in pairs and math.prod(pairs) > LARGEST_TABLE:
+        size = heads * width * math.prod(pairs) if None not in pairs else 0
+        if size > LARGEST_TABLE:
             return False
         if self.distances == "sampled":
             # A block of the queries of a long sequence reads few distances
