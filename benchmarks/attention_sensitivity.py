@@ -10,12 +10,14 @@ reading that the report states.
 
 import functools
 import pathlib
-import sys
 
 import numpy as np
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from keras_lengen.analysis import (
     alibi_raw_attention,
     attention_sensitivity,
@@ -282,9 +284,7 @@ def main(argv):
     text = markdown(rows)
     print(text)
     path = pathlib.Path(FLAGS.output)
-    command = " ".join(
-        ["python -m benchmarks.attention_sensitivity", *sys.argv[1:]]
-    )
+    command = command_line("benchmarks.attention_sensitivity")
     write_report(path, command, {"rows": rows})
     path.with_suffix(".md").write_text(text)
     images = pathlib.Path(FLAGS.images)

@@ -9,12 +9,14 @@ Figure 2, at a size for a CPU.
 
 import csv
 import pathlib
-import sys
 
 import numpy as np
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from benchmarks.runs import run_all, workdir_of
 
 FLAGS = flags.FLAGS
@@ -102,7 +104,7 @@ def main(argv):
         for point in points:
             print(f"{point['seconds']:8.0f} s {point['accuracy']:7.3f}")
     path = pathlib.Path(FLAGS.output)
-    command = " ".join(["python -m benchmarks.efficiency", *sys.argv[1:]])
+    command = command_line("benchmarks.efficiency")
     content = {
         "commands": [result["command"] for result in results],
         "curves": curves,

@@ -12,7 +12,6 @@ import functools
 import itertools
 import multiprocessing
 import statistics
-import sys
 
 import keras_hub
 import tensorflow as tf
@@ -20,6 +19,7 @@ from absl import app, flags
 
 from benchmarks.measure import (
     PeakMemory,
+    command_line,
     interleaved,
     make_encoding,
     speed_ratio,
@@ -168,7 +168,7 @@ def main(argv):
     for length in lengths:
         for stage, names in stages.items():
             rows += measure(stage, names, length, memory)
-    command = " ".join(["python -m benchmarks.encoding_layers", *sys.argv[1:]])
+    command = command_line("benchmarks.encoding_layers")
     content = {
         "keras_hub": keras_hub.__version__,
         "num_heads": FLAGS.num_heads,

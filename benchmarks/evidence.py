@@ -7,11 +7,13 @@ writes every run and its command, and a table of the scores beside the floors.
 """
 
 import pathlib
-import sys
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from benchmarks.runs import run_all, table
 
 FLAGS = flags.FLAGS
@@ -70,7 +72,7 @@ def main(argv):
         )
     )
     path = pathlib.Path(FLAGS.output)
-    command = " ".join(["python -m benchmarks.evidence", *sys.argv[1:]])
+    command = command_line("benchmarks.evidence")
     write_report(path, command, {"rows": rows})
     title = "Plain against randomized encodings"
     path.with_suffix(".md").write_text(table(title, rows))

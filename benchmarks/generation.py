@@ -9,7 +9,6 @@ all lengths, without XLA, and computes no more than the prefix.
 
 import functools
 import statistics
-import sys
 import time
 
 import keras
@@ -17,7 +16,11 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import make_encoding, write_report
+from benchmarks.measure import (
+    command_line,
+    make_encoding,
+    write_report,
+)
 from keras_lengen.models import TransformerDecoder, presets
 
 FLAGS = flags.FLAGS
@@ -101,7 +104,7 @@ def main(argv):
         for name in FLAGS.encodings
         for batch_size in FLAGS.batch_sizes
     ]
-    command = " ".join(["python -m benchmarks.generation", *sys.argv[1:]])
+    command = command_line("benchmarks.generation")
     content = {
         "preset": "enwik8",
         "prompt_tokens": FLAGS.prompt_tokens,

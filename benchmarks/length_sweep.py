@@ -7,13 +7,15 @@ costs what it computes beyond the unpadded lengths, and saves compilations.
 """
 
 import statistics
-import sys
 import time
 
 import keras
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from datasets.tasks import TASKS
 from keras_lengen.layers import RandomizedRoPE
 from keras_lengen.models import TransformerEncoder, presets
@@ -128,7 +130,7 @@ def main(argv):
     """Measures both ways, with and without XLA, and writes the report."""
     del argv
     rows = measure(compiled=False) + measure(compiled=True)
-    command = " ".join(["python -m benchmarks.length_sweep", *sys.argv[1:]])
+    command = command_line("benchmarks.length_sweep")
     content = {
         "task": FLAGS.task,
         "lengths": FLAGS.lengths,

@@ -9,14 +9,18 @@ with all scores at once, with its square. Every row has a process of its own.
 
 import functools
 import multiprocessing
-import sys
 import time
 
 import keras
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import PeakMemory, make_encoding, write_report
+from benchmarks.measure import (
+    PeakMemory,
+    command_line,
+    make_encoding,
+    write_report,
+)
 from keras_lengen.layers import MultiHeadAttention
 
 FLAGS = flags.FLAGS
@@ -129,7 +133,7 @@ def main(argv):
                         "peak_mebibytes": peak / 2**20,
                     }
                 )
-    command = " ".join(["python -m benchmarks.long_attention", *sys.argv[1:]])
+    command = command_line("benchmarks.long_attention")
     content = {
         "num_heads": FLAGS.num_heads,
         "key_dim": FLAGS.key_dim,

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import statistics
+import sys
 import time
 
 import tensorflow as tf
@@ -81,6 +82,11 @@ class PeakMemory:
 def _status(name):
     text = pathlib.Path("/proc/self/status").read_text()
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
+
+
+def command_line(module):
+    """The command that runs a module with the arguments of this run."""
+    return " ".join([f"python -m {module}", *sys.argv[1:]])
 
 
 def write_report(path, command, content):

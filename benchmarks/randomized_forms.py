@@ -6,11 +6,13 @@ Position differences against sampled distances, on two tasks and two seeds.
 """
 
 import pathlib
-import sys
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from benchmarks.runs import run_all, table
 
 FLAGS = flags.FLAGS
@@ -40,7 +42,7 @@ def main(argv):
         for distances in ("positions", "sampled")
     ]
     rows = run_all(rows, root=FLAGS.root, jobs=FLAGS.jobs)
-    command = " ".join(["python -m benchmarks.randomized_forms", *sys.argv[1:]])
+    command = command_line("benchmarks.randomized_forms")
     path = pathlib.Path(FLAGS.output)
     write_report(path, command, {"rows": rows})
     title = "Randomized relative encodings: two kinds of distances"

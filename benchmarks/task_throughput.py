@@ -4,13 +4,15 @@ python -m benchmarks.task_throughput
 """
 
 import statistics
-import sys
 import time
 
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import (
+    command_line,
+    write_report,
+)
 from datasets.tasks import TASKS
 
 FLAGS = flags.FLAGS
@@ -66,7 +68,7 @@ def main(argv):
                 {"task": name, "length": length, "examples_per_second": speed}
             )
             print(f"{name:30s}{length:6d}{speed:12,.0f} examples/s", flush=True)
-    command = " ".join(["python -m benchmarks.task_throughput", *sys.argv[1:]])
+    command = command_line("benchmarks.task_throughput")
     write_report(
         FLAGS.output, command, {"batch_size": FLAGS.batch_size, "rows": rows}
     )

@@ -7,7 +7,6 @@ The peer is an encoder of the same size made of `keras.layers` alone, with
 """
 
 import statistics
-import sys
 
 import keras
 import numpy as np
@@ -15,6 +14,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.measure import (
+    command_line,
     interleaved,
     make_encoding,
     speed_ratio,
@@ -143,7 +143,7 @@ def main(argv):
     for shape in FLAGS.shapes:
         batch_size, tokens = map(int, shape.split("x"))
         rows += measure(batch_size, tokens)
-    command = " ".join(["python -m benchmarks.train_step", *sys.argv[1:]])
+    command = command_line("benchmarks.train_step")
     write_report(
         FLAGS.output, command, {"compile": FLAGS.compile, "rows": rows}
     )
