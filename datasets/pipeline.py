@@ -56,53 +56,46 @@ def training_dataset(
         step for all local replicas one after the other.
 
     Raises:
-        ValueError: If the sub-batches of a global batch cannot be shared
-            equally by the replicas.
+        ValueError: If the replicas cannot share a global batch equally.
     """
     context = context or tf.distribute.InputContext()
     replicas = context.num_replicas_in_sync
+    if batch_size % replicas:
+        raise ValueError(
+            f"{replicas} replicas cannot share a global batch of {batch_size} "
+            f"examples equally: choose a multiple of {replicas}."
+        )
     local = replicas // context.num_input_pipelines
-    parts = sub_batches(batch_size, replicas)
+    share = local * batch_size // replicas
+    first = context.input_pipeline_id * share
+    sub_batch = batch_size // math.gcd(batch_size, SUB_BATCHES)
+    # Those that hold the share: its ends may lie within them.
+    numbers = range(first // sub_batch, -(-(first + share) // sub_batch))
+    before = first - numbers[0] * sub_batch
 
-    def batch_at(index):
-        step = first_step + index // local
-        replica = context.input_pipeline_id * local + index % local
+    def batches_at(step):
         length = length_at(seed, step, lengths, curriculum)
         samples = [
-            task.sample(
-                fold_in(seed, step, 1 + replica * (parts // replicas) + part),
-                batch_size // parts,
-                length,
-            )
-            for part in range(parts // replicas)
+            task.sample(fold_in(seed, step, 1 + number), sub_batch, length)
+            for number in numbers
         ]
         sample = {
-            name: tf.concat([sample[name] for sample in samples], axis=0)
+            name: tf.concat([sample[name] for sample in samples], axis=0)[
+                before : before + share
+            ]
             for name in samples[0]
         }
-        return assemble(task, sample, padded_length)
+        return {
+            name: tf.reshape(values, (local, share // local, padded_length))
+            if values.shape.rank
+            else tf.repeat(values, local)
+            for name, values in assemble(task, sample, padded_length).items()
+        }
 
-    steps = last_step - first_step
-    dataset = tf.data.Dataset.range(steps * local)
+    dataset = tf.data.Dataset.range(first_step, last_step)
     # Batches in order: the options keep runs repeatable under parallel maps.
-    dataset = dataset.map(batch_at, num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.prefetch(2 * local)
-
-
-def sub_batches(batch_size, replicas):
-    """Into how many sub-batches a global batch of `batch_size` is drawn.
-
-    Raises:
-        ValueError: If the replicas cannot share them equally.
-    """
-    parts = math.gcd(batch_size, SUB_BATCHES)
-    if parts % replicas:
-        raise ValueError(
-            f"a global batch of {batch_size} examples is drawn in {parts} "
-            f"parts, which {replicas} replicas cannot share equally: choose "
-            "a batch size that is a multiple of 8, and 2, 4 or 8 replicas."
-        )
-    return parts
+    dataset = dataset.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset.prefetch(2).unbatch()
 
 
 def length_at(seed, step, lengths, curriculum):

@@ -29,11 +29,21 @@ from trainers.config import (
     option,
     run,
 )
+from trainers.interruption import StopRequest
 from trainers.length_evaluation import LengthEvaluation, answer_loss
 from trainers.loop import Problem, TrainingStep, train
+from trainers.optimizer import make_optimizer
 from trainers.plot import plot_lengths
 from trainers.progress import Line, Progress
-from trainers.strategies import describe, make_strategy
+from trainers.strategies import (
+    check_batch,
+    check_same_flags,
+    describe,
+    directory_of_worker,
+    from_chief,
+    make_strategy,
+    watch_workers,
+)
 from trainers.workdir import Metrics, Workdir
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
@@ -95,34 +105,60 @@ def main(config):
     for encoding in DEMONSTRATION:
         variant = dataclasses.replace(config, encoding=encoding)
         results[encoding] = train_and_evaluate(variant, path / encoding)
-    plot(path, results, config)
+    if all(results.values()):
+        plot(path, results, config)
 
 
 def train_and_evaluate(config, path):
     """Trains one model in a working directory, or resumes it there.
 
     Returns:
-        The content of `results.json`.
+        The content of `results.json`; `None` in all but the first of several
+        workers.
 
     Raises:
         ConfigError: If something is wrong that can be known before.
         TrainingError: If training fails.
+        StoppedError: If a signal asked to stop; all is saved.
+        WorkerLostError: If another worker is gone.
     """
+    # First of all: several workers must meet before anything is computed.
+    strategy = make_strategy(config.strategy, config.tpu)
+    with (
+        watch_workers(strategy),
+        StopRequest(strategy) as stop,
+        directory_of_worker(strategy, path) as own_path,
+    ):
+        check_same_flags(strategy, config)
+        results = _train_and_evaluate(config, own_path, strategy, stop)
+    return results if own_path == path else None
+
+
+def _train_and_evaluate(config, path, strategy, stop):
     task = TASKS[config.task]
     config = _with_max_position(config, task)
-    strategy = make_strategy(config.strategy)
+    check_batch(strategy, config)
     model, optimizer = _build(config, task, strategy)
     workdir = Workdir(path, config)
     name = f"{config.task}, {config.encoding}"
-    if workdir.results:
+    if from_chief(strategy, workdir.results is not None):
         print(f"{name}: already finished, see {path}/results.json")
         return workdir.results
     for field, value in dataclasses.asdict(config).items():
         print(f"  {field} = {value!r}")
-    print(f"  {describe(strategy)}, {model.count_params():,} parameters")
+    print(
+        f"  {describe(strategy, config)}; {model.count_params():,} parameters"
+    )
 
     compiled = _compiled(config, strategy)
     metrics = Metrics(path, longest_trained=max(config.trained_lengths))
+    checkpoints = Checkpoints(
+        path,
+        model=model,
+        optimizer=optimizer,
+        strategy=strategy,
+        keep=config.keep_checkpoints,
+    )
     evaluation = LengthEvaluation(
         model,
         task,
@@ -134,14 +170,22 @@ def train_and_evaluate(config, path):
     )
 
     def evaluate(logs):
-        line, last = Line(), config.evaluated_lengths[-1]
-        results = evaluation(
-            lambda length: line.show(
-                f"{name}: evaluated length {length}/{last}", last=length == last
-            )
-        )
         # Keras turns every log into a float.
-        metrics.add_evaluation(int(logs["step"]), logs["seconds"], results)
+        step, seconds = int(logs["step"]), logs["seconds"]
+        lengths = config.evaluated_lengths
+        if from_chief(strategy, metrics.has_evaluation(step, lengths)):
+            return
+        line = Line()
+
+        def progress(length):
+            text = f"{name}: evaluated length {length}/{lengths[-1]}"
+            line.show(text, last=length == lengths[-1])
+            stop.check()
+
+        metrics.add_evaluation(step, seconds, evaluation(progress))
+        # The first worker alone has the metrics of earlier starts.
+        if from_chief(strategy, metrics.is_best(step)):
+            checkpoints.save_best(step, seconds)
 
     step = TrainingStep(
         model,
@@ -151,21 +195,24 @@ def train_and_evaluate(config, path):
         seed=config.seed,
         clip_norm=config.clip_norm,
         compiled=compiled,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
     )
-    seconds = train(
-        step,
-        Checkpoints(path, model=model, optimizer=optimizer),
-        steps=config.steps,
-        steps_per_loop=config.steps_per_loop,
-        checkpoint_every=config.checkpoint_every,
-        evaluate_every=config.evaluate_every,
-        callbacks=[
-            metrics,
-            Progress(name, steps=config.steps),
-            keras.callbacks.LambdaCallback(on_test_begin=evaluate),
-        ],
-    )
-    evaluate({"step": config.steps, "seconds": seconds})
+    with checkpoints:
+        seconds = train(
+            step,
+            checkpoints,
+            steps=config.steps,
+            steps_per_loop=config.steps_per_loop,
+            checkpoint_every=config.checkpoint_every,
+            evaluate_every=config.evaluate_every,
+            callbacks=[
+                metrics,
+                Progress(name, steps=config.steps),
+                keras.callbacks.LambdaCallback(on_test_begin=evaluate),
+            ],
+            check=stop.check,
+        )
+        evaluate({"step": config.steps, "seconds": seconds})
     floors = {
         "floor_by_length": _floors(config, task.floor_accuracy),
         "position_only_by_length": _floors(config, task.position_only_accuracy),
@@ -218,8 +265,6 @@ def _build(config, task, strategy):
     """The model and its optimizer, made under the strategy."""
     keras.utils.set_random_seed(config.seed)
     try:
-        replicas = strategy.num_replicas_in_sync
-        pipeline.sub_batches(config.batch_size, replicas)
         with strategy.scope():
             model = TransformerEncoder(
                 # One id more for the empty output tokens.
@@ -234,10 +279,7 @@ def _build(config, task, strategy):
                 draw=config.draw,
                 dtype=config.precision,
             )
-            optimizer = keras.optimizers.Adam(
-                config.learning_rate, epsilon=1e-8
-            )
-            optimizer.build(model.trainable_variables)
+            optimizer = make_optimizer(config, model)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return model, optimizer

@@ -1,63 +1,203 @@
-"""Checkpoints of a run, and its resumption."""
+"""Checkpoints of a run, and its resumption.
 
+A checkpoint is one file of NumPy arrays: the weights of the model and the
+state of its optimizer in their order, the number of finished steps and the
+seconds they took. Data, positions and dropout follow from the step. A file
+appears whole or not at all, and the sums of its archive tell if it was damaged
+later. No device or strategy leaves a trace in it, so a run may go on
+elsewhere, and under the other backend.
+"""
+
+import concurrent.futures
+import os
 import pathlib
+import re
+import zipfile
+import zlib
 
-import tensorflow as tf
+import keras
+import numpy as np
 
 from trainers.config import TrainingError
+from trainers.strategies import (
+    from_chief,
+    is_chief,
+    on_any_worker,
+    several_workers,
+)
+from trainers.workdir import writing
 
 
 class Checkpoints:
-    """Keeps the last states of a run in `workdir/checkpoints`.
+    """Keeps the last states of a run in `workdir/checkpoints`, and the best.
 
-    The state is the model, the optimizer, the number of finished steps and the
-    seconds they took. Data, positions and dropout follow from the step.
+    Writes in a thread of its own, from a copy of the variables; as a context
+    manager, waits for it in the end. Under several workers the first one
+    writes and reads, and tells the others.
 
     Args:
         workdir: Working directory of the run.
         model: Built Keras model.
         optimizer: Built Keras optimizer.
-        keep: How many checkpoints to keep.
+        strategy: The `tf.distribute` strategy.
+        keep: How many checkpoints to keep, beside the best one.
     """
 
-    def __init__(self, workdir, *, model, optimizer, keep=3):
-        self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-        checkpoint = tf.train.Checkpoint(
-            model=model,
-            optimizer=optimizer,
-            step=self._step,
-            seconds=self._seconds,
-        )
-        self._manager = tf.train.CheckpointManager(
-            checkpoint,
-            str(pathlib.Path(workdir) / "checkpoints"),
-            max_to_keep=keep,
-        )
+    def __init__(self, workdir, *, model, optimizer, strategy, keep=3):
+        self._directory = pathlib.Path(workdir) / "checkpoints"
+        self._variables = {
+            f"{owner}/{index}": variable
+            for owner, variables in (
+                ("model", model.weights),
+                ("optimizer", optimizer.variables),
+            )
+            for index, variable in enumerate(variables)
+        }
+        self._strategy = strategy
+        self._keep = keep
+        self._thread = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+        self._writing = None
+        self._saved = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failed, *_):
+        if failed is None:
+            self.wait()
+        self._thread.shutdown()
 
     @property
     def latest(self):
         """Path of the newest checkpoint, or `None`."""
-        return self._manager.latest_checkpoint
+        return next(iter(self._newest_first("checkpoint")), None)
 
     def save(self, step, seconds):
-        """Writes the state after `step` finished steps."""
-        self._step.assign(step)
-        self._seconds.assign(seconds)
-        self._manager.save(checkpoint_number=step)
-
-    def restore(self):
-        """Restores the newest state; returns its steps and seconds.
+        """Begins to write the state after `step` finished steps.
 
         Raises:
-            TrainingError: If the files of the state are broken.
+            TrainingError: If it, or the one before it, cannot be written.
         """
-        if self.latest is not None:
+        if step != self._saved:
+            self._save("checkpoint", step, seconds, keep=self._keep)
+            self._saved = step
+
+    def save_best(self, step, seconds):
+        """Begins to write the state as the best one, in place of the last."""
+        self._save("best", step, seconds, keep=1)
+
+    def wait(self):
+        """Waits for what is being written, if anything.
+
+        Raises:
+            TrainingError: If it cannot be written.
+        """
+        if self._writing is not None:
+            pending, self._writing = self._writing, None
+            pending.result()
+
+    def restore(self):
+        """Restores the newest whole state; returns its steps and seconds.
+
+        Raises:
+            TrainingError: If there are checkpoints, but none can be used.
+        """
+        self.wait()
+        begin = {"step": np.int64(0), "seconds": np.float64(0), **self._copy()}
+        found = self._read_newest() if is_chief(self._strategy) else None
+        state = begin if found is None else found
+        state = from_chief(self._strategy, state)
+        for name, variable in self._variables.items():
+            variable.assign(state[name])
+        return int(state["step"]), float(state["seconds"])
+
+    def _copy(self):
+        # A copy of NumPy's own: the next step changes variables in place.
+        return {
+            name: np.array(keras.ops.convert_to_numpy(variable))
+            for name, variable in self._variables.items()
+        }
+
+    def _path(self, kind, step):
+        return self._directory / f"{kind}-{step}.npz"
+
+    def _newest_first(self, kind):
+        found = {
+            int(match[1]): path
+            for path in self._directory.glob(f"{kind}-*.npz")
+            if (match := re.fullmatch(rf"{kind}-(\d+)\.npz", path.name))
+        }
+        return [found[step] for step in sorted(found, reverse=True)]
+
+    def _save(self, kind, step, seconds, keep):
+        arrays = self._copy()
+        self._check_workers(arrays, step)
+        if not is_chief(self._strategy):
+            return
+        self.wait()
+        arrays |= {"step": np.int64(step), "seconds": np.float64(seconds)}
+        self._writing = self._thread.submit(
+            self._write, kind, step, arrays, keep
+        )
+
+    def _check_workers(self, arrays, step):
+        if not several_workers(self._strategy):
+            return
+        digest = np.int64(0)
+        for values in arrays.values():
+            digest = np.int64(zlib.crc32(values.tobytes(), int(digest)))
+        if on_any_worker(
+            self._strategy, digest != from_chief(self._strategy, digest)
+        ):
+            raise TrainingError(
+                f"the weights of the workers differ after step {step}: are "
+                "their versions and kinds of processors the same? The last "
+                f"good checkpoint is {self.latest}."
+            )
+
+    def _write(self, kind, step, arrays, keep):
+        path = self._path(kind, step)
+        with writing(path, f"the last whole checkpoint is {self.latest}"):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(".partial")
             try:
-                self._manager.checkpoint.restore(self.latest).assert_consumed()
-            except (tf.errors.OpError, AssertionError, LookupError) as error:
-                raise TrainingError(
-                    f"cannot restore {self.latest}: {error}. Remove its files "
-                    "to start from the beginning, or choose another --workdir."
-                ) from None
-        return int(self._step.numpy()), float(self._seconds.numpy())
+                with beside.open("wb") as file:
+                    np.savez(file, **arrays)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(beside, path)
+            finally:
+                beside.unlink(missing_ok=True)
+            for old in self._newest_first(kind)[keep:]:
+                old.unlink()
+
+    def _read_newest(self):
+        paths = self._newest_first("checkpoint")
+        for path in paths:
+            try:
+                with path.open("rb") as file, np.load(file) as arrays:
+                    state = {name: arrays[name] for name in arrays.files}
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+                print(f"checkpoint {path} is damaged ({error}): trying another")
+                continue
+            self._check_shapes(path, state)
+            return state
+        if paths:
+            raise TrainingError(
+                f"no checkpoint in {self._directory} is whole: remove it to "
+                "start from the beginning, or choose another --workdir."
+            )
+        return None
+
+    def _check_shapes(self, path, state):
+        expected = {name: tuple(v.shape) for name, v in self._variables.items()}
+        found = {
+            name: values.shape
+            for name, values in state.items()
+            if name not in ("step", "seconds")
+        }
+        if found != expected:
+            raise TrainingError(
+                f"{path} holds another model or optimizer: choose another "
+                "--workdir."
+            )

@@ -4,7 +4,10 @@ import ast
 import dataclasses
 import difflib
 import inspect
+import os
+import signal
 import sys
+import time
 import typing
 
 import keras
@@ -36,6 +39,18 @@ class TrainingError(Exception):
     """A failure during work, told in one message: exit status 1."""
 
 
+class StoppedError(Exception):
+    """A signal stopped a run, which is saved: exit status 128 + its number."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
+class WorkerLostError(Exception):
+    """Another worker of the run is gone, and may come back."""
+
+
 def option(default, help_text):
     """A field of a configuration, with the help text of its flag."""
     return dataclasses.field(default=default, metadata={"help": help_text})
@@ -63,7 +78,15 @@ class TrainerConfig:
     dropout: float = option(0.1, "Share of features dropped in training.")
     steps: int = option(1500, "Training steps.")
     batch_size: int = option(128, "Examples in a global batch.")
-    learning_rate: float = option(1e-3, "Learning rate of Adam.")
+    gradient_accumulation_steps: int = option(
+        1, "Parts that each replica divides its batch into, to save memory."
+    )
+    learning_rate: float = option(1e-3, "Learning rate of Adam, at its top.")
+    learning_rate_schedule: str = option(
+        "Constant", "Constant, Polynomial or Cosine, by name or call."
+    )
+    warmup_steps: int = option(0, "Steps in which the learning rate rises.")
+    weight_decay: float = option(0.0, "Decoupled decay of weight matrices.")
     clip_norm: float = option(1.0, "Largest global norm of the gradients.")
     seed: int = option(0, "Seed of weights, data, positions and dropout.")
     train_length: str = option("1-20", "Trained lengths.")
@@ -71,11 +94,17 @@ class TrainerConfig:
     buckets: int = option(4, "Padded lengths, each a program, in training.")
     evaluate_every: int = option(0, "Steps between evaluations; 0: at the end.")
     evaluation_examples: int = option(200, "Examples for each length.")
-    precision: str = option("float32", "float32 or mixed_bfloat16.")
-    strategy: str = option("auto", "auto, one_device or mirrored.")
+    precision: str = option(
+        "float32", "float32, mixed_bfloat16 or mixed_float16."
+    )
+    strategy: str = option(
+        "auto", "auto, one_device, mirrored, multi_worker or tpu."
+    )
+    tpu: str = option("local", "TPU: local, or its name or address.")
     compile: str = option("auto", "XLA: true, false, or auto (not on CPUs).")
     steps_per_loop: int = option(50, "Steps between reports.")
     checkpoint_every: int = option(500, "Steps between checkpoints.")
+    keep_checkpoints: int = option(3, "Checkpoints to keep, beside the best.")
     workdir: str = option("", "Where results go; by default below runs/.")
 
     def validate(self):
@@ -98,6 +127,27 @@ class TrainerConfig:
                 raise ConfigError(
                     f"--{name} must be above 0; got {getattr(self, name)}."
                 )
+        if not self.weight_decay >= 0:
+            raise ConfigError(
+                f"--weight_decay must be at least 0; got {self.weight_decay}."
+            )
+        if self.warmup_steps >= self.steps:
+            raise ConfigError(
+                f"--warmup_steps must be below --steps={self.steps}; got "
+                f"{self.warmup_steps}."
+            )
+        if self.strategy == "tpu":
+            self._validate_tpu()
+
+    def _validate_tpu(self):
+        if self.precision == "mixed_float16":
+            raise ConfigError(
+                "TPUs compute in bfloat16: --precision=mixed_bfloat16."
+            )
+        if self.compile == "false":
+            raise ConfigError(
+                "TPUs run compiled programs alone: leave --compile=false out."
+            )
 
     def total_length(self, length):
         """Tokens that a model reads of a sequence of some length."""
@@ -115,12 +165,16 @@ class TrainerConfig:
         return tuple(sorted({*self.trained_lengths, *tested}))
 
 
-_MAY_BE_ZERO = ("seed", "evaluate_every", "max_position")
+MAX_RESTARTS = 100
+"""How often a worker waits for others to come back."""
+
+_RESTARTS = "KERAS_LENGEN_RESTARTS"
+_MAY_BE_ZERO = ("seed", "evaluate_every", "max_position", "warmup_steps")
 _CHOICES = {
     "attention": tuple(ATTENTIONS),
     "draw": ("model", "layer"),
-    "precision": ("float32", "mixed_bfloat16"),
-    "strategy": ("auto", "one_device", "mirrored"),
+    "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
+    "strategy": ("auto", "one_device", "mirrored", "multi_worker", "tpu"),
     "compile": ("auto", "true", "false"),
 }
 
@@ -386,8 +440,18 @@ def run(config_class, presets, main):
             _fail(error, 2)
         except TrainingError as error:
             _fail(error, 1)
+        except WorkerLostError as error:
+            _start_again(error)
+        except StoppedError as error:
+            name = signal.Signals(error.number).name
+            status = 128 + error.number
+            _fail(f"stopped by {name}: the same command goes on.", status)
         except KeyboardInterrupt:
-            _fail("interrupted: the same command resumes this run.", 1)
+            _fail(
+                "interrupted: the same command goes on from the last "
+                "checkpoint.",
+                128 + signal.SIGINT,
+            )
 
     app.run(start, flags_parser=parse)
 
@@ -399,6 +463,22 @@ def resolve(config_class, presets, given):
     config = config_class(**{"preset": preset, **presets[preset], **given})
     config.validate()
     return config
+
+
+def _start_again(error):
+    """Becomes a new process, as the collective operations are broken."""
+    restarts = int(os.environ.get(_RESTARTS, 0)) + 1
+    if restarts > MAX_RESTARTS:
+        _fail(f"gave up after {MAX_RESTARTS} restarts: {error}", 1)
+    os.environ[_RESTARTS] = str(restarts)
+    print(
+        "another worker was lost: going on from the last checkpoint when all "
+        f"are back (restart {restarts})",
+        flush=True,
+    )
+    # Time for the others to notice, too.
+    time.sleep(1)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _fail(message, status):

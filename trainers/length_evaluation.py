@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from datasets.pipeline import evaluation_batch, length_buckets
-from trainers.loop import inputs_of, set_seeds
+from trainers.loop import inputs_of, on_tpu, set_seeds
 
 PROGRAMS = 10
 """Most padded lengths that an evaluation computes."""
@@ -53,7 +53,9 @@ class LengthEvaluation:
         self._number = int if compiled else tf.constant
         self._draw = tf.function(self._draw_batch)
         self._run = tf.function(self._run_batch, reduce_retracing=not compiled)
-        self._forward = tf.function(self._sums, jit_compile=compiled)
+        self._forward = tf.function(
+            self._sums, jit_compile=compiled and not on_tpu(strategy)
+        )
 
     def __call__(self, progress=lambda length: None):
         """Measures every length.
@@ -158,9 +160,9 @@ class LengthEvaluation:
 
 
 def answer_loss(logits, batch):
-    """Mean cross-entropy in nats over the outputs of a batch."""
+    """Cross-entropies in nats of the outputs of a batch: sum and number."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         batch["targets"], tf.cast(logits, tf.float32)
     )
     answer = tf.cast(batch["answer"], tf.float32)
-    return tf.reduce_sum(losses * answer) / tf.reduce_sum(answer)
+    return tf.reduce_sum(losses * answer), tf.reduce_sum(answer)

@@ -1,6 +1,7 @@
 """The training loop under every strategy."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -21,8 +22,8 @@ class Problem:
             one per replica and step.
         buckets: Padded lengths, increasing. Batches come padded to the last.
         bucket: Called with a step, returns the index of its padded length.
-        loss: Called with a model's outputs and a batch; returns the mean loss
-            of a replica, a float32 scalar.
+        loss: Called with a model's outputs and a batch; returns the sum of
+            the losses and their number, float32 scalars.
     """
 
     dataset: Callable
@@ -36,16 +37,28 @@ class TrainingStep:
 
     Args:
         model: Built Keras model that takes a batch.
-        optimizer: Built Keras optimizer.
+        optimizer: Built Keras optimizer that takes summed gradients, as
+            `trainers.optimizer.Adam`.
         problem: The `Problem`.
         strategy: The `tf.distribute` strategy.
         seed: Seed of dropout and positions.
         clip_norm: Largest global norm of the gradients.
         compiled: Whether XLA compiles the forward and backward pass.
+        gradient_accumulation_steps: Into how many parts, one after the other,
+            a replica divides its batch, so that it fits into memory.
     """
 
     def __init__(
-        self, model, optimizer, problem, strategy, *, seed, clip_norm, compiled
+        self,
+        model,
+        optimizer,
+        problem,
+        strategy,
+        *,
+        seed,
+        clip_norm,
+        compiled,
+        gradient_accumulation_steps=1,
     ):
         self.model = model
         self.optimizer = optimizer
@@ -54,9 +67,11 @@ class TrainingStep:
         self.seed = seed
         self.clip_norm = clip_norm
         self.compiled = compiled
+        self.parts = gradient_accumulation_steps
         self.run = tf.function(self._run)
         self._gradients = tf.function(
-            self._forward_backward, jit_compile=compiled
+            self._forward_backward,
+            jit_compile=compiled and not on_tpu(strategy),
         )
 
     def _run(self, iterator, first_step, steps):
@@ -82,32 +97,71 @@ class TrainingStep:
 
     def _step_at(self, batch, step, length):
         def on_replica(batch):
-            set_seeds(self.model, self.seed, step)
-            loss, gradients = self._gradients(cut(batch, length))
-            # Clipping needs the gradient of the whole batch: Keras clips
-            # before it reduces.
-            context = tf.distribute.get_replica_context()
-            replicas = context.num_replicas_in_sync
-            gradients = context.all_reduce(
-                tf.distribute.ReduceOp.SUM, gradients
-            )
-            gradients = [gradient / replicas for gradient in gradients]
-            gradients, _ = tf.clip_by_global_norm(gradients, self.clip_norm)
-            self.optimizer.apply(gradients, self.model.trainable_variables)
-            return loss
+            return self.update(cut(batch, length), step)
 
         losses = self.strategy.run(on_replica, args=(batch,))
-        return self.strategy.reduce(
-            tf.distribute.ReduceOp.MEAN, losses, axis=None
+        # All replicas have the loss of the global batch.
+        return self.strategy.experimental_local_results(losses)[0]
+
+    def update(self, batch, step):
+        """What one replica does in a step.
+
+        Args:
+            batch: The replica's batch, cut to its padded length.
+            step: Number of the step, a scalar int64 tensor.
+
+        Returns:
+            The mean loss of the global batch.
+        """
+        loss, count, gradients = self._add_up(batch, step)
+        # Clipping needs the gradient of the whole batch: Keras clips before
+        # it reduces.
+        loss, count, *gradients = (
+            tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, [loss, count, *gradients]
+            )
         )
+        gradients = [gradient / count for gradient in gradients]
+        # In float16 the optimizer scales the loss, and takes the scale out
+        # of the gradients later on.
+        clip_norm = self.optimizer.scale_loss(self.clip_norm)
+        gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+        return loss / count
+
+    def _add_up(self, batch, step):
+        """Sums of a replica's losses, outputs and gradients."""
+        if self.parts == 1:
+            set_seeds(self.model, self.seed, step)
+            return self._gradients(batch)
+        loss, count = tf.constant(0.0), tf.constant(0.0)
+        gradients = [
+            tf.zeros(variable.shape, variable.dtype)
+            for variable in self.model.trainable_variables
+        ]
+        for index in tf.range(self.parts):
+            set_seeds(self.model, self.seed, step, index)
+            more = self._gradients(part(batch, index, self.parts))
+            loss, count = loss + more[0], count + more[1]
+            gradients = [
+                gradient + further
+                for gradient, further in zip(gradients, more[2], strict=True)
+            ]
+        return loss, count, gradients
 
     def _forward_backward(self, batch):
         with tf.GradientTape() as tape:
             outputs = self.model(inputs_of(batch), training=True)
-            loss = self.problem.loss(outputs, batch)
-        gradients = tape.gradient(loss, self.model.trainable_variables)
+            loss, count = self.problem.loss(outputs, batch)
+            # The mean, as a sum could leave the range of float16.
+            mean = loss / tf.maximum(count, 1.0)
+            scaled = self.optimizer.scale_loss(mean)
+        gradients = tape.gradient(scaled, self.model.trainable_variables)
         # Embeddings give indexed slices, which replicas cannot always add.
-        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients = [
+            tf.convert_to_tensor(gradient) * count for gradient in gradients
+        ]
+        return loss, count, gradients
 
 
 def train(
@@ -119,6 +173,7 @@ def train(
     checkpoint_every,
     evaluate_every=0,
     callbacks=(),
+    check=lambda before_stopping: None,
 ):
     """Trains from the newest checkpoint to `steps` steps.
 
@@ -133,13 +188,17 @@ def train(
         callbacks: Keras callbacks. `on_train_begin` is told the `step` it
             starts from and `on_train_batch_end` the step that ended, with
             the mean `loss` of the steps since the last call and `seconds`
-            spent training; `on_test_begin` says that it is time to evaluate.
+            spent training; `on_test_begin` says that it is time to evaluate,
+            once more after a resumption at that step.
+        check: Called after every loop with a function that saves the state;
+            may raise an error to stop.
 
     Returns:
         Seconds spent training, over all resumptions.
 
     Raises:
-        TrainingError: If a loss is not finite.
+        TrainingError: If a loss is not finite, or a checkpoint cannot be
+            written.
     """
     done, seconds = checkpoints.restore()
     callbacks = keras.callbacks.CallbackList(
@@ -149,6 +208,8 @@ def train(
     if done < steps:
         iterator = iter(_distributed(step, done, steps))
     while done < steps:
+        if evaluate_every and done and done % evaluate_every == 0:
+            callbacks.on_test_begin({"step": done, "seconds": seconds})
         every = (steps_per_loop, checkpoint_every, evaluate_every or steps)
         until = min(steps, *(done + every_ - done % every_ for every_ in every))
         start = time.monotonic()
@@ -162,11 +223,10 @@ def train(
         done = until
         loss = float(losses.mean())
         callbacks.on_train_batch_end(done, {"loss": loss, "seconds": seconds})
-        # Before the checkpoint: a kill in between repeats the evaluation.
-        if evaluate_every and done < steps and done % evaluate_every == 0:
-            callbacks.on_test_begin({"step": done, "seconds": seconds})
+        save = functools.partial(checkpoints.save, done, seconds)
         if done == steps or done % checkpoint_every == 0:
-            checkpoints.save(done, seconds)
+            save()
+        check(save)
     callbacks.on_train_end({"step": done, "seconds": seconds})
     return seconds
 
@@ -188,6 +248,11 @@ def _check_finite(losses, first_step, checkpoints):
             )
 
 
+def on_tpu(strategy):
+    """Whether all that a replica does is compiled without our asking."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def inputs_of(batch):
     """The part of a batch that a model reads."""
     return {name: batch[name] for name in ("token_ids", "lengths")}
@@ -199,6 +264,20 @@ def cut(batch, length):
         name: values[:, :length] if len(values.shape) == 2 else values
         for name, values in batch.items()
     }
+
+
+def part(batch, index, parts):
+    """Part number `index` of the equal `parts` of a batch."""
+
+    def take(values):
+        if not values.shape.rank:
+            return values
+        size = values.shape[0] // parts
+        return tf.ensure_shape(
+            values[index * size : (index + 1) * size], (size, *values.shape[1:])
+        )
+
+    return {name: take(values) for name, values in batch.items()}
 
 
 def set_seeds(model, *numbers):

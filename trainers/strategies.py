@@ -1,26 +1,60 @@
-"""Strategies: which devices a trainer runs on."""
+"""Strategies: which devices a trainer runs on, on how many machines."""
 
+import contextlib
+import dataclasses
 import functools
+import glob
+import importlib.metadata
+import json
+import os
+import tempfile
+import zlib
 
+import numpy as np
 import tensorflow as tf
 
-from trainers.config import ConfigError
+from trainers.config import ConfigError, WorkerLostError
+
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+
+# What the surviving workers see of one that is gone, and one that comes back
+# before they have noticed.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.UnavailableError,
+)
 
 
 # One object for a process: the collective operations of a second mirrored
 # strategy would take up the keys of the first.
 @functools.cache
-def make_strategy(name):
+def make_strategy(name, tpu="local"):
     """The `tf.distribute` strategy of a name.
+
+    That of several workers must be made before anything is computed.
 
     Args:
         name: `"one_device"`: the first GPU, or else the CPU. `"mirrored"`: all
-            GPUs, or else all logical CPU devices. `"auto"`: mirrored where
-            there are several GPUs, one device otherwise.
+            GPUs, or else all logical CPU devices. `"multi_worker"`: those of
+            all processes that the environment variable TF_CONFIG lists.
+            `"tpu"`: all chips of a TPU. `"auto"`: multi_worker where
+            TF_CONFIG is set, mirrored where there are several GPUs, one
+            device otherwise.
+        tpu: `"local"` for the TPU of this machine, or the name or address of
+            another one.
 
     Raises:
         ConfigError: If the machine lacks the devices.
+        WorkerLostError: If another worker went away meanwhile.
     """
+    if name == "auto" and os.environ.get("TF_CONFIG"):
+        name = "multi_worker"
+    if name == "multi_worker":
+        return _multi_worker()
+    if name == "tpu":
+        return _tpu(tpu)
     devices = [device.name for device in tf.config.list_logical_devices("GPU")]
     if name == "auto":
         name = "mirrored" if len(devices) > 1 else "one_device"
@@ -38,7 +72,192 @@ def make_strategy(name):
     return tf.distribute.MirroredStrategy(devices)
 
 
-def describe(strategy):
-    """One line on the devices in use."""
+def _multi_worker():
+    example = (
+        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    text = os.environ.get("TF_CONFIG", "")
+    try:
+        config = json.loads(text)
+        workers = config["cluster"]["worker"]
+        task = config["task"]
+        if not 0 <= int(task["index"]) < len(workers):
+            raise ValueError
+        if task["type"] != "worker" or set(config["cluster"]) != {"worker"}:
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            "--strategy=multi_worker needs the environment variable TF_CONFIG, "
+            f"with its own index in each worker, as {example}; got {text!r}."
+        ) from None
+    print(
+        f"worker {task['index']} of {len(workers)}, at "
+        f"{workers[int(task['index'])]}: waiting for all",
+        flush=True,
+    )
+    with watch_workers():
+        return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _tpu(address):
+    if address == "local":
+        _check_local_tpu()
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(address)
+        if address != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"--tpu={address} cannot be reached: {reason}. Expected local, the "
+            "name of a TPU of this project, or an address as grpc://host:8470."
+        ) from None
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _check_local_tpu():
+    try:
+        importlib.metadata.version("tensorflow-tpu")
+    except importlib.metadata.PackageNotFoundError:
+        raise ConfigError(
+            "--strategy=tpu needs the TensorFlow wheel for TPUs; this is "
+            f"another one, of TensorFlow {tf.__version__}: in a fresh "
+            "environment, pip install -e '.[tpu]'. For TPUs newer than v5 "
+            "use KERAS_BACKEND=jax."
+        ) from None
+    if not glob.glob("/dev/accel*") + glob.glob("/dev/vfio/[0-9]*"):
+        raise ConfigError(
+            "--strategy=tpu found no TPU: this machine has neither "
+            "/dev/accel* nor /dev/vfio/*. Run it on a TPU VM, or give the name "
+            "or address of a TPU by --tpu."
+        )
+
+
+def describe(strategy, config):
+    """One line on the devices, the batch and the precision in use."""
+    replicas = strategy.num_replicas_in_sync
     devices = strategy.extended.worker_devices
-    return f"{strategy.num_replicas_in_sync} replica(s) on {', '.join(devices)}"
+    parts = config.gradient_accumulation_steps
+    each = f"{config.batch_size // replicas} per replica"
+    if parts > 1:
+        each += f" in {parts} parts"
+    return (
+        f"{replicas} replica(s), here {', '.join(devices)}; "
+        f"global batch {config.batch_size}, {each}; {config.precision}"
+    )
+
+
+def check_batch(strategy, config):
+    """Raises `ConfigError` unless the replicas can share a global batch."""
+    replicas = strategy.num_replicas_in_sync
+    parts = config.gradient_accumulation_steps
+    if config.batch_size % (replicas * parts):
+        also = f", each in {parts} parts" if parts > 1 else ""
+        raise ConfigError(
+            f"{replicas} replicas cannot share a global batch of "
+            f"{config.batch_size} examples equally{also}: choose a "
+            f"--batch_size that is a multiple of {replicas * parts}."
+        )
+
+
+def several_workers(strategy):
+    """Whether other processes train with this one."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def is_chief(strategy):
+    """Whether this process writes the files of the run."""
+    return (
+        not several_workers(strategy) or not strategy.cluster_resolver.task_id
+    )
+
+
+@contextlib.contextmanager
+def directory_of_worker(strategy, path):
+    """The directory that a worker writes to: but for one, it is thrown away."""
+    if is_chief(strategy):
+        yield path
+        return
+    print("the first worker reports and writes the files", flush=True)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
+        yield scratch
+
+
+@contextlib.contextmanager
+def watch_workers(strategy=None):
+    """Turns what is seen of a lost worker into a `WorkerLostError`."""
+    try:
+        yield
+    except _LOST as error:
+        if strategy is not None and not several_workers(strategy):
+            raise
+        raise WorkerLostError(str(error).strip().splitlines()[0]) from None
+
+
+def from_chief(strategy, values):
+    """The arrays of the first worker, on every worker.
+
+    Args:
+        strategy: The `tf.distribute` strategy.
+        values: Structure of arrays, of equal shapes on all workers.
+    """
+    if not several_workers(strategy):
+        return values
+    flat = [np.asarray(value) for value in tf.nest.flatten(values)]
+    summing = _sum_over_workers(strategy, first_only=True)
+    # Truth values cannot be summed.
+    summed = summing([value + 0 for value in flat])
+    return tf.nest.pack_sequence_as(
+        values,
+        [
+            strategy.experimental_local_results(total)[0]
+            .numpy()
+            .astype(value.dtype)
+            for total, value in zip(summed, flat, strict=True)
+        ],
+    )
+
+
+def on_any_worker(strategy, flag):
+    """Whether a flag is set on some worker."""
+    if not several_workers(strategy):
+        return flag
+    (count,) = _sum_over_workers(strategy, first_only=False)([int(flag)])
+    return strategy.experimental_local_results(count)[0].numpy() > 0
+
+
+def check_same_flags(strategy, config):
+    """Raises `ConfigError` if the workers were started with other flags."""
+    flags = repr(dataclasses.replace(config, workdir=""))
+    own = np.int32(zlib.crc32(flags.encode()) >> 1)
+    if on_any_worker(strategy, own != from_chief(strategy, own)):
+        raise ConfigError(
+            "the workers were started with different flags: give all of them "
+            "the same command."
+        )
+
+
+@functools.cache
+def _sum_over_workers(strategy, first_only):
+    """A function that adds up arrays of all replicas, or takes the first's."""
+
+    def on_replica(values):
+        context = tf.distribute.get_replica_context()
+        replica = context.replica_id_in_sync_group
+        counts = tf.equal(replica, 0) if first_only else tf.greater(replica, -1)
+        # One by one, as their types differ.
+        return [
+            context.all_reduce(
+                tf.distribute.ReduceOp.SUM,
+                tf.where(counts, value, tf.zeros_like(value)),
+            )
+            for value in values
+        ]
+
+    return tf.function(lambda values: strategy.run(on_replica, args=(values,)))

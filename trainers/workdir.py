@@ -1,5 +1,6 @@
 """The working directory of a run: configuration, metrics and results."""
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -12,13 +13,32 @@ import numpy as np
 import tensorflow as tf
 
 import keras_lengen
-from trainers.config import ConfigError
+from trainers.config import ConfigError, TrainingError
 
 COLUMNS = ("step", "seconds", "metric", "length", "value")
 
 # What may change from one start of a run to the next: where it is, and what
 # makes no difference to the result.
-_FREE = ("workdir", "strategy", "steps_per_loop", "checkpoint_every")
+_FREE = (
+    "workdir",
+    "strategy",
+    "tpu",
+    "steps_per_loop",
+    "checkpoint_every",
+    "keep_checkpoints",
+)
+
+
+@contextlib.contextmanager
+def writing(path, consequence="what was there before is whole"):
+    """Turns a full disk and the like into a `TrainingError` that says so."""
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"cannot write {path}: {error.strerror or error}; {consequence}. "
+            "Mend that, and the same command goes on."
+        ) from None
 
 
 class Workdir:
@@ -102,7 +122,8 @@ class Workdir:
             "best": max(evaluations.values(), key=lambda found: found["score"]),
             **floors,
         }
-        self.write_json("results.json", results)
+        with writing(self.path / "results.json"):
+            self.write_json("results.json", results)
         return results
 
 
@@ -127,11 +148,12 @@ class Metrics(keras.callbacks.Callback):
         """Drops what a killed run wrote after its last checkpoint."""
         rows = [row for row in self._rows() if row["step"] <= logs["step"]]
         beside = self._path.with_suffix(".partial")
-        with beside.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
-        os.replace(beside, self._path)
+        with writing(self._path):
+            with beside.open("w", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS)
+                writer.writeheader()
+                writer.writerows(rows)
+            os.replace(beside, self._path)
 
     def on_train_batch_end(self, batch, logs=None):
         """Adds the loss of the steps since the last call."""
@@ -147,6 +169,21 @@ class Metrics(keras.callbacks.Callback):
                 mean = sum(unseen) / len(unseen)
                 self._scalar(f"unseen_lengths/{metric}", mean, step)
         self._tensorboard.flush()
+
+    def has_evaluation(self, step, lengths):
+        """Whether the model was evaluated at all lengths after `step` steps."""
+        # The last metric to be written tells.
+        by_length = self.evaluations().get(step, {}).get("loss_by_length", {})
+        return set(by_length) == set(map(str, lengths))
+
+    def is_best(self, step):
+        """Whether no evaluation before that of `step` had its score."""
+        scores = {
+            at: found["score"] for at, found in self.evaluations().items()
+        }
+        return all(
+            score < scores[step] for at, score in scores.items() if at < step
+        )
 
     def evaluations(self):
         """All evaluations by step, each as results have it."""
@@ -174,7 +211,10 @@ class Metrics(keras.callbacks.Callback):
         ]
 
     def _append(self, step, seconds, metric, by_length):
-        with self._path.open("a", newline="") as file:
+        with (
+            writing(self._path, "earlier lines and checkpoints are whole"),
+            self._path.open("a", newline="") as file,
+        ):
             csv.writer(file).writerows(
                 (step, f"{seconds:.3f}", metric, length, value)
                 for length, value in by_length.items()

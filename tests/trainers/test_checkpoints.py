@@ -5,11 +5,9 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
-from tests.trainers.toy import TOY, run_toy, train_losses
+from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
 from trainers.config import TrainingError
 
 CHANGES = {
@@ -23,23 +21,6 @@ CHANGES = {
     "train_length": "2,3",
     "test_lengths": "5",
 }
-
-
-def final_weights(path):
-    checkpoint = tf.train.latest_checkpoint(path / "checkpoints")
-    reader = tf.train.load_checkpoint(checkpoint)
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if "seconds" not in name and "OBJECT_GRAPH" not in name
-    }
-
-
-def assert_same_weights(path, other):
-    weights, others = final_weights(path), final_weights(other)
-    assert weights.keys() == others.keys()
-    for name, values in weights.items():
-        np.testing.assert_array_equal(values, others[name], err_msg=name)
 
 
 def command(path):
@@ -89,10 +70,28 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert train_losses(tmp_path / "whole") == train_losses(tmp_path / "parts")
 
 
-def test_a_broken_checkpoint_is_named(tmp_path):
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+    tmp_path, capsys
+):
+    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 2}
+    run_toy(tmp_path / "whole", **changes)
+    path = tmp_path / "damaged"
+    run_toy(path, **changes)
+    (path / "results.json").unlink()
+    newest = path / "checkpoints" / "checkpoint-6.npz"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    capsys.readouterr()
+    run_toy(path, **changes)
+    output = capsys.readouterr().out
+    assert f"checkpoint {newest} is damaged" in output
+    assert "resuming after step 4" in output
+    assert_same_weights(tmp_path / "whole", path)
+
+
+def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):
     run_toy(tmp_path)
     (tmp_path / "results.json").unlink()
-    (data,) = (tmp_path / "checkpoints").glob("*.data*")
-    data.write_bytes(data.read_bytes()[:100])
-    with pytest.raises(TrainingError, match=r"cannot restore .*ckpt-2"):
+    for path in (tmp_path / "checkpoints").glob("checkpoint*"):
+        path.write_bytes(b"")
+    with pytest.raises(TrainingError, match=r"no checkpoint in .* is whole"):
         run_toy(tmp_path)

@@ -230,7 +230,7 @@ def test_positions_that_suffice():
         ({"learning_rate": 0.0}, "--learning_rate must be above 0"),
         ({"clip_norm": -1.0}, "--clip_norm must be above 0"),
         ({"task": "reverse"}, "Did you mean reverse_string"),
-        ({"strategy": "tpu"}, "--strategy must be one of"),
+        ({"strategy": "cpu"}, "--strategy must be one of"),
         ({"precision": "float16"}, "--precision must be one of"),
         ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
         ({"curriculum": "Fixed(length=3)"}, "no argument 'length'; it takes"),

@@ -101,7 +101,8 @@ def gradients_of(model, batch):
     tf.distribute.OneDeviceStrategy("CPU:0").run(lambda: set_seeds(model, 5))
     with tf.GradientTape() as tape:
         logits = model(inputs_of(batch), training=True)
-        loss = answer_loss(logits, batch)
+        total, count = answer_loss(logits, batch)
+        loss = total / count
     hits = tf.argmax(logits, -1, tf.int32) == batch["targets"]
     accuracy = tf.reduce_mean(tf.cast(hits[batch["scored"]], tf.float32))
     gradients = tape.gradient(loss, model.trainable_variables)

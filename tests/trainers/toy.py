@@ -2,6 +2,8 @@
 
 import csv
 
+import numpy as np
+
 from trainers.algorithmic import PRESETS, AlgorithmicConfig, train_and_evaluate
 from trainers.config import resolve
 
@@ -39,3 +41,23 @@ def train_losses(path):
             for row in csv.DictReader(file)
             if row["metric"] == "train_loss"
         ]
+
+
+def final_weights(path):
+    """The last checkpoint of a run: weights, state of the optimizer, step."""
+    newest = max(
+        (path / "checkpoints").glob("checkpoint-*.npz"),
+        key=lambda found: int(found.stem.split("-")[1]),
+    )
+    with np.load(newest) as arrays:
+        return {
+            name: arrays[name] for name in arrays.files if name != "seconds"
+        }
+
+
+def assert_same_weights(path, other):
+    """Asserts that two runs ended with the same bits."""
+    weights, others = final_weights(path), final_weights(other)
+    assert weights.keys() == others.keys()
+    for name, values in weights.items():
+        np.testing.assert_array_equal(values, others[name], err_msg=name)
