@@ -18,6 +18,7 @@ from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS
 from keras_lengen.layers import ATTENTIONS
 from keras_lengen.models import TransformerEncoder
+from trainers.backend import LengthEvaluation, TrainingStep, make_strategy
 from trainers.checkpoints import Checkpoints
 from trainers.config import (
     ConfigError,
@@ -30,8 +31,8 @@ from trainers.config import (
     run,
 )
 from trainers.interruption import StopRequest
-from trainers.length_evaluation import LengthEvaluation, answer_loss
-from trainers.loop import Problem, TrainingStep, train
+from trainers.length_evaluation import answer_loss
+from trainers.loop import Problem, train
 from trainers.optimizer import make_optimizer
 from trainers.plot import plot_lengths
 from trainers.progress import Line, Progress
@@ -39,9 +40,9 @@ from trainers.strategies import (
     check_batch,
     check_same_flags,
     describe,
+    devices_of,
     directory_of_worker,
     from_chief,
-    make_strategy,
     watch_workers,
 )
 from trainers.workdir import Metrics, Workdir
@@ -316,7 +317,7 @@ def _compiled(config, strategy):
     if config.compile != "auto":
         return config.compile == "true"
     # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.
-    devices = strategy.extended.worker_devices
+    devices = devices_of(strategy)
     return not all("CPU" in device for device in devices)
 
 

@@ -13,7 +13,6 @@ import os
 import pathlib
 import re
 import zipfile
-import zlib
 
 import keras
 import numpy as np
@@ -22,8 +21,8 @@ from trainers.config import TrainingError
 from trainers.strategies import (
     from_chief,
     is_chief,
-    on_any_worker,
     several_workers,
+    workers_agree,
 )
 from trainers.workdir import writing
 
@@ -143,12 +142,8 @@ class Checkpoints:
     def _check_workers(self, arrays, step):
         if not several_workers(self._strategy):
             return
-        digest = np.int64(0)
-        for values in arrays.values():
-            digest = np.int64(zlib.crc32(values.tobytes(), int(digest)))
-        if on_any_worker(
-            self._strategy, digest != from_chief(self._strategy, digest)
-        ):
+        content = b"".join(values.tobytes() for values in arrays.values())
+        if not workers_agree(self._strategy, content):
             raise TrainingError(
                 f"the weights of the workers differ after step {step}: are "
                 "their versions and kinds of processors the same? The last "

@@ -429,10 +429,10 @@ def run(config_class, presets, main):
             if getattr(flags.FLAGS, field.name) is not None
         }
         try:
-            if keras.backend.backend() != "tensorflow":
+            if keras.backend.backend() not in ("tensorflow", "jax"):
                 raise ConfigError(
-                    "trainers run on TensorFlow, but Keras is set to "
-                    f"{keras.backend.backend()}: unset KERAS_BACKEND."
+                    "trainers run on TensorFlow and JAX, but Keras is set to "
+                    f"{keras.backend.backend()}: change KERAS_BACKEND."
                 )
             config = resolve(config_class, presets, given)
             main(config)

@@ -1,6 +1,7 @@
 """Accuracy and loss of a model at every length, with few programs."""
 
 import tensorflow as tf
+from keras import ops
 
 from datasets.pipeline import evaluation_batch, length_buckets
 from trainers.loop import inputs_of, on_tpu, set_seeds
@@ -49,12 +50,15 @@ class LengthEvaluation:
         self.buckets = length_buckets(
             [task.total_length(length) for length in lengths], programs
         )
+        self._compile(compiled)
+
+    def _compile(self, compiled):
         # Compiled, every padded length is a program; otherwise one is enough.
         self._number = int if compiled else tf.constant
         self._draw = tf.function(self._draw_batch)
         self._run = tf.function(self._run_batch, reduce_retracing=not compiled)
         self._forward = tf.function(
-            self._sums, jit_compile=compiled and not on_tpu(strategy)
+            self._sums, jit_compile=compiled and not on_tpu(self.strategy)
         )
 
     def __call__(self, progress=lambda length: None):
@@ -109,6 +113,11 @@ class LengthEvaluation:
             *where, self._number(padded), self._number(batch_size)
         )
 
+        return self._compute(*where, self._place(batch, share))
+
+    def _place(self, batch, share):
+        """A batch with the share of each replica on its device."""
+
         def part(context):
             start = context.replica_id_in_sync_group * share
             return {
@@ -116,8 +125,11 @@ class LengthEvaluation:
                 for name, values in batch.items()
             }
 
-        batch = self.strategy.experimental_distribute_values_from_function(part)
-        return self._run(*where, batch).numpy()
+        return self.strategy.experimental_distribute_values_from_function(part)
+
+    def _compute(self, length, index, batch):
+        """Sums over a batch, as an array."""
+        return self._run(length, index, batch).numpy()
 
     def _draw_batch(self, length, index, padded, batch_size):
         batch = evaluation_batch(
@@ -142,27 +154,38 @@ class LengthEvaluation:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
     def _sums(self, batch):
-        used = batch["used"]
-        logits = self.model(inputs_of(batch), training=False)
-        logits = tf.cast(logits, tf.float32)
-        hits = tf.argmax(logits, -1, tf.int32) == batch["targets"]
-        scored = batch["scored"] & used[:, None]
-        exact = tf.reduce_all(hits | ~batch["scored"], axis=-1) & used
-        answer = batch["answer"] & used[:, None]
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            batch["targets"], logits
-        )
-        losses = tf.where(answer, losses, 0.0)
-        parts = (hits & scored, scored, exact, used, losses, answer)
-        return tf.stack(
-            [tf.reduce_sum(tf.cast(part, tf.float32)) for part in parts]
-        )
+        return sums(self.model(inputs_of(batch), training=False), batch)
+
+
+def sums(logits, batch):
+    """What the metrics of an evaluation are made of.
+
+    Returns:
+        A float32 tensor of the numbers of right outputs, scored outputs,
+        examples without a wrong output and examples, the sum of losses in
+        nats, and the number of outputs.
+    """
+    used = batch["used"]
+    hits = ops.argmax(logits, axis=-1) == batch["targets"]
+    scored = ops.logical_and(batch["scored"], used[:, None])
+    wrong = ops.logical_and(ops.logical_not(hits), batch["scored"])
+    exact = ops.logical_and(ops.logical_not(ops.any(wrong, axis=-1)), used)
+    answer = ops.logical_and(batch["answer"], used[:, None])
+    losses = ops.where(answer, cross_entropies(logits, batch), 0.0)
+    right = ops.logical_and(hits, scored)
+    parts = (right, scored, exact, used, losses, answer)
+    return ops.stack([ops.sum(ops.cast(part, "float32")) for part in parts])
 
 
 def answer_loss(logits, batch):
     """Cross-entropies in nats of the outputs of a batch: sum and number."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        batch["targets"], tf.cast(logits, tf.float32)
+    answer = ops.cast(batch["answer"], "float32")
+    losses = cross_entropies(logits, batch)
+    return ops.sum(losses * answer), ops.sum(answer)
+
+
+def cross_entropies(logits, batch):
+    """Cross-entropies in nats of logits and targets, float32."""
+    return ops.sparse_categorical_crossentropy(
+        batch["targets"], ops.cast(logits, "float32"), from_logits=True
     )
-    answer = tf.cast(batch["answer"], tf.float32)
-    return tf.reduce_sum(losses * answer), tf.reduce_sum(answer)

@@ -68,11 +68,27 @@ class TrainingStep:
         self.clip_norm = clip_norm
         self.compiled = compiled
         self.parts = gradient_accumulation_steps
-        self.run = tf.function(self._run)
+        self._compile()
+
+    def _compile(self):
+        self._loop = tf.function(self._run)
         self._gradients = tf.function(
             self._forward_backward,
-            jit_compile=compiled and not on_tpu(strategy),
+            jit_compile=self.compiled and not on_tpu(self.strategy),
         )
+
+    def batches(self, first_step, last_step):
+        """An iterator of the batches of this process, for all its replicas."""
+
+        def dataset(context):
+            return self.problem.dataset(first_step, last_step, context)
+
+        return iter(self.strategy.distribute_datasets_from_function(dataset))
+
+    def run(self, iterator, first_step, steps):
+        """Losses of `steps` steps from `first_step` on."""
+        first_step = tf.constant(first_step, tf.int64)
+        return self._loop(iterator, first_step, tf.constant(steps)).numpy()
 
     def _run(self, iterator, first_step, steps):
         """Losses of `steps` steps from `first_step` on, on the devices."""
@@ -206,18 +222,14 @@ def train(
     )
     callbacks.on_train_begin({"step": done, "seconds": seconds})
     if done < steps:
-        iterator = iter(_distributed(step, done, steps))
+        iterator = step.batches(done, steps)
     while done < steps:
         if evaluate_every and done and done % evaluate_every == 0:
             callbacks.on_test_begin({"step": done, "seconds": seconds})
         every = (steps_per_loop, checkpoint_every, evaluate_every or steps)
         until = min(steps, *(done + every_ - done % every_ for every_ in every))
         start = time.monotonic()
-        losses = step.run(
-            iterator,
-            tf.constant(done, tf.int64),
-            tf.constant(until - done),
-        ).numpy()
+        losses = step.run(iterator, done, until - done)
         seconds += time.monotonic() - start
         _check_finite(losses, done, checkpoints)
         done = until
@@ -229,13 +241,6 @@ def train(
         check(save)
     callbacks.on_train_end({"step": done, "seconds": seconds})
     return seconds
-
-
-def _distributed(step, first_step, last_step):
-    def dataset(context):
-        return step.problem.dataset(first_step, last_step, context)
-
-    return step.strategy.distribute_datasets_from_function(dataset)
 
 
 def _check_finite(losses, first_step, checkpoints):

@@ -17,6 +17,12 @@ from trainers.config import ConfigError, WorkerLostError
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
+NO_TPU = (
+    "--strategy=tpu found no TPU: this machine has neither /dev/accel* nor "
+    "/dev/vfio/*. Run it on a TPU VM; TensorFlow also takes the name or the "
+    "address of a TPU elsewhere by --tpu."
+)
+
 # What the surviving workers see of one that is gone, and one that comes back
 # before they have noticed.
 _LOST = (
@@ -127,18 +133,19 @@ def _check_local_tpu():
             "environment, pip install -e '.[tpu]'. For TPUs newer than v5 "
             "use KERAS_BACKEND=jax."
         ) from None
-    if not glob.glob("/dev/accel*") + glob.glob("/dev/vfio/[0-9]*"):
-        raise ConfigError(
-            "--strategy=tpu found no TPU: this machine has neither "
-            "/dev/accel* nor /dev/vfio/*. Run it on a TPU VM, or give the name "
-            "or address of a TPU by --tpu."
-        )
+    if not local_tpus():
+        raise ConfigError(NO_TPU)
+
+
+def local_tpus():
+    """The device files of the TPU chips of this machine."""
+    return glob.glob("/dev/accel*") + glob.glob("/dev/vfio/[0-9]*")
 
 
 def describe(strategy, config):
     """One line on the devices, the batch and the precision in use."""
     replicas = strategy.num_replicas_in_sync
-    devices = strategy.extended.worker_devices
+    devices = devices_of(strategy)
     parts = config.gradient_accumulation_steps
     each = f"{config.batch_size // replicas} per replica"
     if parts > 1:
@@ -164,14 +171,29 @@ def check_batch(strategy, config):
 
 def several_workers(strategy):
     """Whether other processes train with this one."""
+    if not _of_tensorflow(strategy):
+        return strategy.several_workers
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def _of_tensorflow(strategy):
+    return isinstance(strategy, tf.distribute.Strategy)
+
+
+def devices_of(strategy):
+    """Names of the devices that this process computes on."""
+    if not _of_tensorflow(strategy):
+        return strategy.worker_devices
+    return strategy.extended.worker_devices
 
 
 def is_chief(strategy):
     """Whether this process writes the files of the run."""
-    return (
-        not several_workers(strategy) or not strategy.cluster_resolver.task_id
-    )
+    if not several_workers(strategy):
+        return True
+    if not _of_tensorflow(strategy):
+        return strategy.is_chief
+    return strategy.cluster_resolver.task_id == 0
 
 
 @contextlib.contextmanager
@@ -204,11 +226,13 @@ def from_chief(strategy, values):
     """The arrays of the first worker, on every worker.
 
     Args:
-        strategy: The `tf.distribute` strategy.
+        strategy: The strategy.
         values: Structure of arrays, of equal shapes on all workers.
     """
     if not several_workers(strategy):
         return values
+    if not _of_tensorflow(strategy):
+        return strategy.from_chief(values)
     flat = [np.asarray(value) for value in tf.nest.flatten(values)]
     summing = _sum_over_workers(strategy, first_only=True)
     # Truth values cannot be summed.
@@ -228,15 +252,23 @@ def on_any_worker(strategy, flag):
     """Whether a flag is set on some worker."""
     if not several_workers(strategy):
         return flag
+    if not _of_tensorflow(strategy):
+        return strategy.on_any_worker(flag)
     (count,) = _sum_over_workers(strategy, first_only=False)([int(flag)])
     return strategy.experimental_local_results(count)[0].numpy() > 0
+
+
+def workers_agree(strategy, content):
+    """Whether all workers have the same bytes."""
+    # 31 bits of a sum: JAX has no larger integers, by default.
+    own = np.int32(zlib.crc32(content) >> 1)
+    return not on_any_worker(strategy, own != from_chief(strategy, own))
 
 
 def check_same_flags(strategy, config):
     """Raises `ConfigError` if the workers were started with other flags."""
     flags = repr(dataclasses.replace(config, workdir=""))
-    own = np.int32(zlib.crc32(flags.encode()) >> 1)
-    if on_any_worker(strategy, own != from_chief(strategy, own)):
+    if not workers_agree(strategy, flags.encode()):
         raise ConfigError(
             "the workers were started with different flags: give all of them "
             "the same command."
