@@ -174,16 +174,15 @@ def _train_and_evaluate(config, path, strategy, stop):
         # Keras turns every log into a float.
         step, seconds = int(logs["step"]), logs["seconds"]
         lengths = config.evaluated_lengths
-        if from_chief(strategy, metrics.has_evaluation(step, lengths)):
-            return
         line = Line()
 
         def progress(length):
             text = f"{name}: evaluated length {length}/{lengths[-1]}"
             line.show(text, last=length == lengths[-1])
-            stop.check()
+            stop.check(lambda: checkpoints.save(step, seconds))
 
-        metrics.add_evaluation(step, seconds, evaluation(progress))
+        if not from_chief(strategy, metrics.has_evaluation(step, lengths)):
+            metrics.add_evaluation(step, seconds, evaluation(progress))
         # The first worker alone has the metrics of earlier starts.
         if from_chief(strategy, metrics.is_best(step)):
             checkpoints.save_best(step, seconds)
@@ -218,8 +217,10 @@ def _train_and_evaluate(config, path, strategy, stop):
         "floor_by_length": _floors(config, task.floor_accuracy),
         "position_only_by_length": _floors(config, task.position_only_accuracy),
     }
-    results = workdir.write_results(metrics, seconds=seconds, floors=floors)
+    results = workdir.results_of(metrics, seconds=seconds, floors=floors)
     plot(path, {config.encoding: results}, config)
+    # The last file: a run that has it is finished.
+    workdir.write_json("results.json", results)
     score = results["final"]["score"]
     print(f"{name}: score {score:.3f}, see {path}/results.json")
     return results

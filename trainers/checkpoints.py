@@ -12,12 +12,11 @@ import concurrent.futures
 import os
 import pathlib
 import re
-import zipfile
 
 import keras
 import numpy as np
 
-from trainers.config import TrainingError
+from trainers.config import StoppedError, TrainingError
 from trainers.strategies import (
     from_chief,
     is_chief,
@@ -62,7 +61,7 @@ class Checkpoints:
         return self
 
     def __exit__(self, failed, *_):
-        if failed is None:
+        if failed is None or issubclass(failed, StoppedError):
             self.wait()
         self._thread.shutdown()
 
@@ -172,27 +171,21 @@ class Checkpoints:
             try:
                 with path.open("rb") as file, np.load(file) as arrays:
                     state = {name: arrays[name] for name in arrays.files}
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+                self._check_shapes(state)
+            except Exception as error:  # A damaged archive fails in many ways.
                 print(f"checkpoint {path} is damaged ({error}): trying another")
                 continue
-            self._check_shapes(path, state)
             return state
         if paths:
             raise TrainingError(
-                f"no checkpoint in {self._directory} is whole: remove it to "
-                "start from the beginning, or choose another --workdir."
+                f"no checkpoint in {self._directory} is whole and of this "
+                "model: remove it to start from the beginning, or choose "
+                "another --workdir."
             )
         return None
 
-    def _check_shapes(self, path, state):
+    def _check_shapes(self, state):
         expected = {name: tuple(v.shape) for name, v in self._variables.items()}
-        found = {
-            name: values.shape
-            for name, values in state.items()
-            if name not in ("step", "seconds")
-        }
-        if found != expected:
-            raise TrainingError(
-                f"{path} holds another model or optimizer: choose another "
-                "--workdir."
-            )
+        expected |= {"step": (), "seconds": ()}
+        if {name: values.shape for name, values in state.items()} != expected:
+            raise ValueError("it holds other variables than this model's")

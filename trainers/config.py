@@ -138,6 +138,10 @@ class TrainerConfig:
             )
         if self.strategy == "tpu":
             self._validate_tpu()
+        if self.compile == "false" and keras.backend.backend() == "jax":
+            raise ConfigError(
+                "JAX runs compiled programs alone: leave --compile=false out."
+            )
 
     def _validate_tpu(self):
         if self.precision == "mixed_float16":

@@ -1,6 +1,7 @@
 """Stopping a run from outside, so that nothing is lost."""
 
 import signal
+import threading
 
 from trainers.config import StoppedError
 from trainers.strategies import on_any_worker
@@ -26,8 +27,10 @@ class StopRequest:
         self._before = {}
 
     def __enter__(self):
-        for number in SIGNALS:
-            self._before[number] = signal.signal(number, self._remember)
+        # Python hands signals to the main thread alone.
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._before[number] = signal.signal(number, self._remember)
         return self
 
     def __exit__(self, *_):

@@ -3,6 +3,8 @@
 import os
 import pathlib
 
+from trainers.workdir import writing
+
 
 def plot_lengths(path, curves, *, title, longest_trained, floors):
     """Draws accuracy against length, with the trained lengths shaded.
@@ -39,8 +41,9 @@ def plot_lengths(path, curves, *, title, longest_trained, floors):
     axes.legend(loc="lower left")
     path = pathlib.Path(path)
     beside = path.with_suffix(".partial.png")
-    plot.savefig(beside, dpi=120)
-    os.replace(beside, path)
+    with writing(path):
+        plot.savefig(beside, dpi=120)
+        os.replace(beside, path)
     return path
 
 

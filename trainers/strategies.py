@@ -61,6 +61,7 @@ def make_strategy(name, tpu="local"):
         return _multi_worker()
     if name == "tpu":
         return _tpu(tpu)
+    _check_alone(name)
     devices = [device.name for device in tf.config.list_logical_devices("GPU")]
     if name == "auto":
         name = "mirrored" if len(devices) > 1 else "one_device"
@@ -104,6 +105,19 @@ def _multi_worker():
     )
     with watch_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _check_alone(name):
+    try:
+        workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
+    except (KeyError, TypeError, ValueError):
+        return
+    if len(workers) > 1:
+        raise ConfigError(
+            f"TF_CONFIG lists {len(workers)} workers, of which each would "
+            f"train alone with --strategy={name}: use multi_worker, or unset "
+            "TF_CONFIG."
+        )
 
 
 def _tpu(address):

@@ -61,6 +61,8 @@ class Workdir:
             previous = self._read("config.json")
             self._check_same(previous or self.config)
             self.write_json("config.json", self.config)
+        except TrainingError as error:
+            raise ConfigError(str(error)) from None
         except OSError as error:
             raise ConfigError(
                 f"cannot write to --workdir={path}: {error.strerror}."
@@ -98,11 +100,12 @@ class Workdir:
     def write_json(self, name, content):
         """Writes a file as a whole or not at all."""
         beside = self.path / f"{name}.partial"
-        beside.write_text(json.dumps(content, indent=2) + "\n")
-        os.replace(beside, self.path / name)
+        with writing(self.path / name):
+            beside.write_text(json.dumps(content, indent=2) + "\n")
+            os.replace(beside, self.path / name)
 
-    def write_results(self, metrics, *, seconds, floors):
-        """Writes `results.json` from the evaluations in the metrics.
+    def results_of(self, metrics, *, seconds, floors):
+        """The content of `results.json`, from the evaluations in the metrics.
 
         Args:
             metrics: The run's `Metrics`.
@@ -110,7 +113,7 @@ class Workdir:
             floors: `{name: {length: accuracy}}` of trivial predictors.
         """
         evaluations = metrics.evaluations()
-        results = {
+        return {
             "config": self.config,
             "versions": versions(),
             "train": {
@@ -122,9 +125,6 @@ class Workdir:
             "best": max(evaluations.values(), key=lambda found: found["score"]),
             **floors,
         }
-        with writing(self.path / "results.json"):
-            self.write_json("results.json", results)
-        return results
 
 
 class Metrics(keras.callbacks.Callback):
@@ -224,14 +224,12 @@ class Metrics(keras.callbacks.Callback):
         if not self._path.exists():
             return []
         rows = []
-        with self._path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                try:
-                    row["step"] = int(row["step"])
-                    row["value"] = float(row["value"])
-                except (TypeError, ValueError):
-                    continue  # A line that a kill cut short.
-                rows.append(row)
+        # What follows the last line break was cut short by a kill.
+        lines = self._path.read_text().rpartition("\n")[0].splitlines()
+        for row in csv.DictReader(lines):
+            row["step"] = int(row["step"])
+            row["value"] = float(row["value"])
+            rows.append(row)
         return rows
 
     def _scalar(self, name, value, step):

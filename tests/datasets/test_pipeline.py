@@ -54,7 +54,9 @@ def test_no_two_examples_come_from_one_draw():
     assert len(set(examples)) == len(examples)
 
 
-@pytest.mark.parametrize(("pipelines", "replicas"), [(1, 2), (2, 2), (2, 8)])
+@pytest.mark.parametrize(
+    ("pipelines", "replicas"), [(1, 2), (2, 2), (2, 8), (4, 16), (4, 4)]
+)
 def test_replicas_share_the_global_batch(pipelines, replicas):
     shares = [
         batches(context=tf.distribute.InputContext(pipelines, host, replicas))
@@ -73,8 +75,19 @@ def test_replicas_share_the_global_batch(pipelines, replicas):
         assert {int(part["lengths"]) for part in parts} == {batch["lengths"]}
 
 
+def test_odd_shares_of_sub_batches():
+    whole = batches(batch_size=24)
+    shares = [
+        batches(batch_size=24, context=tf.distribute.InputContext(12, host, 12))
+        for host in range(12)
+    ]
+    for step, batch in enumerate(whole):
+        joined = np.concatenate([share[step]["token_ids"] for share in shares])
+        np.testing.assert_array_equal(joined, batch["token_ids"])
+
+
 def test_a_batch_that_replicas_cannot_share():
-    with pytest.raises(ValueError, match=r"16 examples.*3 replicas"):
+    with pytest.raises(ValueError, match=r"3 replicas.*16 examples"):
         batches(context=tf.distribute.InputContext(1, 0, 3))
 
 

@@ -6,10 +6,20 @@ from datasets import pipeline
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, RandomizedRoPE
 from keras_lengen.models import TransformerEncoder
-from tests.trainers.toy import run_toy, train_losses
+from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.config import TrainingError, accepted_arguments
 from trainers.length_evaluation import answer_loss
-from trainers.loop import cut, inputs_of, seed_states, set_seeds
+from trainers.loop import (
+    Problem,
+    TrainingStep,
+    cut,
+    inputs_of,
+    part,
+    seed_states,
+    set_seeds,
+)
+from trainers.optimizer import make_optimizer
+from trainers.strategies import make_strategy
 
 DEVICES = ["CPU:0", "CPU:1"]
 
@@ -47,6 +57,112 @@ def test_mirrored_gives_the_losses_of_one_device(tmp_path, encoding):
     )
 
 
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_parts_of_a_batch_add_up_to_the_whole(tmp_path, strategy):
+    losses = []
+    for parts in (1, 4):
+        path = tmp_path / str(parts)
+        run_toy(
+            path,
+            strategy=strategy,
+            encoding="ALiBi",
+            dropout=0.0,
+            steps=5,
+            steps_per_loop=1,
+            gradient_accumulation_steps=parts,
+        )
+        losses.append(train_losses(path))
+    assert len(set(losses[0])) == 5
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
+def test_parts_of_a_batch_draw_their_own_positions_and_masks():
+    model = small_model(RandomizedRoPE(max_position=1000), dropout=0.5)
+    states = []
+    for numbers in ((7, 0), (7, 0, 0), (7, 0, 1)):
+        tf.distribute.OneDeviceStrategy("CPU:0").run(
+            lambda numbers=numbers: set_seeds(model, *numbers)
+        )
+        states.append([state.numpy().tolist() for state in seed_states(model)])
+    assert states[0] != states[1] != states[2] != states[0]
+
+
+def test_a_part_is_a_slice_of_what_has_examples():
+    batch = {
+        "token_ids": tf.reshape(tf.range(12), (6, 2)),
+        "lengths": tf.constant(2),
+    }
+    assert part(batch, tf.constant(1), 3)["token_ids"].numpy().tolist() == [
+        [4, 5],
+        [6, 7],
+    ]
+    assert part(batch, tf.constant(1), 3)["lengths"] == 2
+
+
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_float16_trains_beside_float32(tmp_path, strategy):
+    losses = {}
+    for precision in ("float32", "mixed_float16"):
+        run_toy(
+            tmp_path / precision,
+            strategy=strategy,
+            precision=precision,
+            dropout=0.0,
+            steps=30,
+            steps_per_loop=30,
+            train_length="3",
+        )
+        (losses[precision],) = train_losses(tmp_path / precision)
+    assert losses["mixed_float16"] == pytest.approx(losses["float32"], abs=0.02)
+
+
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_a_gradient_that_overflows_skips_the_step(strategy):
+    strategy = make_strategy(strategy)
+    config = toy_config(precision="mixed_float16", learning_rate=0.1)
+    with strategy.scope():
+        model = small_model()
+        optimizer = make_optimizer(config, model)
+    problem = Problem(
+        dataset=None,
+        buckets=(6,),
+        bucket=lambda step: tf.constant(0),
+        loss=lambda outputs, batch: (
+            tf.reduce_sum(outputs * batch["factor"]),
+            tf.constant(1.0),
+        ),
+    )
+    step = TrainingStep(
+        model,
+        optimizer,
+        problem,
+        strategy,
+        seed=0,
+        clip_norm=1.0,
+        compiled=False,
+    )
+    batch = {
+        "token_ids": tf.zeros((2, 6), tf.int32),
+        "lengths": tf.constant(6),
+    }
+
+    @tf.function
+    def update(factor):
+        def on_replica():
+            scaled = {**batch, "factor": tf.identity(factor)}
+            step.update(scaled, tf.constant(0, tf.int64))
+
+        strategy.run(on_replica)
+
+    head = model.head.kernel
+    before, scale = head.numpy(), optimizer.dynamic_scale.numpy()
+    update(tf.constant(float("inf")))
+    np.testing.assert_array_equal(head.numpy(), before)
+    assert optimizer.dynamic_scale.numpy() == scale / 2
+    update(tf.constant(1.0))
+    assert np.isfinite(head.numpy()).all() and (head.numpy() != before).any()
+
+
 @pytest.mark.parametrize("compile_", ["true", "false"])
 def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
     changes = {"strategy": "mirrored", "compile": compile_, "buckets": 2}
@@ -82,9 +198,9 @@ def test_replicas_draw_different_masks_and_positions():
 
     first, second = draws(0)
     positions, masks = slice(0, 30), slice(30, None)
-    for part in (positions, masks):
-        assert (first[part] != second[part]).any()
-        assert (first[part] != draws(1)[0][part]).any()
+    for drawn in (positions, masks):
+        assert (first[drawn] != second[drawn]).any()
+        assert (first[drawn] != draws(1)[0][drawn]).any()
     np.testing.assert_array_equal(first, draws(0)[0])
 
 

@@ -2,8 +2,22 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.toy import toy_config
-from trainers.config import ConfigError
-from trainers.strategies import describe, make_strategy
+from trainers.config import ConfigError, WorkerLostError
+from trainers.strategies import (
+    check_batch,
+    describe,
+    make_strategy,
+    watch_workers,
+)
+
+
+# Strategies are kept for the whole process, which other tests rely on.
+fresh_strategy = make_strategy.__wrapped__
+
+
+@pytest.fixture(autouse=True)
+def without_tf_config(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
 
 
 def test_auto_is_one_device_without_several_gpus():
@@ -27,6 +41,119 @@ def test_mirrored_needs_two_devices(monkeypatch):
         "list_logical_devices",
         lambda kind: one if kind == "CPU" else [],
     )
-    make_strategy.cache_clear()
     with pytest.raises(ConfigError, match="at least two devices"):
-        make_strategy("mirrored")
+        fresh_strategy("mirrored")
+
+
+def test_a_batch_that_replicas_cannot_share_is_refused():
+    strategy = make_strategy("mirrored")
+    with pytest.raises(ConfigError, match="a multiple of 2"):
+        check_batch(strategy, toy_config(batch_size=9))
+    config = toy_config(batch_size=8, gradient_accumulation_steps=3)
+    with pytest.raises(ConfigError, match=r"in 3 parts.*a multiple of 6"):
+        check_batch(strategy, config)
+    check_batch(strategy, toy_config(gradient_accumulation_steps=4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not json",
+        '{"cluster": {"worker": ["a:1", "b:2"]}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", '
+        '"index": 1}}',
+        '{"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": '
+        '"worker", "index": 0}}',
+    ],
+)
+def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ConfigError, match="needs the environment variable"):
+        fresh_strategy("multi_worker")
+
+
+def test_auto_is_multi_worker_where_workers_are_listed(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "not json")
+    with pytest.raises(ConfigError, match="--strategy=multi_worker"):
+        fresh_strategy("auto")
+
+
+def test_workers_that_would_train_alone_are_told(monkeypatch):
+    workers = '{"cluster": {"worker": ["a:1", "b:2"]}}'
+    monkeypatch.setenv("TF_CONFIG", workers)
+    with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
+        fresh_strategy("one_device")
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
+    assert fresh_strategy("one_device").num_replicas_in_sync == 1
+
+
+def test_tpu_needs_the_wheel_for_tpus():
+    with pytest.raises(ConfigError, match=r"pip install -e '.\[tpu\]'"):
+        fresh_strategy("tpu")
+
+
+def test_tpu_needs_a_tpu(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.20.0")
+    monkeypatch.setattr("glob.glob", lambda pattern: [])
+    with pytest.raises(ConfigError, match="found no TPU"):
+        fresh_strategy("tpu")
+
+
+def test_tpu_that_does_not_answer(monkeypatch):
+    def unknown(address):
+        raise ValueError(f"{address} is unknown\nmore")
+
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", unknown)
+    with pytest.raises(ConfigError, match="--tpu=mine cannot be reached: mine"):
+        fresh_strategy("tpu", "mine")
+
+
+def test_tpu_is_initialized_before_it_is_used(monkeypatch):
+    calls = []
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(
+        resolvers, "TPUClusterResolver", lambda address: f"at {address}"
+    )
+    monkeypatch.setattr(
+        tf.config,
+        "experimental_connect_to_cluster",
+        lambda resolver: calls.append(f"connect {resolver}"),
+    )
+    monkeypatch.setattr(
+        tf.tpu.experimental,
+        "initialize_tpu_system",
+        lambda resolver: calls.append(f"initialize {resolver}"),
+    )
+    monkeypatch.setattr(
+        tf.distribute,
+        "TPUStrategy",
+        lambda resolver: calls.append(f"strategy {resolver}"),
+    )
+    fresh_strategy("tpu", "mine")
+    assert calls == [
+        "connect at mine",
+        "initialize at mine",
+        "strategy at mine",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
+        ({"compile": "false"}, "TPUs run compiled programs alone"),
+    ],
+)
+def test_what_a_tpu_cannot_do(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        toy_config(strategy="tpu", **changes)
+
+
+def test_a_lost_worker_is_told_from_other_failures():
+    with pytest.raises(WorkerLostError, match="gone"), watch_workers():
+        raise tf.errors.UnavailableError(None, None, "peer is gone\nmore")
+    alone = make_strategy("one_device")
+    with pytest.raises(tf.errors.UnavailableError), watch_workers(alone):
+        raise tf.errors.UnavailableError(None, None, "peer is gone")

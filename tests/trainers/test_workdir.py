@@ -1,9 +1,10 @@
+import errno
 import json
 
 import pytest
 
 from tests.trainers.toy import toy_config
-from trainers.config import ConfigError
+from trainers.config import ConfigError, TrainingError
 from trainers.workdir import Metrics, Workdir, versions
 
 
@@ -27,9 +28,30 @@ def test_evaluations_by_step_with_their_score(tmp_path):
 def test_results_tell_the_best_from_the_final(tmp_path):
     workdir = Workdir(tmp_path, toy_config())
     log = metrics(tmp_path, {2: {4: 0.9}, 4: {4: 0.4}})
-    results = workdir.write_results(log, seconds=3.0, floors={})
+    results = workdir.results_of(log, seconds=3.0, floors={})
     assert (results["best"]["step"], results["final"]["step"]) == (2, 4)
+    workdir.write_json("results.json", results)
     assert workdir.results == results
+
+
+def test_the_best_evaluation_is_the_first_of_its_score(tmp_path):
+    log = metrics(tmp_path, {2: {4: 0.5}, 4: {4: 0.9}, 6: {4: 0.9}})
+    assert [log.is_best(step) for step in (2, 4, 6)] == [True, True, False]
+
+
+def test_an_evaluation_is_there_when_all_of_its_lengths_are(tmp_path):
+    log = Metrics(tmp_path, longest_trained=3)
+    log.on_train_begin({"step": 0})
+    log.add_evaluation(2, 0.2, {"accuracy": {4: 0.9, 5: 0.8}})
+    assert not log.has_evaluation(2, (4, 5))
+    log.add_evaluation(2, 0.2, {"loss": {4: 0.9}})
+    assert not log.has_evaluation(2, (4, 5))
+    log.add_evaluation(2, 0.2, {"loss": {5: 0.9}})
+    assert log.has_evaluation(2, (4, 5))
+    # A kill, or a full disk, in the midst of the last number.
+    path = tmp_path / "metrics.csv"
+    path.write_text(path.read_text().rstrip()[:-1])
+    assert not log.has_evaluation(2, (4, 5))
 
 
 def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
@@ -47,10 +69,10 @@ def test_files_are_replaced_as_a_whole(tmp_path, monkeypatch):
     workdir.write_json("results.json", {"a": 1})
 
     def fail(*arguments):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(TrainingError, match=r"results.json: No space left"):
         workdir.write_json("results.json", {"a": 2})
     assert json.loads((tmp_path / "results.json").read_text()) == {"a": 1}
 
