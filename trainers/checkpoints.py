@@ -74,7 +74,8 @@ class Checkpoints:
         """Begins to write the state after `step` finished steps.
 
         Raises:
-            TrainingError: If it, or the one before it, cannot be written.
+            TrainingError: If it, or the one before it, cannot be written, or
+                a number in it is not finite.
         """
         if step != self._saved:
             self._save("checkpoint", step, seconds, keep=self._keep)
@@ -129,6 +130,12 @@ class Checkpoints:
 
     def _save(self, kind, step, seconds, keep):
         arrays = self._copy()
+        if not all(np.isfinite(values).all() for values in arrays.values()):
+            raise TrainingError(
+                f"weights are not finite after step {step}; the last good "
+                f"checkpoint is {self.latest}: lower the learning rate or "
+                "change the seed."
+            )
         self._check_workers(arrays, step)
         if not is_chief(self._strategy):
             return

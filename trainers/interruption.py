@@ -1,5 +1,6 @@
 """Stopping a run from outside, so that nothing is lost."""
 
+import os
 import signal
 import threading
 
@@ -42,7 +43,8 @@ class StopRequest:
             raise KeyboardInterrupt
         self._signal = number
         name = signal.Signals(number).name
-        print(f"\n{name}: stopping after these steps", flush=True)
+        # Not print: the signal may have come in the midst of one.
+        os.write(1, f"\n{name}: stopping after these steps\n".encode())
 
     def check(self, before_stopping=lambda: None):
         """Raises `StoppedError` if any worker was asked to stop.

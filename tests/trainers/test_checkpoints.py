@@ -1,5 +1,7 @@
 """A killed run, resumed, ends with the weights of an undisturbed one."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -95,3 +97,45 @@ def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):
         path.write_bytes(b"")
     with pytest.raises(TrainingError, match=r"no checkpoint in .* is whole"):
         run_toy(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    # The loss of the first step is that of the weights before it.
+    with pytest.raises(TrainingError, match="weights are not finite after"):
+        run_toy(tmp_path, learning_rate=float("inf"), steps=1)
+    assert not list((tmp_path / "checkpoints").glob("*"))
+
+
+def test_the_last_checkpoints_are_kept_and_the_best(tmp_path):
+    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 1}
+    run_toy(tmp_path, keep_checkpoints=2, evaluate_every=2, **changes)
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    results = json.loads((tmp_path / "results.json").read_text())
+    best = results["best"]["step"]
+    assert kept == [
+        f"best-{best}.npz",
+        "checkpoint-5.npz",
+        "checkpoint-6.npz",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_full_disk_leaves_the_checkpoints_there_were(tmp_path):
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "none", str(tmp_path)],
+        check=True,
+    )
+    changes = {"steps": 60, "steps_per_loop": 1, "checkpoint_every": 1}
+    try:
+        with pytest.raises(TrainingError, match="No space left") as caught:
+            run_toy(tmp_path, keep_checkpoints=60, **changes)
+        assert "cannot write" in str(caught.value)
+        subprocess.run(
+            ["mount", "-o", "remount,size=9m", str(tmp_path)], check=True
+        )
+        run_toy(tmp_path, **{**changes, "keep_checkpoints": 60})
+        whole = tmp_path / "whole"
+        run_toy(whole, **changes)
+        assert_same_weights(tmp_path, whole)
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)

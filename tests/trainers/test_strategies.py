@@ -10,7 +10,6 @@ from trainers.strategies import (
     watch_workers,
 )
 
-
 # Strategies are kept for the whole process, which other tests rely on.
 fresh_strategy = make_strategy.__wrapped__
 
