@@ -136,6 +136,11 @@ class TrainerConfig:
                 f"--warmup_steps must be below --steps={self.steps}; got "
                 f"{self.warmup_steps}."
             )
+        if "://" in self.workdir:
+            raise ConfigError(
+                f"--workdir is a path of a file system; got {self.workdir!r}: "
+                "use a disk, or mount the bucket."
+            )
         if self.strategy == "tpu":
             self._validate_tpu()
         if self.compile == "false" and keras.backend.backend() == "jax":

@@ -6,6 +6,7 @@ those of TensorFlow, so that a run may go on under the other backend.
 """
 
 import contextlib
+import os
 
 import jax
 import keras
@@ -19,6 +20,7 @@ from trainers import length_evaluation, loop
 from trainers.config import ConfigError
 from trainers.loop import cut, inputs_of, seed_states
 from trainers.strategies import NO_TPU, local_tpus
+from trainers.waiting import wait_for
 
 
 class DataParallel:
@@ -27,6 +29,9 @@ class DataParallel:
     Args:
         devices: JAX devices, those of all processes.
     """
+
+    lost = (jax.errors.JaxRuntimeError,)
+    """What is seen of a process that is gone."""
 
     def __init__(self, devices):
         # TensorFlow only makes the data.
@@ -110,16 +115,28 @@ def make_strategy(name, tpu="local"):
         )
     if name == "tpu" and not local_tpus():
         raise ConfigError(NO_TPU)
+    listed = os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", "1")
+    if name == "auto" and listed != "1":
+        name = "multi_worker"
     if name in ("multi_worker", "tpu"):
+        first = os.environ.get("KERAS_DISTRIBUTION_JOB_ADDRESSES", "")
+        if first and os.environ.get("KERAS_DISTRIBUTION_PROCESS_ID") != "0":
+            wait_for(first.split(",")[:1])
         try:
             keras.distribution.initialize()
         except (RuntimeError, ValueError) as error:
             raise ConfigError(
-                f"--strategy={name} cannot find the other processes: {error} "
-                "Set KERAS_DISTRIBUTION_JOB_ADDRESSES=host1:2222,host2:2222, "
+                f"--strategy={name} cannot find the other processes: "
+                f"{str(error).strip().rstrip('.')}. Set "
+                "KERAS_DISTRIBUTION_JOB_ADDRESSES=host1:2222,host2:2222, "
                 "KERAS_DISTRIBUTION_NUM_PROCESSES=2 and, from 0 on, "
                 "KERAS_DISTRIBUTION_PROCESS_ID."
             ) from None
+    elif listed != "1":
+        raise ConfigError(
+            f"KERAS_DISTRIBUTION_NUM_PROCESSES is {listed}, but each process "
+            f"would train alone with --strategy={name}: use multi_worker."
+        )
     devices = jax.devices()
     if name == "tpu" and jax.default_backend() != "tpu":
         raise ConfigError(

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.config import ConfigError, WorkerLostError
+from trainers.waiting import unreachable, wait_for
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
@@ -98,11 +99,19 @@ def _multi_worker():
             "--strategy=multi_worker needs the environment variable TF_CONFIG, "
             f"with its own index in each worker, as {example}; got {text!r}."
         ) from None
+    own = workers[int(task["index"])]
     print(
-        f"worker {task['index']} of {len(workers)}, at "
-        f"{workers[int(task['index'])]}: waiting for all",
+        f"worker {task['index']} of {len(workers)}, at {own}: waiting for all",
         flush=True,
     )
+    others = [worker for worker in workers if worker != own]
+    try:
+        wait_for(others, own)
+    except (OSError, OverflowError, ValueError) as error:
+        raise ConfigError(
+            f"this worker cannot be reached at {own}, its address in "
+            f"TF_CONFIG: {error}."
+        ) from None
     with watch_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
 
@@ -123,7 +132,13 @@ def _check_alone(name):
 def _tpu(address):
     if address == "local":
         _check_local_tpu()
+    reason = ""
+    if address.startswith("grpc://"):
+        # TensorFlow itself would wait without end.
+        reason = unreachable(address.removeprefix("grpc://"))
     try:
+        if reason:
+            raise OSError(reason)
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(address)
         if address != "local":
             tf.config.experimental_connect_to_cluster(resolver)
@@ -177,7 +192,7 @@ def check_batch(strategy, config):
     if config.batch_size % (replicas * parts):
         also = f", each in {parts} parts" if parts > 1 else ""
         raise ConfigError(
-            f"{replicas} replicas cannot share a global batch of "
+            f"{replicas} replica(s) cannot share a global batch of "
             f"{config.batch_size} examples equally{also}: choose a "
             f"--batch_size that is a multiple of {replicas * parts}."
         )
@@ -230,8 +245,9 @@ def watch_workers(strategy=None):
     """Turns what is seen of a lost worker into a `WorkerLostError`."""
     try:
         yield
-    except _LOST as error:
-        if strategy is not None and not several_workers(strategy):
+    except (*_LOST, *getattr(strategy, "lost", ())) as error:
+        alone = strategy is not None and not several_workers(strategy)
+        if alone or "RESOURCE_EXHAUSTED" in str(error):
             raise
         raise WorkerLostError(str(error).strip().splitlines()[0]) from None
 

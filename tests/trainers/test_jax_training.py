@@ -135,7 +135,7 @@ def test_evaluations_are_those_of_tensorflow(runs):
 @pytest.mark.parametrize(
     "message",
     [
-        "2 replicas cannot share a global batch of 9",
+        "2 replica(s) cannot share a global batch of 9",
         "leave --tpu out",
         "--strategy=tpu found no TPU",
     ],

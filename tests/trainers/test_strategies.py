@@ -109,6 +109,11 @@ def test_tpu_that_does_not_answer(monkeypatch):
         fresh_strategy("tpu", "mine")
 
 
+def test_tpu_at_an_address_where_nobody_is():
+    with pytest.raises(ConfigError, match=r"cannot be reached: .*refused"):
+        fresh_strategy("tpu", "grpc://127.0.0.1:9")
+
+
 def test_tpu_is_initialized_before_it_is_used(monkeypatch):
     calls = []
     resolvers = tf.distribute.cluster_resolver
@@ -136,6 +141,11 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
         "initialize at mine",
         "strategy at mine",
     ]
+
+
+def test_a_bucket_is_no_directory():
+    with pytest.raises(ConfigError, match="mount the bucket"):
+        toy_config(workdir="gs://bucket/run")
 
 
 @pytest.mark.parametrize(
