@@ -30,8 +30,8 @@ class DataParallel:
         devices: JAX devices, those of all processes.
     """
 
-    lost = (jax.errors.JaxRuntimeError,)
-    """What is seen of a process that is gone."""
+    lost = (jax.errors.JaxRuntimeError, ValueError)
+    """What is seen of a process that is gone, among other things."""
 
     def __init__(self, devices):
         # TensorFlow only makes the data.

@@ -34,6 +34,10 @@ _LOST = (
 )
 
 
+# JAX has no class of its own for that.
+_LOST_TEXT = "Gloo"
+
+
 # One object for a process: the collective operations of a second mirrored
 # strategy would take up the keys of the first.
 @functools.cache
@@ -247,7 +251,7 @@ def watch_workers(strategy=None):
         yield
     except (*_LOST, *getattr(strategy, "lost", ())) as error:
         alone = strategy is not None and not several_workers(strategy)
-        if alone or "RESOURCE_EXHAUSTED" in str(error):
+        if alone or not (isinstance(error, _LOST) or _LOST_TEXT in str(error)):
             raise
         raise WorkerLostError(str(error).strip().splitlines()[0]) from None
 
