@@ -1,0 +1,42 @@
+"""The committed page on scaling is up to date and its formula holds."""
+
+import pytest
+
+from docs import build_scaling
+from trainers.tpu_compiler import Topology
+
+ROW = {
+    "topology": "v5e:2x2",
+    "flops": 197e12,
+    "bytes": 819e9 / 4,
+    "trained_parameters": 0,
+    "all_reduce_bytes": 100e9,
+}
+ONE, FOUR = Topology("v5e:1x1"), Topology("v5e:2x2")
+
+
+def test_the_page_is_up_to_date():
+    assert build_scaling.PAGE.read_text() == build_scaling.page()
+
+
+def test_alone_nothing_is_lost():
+    assert build_scaling.weak(ROW, ONE) == build_scaling.strong(ROW, ONE) == 1
+
+
+def test_with_a_batch_that_grows():
+    # A second of products, then 75 GB twice over 100 GB a second.
+    assert build_scaling.weak(ROW, FOUR) == pytest.approx(1 / 2.5, rel=1e-4)
+
+
+def test_with_a_shared_batch():
+    # Four seconds alone, one and the sum on each of four chips.
+    assert build_scaling.strong(ROW, FOUR) == pytest.approx(1 / 2.5, rel=1e-4)
+    # The update moves its bytes on any number of chips, half a second here.
+    row = {
+        **ROW,
+        "flops": 0,
+        "trained_parameters": 819e9 / 56,
+        "bytes": 819e9,
+        "all_reduce_bytes": 0,
+    }
+    assert build_scaling.strong(row, FOUR) == pytest.approx(2.5 / (4 * 1))

@@ -1,0 +1,139 @@
+"""Signals: one clear line, a status that says so, and nothing lost."""
+
+import signal
+
+import numpy as np
+import pytest
+
+from tests.trainers.toy import TOY, assert_same_weights, train_losses
+from tests.trainers.workers import Nursery
+
+CHANGES = {
+    "encoding": "RandomizedRoPE",
+    "dropout": 0.1,
+    "steps": 60,
+    "steps_per_loop": 1,
+    "checkpoint_every": 7,
+    "evaluate_every": 20,
+    "train_length": "2,3",
+    # Many, so that an evaluation takes a while.
+    "test_lengths": "5-80",
+    "max_position": 256,
+}
+MESSAGE = "error: stopped by {}: the same command goes on."
+
+
+def flags(path, **changes):
+    changes = {**TOY, **CHANGES, **changes, "workdir": path}
+    return [f"--{name}={value}" for name, value in changes.items()]
+
+
+def assert_stopped(process, number):
+    assert process.wait() == 128 + number, process.output
+    assert "Traceback" not in process.output
+    lines = process.output.splitlines()
+    name = signal.Signals(number).name
+    assert lines[-1] == MESSAGE.format(name)
+    assert sum("error" in line for line in lines) == 1
+
+
+def rows(path):
+    """Step and metric of all rows in `metrics.csv`."""
+    metrics = path / "metrics.csv"
+    text = metrics.read_text() if metrics.exists() else ""
+    cells = [line.split(",") for line in text.splitlines()[1:]]
+    return [(int(row[0]), row[2]) for row in cells if len(row) == 5]
+
+
+def steps(path):
+    return [step for step, metric in rows(path) if metric == "train_loss"]
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as started:
+        yield started
+
+
+def test_a_stopped_run_goes_on(nursery, tmp_path):
+    undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
+    path, stops = tmp_path / "stopped", 0
+
+    def start():
+        return nursery.start(flags(path), tmp_path / f"log-{stops}")
+
+    for step, number in ((5, signal.SIGTERM), (25, signal.SIGINT)):
+        stops += 1
+        process = start()
+        process.wait_for(lambda step=step: step in steps(path))
+        process.send(number)
+        assert_stopped(process, number)
+        assert (path / f"checkpoints/checkpoint-{steps(path)[-1]}.npz").exists()
+    for step, number in ((40, signal.SIGTERM), (60, signal.SIGINT)):
+        stops += 1
+        process = start()
+        process.wait_for(
+            lambda step=step, process=process: (
+                step in steps(path) and "evaluated length" in process.output
+            )
+        )
+        process.send(number)
+        assert_stopped(process, number)
+        assert steps(path)[-1] == step
+        # In the midst of the evaluation.
+        assert (step, "accuracy") not in rows(path)
+        assert (path / f"checkpoints/checkpoint-{step}.npz").exists()
+    process = start()
+    assert process.wait() == undisturbed.wait() == 0, process.output
+    assert_same_weights(path, tmp_path / "whole")
+    assert train_losses(path) == train_losses(tmp_path / "whole")
+
+
+def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
+    process = nursery.start(flags(tmp_path / "run"), tmp_path / "log")
+    # While the first step is put together, which takes a second.
+    process.wait_for(lambda: "replica(s), here" in process.output)
+    process.send(signal.SIGINT)
+    process.wait_for(lambda: "stopping after these steps" in process.output)
+    process.send(signal.SIGINT)
+    assert process.wait() == 130
+    assert "Traceback" not in process.output
+    assert process.output.splitlines()[-1] == (
+        "error: interrupted: the same command goes on from the last checkpoint."
+    )
+    assert not steps(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("number", "to"),
+    [
+        (signal.SIGTERM, [1]),
+        # Ctrl-C in a terminal reaches all of its processes.
+        pytest.param(signal.SIGINT, [0, 1], marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_stops_all_workers(nursery, tmp_path, number, to):
+    changes = {"dropout": 0.0, "evaluate_every": 0, "test_lengths": "5"}
+    mirrored = nursery.start_runs(
+        tmp_path / "mirrored",
+        {"run": {**CHANGES, **changes, "strategy": "mirrored"}},
+        devices=2,
+    )
+    path = tmp_path / "run"
+    commands = [flags(path, **changes, strategy="multi_worker")] * 2
+    workers = nursery.start_workers(commands, tmp_path)
+    workers[0].wait_for(lambda: 25 in steps(path))
+    for index in to:
+        workers[index].send(number)
+    for index, worker in enumerate(workers):
+        # One that was not asked itself ends as by the usual signal.
+        assert_stopped(worker, number if index in to else signal.SIGTERM)
+    last = steps(path)[-1]
+    assert (path / f"checkpoints/checkpoint-{last}.npz").exists()
+
+    for process in [*mirrored, *(worker.again() for worker in workers)]:
+        assert process.wait() == 0, process.output
+    assert len(steps(path)) == 60
+    np.testing.assert_allclose(
+        train_losses(path), train_losses(tmp_path / "mirrored" / "run"), 2e-5
+    )

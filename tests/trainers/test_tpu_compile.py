@@ -1,0 +1,478 @@
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import venv
+
+import pytest
+import tensorflow as tf
+
+from datasets.tasks import TASKS
+from keras_lengen.layers import ENCODINGS, SAMPLERS
+from tests.trainers.toy import toy_config
+from trainers import (
+    algorithmic,
+    tpu_compile,
+    tpu_compiler,
+    tpu_programs,
+    tpu_table,
+)
+from trainers.config import ConfigError, TrainingError, resolve
+from trainers.length_evaluation import LengthEvaluation
+from trainers.loop import TrainingStep
+from trainers.tpu_compile import PRESETS, TpuCompileConfig
+from trainers.tpu_compiler import Topology
+from trainers.tpu_programs import TRAINERS, lower, padded_lengths
+from trainers.tpu_table import Results
+
+ROOT = pathlib.Path(__file__).parents[2]
+TOY = {
+    "encoding": "RandomizedRoPE",
+    "train_length": "6",
+    "test_lengths": "6",
+    "batch_size": 8,
+}
+
+
+def config_of(**flags):
+    return resolve(TpuCompileConfig, PRESETS, flags)
+
+
+def programs(**flags):
+    return tpu_compile.programs(config_of(**flags))
+
+
+def row_of(program, **changes):
+    return {
+        **program.key,
+        "programs": {"train": 1, "evaluate": 1},
+        "versions": {},
+        "examples_per_chip": 2,
+        "trained_parameters": 100,
+        "compile_seconds": 3.0,
+        "memory": 8e9,
+        "memory_limit": 16e9,
+        "flops": 1e9,
+        "bytes": 2e6,
+        "all_reduces": 1,
+        "all_reduce_bytes": 408,
+        "step_seconds": 0.001,
+        "status": "compiled",
+        **changes,
+    }
+
+
+# What a run needs.
+
+
+def test_a_run_of_mixed_lengths_needs_few_programs():
+    config = toy_config(
+        train_length="1-20",
+        test_lengths="21-40",
+        buckets=2,
+        max_position=128,
+        evaluation_examples=4,
+    )
+    task = TASKS[config.task]
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    model, optimizer = algorithmic._build(config, task, strategy)
+    problem = algorithmic._problem(config, task)
+    step = TrainingStep(
+        model,
+        optimizer,
+        problem,
+        strategy,
+        seed=config.seed,
+        clip_norm=1.0,
+        compiled=True,
+    )
+    steps = 20
+    dataset = strategy.distribute_datasets_from_function(
+        lambda context: problem.dataset(0, steps, context)
+    )
+    step.run(iter(dataset), tf.constant(0, tf.int64), tf.constant(steps))
+    drawn = [int(problem.bucket(tf.constant(at))) for at in range(steps)]
+    assert set(drawn) == {0, 1}
+    # One for each padded length, whatever the lengths of the steps.
+    assert step._gradients.experimental_get_tracing_count() == 2
+    assert padded_lengths(config, "train") == problem.buckets
+
+    evaluation = LengthEvaluation(
+        model,
+        task,
+        config.evaluated_lengths,
+        strategy,
+        examples=config.evaluation_examples,
+        seed=config.seed,
+        compiled=True,
+        programs=2,
+    )
+    results = evaluation()
+    assert len(results["accuracy"]) == 40
+    assert evaluation.traces == len(evaluation.buckets) == 2
+
+
+def test_padded_lengths_of_an_evaluation_are_those_of_the_trainer():
+    config = resolve(
+        algorithmic.AlgorithmicConfig,
+        algorithmic.PRESETS,
+        {"preset": "paper", "task": "reverse_string"},
+    )
+    evaluation = LengthEvaluation(
+        None,
+        TASKS[config.task],
+        config.evaluated_lengths,
+        None,
+        examples=1,
+        seed=0,
+        compiled=True,
+    )
+    assert padded_lengths(config, "evaluate") == evaluation.buckets
+    assert len(padded_lengths(config, "train")) == 4
+
+
+def test_batches_are_those_of_the_pipeline():
+    config = toy_config(batch_size=64)
+    problem = algorithmic._problem(config, TASKS[config.task])
+    four = tf.distribute.InputContext(1, 0, 4)
+    expected = problem.dataset(0, 1, four).element_spec
+    tokens = problem.buckets[-1]
+    batch = tpu_programs._batch(64 // 4, tokens, tokens)
+    for name, spec in expected.items():
+        assert batch.pop(name) == spec
+    assert set(batch) == {"used"}
+
+
+# What TensorFlow writes.
+
+
+@pytest.mark.parametrize("mode", ["train", "evaluate"])
+def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
+    (program,) = programs(trainer="encoder", mode=mode, **TOY)
+    text, examples, trained = lower(
+        TRAINERS["encoder"], program.config, mode, 6, replicas=4
+    )
+    main = next(line for line in text.splitlines() if "@main(" in line)
+    assert examples == {"train": 8 // 4, "evaluate": 500 // 4}[mode]
+    # Nobody sees the batches of the others.
+    batches = re.findall(r"%arg\d+: tensor<(\d+)x6xi32>", main)
+    assert batches
+    assert set(map(int, batches)) == {examples}
+    # Replicas draw numbers of their own.
+    assert "stablehlo.replica_id" in text
+    sums = text.count('"stablehlo.all_reduce"(')
+    over_all = (
+        r"all_reduce\"\(%\S+\) <{replica_groups = dense<\[\[0, 1, 2, 3\]\]>"
+    )
+    assert len(re.findall(over_all, text)) == sums
+    # Gradients of the embeddings, 12 in a block, 2 of the head; the loss and
+    # the number of outputs.
+    assert sums >= 17 if mode == "train" else not sums
+    assert trained > 50_000
+    assert "mhlo.copy" not in tpu_compiler.readable(text)
+
+
+def test_what_the_library_refuses_is_a_row():
+    program, _ = programs(trainer="encoder", **{**TOY, "encoding": "XPos"})
+    row = tpu_compile.compile_one(program)
+    assert row["status"] == "refused"
+    assert "is for causal attention" in row["reason"]
+    assert "refused: XPos" in tpu_table.describe(row)
+
+
+def test_a_batch_that_the_chips_cannot_share():
+    program, _ = programs(trainer="encoder", **{**TOY, "batch_size": 10})
+    row = tpu_compile.compile_one(program)
+    assert "cannot share 10 examples equally" in row["reason"]
+
+
+# What the compiler writes.
+
+
+HLO = """
+%a = f32[64,2]{0,1:T(2,128)} add(%x, %y)
+%b = (f32[3,64]{1,0:T(4,128)S(1)}, /*index=1*/bf16[8]{0}) all-reduce(%x, %y), \
+channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%sum
+ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
+%d = f32[9]{0} get-tuple-element(%all-reduce.1), index=0
+"""
+
+
+def test_all_reduces_and_their_bytes():
+    assert tpu_compiler.all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
+
+
+def test_an_all_reduce_over_some_chips_is_refused():
+    with pytest.raises(RuntimeError, match="not over all 4 chips"):
+        tpu_compiler.all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
+    with pytest.raises(RuntimeError, match="not over all 8 chips"):
+        tpu_compiler.all_reduces(HLO, 8)
+
+
+def test_seconds_of_an_all_reduce():
+    seconds = tpu_compiler.all_reduce_seconds
+    assert seconds(1e9, Topology("v5e:1x1")) == 0
+    # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
+    assert seconds(1e9, Topology("v5e:2x2")) == pytest.approx(0.015 + 4e-6)
+    # Three hops along each axis, which is no ring.
+    assert seconds(1e9, Topology("v5e:4x4")) == pytest.approx(
+        2e9 * 15 / 16 / 100e9 + 12e-6
+    )
+    assert seconds(1e9, Topology("v5e:16x16")) == pytest.approx(
+        2e9 * 255 / 256 / 200e9 + 32e-6
+    )
+    assert seconds(0, Topology("v5e:16x16")) == 0
+
+
+def test_a_step_takes_what_takes_longest():
+    topology = Topology("v5e:1x1")
+    row = {"flops": 197e12, "bytes": 0, "all_reduce_bytes": 1e9}
+    assert tpu_compiler.step_seconds(row, topology) == 1
+    row = {"flops": 197e12, "bytes": 2 * 819e9, "all_reduce_bytes": 0}
+    assert tpu_compiler.step_seconds(row, topology) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, ""),
+        ({"memory": 17e9}, "it needs 17.0 GB of a chip's 16 GB."),
+        ({"all_reduce_bytes": 396}, "the chips sum 396 bytes, but there are"),
+        ({"all_reduce_bytes": 0, "mode": "evaluate"}, ""),
+        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, ""),
+    ],
+)
+def test_what_will_not_do(changes, reason):
+    program, _ = programs(trainer="encoder", **TOY)
+    found = tpu_compile.check(row_of(program, **changes))
+    assert found.startswith(reason)
+    assert bool(found) == bool(reason)
+
+
+# The command.
+
+
+def test_programs_of_a_trainer():
+    found = programs(preset="paper", lengths="all", max_position=2048)
+    assert [program.mode for program in found].count("train") == 4
+    assert [program.mode for program in found].count("evaluate") == 10
+    longest = programs(preset="paper", max_position=2048)
+    assert longest == [found[3], found[-1]]
+    (program,) = programs(trainer="enwik8", encoding="RoPE", mode="train")
+    assert program.config.batch_size == 64
+    assert program.tokens == 256
+
+
+def test_keys_differ_where_programs_do():
+    first, _ = programs(trainer="encoder", **TOY)
+    for change in (
+        {"topology": "v4:2x2x1"},
+        {"trainer": "decoder"},
+        {"encoding": "RoPE"},
+        {"precision": "float32"},
+        {"batch_size": 16},
+        {"max_position": 512},
+        {"gradient_accumulation_steps": 2},
+    ):
+        other, _ = programs(**{"trainer": "encoder", **TOY, **change})
+        assert other.key != first.key
+        assert other != first
+
+
+@pytest.fixture
+def without_compiler(monkeypatch):
+    """A compiler of which all that counts is how often it is asked."""
+    asked = []
+
+    def compile_all(missing, results, jobs):
+        for program in missing:
+            asked.append(program)
+            results.add(row_of(program, compile_seconds=float(len(asked))))
+
+    monkeypatch.setattr(Topology, "devices", lambda self: ())
+    monkeypatch.setattr(tpu_compile, "compile_all", compile_all)
+    return asked
+
+
+def test_what_is_in_the_file_is_not_compiled_again(
+    tmp_path, without_compiler, capsys
+):
+    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+    tpu_compile.main(config_of(mode="train", **flags))
+    assert len(without_compiler) == 1
+    tpu_compile.main(config_of(**flags))
+    assert [program.mode for program in without_compiler[1:]] == ["evaluate"]
+    assert "1 of 2 programs are in" in capsys.readouterr().out
+    tpu_compile.main(config_of(**flags))
+    assert len(without_compiler) == 2
+    tpu_compile.main(config_of(force="true", **flags))
+    assert len(without_compiler) == 4
+    # The newest row of a program counts.
+    rows = list(Results(flags["results"]))
+    assert [row["compile_seconds"] for row in rows] == [3.0, 4.0]
+    page = (tmp_path / "r.md").read_text()
+    assert "2 programs compile and fit" in page
+    assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
+
+
+def test_a_line_that_a_kill_cut_short(tmp_path, without_compiler):
+    path = tmp_path / "r.jsonl"
+    flags = {"trainer": "encoder", "results": str(path), **TOY}
+    tpu_compile.main(config_of(**flags))
+    path.write_text(path.read_text()[:-20])
+    tpu_compile.main(config_of(**flags))
+    assert len(without_compiler) == 3
+    assert len(list(Results(path))) == 2
+
+
+def test_a_program_that_does_not_compile_ends_with_an_error(
+    tmp_path, without_compiler
+):
+    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+    program, _ = programs(**flags)
+    row = row_of(program, status="failed", reason="too large")
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(TrainingError, match="1 of 2 programs do not compile"):
+        tpu_compile.main(config_of(**flags))
+    assert "failed: too large" in (tmp_path / "r.md").read_text()
+
+
+def test_a_file_that_cannot_be_written(without_compiler):
+    flags = {"trainer": "encoder", "results": "/dev/null/r.jsonl", **TOY}
+    with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
+        tpu_compile.main(config_of(**flags))
+
+
+def test_what_no_tpu_and_no_trainer_takes():
+    with pytest.raises(ConfigError, match="TPUs compute in bfloat16"):
+        programs(precision="mixed_float16")
+    with pytest.raises(ConfigError, match="--task is no flag of enwik8"):
+        programs(trainer="enwik8", task="even_pairs")
+
+
+def test_without_a_compiler(monkeypatch):
+    monkeypatch.setattr(
+        tpu_compiler.importlib.util,
+        "find_spec",
+        lambda name: None if name == "libtpu" else name,
+    )
+    with pytest.raises(ConfigError, match=r"needs libtpu: .*tpu-compile"):
+        tpu_compile.main(config_of())
+
+
+@pytest.mark.parametrize("name", ["v9:2x2", "v5e", "v5e:2", "v5e:2x2x2x2"])
+def test_no_topology(name):
+    with pytest.raises(ConfigError, match="known chips are v4, v5e; got"):
+        config_of(topology=name)
+
+
+def test_mistakes_end_with_status_2(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "trainers.tpu_compile", "--trainer=encodr"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Did you mean encoder?" in done.stderr
+
+
+def test_the_table_has_every_encoding_and_sampler():
+    flags = list(tpu_table.rows())
+    for trainer in tpu_table.ARCHITECTURES:
+        of_trainer = [row for row in flags if row["trainer"] == trainer]
+        encodings = {row["encoding"] for row in of_trainer}
+        samplers = {row.get("sampler") for row in of_trainer}
+        assert set(ENCODINGS) <= encodings
+        assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
+    assert set(TRAINERS) == {row["trainer"] for row in flags}
+    for row in flags:
+        config_of(**row)
+
+
+COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"
+
+
+def test_committed_rows_compile_and_are_those_of_the_page():
+    rows = list(Results(COMMITTED))
+    assert {row["status"] for row in rows} == {"compiled", "refused"}
+    assert all(
+        row["reason"].startswith("XPos is for causal attention")
+        for row in rows
+        if row["status"] == "refused"
+    )
+    page = COMMITTED.with_suffix(".md").read_text()
+    assert page == tpu_table.report(rows)
+
+
+# With the real compiler.
+
+
+@pytest.mark.tpu_compile
+@pytest.mark.parametrize("topology", ["v5e:2x2", "v4:2x2x1"])
+def test_compiles_for_a_real_slice(tmp_path, topology):
+    pytest.importorskip("libtpu")
+    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+    flags["topology"] = topology
+    tpu_compile.main(config_of(**flags))
+    train, evaluate = Results(flags["results"])
+    assert train["status"] == evaluate["status"] == "compiled"
+    # Gradients, the loss and the number of outputs, in one message.
+    assert train["all_reduces"] == 1
+    assert train["all_reduce_bytes"] == 4 * train["trained_parameters"] + 8
+    assert evaluate["all_reduce_bytes"] == 0
+    assert 0 < train["memory"] < train["memory_limit"]
+    assert train["flops"] > evaluate["flops"] / 100 > 0
+
+
+@pytest.mark.tpu_compile
+def test_committed_rows_are_the_whole_table():
+    results = Results(COMMITTED)
+    for flags in tpu_table.rows():
+        for program in programs(**flags):
+            assert program.key in results
+
+
+@pytest.mark.tpu_compile
+def test_no_such_slice():
+    pytest.importorskip("libtpu")
+    with pytest.raises(ConfigError, match="knows no slice v5e:3x5"):
+        Topology("v5e:3x5").devices()
+
+
+@pytest.mark.tpu_compile
+def test_tensorflow_itself_lowers_steps_for_tpus(tmp_path):
+    """In an environment of its own, as its package excludes the ordinary one.
+
+    KERAS_LENGEN_TPU_PYTHON names the Python of one that has the extra `tpu`;
+    without it, one is made, of 2.6 GB.
+    """
+    python = os.environ.get("KERAS_LENGEN_TPU_PYTHON")
+    if not python:
+        venv.create(tmp_path / "venv", with_pip=True)
+        python = tmp_path / "venv" / "bin" / "python"
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"], check=True
+        )
+    # Without those of the other compiler, and not to ask where there is no TPU.
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TPU_")
+    }
+    done = subprocess.run(
+        [python, "-m", "tests.trainers.tpu_lowering"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**variables, "TPU_SKIP_MDS_QUERY": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert len(rows) == 4
+    for _, mode, sums in rows:
+        assert (int(sums) > 0) == (mode == "train")

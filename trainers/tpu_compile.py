@@ -1,0 +1,333 @@
+"""Compiles a trainer's steps for a TPU, on a machine that has none.
+
+    python -m trainers.tpu_compile --topology=v5e:2x2 --encoding=RandomizedRoPE
+    python -m trainers.tpu_compile --trainer=enwik8 --encoding=ALiBi
+    python -m trainers.tpu_compile --table=true --jobs=2
+
+Says of each program whether it compiles, whether it fits into a chip's memory,
+what it computes and moves, and how long a step takes at least. Results go to
+one file, a line for each program; those that are in it are not compiled again.
+"""
+
+import concurrent.futures
+import dataclasses
+import importlib.metadata
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import keras
+import tensorflow as tf
+
+from trainers import tpu_table
+from trainers.config import (
+    ConfigError,
+    TrainingError,
+    check_choice,
+    option,
+    resolve,
+    run,
+)
+from trainers.tpu_compiler import (
+    COMPILER,
+    Topology,
+    compile_program,
+    step_seconds,
+)
+from trainers.tpu_programs import MODES, TRAINERS, lower, padded_lengths
+
+_PASSED_ON = (
+    "preset",
+    "task",
+    "encoding",
+    "sampler",
+    "attention",
+    "max_position",
+    "draw",
+    "precision",
+    "batch_size",
+    "gradient_accumulation_steps",
+    "train_length",
+    "test_lengths",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TpuCompileConfig:
+    """Flags of this command; those of trainers that are empty are theirs."""
+
+    preset: str = option("small", "Set of defaults of the trainer.")
+    topology: str = option("v5e:2x2", "Chips: v5e:2x2, v4:2x2x1, ...")
+    trainer: str = option("algorithmic", f"One of {', '.join(TRAINERS)}.")
+    mode: str = option("all", "Steps to compile: train, evaluate or all.")
+    lengths: str = option(
+        "longest", "Padded lengths to compile: longest or all."
+    )
+    task: str = option("", "Task of the algorithmic trainer.")
+    encoding: str = option("RandomizedRoPE", "Encoding, by name or call.")
+    sampler: str = option("", "Position sampler, by name or call.")
+    attention: str = option("", "Attention, by name.")
+    max_position: int = option(0, "Range of positions.")
+    draw: str = option("", "Draws of positions: per model or per layer.")
+    precision: str = option("mixed_bfloat16", "float32 or mixed_bfloat16.")
+    batch_size: int = option(0, "Examples in a global batch.")
+    gradient_accumulation_steps: int = option(
+        0, "Parts that each chip divides its batch into, to save memory."
+    )
+    train_length: str = option("", "Trained lengths.")
+    test_lengths: str = option("", "Further evaluated lengths.")
+    table: str = option(
+        "false", "true: compile the whole table instead of one trainer."
+    )
+    jobs: int = option(
+        1, "Programs to compile at a time; large ones take 10 GB each."
+    )
+    force: str = option("false", "true: compile again what is in the file.")
+    results: str = option(
+        "benchmarks/results/tpu_compile.jsonl", "File of results."
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        Topology(self.topology)
+        check_choice("--trainer", self.trainer, tuple(TRAINERS))
+        check_choice("--mode", self.mode, ("all", *MODES))
+        check_choice("--lengths", self.lengths, ("longest", "all"))
+        for name in ("table", "force"):
+            check_choice(f"--{name}", getattr(self, name), ("true", "false"))
+        if self.jobs < 1:
+            raise ConfigError(f"--jobs must be at least 1; got {self.jobs}.")
+
+
+PRESETS = {"small": {}, "paper": {}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A step to compile.
+
+    Attributes:
+        topology: Name of the slice.
+        trainer: Name of the trainer.
+        mode: `"train"` or `"evaluate"`.
+        tokens: Padded length.
+        config: Configuration of the trainer.
+    """
+
+    topology: str
+    trainer: str
+    mode: str
+    tokens: int
+    config: object
+
+    @property
+    def key(self):
+        """All that determines the program, but for versions."""
+        told = dataclasses.asdict(self.config)
+        return {
+            "topology": self.topology,
+            "trainer": self.trainer,
+            "mode": self.mode,
+            "tokens": self.tokens,
+            **{
+                name: told[name]
+                for name in tpu_table.DETERMINES
+                if name in told
+            },
+        }
+
+
+def main(config):
+    """Compiles what the configuration says and reports where results are."""
+    Topology(config.topology).devices()
+    results = tpu_table.Results(config.results)
+    if config.table == "true":
+        wanted = [
+            program
+            for flags in tpu_table.rows()
+            for program in programs(resolve(TpuCompileConfig, PRESETS, flags))
+        ]
+    else:
+        wanted = programs(config)
+    missing = [
+        program
+        for program in dict.fromkeys(wanted)
+        if config.force == "true" or program.key not in results
+    ]
+    if len(missing) < len(wanted):
+        print(
+            f"{len(wanted) - len(missing)} of {len(wanted)} programs are in "
+            f"{config.results}: --force=true compiles them again."
+        )
+        for program in wanted if config.table == "false" else ():
+            if program not in missing:
+                print(tpu_table.describe(results[program.key]))
+    compile_all(missing, results, config.jobs)
+    results.write_report()
+    found = [results[program.key] for program in wanted]
+    failed = sum(row["status"] == "failed" for row in found)
+    if failed:
+        raise TrainingError(
+            f"{failed} of {len(found)} programs do not compile, see "
+            f"{config.results}."
+        )
+    refused = [row for row in found if row["status"] == "refused"]
+    if refused and config.table == "false":
+        raise ConfigError(refused[0]["reason"])
+
+
+def programs(config):
+    """The programs that a configuration asks for."""
+    trainer = TRAINERS[config.trainer]
+    told = dataclasses.asdict(config)
+    names = {field.name for field in dataclasses.fields(trainer.config)}
+    given = {name: told[name] for name in _PASSED_ON if told[name]}
+    for name in set(given) - names:
+        raise ConfigError(f"--{name} is no flag of {config.trainer}.")
+    given["strategy"] = "tpu"
+    of_trainer = trainer.complete(
+        resolve(trainer.config, trainer.presets, given)
+    )
+    first = -1 if config.lengths == "longest" else 0
+    return [
+        Program(config.topology, config.trainer, mode, tokens, of_trainer)
+        for mode in MODES
+        if config.mode in ("all", mode)
+        for tokens in padded_lengths(of_trainer, mode)[first:]
+    ]
+
+
+def compile_all(missing, results, jobs):
+    """Compiles programs, several at a time, and keeps each when it is done.
+
+    Raises:
+        TrainingError: If a process that compiles is gone.
+    """
+    start, done = time.monotonic(), 0
+    # TensorFlow's memory only grows: now and then, the processes are new.
+    size = 20 * jobs
+    for first in range(0, len(missing), size):
+        for row in _compiled(missing[first : first + size], jobs):
+            results.add(row)
+            done += 1
+            left = (time.monotonic() - start) / done * (len(missing) - done)
+            print(
+                f"{done}/{len(missing)} {tpu_table.describe(row)}; "
+                f"{left / 60:.0f} min left",
+                flush=True,
+            )
+
+
+def _compiled(some, jobs):
+    """The rows of programs, as they are done."""
+    with concurrent.futures.ProcessPoolExecutor(
+        jobs,
+        # TensorFlow does not survive a fork.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_end_with,
+        initargs=(os.getpid(),),
+    ) as pool:
+        futures = [pool.submit(compile_one, program) for program in some]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                yield future.result()
+        except concurrent.futures.process.BrokenProcessPool:
+            raise TrainingError(
+                "a process that compiles was killed, perhaps for want of "
+                "memory: the same command goes on, with --jobs=1 in less."
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _end_with(parent):
+    """Ends this process when its parent ends, however that comes."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def compile_one(program):
+    """The row of a program: what it is, and what the compiler says of it."""
+    trainer, topology = TRAINERS[program.trainer], Topology(program.topology)
+    row = {
+        **program.key,
+        "programs": {
+            mode: len(padded_lengths(program.config, mode)) for mode in MODES
+        },
+        "versions": versions(),
+    }
+    start = time.monotonic()
+    try:
+        text, examples, trained = lower(
+            trainer,
+            program.config,
+            program.mode,
+            program.tokens,
+            topology.chips,
+        )
+    except ConfigError as error:
+        return {**row, "status": "refused", "reason": str(error)}
+    except Exception as error:
+        return {**row, "status": "failed", "reason": _reason(error)}
+    row |= {
+        "examples_per_chip": examples,
+        "trained_parameters": trained,
+        "lower_seconds": round(time.monotonic() - start, 1),
+    }
+    try:
+        found = compile_program(text, topology)
+    except RuntimeError as error:
+        return {**row, "status": "failed", "reason": _reason(error)}
+    row |= {
+        **found,
+        "memory_limit": topology.chip.memory,
+        "step_seconds": step_seconds(found, topology),
+    }
+    reason = check(row)
+    return {**row, "status": "failed" if reason else "compiled"} | (
+        {"reason": reason} if reason else {}
+    )
+
+
+def _reason(error):
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def check(row):
+    """Why a program that compiles will not do, or an empty string."""
+    if row["memory"] > row["memory_limit"]:
+        return (
+            f"it needs {row['memory'] / 1e9:.1f} GB of a chip's "
+            f"{row['memory_limit'] / 1e9:.0f} GB."
+        )
+    # A float32 number of every gradient, at least.
+    gradients = 4 * row["trained_parameters"]
+    summed = row["mode"] == "train" and Topology(row["topology"]).chips > 1
+    if summed and row["all_reduce_bytes"] < gradients:
+        return (
+            f"the chips sum {row['all_reduce_bytes']} bytes, but there are "
+            f"{gradients} of gradients."
+        )
+    return ""
+
+
+def versions():
+    """Versions of what makes programs and compiles them."""
+    return {
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        **{name: importlib.metadata.version(name) for name in COMPILER},
+    }
+
+
+if __name__ == "__main__":
+    run(TpuCompileConfig, PRESETS, main)
