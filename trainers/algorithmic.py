@@ -137,9 +137,9 @@ def train_and_evaluate(config, path):
 
 def _train_and_evaluate(config, path, strategy, stop):
     task = TASKS[config.task]
-    config = _with_max_position(config, task)
+    config = with_max_position(config, task)
     check_batch(strategy, config)
-    model, optimizer = _build(config, task, strategy)
+    model, optimizer = build_model(config, task, strategy)
     workdir = Workdir(path, config)
     name = f"{config.task}, {config.encoding}"
     if from_chief(strategy, workdir.results is not None):
@@ -190,7 +190,7 @@ def _train_and_evaluate(config, path, strategy, stop):
     step = TrainingStep(
         model,
         optimizer,
-        _problem(config, task),
+        problem_of(config, task),
         strategy,
         seed=config.seed,
         clip_norm=config.clip_norm,
@@ -248,7 +248,7 @@ def plot(path, results, config):
         print("no plot: matplotlib is not installed (extra: plots)")
 
 
-def _with_max_position(config, task):
+def with_max_position(config, task):
     """The configuration with positions for the longest sequence.
 
     Raises:
@@ -263,7 +263,7 @@ def _with_max_position(config, task):
     return config
 
 
-def _build(config, task, strategy):
+def build_model(config, task, strategy):
     """The model and its optimizer, made under the strategy."""
     keras.utils.set_random_seed(config.seed)
     try:
@@ -287,7 +287,8 @@ def _build(config, task, strategy):
     return model, optimizer
 
 
-def _problem(config, task):
+def problem_of(config, task):
+    """What the training loop needs to know of a task."""
     lengths = config.trained_lengths
     curriculum = build(config, "--curriculum", CURRICULA)
     buckets = pipeline.length_buckets(

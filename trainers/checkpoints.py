@@ -102,7 +102,7 @@ class Checkpoints:
             TrainingError: If there are checkpoints, but none can be used.
         """
         self.wait()
-        begin = {"step": np.int64(0), "seconds": np.float64(0), **self._copy()}
+        begin = {"step": np.int64(0), "seconds": np.float64(0), **self.copy()}
         found = self._read_newest() if is_chief(self._strategy) else None
         state = begin if found is None else found
         state = from_chief(self._strategy, state)
@@ -110,8 +110,9 @@ class Checkpoints:
             variable.assign(state[name])
         return int(state["step"]), float(state["seconds"])
 
-    def _copy(self):
-        # A copy of NumPy's own: the next step changes variables in place.
+    def copy(self):
+        """The variables as arrays by name."""
+        # NumPy's own memory: the next step changes variables in place.
         return {
             name: np.array(keras.ops.convert_to_numpy(variable))
             for name, variable in self._variables.items()
@@ -129,7 +130,7 @@ class Checkpoints:
         return [found[step] for step in sorted(found, reverse=True)]
 
     def _save(self, kind, step, seconds, keep):
-        arrays = self._copy()
+        arrays = self.copy()
         if not all(np.isfinite(values).all() for values in arrays.values()):
             raise TrainingError(
                 f"weights are not finite after step {step}; the last good "

@@ -58,7 +58,8 @@ class LengthEvaluation:
         self._draw = tf.function(self._draw_batch)
         self._run = tf.function(self._run_batch, reduce_retracing=not compiled)
         self._forward = tf.function(
-            self._sums, jit_compile=compiled and not on_tpu(self.strategy)
+            self.measure_batch,
+            jit_compile=compiled and not on_tpu(self.strategy),
         )
 
     def __call__(self, progress=lambda length: None):
@@ -87,7 +88,7 @@ class LengthEvaluation:
     def _at(self, length):
         total = self.task.total_length(length)
         padded = min(bucket for bucket in self.buckets if bucket >= total)
-        batches, share = self._split(padded)
+        batches, share = self.split(padded)
         sums = sum(
             self._measure(length, index, padded, share)
             for index in range(batches)
@@ -99,7 +100,7 @@ class LengthEvaluation:
             "loss": loss / outputs,
         }
 
-    def _split(self, padded):
+    def split(self, padded):
         """Number of batches, and examples of each for every replica."""
         batches = -(-self.examples * padded**2 // PAIRS)
         replicas = self.strategy.num_replicas_in_sync
@@ -153,7 +154,8 @@ class LengthEvaluation:
         sums = self.strategy.run(on_replica, args=(batch,))
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
 
-    def _sums(self, batch):
+    def measure_batch(self, batch):
+        """What one replica does with a batch: see `sums`."""
         return sums(self.model(inputs_of(batch), training=False), batch)
 
 

@@ -189,9 +189,9 @@ def _evaluation(model, optimizer, config, tokens, replicas):
 
     def step(number, batch):
         set_seeds(model, config.seed, -tokens, number)
-        return evaluation._sums(batch)
+        return evaluation.measure_batch(batch)
 
-    _, examples = evaluation._split(tokens)
+    _, examples = evaluation.split(tokens)
     return examples, step
 
 
@@ -212,11 +212,11 @@ def _batch(examples, tokens, outputs):
 
 
 def _complete_algorithmic(config):
-    return algorithmic._with_max_position(config, TASKS[config.task])
+    return algorithmic.with_max_position(config, TASKS[config.task])
 
 
 def _build_algorithmic(config):
-    return algorithmic._build(
+    return algorithmic.build_model(
         config, TASKS[config.task], tf.distribute.get_strategy()
     )
 

@@ -63,11 +63,11 @@ def test_metrics_of_known_errors(strategy):
 
 def test_small_batches_count_every_example_once(monkeypatch):
     whole = evaluation("one_device", examples=41)
-    assert whole._split(18) == (1, 41)
+    assert whole.split(18) == (1, 41)
     monkeypatch.setattr(length_evaluation, "PAIRS", 20 * 9 * 9)
     parts = evaluation("one_device", examples=41)
     for padded in (9, 15, 18):
-        batches, share = parts._split(padded)
+        batches, share = parts.split(padded)
         assert batches == -(-41 * padded**2 // (20 * 81))
         used = [
             parts._draw(padded // 3, index, padded, share)["used"]

@@ -77,8 +77,8 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
     )
     task = TASKS[config.task]
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    model, optimizer = algorithmic._build(config, task, strategy)
-    problem = algorithmic._problem(config, task)
+    model, optimizer = algorithmic.build_model(config, task, strategy)
+    problem = algorithmic.problem_of(config, task)
     step = TrainingStep(
         model,
         optimizer,
@@ -135,7 +135,7 @@ def test_padded_lengths_of_an_evaluation_are_those_of_the_trainer():
 
 def test_batches_are_those_of_the_pipeline():
     config = toy_config(batch_size=64)
-    problem = algorithmic._problem(config, TASKS[config.task])
+    problem = algorithmic.problem_of(config, TASKS[config.task])
     four = tf.distribute.InputContext(1, 0, 4)
     expected = problem.dataset(0, 1, four).element_spec
     tokens = problem.buckets[-1]

@@ -169,7 +169,7 @@ def runs(path, devices, changes):
         run_toy(pathlib.Path(path) / name, **arguments)
         index = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id
         where = pathlib.Path(path) / f"{name}-{index or 0}.npz"
-        np.savez(where, **Kept.last._copy())
+        np.savez(where, **Kept.last.copy())
 
 
 if __name__ == "__main__":
