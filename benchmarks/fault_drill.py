@@ -66,7 +66,7 @@ ALL = ["--checkpoint_every=2", "--keep_checkpoints=100000"]
 FRESH = 1 / 6
 """Share of starts that import TensorFlow anew, and may be hit there."""
 
-PATIENCE = 180
+PATIENCE = 300
 """Seconds after which a run is said to hang."""
 
 DISK = 2**20

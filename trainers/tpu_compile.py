@@ -325,8 +325,16 @@ def versions():
     return {
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
-        **{name: importlib.metadata.version(name) for name in COMPILER},
+        **{name: _version(name) for name in COMPILER},
     }
+
+
+def _version(package):
+    # What is refused needs no compiler.
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":

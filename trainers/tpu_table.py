@@ -84,18 +84,14 @@ def rows():
         for trainer in ARCHITECTURES
     )
     yield from (
-        {"trainer": trainer, "encoding": "RoPE", "sampler": sampler}
+        {"trainer": "encoder", "encoding": "RoPE", "sampler": sampler}
         for sampler in SAMPLERS
-        for trainer in ARCHITECTURES
     )
-    yield from (
-        {
-            "trainer": trainer,
-            "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
-            "sampler": "GridPositions(width=8)",
-        }
-        for trainer in ARCHITECTURES
-    )
+    yield {
+        "trainer": "encoder",
+        "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
+        "sampler": "GridPositions(width=8)",
+    }
     yield {
         "trainer": "encoder",
         "encoding": "NoPE",

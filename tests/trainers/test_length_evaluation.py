@@ -86,7 +86,7 @@ def test_repeats_itself():
     assert evaluation("one_device")() == evaluation("one_device")()
 
 
-def test_loss_is_a_mean_over_the_outputs():
+def test_losses_are_added_up_and_counted():
     logits = np.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
     targets = np.array([[0, 1, 2, 0], [0, 2, 2, 0]])
     answer = np.array([[False, True, True, False]] * 2)
@@ -94,5 +94,6 @@ def test_loss_is_a_mean_over_the_outputs():
     for b, t in np.argwhere(answer):
         shares = np.exp(logits[b, t]) / np.exp(logits[b, t]).sum()
         expected.append(-np.log(shares[targets[b, t]]))
-    loss = answer_loss(logits, {"targets": targets, "answer": answer})
-    assert float(loss) == pytest.approx(np.mean(expected), rel=1e-5)
+    loss, count = answer_loss(logits, {"targets": targets, "answer": answer})
+    assert float(loss) == pytest.approx(np.sum(expected), rel=1e-5)
+    assert float(count) == 4

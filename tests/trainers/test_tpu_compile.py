@@ -384,10 +384,9 @@ def test_the_table_has_every_encoding_and_sampler():
     flags = list(tpu_table.rows())
     for trainer in tpu_table.ARCHITECTURES:
         of_trainer = [row for row in flags if row["trainer"] == trainer]
-        encodings = {row["encoding"] for row in of_trainer}
-        samplers = {row.get("sampler") for row in of_trainer}
-        assert set(ENCODINGS) <= encodings
-        assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
+        assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
+    samplers = {row.get("sampler") for row in flags}
+    assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
     assert set(TRAINERS) == {row["trainer"] for row in flags}
     for row in flags:
         config_of(**row)

@@ -21,7 +21,7 @@ from tests.trainers.toy import run_toy
 from trainers import algorithmic
 from trainers.checkpoints import Checkpoints
 
-PATIENCE = 120
+PATIENCE = 300
 """Seconds after which a process is said to hang."""
 
 
