@@ -66,6 +66,9 @@ ALL = ["--checkpoint_every=2", "--keep_checkpoints=100000"]
 FRESH = 1 / 6
 """Share of starts that import TensorFlow anew, and may be hit there."""
 
+AIMED = 1 / 2
+"""Share of faults that wait until a checkpoint is being written."""
+
 PATIENCE = 300
 """Seconds after which a run is said to hang."""
 
@@ -250,6 +253,7 @@ class Run:
         self.logs = []
         self.damaged = {}
         self.log_directory = logs
+        self.started = 0.0
         logs.mkdir(parents=True)
 
     def start(self, fresh=None):
@@ -259,13 +263,14 @@ class Run:
         log = self.log_directory / f"start-{len(self.logs)}.log"
         self.logs.append(log)
         arguments = [*FLAGS, *OFTEN, f"--workdir={self.path}"]
+        self.started = time.time()
         return Trainer(arguments, log, fresh=fresh)
 
     def moment(self, output):
         """What the run was doing when it was last seen."""
         if "replica(s), here" not in output:
             return "starting"
-        if list(self.path.glob("checkpoints/*.partial")):
+        if self.is_saving():
             return "saving"
         if (self.path / "results.json").exists():
             return "finishing"
@@ -273,6 +278,24 @@ class Run:
         if steps and steps[-1] % EVALUATE_EVERY == 0:
             return "evaluating"
         return "training"
+
+    def is_saving(self):
+        """Whether a checkpoint is being written, or was at the end."""
+        for file in self.path.glob("checkpoints/*.partial"):
+            # Not what an earlier end has left; gone, if it is complete.
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_mtime > self.started:
+                    return True
+        return False
+
+    def wait_for_saving(self, trainer):
+        """Waits for that a little; returns the trainer's exit status."""
+        until = time.monotonic() + 2
+        while (status := trainer.wait(0)) is None:
+            if self.is_saving() or time.monotonic() >= until:
+                break
+            time.sleep(0.0001)
+        return status
 
     def logged_steps(self):
         """Numbers of the steps in the metrics."""
@@ -375,12 +398,12 @@ def fill(run, trainer):
             return "ran to its end"
         if status is None or "Traceback" in output:
             raise Failure(f"exit status {status} on a full disk")
-        lines = [line for line in output.splitlines() if "error: " in line]
-        (line,) = lines or ["no message"]
+        lines = re.findall("^error: .*", output, re.MULTILINE)
+        line = "; ".join(lines) or "no message"
         # 2, for what can be known before, where it could not even begin.
         early = run.moment(output) == "starting"
         named = re.match(r"error: cannot write (\S+): No space left", line)
-        if not named or status != (2 if early else 1):
+        if not named or len(lines) > 1 or status != (2 if early else 1):
             raise Failure(f"exit status {status} on a full disk: {line}")
         file = re.sub(r"\d+", "N", pathlib.Path(named[1]).name)
         return f"said that it cannot write {file}"
@@ -409,16 +432,21 @@ def disturb(run, kinds, tally):
         try:
             moment = run.rng.uniform(0, lifetime[trainer.fresh])
             status = trainer.wait(moment if kinds else PATIENCE)
+            if status is None and kinds and run.rng.random() < AIMED:
+                status = run.wait_for_saving(trainer)
             if status is None and kinds:
                 kind, how = kinds.pop(), "failed"
+                met = run.moment(trainer.output)
                 try:
                     how = FAULTS[kind](run, trainer)
+                    if trainer.wait(0) == -signal.SIGKILL:
+                        met = run.moment(trainer.output)
                     run.check_checkpoints()
                 finally:
                     if how is None:
                         kinds.append(kind)
                     else:
-                        tally.add(kind, run.moment(trainer.output), how)
+                        tally.add(kind, met, how)
                 continue
         finally:
             trainer.end()

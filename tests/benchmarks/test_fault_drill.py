@@ -1,6 +1,7 @@
 """A short drill, and that the drill notices what is lost."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -78,6 +79,15 @@ def test_what_was_damaged_is_known_until_it_is_written_anew(run):
     save(run.path, 4, 5)
     with pytest.raises(Failure, match=f"{file} differs"):
         run.check_checkpoints()
+
+
+def test_a_checkpoint_being_written_is_told_from_what_was_left_before(run):
+    partial = save(run.path, 4, 4).with_suffix(".partial")
+    partial.write_bytes(b"half")
+    assert run.is_saving()
+    os.utime(partial, (1.0, 1.0))
+    run.started = 2.0
+    assert not run.is_saving()
 
 
 def test_a_missing_end_is_noticed(run):
