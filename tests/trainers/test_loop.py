@@ -21,8 +21,6 @@ from trainers.loop import (
 from trainers.optimizer import make_optimizer
 from trainers.strategies import make_strategy
 
-DEVICES = ["CPU:0", "CPU:1"]
-
 
 def small_model(encoding=None, dropout=0.0):
     return TransformerEncoder(
@@ -171,7 +169,7 @@ def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
 
 
 def test_replicas_draw_different_masks_and_positions():
-    strategy = tf.distribute.MirroredStrategy(DEVICES)
+    strategy = make_strategy("mirrored")
     with strategy.scope():
         model = small_model(RandomizedRoPE(max_position=1000), dropout=0.5)
     ones = tf.ones((2, 30, 8))

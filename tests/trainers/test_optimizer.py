@@ -6,6 +6,7 @@ import tensorflow as tf
 from tests.trainers.toy import toy_config
 from trainers.config import ConfigError
 from trainers.optimizer import Adam, WarmUp, make_optimizer
+from trainers.strategies import make_strategy
 
 
 def rates(steps=10, **changes):
@@ -92,7 +93,7 @@ def test_weight_decay_leaves_biases_alone():
 
 
 def test_gradients_are_not_summed_again():
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = make_strategy("mirrored")
     with strategy.scope():
         weight = keras.Variable([1.0, 1.0])
         # A large epsilon shows the size of gradients, which Adam hides else.
