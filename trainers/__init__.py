@@ -6,12 +6,11 @@ import os
 def _import_tensorflow_quietly():
     """Keeps the notes of TensorFlow's start from hiding our own lines.
 
-    Some are written before its log levels count. All of them appear where
-    TF_CPP_MIN_LOG_LEVEL is set outside.
+    Some are written before its log levels count. They appear where
+    TF_CPP_MIN_LOG_LEVEL is set to less than 3.
     """
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     try:
