@@ -1,10 +1,11 @@
 """Disturbs toy runs at random moments: do they end as undisturbed ones?
 
 Runs are killed, stopped, robbed of one of two workers or of bytes of their
-newest checkpoint, or find their file system full. The same command goes on
-from there until it ends, with the next fault on its way. In the end weights,
-losses, evaluations and results must equal those of an undisturbed run bit by
-bit, and on the way all checkpoints those that it had after their steps.
+newest checkpoint, or find their file system full; where there is one process,
+half of that as a checkpoint is being written. The same command goes on until
+it ends, with the next fault on its way. In the end weights, losses,
+evaluations and results must equal those of an undisturbed run bit by bit, and
+on the way all checkpoints those that it had after their steps.
 
     python -m benchmarks.fault_drill
     python -m benchmarks.fault_drill --faults=12 --kinds=sigterm,disk
