@@ -9,6 +9,8 @@ import re
 
 import numpy as np
 
+from trainers.markdown import table
+
 ROOT = pathlib.Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -50,7 +52,7 @@ def demonstration():
         "mean over 21-100",
         "training",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def train_step():
@@ -81,7 +83,7 @@ def train_step():
         *(f"of Keras, {shape}" for shape in shapes),
         *(f"of the plain form, {shape}" for shape in shapes),
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def evidence():
@@ -105,7 +107,7 @@ def evidence():
         for name, values in {**scores, **floors}.items()
     ]
     head = ("mean accuracy at lengths 25-100", *tasks)
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def long_attention():
@@ -125,7 +127,7 @@ def long_attention():
         for name, cells in found.items()
     ]
     head = ("forward and backward, tokens", *(f"{n:,}" for n in lengths))
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def generation():
@@ -148,12 +150,12 @@ def generation():
         "without",
         "times as fast",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def render(readme):
     """README with its tables of results replaced."""
-    for name, table in (
+    for name, make in (
         ("demonstration", demonstration),
         ("train_step", train_step),
         ("evidence", evidence),
@@ -163,7 +165,7 @@ def render(readme):
         marker = f"<!-- results: {name} -->\n"
         readme = re.sub(
             re.escape(marker) + r"(\n?\|[^\n]*(\n\|[^\n]*)*\n)?",
-            lambda _, marker=marker, table=table: f"{marker}\n{table()}\n",
+            lambda _, marker=marker, make=make: f"{marker}\n{make()}\n",
             readme,
         )
     return readme
@@ -171,11 +173,6 @@ def render(readme):
 
 def _at(by_length, lengths):
     return [f"{by_length[str(length)]:.2f}" for length in lengths]
-
-
-def _table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 if __name__ == "__main__":

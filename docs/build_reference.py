@@ -27,6 +27,7 @@ from docs.examples import (
     make,
 )
 from keras_lengen.layers.encodings.base import Randomized
+from trainers.markdown import table
 
 DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference.md"
@@ -76,7 +77,7 @@ def page():
     """The text of the page."""
     parts = [
         INTRODUCTION,
-        _table(
+        table(
             (
                 "encoding",
                 "stage",
@@ -92,17 +93,20 @@ def page():
                 for name, cls in ENCODINGS.items()
                 if not issubclass(cls, Randomized) and name != "AxialEncoding"
             ],
-        ),
+        )
+        + "\n",
         AFTER_ENCODINGS,
-        _table(
+        table(
             ("sampler", "draws", "positions", "in evaluation", "source"),
             [sampler_row(name, cls) for name, cls in SAMPLERS.items()],
-        ),
+        )
+        + "\n",
         AFTER_SAMPLERS,
-        _table(
+        table(
             ("attention", "parameters", "source"),
             [attention_row(name, cls) for name, cls in ATTENTIONS.items()],
-        ),
+        )
+        + "\n",
         *(
             text
             for title, classes in (
@@ -302,11 +306,6 @@ def _linked(text, but=None):
         re.sub(rf"`(?!{but}`)(\w+)`", link, part) for part in parts[::2]
     ]
     return "".join(parts)
-
-
-def _table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main():

@@ -6,6 +6,7 @@ python -m docs.build_scaling
 import pathlib
 
 from trainers.config import resolve
+from trainers.markdown import table
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 from trainers.tpu_compiler import (
     CHIPS,
@@ -164,7 +165,7 @@ def _chips():
         )
         for name, chip in CHIPS.items()
     ]
-    return _table(("chip", "peak", "memory", "bandwidth", "links"), rows)
+    return table(("chip", "peak", "memory", "bandwidth", "links"), rows)
 
 
 def _programs(found):
@@ -196,7 +197,7 @@ def _programs(found):
         )
         for row in found
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _pods(pairs):
@@ -221,7 +222,7 @@ def _pods(pairs):
         )
         for pair in pairs
     ]
-    return _table(("encoding", *head), rows)
+    return table(("encoding", *head), rows)
 
 
 def _weak(found):
@@ -232,7 +233,7 @@ def _weak(found):
         )
         for row in found
     ]
-    return _table(("efficiency on chips", *_NUMBERS), rows)
+    return table(("efficiency on chips", *_NUMBERS), rows)
 
 
 def _strong(found):
@@ -249,7 +250,7 @@ def _strong(found):
         )
         for row in found
     ]
-    return _table(("efficiency on chips", "batch", *_NUMBERS), rows)
+    return table(("efficiency on chips", "batch", *_NUMBERS), rows)
 
 
 def _row(results, flags):
@@ -288,11 +289,6 @@ def _own_seconds(row, topology, share):
     moved = fixed + (row["bytes"] - fixed) * share
     chip = topology.chip
     return max(row["flops"] * share / chip.flops, moved / chip.bandwidth)
-
-
-def _table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

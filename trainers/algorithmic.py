@@ -137,9 +137,9 @@ def train_and_evaluate(config, path):
 
 def _train_and_evaluate(config, path, strategy, stop):
     task = TASKS[config.task]
-    config = with_max_position(config, task)
+    config = with_max_position(config)
     check_batch(strategy, config)
-    model, optimizer = build_model(config, task, strategy)
+    model, optimizer = build_model(config, strategy)
     workdir = Workdir(path, config)
     name = f"{config.task}, {config.encoding}"
     if from_chief(strategy, workdir.results is not None):
@@ -190,7 +190,7 @@ def _train_and_evaluate(config, path, strategy, stop):
     step = TrainingStep(
         model,
         optimizer,
-        problem_of(config, task),
+        problem_of(config),
         strategy,
         seed=config.seed,
         clip_norm=config.clip_norm,
@@ -248,13 +248,13 @@ def plot(path, results, config):
         print("no plot: matplotlib is not installed (extra: plots)")
 
 
-def with_max_position(config, task):
+def with_max_position(config):
     """The configuration with positions for the longest sequence.
 
     Raises:
         ConfigError: If there are positions for shorter ones only.
     """
-    tokens = task.total_length(max(config.evaluated_lengths))
+    tokens = config.total_length(max(config.evaluated_lengths))
     if not config.max_position:
         # Some room, so that positions stay random at the longest length.
         reach = 2 ** math.ceil(math.log2(1.25 * tokens))
@@ -263,8 +263,9 @@ def with_max_position(config, task):
     return config
 
 
-def build_model(config, task, strategy):
+def build_model(config, strategy):
     """The model and its optimizer, made under the strategy."""
+    task = TASKS[config.task]
     keras.utils.set_random_seed(config.seed)
     try:
         with strategy.scope():
@@ -287,8 +288,9 @@ def build_model(config, task, strategy):
     return model, optimizer
 
 
-def problem_of(config, task):
+def problem_of(config):
     """What the training loop needs to know of a task."""
+    task = TASKS[config.task]
     lengths = config.trained_lengths
     curriculum = build(config, "--curriculum", CURRICULA)
     buckets = pipeline.length_buckets(

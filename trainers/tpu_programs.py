@@ -18,7 +18,6 @@ from tensorflow.python.eager.polymorphic_function.compiler_ir import (
 )
 
 from datasets.pipeline import length_buckets
-from datasets.tasks import TASKS
 from keras_lengen.layers import ATTENTIONS
 from keras_lengen.models import (
     EncoderDecoder,
@@ -211,14 +210,8 @@ def _batch(examples, tokens, outputs):
     }
 
 
-def _complete_algorithmic(config):
-    return algorithmic.with_max_position(config, TASKS[config.task])
-
-
 def _build_algorithmic(config):
-    return algorithmic.build_model(
-        config, TASKS[config.task], tf.distribute.get_strategy()
-    )
+    return algorithmic.build_model(config, tf.distribute.get_strategy())
 
 
 class SourceAndTarget(EncoderDecoder):
@@ -296,7 +289,7 @@ TRAINERS = {
     "algorithmic": Trainer(
         algorithmic.AlgorithmicConfig,
         algorithmic.PRESETS,
-        _complete_algorithmic,
+        algorithmic.with_max_position,
         _build_algorithmic,
     ),
     # The published shapes of models whose trainers are yet to come.

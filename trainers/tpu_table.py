@@ -5,6 +5,7 @@ import pathlib
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.config import ConfigError
+from trainers.markdown import table
 from trainers.tpu_programs import MODES, TRAINERS
 
 DETERMINES = (
@@ -217,13 +218,13 @@ def report(found):
     """All rows as a page of Markdown."""
     parts = [_INTRODUCTION.format(**_totals(found))]
     parts.append("## Programs of a run\n")
-    parts.append(_table(("trainer", *MODES), _runs(found)))
+    parts.append(table(("trainer", *MODES), _runs(found)) + "\n")
     groups = {}
     for row in sorted(found, key=_order):
         groups.setdefault((row["topology"], row["mode"]), []).append(row)
     for (topology, mode), of_group in groups.items():
         parts.append(f"## {topology}, {mode}\n")
-        parts.append(_table(_HEAD, map(_cells, of_group)))
+        parts.append(table(_HEAD, map(_cells, of_group)) + "\n")
     return "\n".join(parts)
 
 
@@ -309,8 +310,3 @@ def _cells(row):
         f"{1e3 * row['step_seconds']:.2f} ms",
         f"{row['compile_seconds']:.0f} s",
     )
-
-
-def _table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

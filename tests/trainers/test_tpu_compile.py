@@ -75,10 +75,9 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
         max_position=128,
         evaluation_examples=4,
     )
-    task = TASKS[config.task]
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    model, optimizer = algorithmic.build_model(config, task, strategy)
-    problem = algorithmic.problem_of(config, task)
+    model, optimizer = algorithmic.build_model(config, strategy)
+    problem = algorithmic.problem_of(config)
     step = TrainingStep(
         model,
         optimizer,
@@ -101,7 +100,7 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
 
     evaluation = LengthEvaluation(
         model,
-        task,
+        TASKS[config.task],
         config.evaluated_lengths,
         strategy,
         examples=config.evaluation_examples,
@@ -135,7 +134,7 @@ def test_padded_lengths_of_an_evaluation_are_those_of_the_trainer():
 
 def test_batches_are_those_of_the_pipeline():
     config = toy_config(batch_size=64)
-    problem = algorithmic.problem_of(config, TASKS[config.task])
+    problem = algorithmic.problem_of(config)
     four = tf.distribute.InputContext(1, 0, 4)
     expected = problem.dataset(0, 1, four).element_spec
     tokens = problem.buckets[-1]
