@@ -749,6 +749,8 @@ def main():
     for kind in kinds:
         if kind not in KINDS:
             parser.error(f"--kinds takes {', '.join(KINDS)}; got {kind}.")
+    if min(arguments.faults, arguments.most) < 1:
+        parser.error("--faults and --most must be at least 1.")
     share, more = divmod(arguments.faults, len(kinds))
     planned = {kind: share + (n < more) for n, kind in enumerate(kinds)}
     # An end that unmounts and removes everything.

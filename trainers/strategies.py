@@ -98,6 +98,8 @@ def _multi_worker():
             raise ValueError
         if task["type"] != "worker" or set(config["cluster"]) != {"worker"}:
             raise ValueError
+        if not isinstance(workers, list):
+            raise ValueError
     except (KeyError, TypeError, ValueError):
         raise ConfigError(
             "--strategy=multi_worker needs the environment variable TF_CONFIG, "
@@ -114,7 +116,7 @@ def _multi_worker():
     except (OSError, OverflowError, ValueError) as error:
         raise ConfigError(
             f"this worker cannot be reached at {own}, its address in "
-            f"TF_CONFIG: {error}."
+            f"TF_CONFIG: {str(error).rstrip('.')}."
         ) from None
     with watch_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()

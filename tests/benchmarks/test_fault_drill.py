@@ -101,3 +101,11 @@ def test_unknown_kinds_are_refused():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "--kinds takes sigkill, sigterm, sigint" in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--faults=0", "--most=0"])
+def test_a_drill_without_faults_is_refused(flag):
+    command = [sys.executable, "-m", "benchmarks.fault_drill", flag]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--faults and --most must be at least 1" in done.stderr

@@ -64,6 +64,8 @@ def test_a_batch_that_replicas_cannot_share_is_refused():
         '"index": 1}}',
         '{"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": '
         '"worker", "index": 0}}',
+        '{"cluster": {"worker": "a:1"}, "task": {"type": "worker", '
+        '"index": 0}}',
     ],
 )
 def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
