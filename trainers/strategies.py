@@ -38,13 +38,11 @@ _LOST = (
 _LOST_TEXT = "Gloo"
 
 
-# One object for a process: the collective operations of a second mirrored
-# strategy would take up the keys of the first.
-@functools.cache
 def make_strategy(name, tpu="local"):
     """The `tf.distribute` strategy of a name.
 
-    That of several workers must be made before anything is computed.
+    Calls for the same devices get the same object. That of several workers
+    must be made before anything is computed.
 
     Args:
         name: `"one_device"`: the first GPU, or else the CPU. `"mirrored"`: all
@@ -63,7 +61,7 @@ def make_strategy(name, tpu="local"):
     if name == "auto" and os.environ.get("TF_CONFIG"):
         name = "multi_worker"
     if name == "multi_worker":
-        return _multi_worker()
+        return _multi_worker(os.environ.get("TF_CONFIG", ""))
     if name == "tpu":
         return _tpu(tpu)
     _check_alone(name)
@@ -81,15 +79,23 @@ def make_strategy(name, tpu="local"):
             "--strategy=mirrored needs at least two devices; this machine "
             f"shows {len(devices)}: use --strategy=one_device."
         )
+    return _mirrored(tuple(devices))
+
+
+# These are made once a process: the collective operations of a second mirrored
+# strategy of the same devices would take up the keys of the first, and a TPU
+# that is initialized again loses its memory.
+@functools.cache
+def _mirrored(devices):
     return tf.distribute.MirroredStrategy(devices)
 
 
-def _multi_worker():
+@functools.cache
+def _multi_worker(text):
     example = (
         '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
         '"task": {"type": "worker", "index": 0}}'
     )
-    text = os.environ.get("TF_CONFIG", "")
     try:
         config = json.loads(text)
         workers = config["cluster"]["worker"]
@@ -127,7 +133,7 @@ def _check_alone(name):
         workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
     except (KeyError, TypeError, ValueError):
         return
-    if len(workers) > 1:
+    if isinstance(workers, list) and len(workers) > 1:
         raise ConfigError(
             f"TF_CONFIG lists {len(workers)} workers, of which each would "
             f"train alone with --strategy={name}: use multi_worker, or unset "
@@ -135,6 +141,7 @@ def _check_alone(name):
         )
 
 
+@functools.cache
 def _tpu(address):
     if address == "local":
         _check_local_tpu()

@@ -2,6 +2,7 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.toy import toy_config
+from trainers import strategies
 from trainers.config import ConfigError, WorkerLostError
 from trainers.strategies import (
     check_batch,
@@ -10,13 +11,16 @@ from trainers.strategies import (
     watch_workers,
 )
 
-# Strategies are kept for the whole process, which other tests rely on.
-fresh_strategy = make_strategy.__wrapped__
-
 
 @pytest.fixture(autouse=True)
 def without_tf_config(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
+
+
+@pytest.fixture
+def no_tpu_after():
+    yield
+    strategies._tpu.cache_clear()
 
 
 def test_auto_is_one_device_without_several_gpus():
@@ -33,6 +37,13 @@ def test_mirrored_takes_the_logical_cpus():
     assert make_strategy("mirrored").num_replicas_in_sync == 2
 
 
+@pytest.mark.parametrize("name", ["mirrored", "auto"])
+def test_replicas_are_of_one_strategy_however_asked_for(monkeypatch, name):
+    cpus = tf.config.list_logical_devices("CPU")
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: cpus)
+    assert make_strategy(name, "local") is make_strategy("mirrored")
+
+
 def test_mirrored_needs_two_devices(monkeypatch):
     one = tf.config.list_logical_devices("CPU")[:1]
     monkeypatch.setattr(
@@ -41,7 +52,7 @@ def test_mirrored_needs_two_devices(monkeypatch):
         lambda kind: one if kind == "CPU" else [],
     )
     with pytest.raises(ConfigError, match="at least two devices"):
-        fresh_strategy("mirrored")
+        make_strategy("mirrored")
 
 
 def test_a_batch_that_replicas_cannot_share_is_refused():
@@ -71,34 +82,36 @@ def test_a_batch_that_replicas_cannot_share_is_refused():
 def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ConfigError, match="needs the environment variable"):
-        fresh_strategy("multi_worker")
+        make_strategy("multi_worker")
 
 
 def test_auto_is_multi_worker_where_workers_are_listed(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "not json")
     with pytest.raises(ConfigError, match="--strategy=multi_worker"):
-        fresh_strategy("auto")
+        make_strategy("auto")
 
 
 def test_workers_that_would_train_alone_are_told(monkeypatch):
     workers = '{"cluster": {"worker": ["a:1", "b:2"]}}'
     monkeypatch.setenv("TF_CONFIG", workers)
     with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
-        fresh_strategy("one_device")
-    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
-    assert fresh_strategy("one_device").num_replicas_in_sync == 1
+        make_strategy("one_device")
+    for alone in ('["a:1"]', '"a:1"'):
+        workers = f'{{"cluster": {{"worker": {alone}}}}}'
+        monkeypatch.setenv("TF_CONFIG", workers)
+        assert make_strategy("one_device").num_replicas_in_sync == 1
 
 
 def test_tpu_needs_the_wheel_for_tpus():
     with pytest.raises(ConfigError, match=r"pip install -e '.\[tpu\]'"):
-        fresh_strategy("tpu")
+        make_strategy("tpu")
 
 
 def test_tpu_needs_a_tpu(monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda name: "2.20.0")
     monkeypatch.setattr("glob.glob", lambda pattern: [])
     with pytest.raises(ConfigError, match="found no TPU"):
-        fresh_strategy("tpu")
+        make_strategy("tpu")
 
 
 def test_tpu_that_does_not_answer(monkeypatch):
@@ -108,15 +121,15 @@ def test_tpu_that_does_not_answer(monkeypatch):
     resolvers = tf.distribute.cluster_resolver
     monkeypatch.setattr(resolvers, "TPUClusterResolver", unknown)
     with pytest.raises(ConfigError, match="--tpu=mine cannot be reached: mine"):
-        fresh_strategy("tpu", "mine")
+        make_strategy("tpu", "mine")
 
 
 def test_tpu_at_an_address_where_nobody_is():
     with pytest.raises(ConfigError, match=r"cannot be reached: .*refused"):
-        fresh_strategy("tpu", "grpc://127.0.0.1:9")
+        make_strategy("tpu", "grpc://127.0.0.1:9")
 
 
-def test_tpu_is_initialized_before_it_is_used(monkeypatch):
+def test_tpu_is_initialized_before_it_is_used(monkeypatch, no_tpu_after):
     calls = []
     resolvers = tf.distribute.cluster_resolver
     monkeypatch.setattr(
@@ -137,7 +150,7 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
         "TPUStrategy",
         lambda resolver: calls.append(f"strategy {resolver}"),
     )
-    fresh_strategy("tpu", "mine")
+    make_strategy("tpu", "mine")
     assert calls == [
         "connect at mine",
         "initialize at mine",
