@@ -41,8 +41,8 @@ _LOST_TEXT = "Gloo"
 def make_strategy(name, tpu="local"):
     """The `tf.distribute` strategy of a name.
 
-    Calls for the same devices get the same object. That of several workers
-    must be made before anything is computed.
+    One of several devices is made once: later calls get the same object. That
+    of several workers must be made before anything is computed.
 
     Args:
         name: `"one_device"`: the first GPU, or else the CPU. `"mirrored"`: all

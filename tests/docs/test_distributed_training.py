@@ -107,12 +107,13 @@ def workers(monkeypatch):
     )
 
     def read(text):
-        # A made one would be kept for the next test.
-        assert strategies._multi_worker.__wrapped__(text) is made
+        monkeypatch.setenv("TF_CONFIG", text)
+        assert strategies.make_strategy("multi_worker") is made
         config = json.loads(text)
         return config["cluster"]["worker"], config["task"]["index"]
 
-    return read
+    yield read
+    strategies._multi_worker.cache_clear()
 
 
 def test_there_are_commands_and_messages():

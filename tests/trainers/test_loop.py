@@ -163,14 +163,8 @@ def test_a_gradient_that_overflows_skips_the_step(strategy):
 
 @pytest.mark.parametrize("compile_", ["true", "false"])
 def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
-    results = run_toy(
-        tmp_path,
-        encoding="RandomizedRoPE",
-        strategy="mirrored",
-        compile=compile_,
-        buckets=2,
-        test_lengths="5",
-    )
+    changes = {"strategy": "mirrored", "compile": compile_, "buckets": 2}
+    results = run_toy(tmp_path, encoding="RandomizedRoPE", **changes)
     assert np.isfinite(list(results["final"]["loss_by_length"].values())).all()
 
 
