@@ -326,10 +326,6 @@ def check_positions(encoding, tokens):
 
 def _check_table(encoding, sampler, count):
     positions = sampler(ops.zeros((1, count)), training=False)
-    try:
-        encoding.check_positions(positions)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     top = max(int(ops.max(positions)), getattr(sampler, "max_position", 0) - 1)
     if top >= encoding.max_position:
         raise ConfigError(
@@ -337,6 +333,10 @@ def _check_table(encoding, sampler, count):
             f"{type(encoding).__name__} has {encoding.max_position} rows: "
             f"give it max_position={top + 1}."
         )
+    try:
+        encoding.check_positions(positions)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _value(config, flag):

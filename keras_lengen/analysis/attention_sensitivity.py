@@ -8,6 +8,14 @@ Reference: position index warping, equations 3 to 9.
 
 import numpy as np
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_callable,
+    check_integer,
+    check_number,
+    check_numbers,
+)
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     check_max_wavelength,
@@ -34,8 +42,8 @@ def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
         distance 0.
 
     Raises:
-        ValueError: If `width` is odd or not positive, or `max_wavelength` not
-            above 1.
+        ValueError: If `distances` are not numbers up to `2 ** 24`, `width` is
+            odd or not positive, or `max_wavelength` not above 1.
 
     Example:
 
@@ -48,14 +56,12 @@ def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
     Reference: Su et al., 2021, section 3.4.3, for `RoPE`.
     https://arxiv.org/abs/2104.09864
     """
-    check_max_wavelength(max_wavelength)
-    distances = np.abs(np.asarray(distances, "float64"))
+    max_wavelength = check_max_wavelength(max_wavelength)
+    width = check_integer(
+        "width", width, optional=True, what="the rotated features of a head"
+    )
+    distances = np.abs(_check_distances(distances))
     if width is not None:
-        if width < 1:
-            raise ValueError(
-                "width must be a positive even number, or None for infinitely "
-                f"many features; got {width!r}."
-            )
         check_even(width, "width")
         angles = distances[..., None] * frequencies(width, max_wavelength)
         return np.cos(angles).mean(axis=-1)
@@ -79,7 +85,8 @@ def alibi_raw_attention(distances, *, slope=0.5):
         float64 of the shape of `distances`, at most 0.
 
     Raises:
-        ValueError: If `slope` is not above 0.
+        ValueError: If `distances` are not numbers up to `2 ** 24`, or `slope`
+            is not above 0.
 
     Example:
 
@@ -89,9 +96,8 @@ def alibi_raw_attention(distances, *, slope=0.5):
 
     Reference: Press et al., 2022, section 3. https://arxiv.org/abs/2108.12409
     """
-    if not slope > 0:
-        raise ValueError(f"slope must be above 0; got {slope!r}.")
-    return -slope * np.abs(np.asarray(distances, "float64"))
+    slope = check_number("slope", slope, above=0)
+    return -slope * np.abs(_check_distances(distances))
 
 
 def attention_sensitivity(
@@ -114,7 +120,9 @@ def attention_sensitivity(
         float64 of shape `(T - 1,)`, negative where attention falls.
 
     Raises:
-        ValueError: If `positions` are not the numbers of one sequence.
+        ValueError: If `positions` are not the numbers of one sequence, or
+            `raw_attention` returns something else than a number for each
+            distance.
 
     Example:
 
@@ -122,13 +130,17 @@ def attention_sensitivity(
     >>> attention_sensitivity([0, 1, 2, 3]).round(3).tolist()
     [-0.07, -0.169, -0.184]
     """
-    positions = np.asarray(positions, "float64")
-    if positions.ndim != 1 or len(positions) < 2:
+    positions = _check_positions("positions", positions)
+    check_callable("raw_attention", raw_attention)
+    check_boolean("exponentiated", exponentiated)
+    distances = positions - positions[0]
+    attention = np.asarray(raw_attention(distances))
+    if attention.shape != distances.shape or attention.dtype.kind not in "iuf":
         raise ValueError(
-            "positions must be those of one sequence of two tokens or more, "
-            f"shape (T,); got shape {positions.shape}."
+            "raw_attention must return one number for each distance; got "
+            f"{attention.dtype} of shape {attention.shape} for "
+            f"{len(distances)} distances."
         )
-    attention = raw_attention(positions - positions[0])
     return np.diff(np.exp(attention) if exponentiated else attention)
 
 
@@ -159,7 +171,8 @@ def total_difference(
         A float, at least 0.
 
     Raises:
-        ValueError: If there are not so many tokens, or fewer than two.
+        ValueError: If there are not so many tokens, or fewer than two, or an
+            argument is wrong for `attention_sensitivity`.
 
     Differs from the paper: that does not say how wide the heads are, which
     indices are last, or whether attention is exponentiated. The reading here
@@ -175,12 +188,15 @@ def total_difference(
     >>> round(total_difference(np.sqrt(20 * ordinal), interpolated, 10), 3)
     0.017
     """
-    shortest = min(len(train_positions), len(test_positions))
-    if not 2 <= num_tokens <= shortest:
-        raise ValueError(
-            "num_tokens must be at least 2 and at most the tokens of either "
-            f"sequence, {shortest}; got {num_tokens!r}."
-        )
+    train_positions = _check_positions("train_positions", train_positions)
+    test_positions = _check_positions("test_positions", test_positions)
+    num_tokens = check_integer(
+        "num_tokens",
+        num_tokens,
+        least=2,
+        most=min(len(train_positions), len(test_positions)),
+        what="at most the tokens of the shorter sequence",
+    )
     train, test = (
         attention_sensitivity(
             positions,
@@ -190,6 +206,21 @@ def total_difference(
         for positions in (train_positions, test_positions)
     )
     return float(np.abs(train - test).sum())
+
+
+def _check_distances(distances):
+    return check_numbers("distances", distances, most=LARGEST_POSITION)
+
+
+def _check_positions(name, positions):
+    """Returns positions of one sequence, or raises `ValueError`."""
+    shape = "one for each token of a sequence, shape (T,) with T at least 2"
+    positions = check_numbers(
+        name, positions, shape=shape, axes=1, most=LARGEST_POSITION // 2
+    )
+    if len(positions) < 2:
+        raise ValueError(f"{name} must be {shape}; got {len(positions)}.")
+    return positions
 
 
 def _cosine_integral(bounds):

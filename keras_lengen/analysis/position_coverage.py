@@ -9,11 +9,20 @@ import warnings
 
 import numpy as np
 
+from keras_lengen.arguments import (
+    check_instance,
+    check_integer,
+    check_number,
+)
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     check_max_wavelength,
     frequencies,
 )
+from keras_lengen.layers.positions.base import PositionSampler
+
+LARGEST_TABLE = 2**24
+"""Number of intervals that are counted in."""
 
 
 # Arrays do not compare to one truth value.
@@ -182,10 +191,12 @@ def phase_coverage(
     >>> (coverage.train_counts > 0).sum(axis=-1).tolist()
     [16, 1]
     """
-    check_max_wavelength(max_wavelength)
-    _check_positive("width", width)
+    max_wavelength = check_max_wavelength(max_wavelength)
+    width = check_integer("width", width, what="the rotated features of a head")
     check_even(width, "width")
-    _check_positive("num_phases", num_phases)
+    num_phases = check_integer(
+        "num_phases", num_phases, what="the intervals of a turn"
+    )
     rates = frequencies(width, max_wavelength).astype("float64")
     turn = 2 * np.pi
 
@@ -228,7 +239,10 @@ def plot_coverage(path, coverage, *, title):
 
     Raises:
         ImportError: If matplotlib is not installed.
+        ValueError: If `path` or `title` is no text, or `coverage` no
+            `Coverage`.
     """
+    _check_plot(path, coverage, title)
     try:
         from matplotlib import figure
     except ImportError as error:
@@ -250,13 +264,25 @@ def plot_coverage(path, coverage, *, title):
 
 def _samples(sampler, train_lengths, test_length, draws):
     """Positions of every sequence of training, and of the test."""
-    train_lengths = list(train_lengths)
-    if not train_lengths:
-        raise ValueError("train_lengths must name one trained length or more.")
-    for length in train_lengths:
-        _check_positive("a trained length", length)
-    _check_positive("test_length", test_length)
-    _check_positive("draws", draws)
+    check_instance(
+        "sampler",
+        sampler,
+        PositionSampler,
+        example="RandomizedPositions(max_position=2048)",
+        optional=False,
+    )
+    if sampler.pairs:
+        raise ValueError(
+            f"sampler={type(sampler).__name__} gives every token a row and a "
+            "column: pass the samplers of its axes one at a time."
+        )
+    train_lengths = _check_lengths(train_lengths)
+    test_length = check_integer(
+        "test_length", test_length, what="the tokens of the test sequence"
+    )
+    draws = check_integer(
+        "draws", draws, what="the number of sequences to draw"
+    )
     if not sampler.draws:
         draws = 1
     drawn = max(draws, len(train_lengths))
@@ -273,11 +299,6 @@ def _draw(sampler, length, count, training):
     """Positions of `count` sequences, float64 `(length,)` each."""
     inputs = np.zeros((count, length), "float32")
     positions = sampler(inputs, training=training)
-    if isinstance(positions, tuple | list):
-        raise ValueError(
-            f"{type(sampler).__name__} returns several numbers per token: "
-            "pass the samplers of its axes one at a time."
-        )
     if len(positions.shape) == 2:
         return list(np.asarray(positions, "float64"))
     # One draw for a whole batch, so as many batches.
@@ -291,12 +312,22 @@ def _distances(positions):
 
 
 def _line_coverage(quantity, numbers_of, train, test, resolution):
-    if not resolution > 0:
-        raise ValueError(f"resolution must be above 0; got {resolution!r}.")
+    resolution = check_number(
+        "resolution",
+        resolution,
+        above=0,
+        what="the width of the intervals in positions",
+    )
 
     def histogram(positions):
         # A number that rounding put just below an interval belongs to it.
-        places = np.floor(numbers_of(positions) / resolution + 1e-3)
+        numbers = numbers_of(positions)
+        if np.ptp(numbers) / resolution > LARGEST_TABLE:
+            raise ValueError(
+                f"resolution={resolution} makes more than {LARGEST_TABLE} "
+                f"intervals of {quantity}s up to {np.max(numbers)}: raise it."
+            )
+        places = np.floor(numbers / resolution + 1e-3)
         first = int(places.min())
         return first, np.bincount(places.astype("int64") - first)
 
@@ -345,9 +376,35 @@ def _missed(coverage):
     return (shares * (1 - shares) ** drawn).sum(-1)
 
 
-def _check_positive(name, number):
-    if not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a positive integer; got {number!r}.")
+def _check_lengths(train_lengths):
+    """Returns trained lengths as a list, or raises `ValueError`."""
+    try:
+        lengths = [] if isinstance(train_lengths, str) else list(train_lengths)
+    except TypeError:
+        lengths = []
+    if not lengths:
+        raise ValueError(
+            "train_lengths must be a list of one trained length or more; got "
+            f"{train_lengths!r}."
+        )
+    return [
+        check_integer("train_lengths", length, what="each of them in tokens")
+        for length in lengths
+    ]
+
+
+def _check_plot(path, coverage, title):
+    check_instance(
+        "coverage",
+        coverage,
+        Coverage,
+        example="position_coverage(...)",
+        optional=False,
+    )
+    if not isinstance(path, str | os.PathLike) or not pathlib.Path(path).name:
+        raise ValueError(f"path must be that of a PNG file; got {path!r}.")
+    if not isinstance(title, str):
+        raise ValueError(f"title must be a text; got {title!r}.")
 
 
 # Distinguishable without red and green.

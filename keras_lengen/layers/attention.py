@@ -5,8 +5,38 @@ import functools
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    check_boolean,
+    check_initializer,
+    check_integer,
+    check_seed,
+    check_share,
+    described,
+)
 from keras_lengen.layers.blocks import attend_in_blocks
-from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.drawing import DrawingLayer, Dropout
+from keras_lengen.layers.encodings.base import (
+    PositionalEncoding,
+    check_encoding,
+)
+from keras_lengen.layers.side_inputs import (
+    NamedInputs,
+    as_message,
+    as_size,
+    as_truth_values,
+    both,
+    check_index,
+    check_padding_mask,
+    check_rank,
+    check_reference_length,
+    check_same_size,
+    check_tensors,
+    demand,
+    equal_sizes,
+    size_of,
+    static_size,
+    where_holds,
+)
 
 DIRECT_PAIRS = 2**22
 """Pairs of queries and keys up to which there are no blocks of queries."""
@@ -16,7 +46,7 @@ BLOCK_PAIRS = 2**21
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(NamedInputs, DrawingLayer):
     """Multi-head attention with a positional encoding.
 
     Used like `keras.layers.MultiHeadAttention`, with one hook more: the
@@ -24,8 +54,13 @@ class MultiHeadAttention(keras.layers.Layer):
     `rotated(q) . rotated(k) / sqrt(key_dim) + bias`.
 
     Scores and softmax are float32 whatever the dtype policy. A causal mask
-    compares indices, never positions; where there are fewer queries than
-    keys, they are the last ones.
+    compares indices, never positions.
+
+    Differs from Keras: where there are fewer queries than keys, a causal mask
+    takes the queries for the last tokens, as one that goes on from earlier
+    keys needs it, and Keras for the first ones; more queries than keys, of
+    which the first would see nothing, are refused. Masks given by Keras
+    (`_keras_mask`) exclude keys, but no queries.
 
     Args:
         num_heads: Number of heads.
@@ -62,7 +97,12 @@ class MultiHeadAttention(keras.layers.Layer):
         positions: Positions of the queries, `(T,)` or `(B, T)`, valid ones for
             padding too; `None` draws them from the encoding's sampler.
         key_positions: Positions of the keys; `None` for those of the queries
-            in self-attention, drawn otherwise.
+            in self-attention. Other keys get theirs from the sampler too, and
+            must be given them if it draws, or queries and keys would stand
+            apart by chance.
+        self_attention: Whether the keys are the queries' own tokens; `None`
+            where that is known by `query` and `key`, or `value`, being one
+            tensor.
         length: Length that the whole sequence will have, `(B,)` or a scalar,
             for encodings that depend on it; `None` for the number of keys.
         cache: Keys and values of a whole sequence, `(B, S, heads, width)`
@@ -85,11 +125,19 @@ class MultiHeadAttention(keras.layers.Layer):
     memory grows with `T`, not with its square. Dropout draws other weights.
     Where `return_attention_scores` is set there are no blocks.
 
+    Under `keras.RematScope` all draws are repeated in the backward pass. A
+    `keras.remat` of a user's own function around the layer repeats none:
+    gradients are then those of other positions, unless these are given, and of
+    another dropout.
+
     Raises:
         ValueError: If an argument is out of range, the encoding belongs to
-            another stage, it is for causal attention and neither
-            `use_causal_mask` nor an `attention_mask` is given, or a cache is
-            given without the positions that only the caller knows.
+            another stage or was built for other heads, it is for causal
+            attention and neither `use_causal_mask` nor an `attention_mask` is
+            given, or positions are missing that only the caller knows. If
+            tensors do not fit each other: where only a run of a compiled
+            program knows, it ends with an assertion, and under XLA the output
+            is NaN.
 
     Example:
 
@@ -125,58 +173,48 @@ class MultiHeadAttention(keras.layers.Layer):
     ):
         # Float positions would otherwise be rounded to the compute dtype.
         super().__init__(autocast=False, **kwargs)
-        for name, number in (
-            ("num_heads", num_heads),
-            ("key_dim", key_dim),
-            (
-                "num_key_value_heads",
-                num_heads
-                if num_key_value_heads is None
-                else num_key_value_heads,
-            ),
-        ):
-            if not isinstance(number, int) or number < 1:
-                raise ValueError(
-                    f"{name} must be a positive integer; got {number!r}."
-                )
+        self.supports_masking = True
+        self.num_heads = check_integer("num_heads", num_heads)
+        self.key_dim = check_integer("key_dim", key_dim)
+        value_dim = check_integer("value_dim", value_dim, optional=True)
+        self.value_dim = self.key_dim if value_dim is None else value_dim
+        encoding = check_encoding("encoding", encoding)
         if encoding is not None and encoding.stage == "embeddings":
             raise ValueError(
-                f"{type(encoding).__name__} is added to the embeddings and "
-                "does nothing in attention: apply it to the input of the "
-                "first block."
+                f"encoding={type(encoding).__name__} is added to the "
+                "embeddings and does nothing in attention: apply it to the "
+                "input of the first block."
             )
-        if num_heads % (num_key_value_heads or num_heads):
+        self.encoding = PositionalEncoding() if encoding is None else encoding
+        self.dropout = check_share("dropout", dropout)
+        self.use_bias = check_boolean("use_bias", use_bias)
+        self.output_dim = check_integer("output_dim", output_dim, optional=True)
+        self.num_key_value_heads = check_integer(
+            "num_key_value_heads", num_key_value_heads, optional=True
+        )
+        if self.num_heads % (self.num_key_value_heads or self.num_heads):
             raise ValueError(
                 f"num_key_value_heads={num_key_value_heads} does not divide "
                 f"num_heads={num_heads}."
             )
-        if block_size not in ("auto", None) and not (
-            isinstance(block_size, int) and block_size > 0
-        ):
-            raise ValueError(
-                'block_size must be "auto", None or a positive integer; '
-                f"got {block_size!r}."
-            )
-        self.supports_masking = True
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim or key_dim
-        self.encoding = PositionalEncoding() if encoding is None else encoding
-        self.dropout = dropout
-        self.use_bias = use_bias
-        self.output_dim = output_dim
-        self.num_key_value_heads = num_key_value_heads
-        self.scale_scores = scale_scores
-        self.block_size = block_size
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, seed=seed, dtype="float32"
+        self.scale_scores = check_boolean("scale_scores", scale_scores)
+        self.block_size = check_block_size(block_size)
+        self.kernel_initializer = check_initializer(
+            "kernel_initializer", kernel_initializer, optional=False
         )
+        self.bias_initializer = check_initializer(
+            "bias_initializer", bias_initializer, optional=False
+        )
+        self.seed = check_seed(seed)
+        self.dropout_layer = Dropout(self.dropout, seed=seed, dtype="float32")
 
     def build(self, query_shape, value_shape, key_shape=None):
         key_shape = value_shape if key_shape is None else key_shape
+        self.input_widths = {
+            "query": query_shape[-1],
+            "key": key_shape[-1],
+            "value": value_shape[-1],
+        }
         heads = self.num_heads
         key_heads = self.num_key_value_heads or heads
         self.query_dense = self._dense(
@@ -194,8 +232,10 @@ class MultiHeadAttention(keras.layers.Layer):
             self.output_dim or query_shape[-1],
             (*query_shape[:-1], heads * self.value_dim),
         )
-        if not self.encoding.built:
-            head = (heads, self.key_dim)
+        head = (heads, self.key_dim)
+        if self.encoding.built:
+            self.encoding.check_widths((*query_shape[:2], *head))
+        else:
             self.encoding.build(
                 (*query_shape[:2], *head), (*key_shape[:2], *head)
             )
@@ -209,24 +249,32 @@ class MultiHeadAttention(keras.layers.Layer):
         def scaled(shape, dtype=None):
             return initializer(shape, dtype) * scale
 
-        dense = keras.layers.Dense(
-            width,
-            use_bias=self.use_bias,
-            kernel_initializer=initializer if scale == 1 else scaled,
-            bias_initializer=self.bias_initializer,
-            dtype=self.dtype_policy,
-            name=name,
-        )
+        with self.parts_scope():
+            dense = keras.layers.Dense(
+                width,
+                use_bias=self.use_bias,
+                kernel_initializer=initializer if scale == 1 else scaled,
+                bias_initializer=self.bias_initializer,
+                dtype=self.dtype_policy,
+                name=name,
+            )
         dense.build(input_shape)
         return dense
 
     def __call__(self, query, value, key=None, **kwargs):
-        # Keras turns every array into a tensor of its own; self-attention is
-        # known by being given one and the same tensor.
+        check_tensors(query=query, value=value, key=key)
+        # Here self-attention shows by one tensor being given twice: Keras
+        # makes a tensor of its own of every array, and rematerialization of
+        # every argument.
         if hasattr(query, "__array__") and not ops.is_tensor(query):
             array, query = query, ops.convert_to_tensor(query)
             value = query if value is array else value
             key = query if key is array else key
+        key = None if key is value else key
+        if (value if key is None else key) is query:
+            if kwargs.get("self_attention") is not None:
+                check_boolean("self_attention", kwargs["self_attention"])
+            kwargs["self_attention"] = True
         if key is not None:
             kwargs["key"] = key
         return super().__call__(query, value, **kwargs)
@@ -245,14 +293,31 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         positions=None,
         key_positions=None,
+        self_attention=None,
         length=None,
         cache=None,
         cache_update_index=None,
         training=None,
     ):
-        key = value if key is None else key
-        if value_mask is None:
-            value_mask = key_mask
+        own = (value if key is None else key) is query
+        if self_attention is not None:
+            own = check_boolean("self_attention", self_attention)
+        if own and key is None:
+            if value is not query:
+                check_rank("query", query, (3,), "(B, T, M)")
+                check_rank("value", value, (3,), "(B, T, M)")
+                check_same_size(1, query=query, value=value)
+            value = query
+        key = query if own else (value if key is None else key)
+        mask_name = "value_mask"
+        if value_mask is None and key_mask is not None:
+            value_mask, mask_name = key_mask, "key_mask"
+        check_boolean("use_causal_mask", use_causal_mask)
+        check_boolean("return_attention_scores", return_attention_scores)
+        new = cache is None or cache_update_index is not None
+        holds = self._check_shapes(
+            query=query, **({"key": key, "value": value} if new else {})
+        )
         if self.encoding.causal_only and not (
             use_causal_mask or attention_mask is not None
         ):
@@ -261,15 +326,31 @@ class MultiHeadAttention(keras.layers.Layer):
                 "where no query sees a later key: set use_causal_mask, or "
                 "choose another encoding."
             )
-        if cache is not None:
-            _check_cache(cache, value_mask, key, cache_update_index)
+        cache_update_index, cache_holds = self._check_cache(
+            cache, value_mask, key, cache_update_index
+        )
+        slots = key if cache is None else cache[0]
+        if cache is None:
+            # With one, Keras' mask of the queries is that of all slots.
+            query_mask, fits = check_padding_mask(
+                query_mask, query, name="query_mask"
+            )
+            holds = both(holds, fits)
+        value_mask, mask_holds = check_padding_mask(
+            value_mask, slots, name=mask_name
+        )
+        if use_causal_mask and not (own and cache is None):
+            holds = both(holds, _check_order(query, slots))
+        holds = both(holds, both(cache_holds, mask_holds))
         if length is None and self.encoding.uses_length:
             length = _length(value_mask, cache)
+        length = check_reference_length(length, query, name="length")
         positions, key_positions, new_positions = self._positions(
             query,
             key,
             positions,
             key_positions,
+            own=own,
             query_mask=query_mask,
             key_mask=value_mask,
             cache=cache,
@@ -277,7 +358,7 @@ class MultiHeadAttention(keras.layers.Layer):
             training=training,
         )
         inputs = query
-        if cache is None or cache_update_index is not None:
+        if new:
             query, key, value = self._project(query, key, value)
         else:
             query = self._split_heads(self.query_dense(query), self.key_dim)
@@ -288,9 +369,9 @@ class MultiHeadAttention(keras.layers.Layer):
             query, key, positions, new_positions, length=length
         )
         if cache is not None:
-            key, value = cache = _updated(
-                cache, (key, value), cache_update_index
-            )
+            # Later calls read the cache: no wrong entry may look right.
+            entries = where_holds(holds, key), where_holds(holds, value)
+            key, value = cache = _updated(cache, entries, cache_update_index)
         keys = ops.shape(key)[1]
         tokens = ops.shape(query)[1]
         first = keys - tokens
@@ -301,7 +382,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "inputs": inputs,
             "positions": positions,
             "indices": first + ops.arange(tokens, dtype="int32"),
-            "mask": _of_queries(attention_mask, tokens),
+            "mask": self._check_mask(attention_mask, query, key),
         }
         others = {
             "key": self._repeat(key),
@@ -328,9 +409,9 @@ class MultiHeadAttention(keras.layers.Layer):
             output,
             (*ops.shape(output)[:2], self.num_heads * self.value_dim),
         )
-        results = [self.output_dense(output)]
+        results = [where_holds(holds, self.output_dense(output))]
         if return_attention_scores:
-            results.append(weights)
+            results.append(where_holds(holds, weights))
         if cache is not None:
             results.append(cache)
         return results[0] if len(results) == 1 else tuple(results)
@@ -397,13 +478,18 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _block_size(self, query, key):
         """Number of queries to a block, or `None` for no blocks."""
-        tokens, keys = query.shape[1], key.shape[1]
+        tokens, keys = map(static_size, (query.shape[1], key.shape[1]))
         size = self.block_size
+        if tokens is None and query.shape[1] is not None:
+            # A symbol of JAX, of which it cannot tell that blocks divide it.
+            return None
         if size == "auto":
             if None in (tokens, keys) or tokens * keys <= DIRECT_PAIRS:
                 return None
             size = max(1, BLOCK_PAIRS // keys)
-        return None if size is None or tokens in range(size + 1) else size
+        if size is None or (tokens is not None and tokens <= size):
+            return None
+        return size
 
     def _dropout_generator(self, training):
         """What draws the dropout of this call, or `None`."""
@@ -418,6 +504,7 @@ class MultiHeadAttention(keras.layers.Layer):
         positions,
         key_positions,
         *,
+        own,
         query_mask,
         key_mask,
         cache,
@@ -428,8 +515,17 @@ class MultiHeadAttention(keras.layers.Layer):
         sample = functools.partial(
             self.encoding.sample_positions, training=training
         )
-        own = key is query
+        if positions is not None:
+            positions = self.encoding.given_positions(positions, query)
+        if key_positions is not None:
+            key_positions = self.encoding.given_positions(
+                key_positions,
+                key if cache is None else cache[0],
+                name="key_positions",
+            )
         if cache is None:
+            if not own:
+                self._check_drawn_apart(positions, key_positions)
             if positions is None:
                 positions = sample(query, mask=query_mask)
             if key_positions is None:
@@ -450,6 +546,153 @@ class MultiHeadAttention(keras.layers.Layer):
         elif positions is None:
             positions = new_positions
         return positions, key_positions, positions if own else new_positions
+
+    def _check_shapes(self, **tensors):
+        """Whether query, key and value fit each other and the layer."""
+        for name, tensor in tensors.items():
+            tokens = "T" if name == "query" else "S"
+            check_rank(name, tensor, (3,), f"(B, {tokens}, M)")
+            width, built = tensor.shape[-1], self.input_widths[name]
+            if width != built:
+                raise ValueError(
+                    f"{name} has width {width}, but this "
+                    f"{type(self).__name__} was built for {built}."
+                )
+        query, key, value = map(tensors.get, ("query", "key", "value"))
+        if value is query or value is None:
+            return True
+        return both(
+            check_same_size(0, query=query, value=value),
+            both(
+                check_same_size(0, query=query, key=key),
+                check_same_size(1, key=key, value=value),
+            ),
+        )
+
+    def _check_mask(self, mask, query, key):
+        """An attention mask, bool `(1 or B, 1 or H, T, S)`, or `None`."""
+        if mask is None:
+            return None
+        shape = "(T, S), (B, T, S) or (B, H, T, S)"
+        mask = as_truth_values("attention_mask", mask, (2, 3, 4), shape)
+        mask = ops.cast(mask, "bool")
+        if len(mask.shape) == 2:
+            mask = ops.expand_dims(mask, 0)
+        if len(mask.shape) == 3:
+            mask = ops.expand_dims(mask, 1)
+        sizes = (
+            size_of(query, 0),
+            self.num_heads,
+            size_of(query, 1),
+            size_of(key, 1),
+        )
+        holds = True
+        for axis, wanted in enumerate(sizes):
+            size = size_of(mask, axis)
+            if static_size(size) == 1:
+                continue
+            holds = both(
+                holds,
+                demand(
+                    _is_one_or(size, wanted),
+                    f"attention_mask must have shape {shape}: got ",
+                    as_message(size),
+                    f" {_MASK_AXES[axis]}, wanted 1 or ",
+                    as_message(wanted),
+                    ".",
+                ),
+            )
+        if holds is not True:
+            # Read after the assertion.
+            mask = ops.logical_or(mask, ops.logical_not(holds))
+        batch_size, heads, _, keys = ops.shape(mask)
+        return ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
+
+    def check_cache(self, cache):
+        """Raises `ValueError` if a cache is not one that `make_cache` makes."""
+        heads = self.num_key_value_heads or self.num_heads
+        wanted = (
+            f"keys (B, S, {heads}, {self.key_dim}) and values (B, S, {heads}, "
+            f"{self.value_dim})"
+        )
+        if not (isinstance(cache, tuple | list) and len(cache) == 2):
+            raise ValueError(
+                f"cache must be a pair of {wanted}, as `make_cache` makes it; "
+                f"got {described(cache)}."
+            )
+        for tensor, width in zip(
+            cache, (self.key_dim, self.value_dim), strict=True
+        ):
+            check_rank("cache", tensor, (4,), wanted)
+            if tuple(tensor.shape[2:]) != (heads, width):
+                raise ValueError(
+                    f"cache must be a pair of {wanted}, as `make_cache` makes "
+                    f"it; got one of shape {tuple(tensor.shape)}."
+                )
+
+    def _check_cache(self, cache, mask, key, index):
+        """The index, and whether the mask and the new keys fit the cache."""
+        if cache is None:
+            if index is not None:
+                raise ValueError(
+                    "cache_update_index is given without a cache: pass "
+                    "`cache`, as `make_cache` makes it."
+                )
+            return None, True
+        self.check_cache(cache)
+        holds = True
+        for tensor in cache:
+            holds = both(holds, check_same_size(0, cache=tensor, query=key))
+        slots, tokens = size_of(cache[0], 1), size_of(key, 1)
+        holds = both(
+            holds,
+            demand(
+                equal_sizes(slots, size_of(cache[1], 1)),
+                "cache must hold as many keys as values; got ",
+                as_message(slots),
+                " and ",
+                as_message(size_of(cache[1], 1)),
+                ".",
+            ),
+        )
+        if len(getattr(mask, "shape", ())) == 2:
+            size, known = static_size(mask.shape[1]), static_size(slots)
+            if None not in (size, known) and size != known:
+                raise ValueError(
+                    f"with a cache of {slots} tokens, the mask of the keys is "
+                    f"that of all of them; got one of {size}: pass "
+                    "`value_mask`."
+                )
+        if index is None:
+            return None, holds
+        index = check_index("cache_update_index", index)
+        last = index + as_size(tokens)
+        inside = last <= as_size(slots)
+        if not isinstance(index, int):
+            inside = ops.logical_and(index >= 0, inside)
+        return index, both(
+            holds,
+            demand(
+                inside,
+                as_message(tokens),
+                " new tokens from cache_update_index=",
+                as_message(index),
+                " on do not fit a cache of ",
+                as_message(slots),
+                ": make a longer one.",
+            ),
+        )
+
+    def _check_drawn_apart(self, positions, key_positions):
+        """Raises `ValueError` if queries and keys would be drawn apart."""
+        drawn = self.encoding.stage is not None and self.encoding.sampler.draws
+        if drawn and (positions is None or key_positions is None):
+            raise ValueError(
+                f"{type(self.encoding.sampler).__name__} would draw positions "
+                "of the queries and of the keys apart. In self-attention pass "
+                "one tensor as query and value, computed once; otherwise pass "
+                "`positions` and `key_positions`."
+            )
 
     def _check_cached_positions(self, positions, key_positions, *, own):
         """Raises `ValueError` if other calls would number tokens otherwise."""
@@ -512,14 +755,29 @@ class MultiHeadAttention(keras.layers.Layer):
     def compute_mask(self, query, mask=None):
         return mask
 
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        return (*query_shape[:-1], self.output_dim or query_shape[-1])
+
     def compute_output_spec(self, query, value, key=None, **kwargs):
-        width = self.output_dim or query.shape[-1]
+        own = (value if key is None else key) is query
+        self._check_shapes(
+            query=query, key=value if key is None else key, value=value
+        )
+        cache = kwargs.get("cache")
+        if self.encoding.stage is not None and cache is None:
+            positions, key_positions = (
+                kwargs.get(name) for name in ("positions", "key_positions")
+            )
+            if not (own or kwargs.get("self_attention")):
+                self._check_drawn_apart(positions, key_positions)
+            if positions is None:
+                self.encoding.sampler.compute_output_spec(query)
         results = [
             keras.KerasTensor(
-                (*query.shape[:-1], width), dtype=self.compute_dtype
+                self.compute_output_shape(query.shape, value.shape),
+                dtype=self.compute_dtype,
             )
         ]
-        cache = kwargs.get("cache")
         if kwargs.get("return_attention_scores"):
             keys = value.shape[1] if cache is None else cache[0].shape[1]
             shape = (query.shape[0], self.num_heads, query.shape[1], keys)
@@ -574,19 +832,42 @@ def _length(key_mask, cache):
     return None if cache is None else ops.shape(cache[0])[1]
 
 
-def _check_cache(cache, mask, key, index):
-    """Raises `ValueError` if a mask or the new keys do not fit a cache."""
-    slots, tokens = cache[0].shape[1], key.shape[1]
-    if mask is not None and mask.shape[1] != slots:
+def check_block_size(block_size):
+    """Returns a valid number of queries to a block, or raises `ValueError`."""
+    if isinstance(block_size, str) and block_size == "auto":
+        return block_size
+    try:
+        return check_integer("block_size", block_size, optional=True)
+    except ValueError:
         raise ValueError(
-            f"with a cache of {slots} tokens, the mask of the keys is that of "
-            f"all of them; got one of {mask.shape[1]}: pass `value_mask`."
-        )
-    if isinstance(index, int) and index + (tokens or 0) > slots:
-        raise ValueError(
-            f"{tokens} new tokens from cache_update_index={index} on do not "
-            f"fit a cache of {slots}: make a longer one."
-        )
+            'block_size must be "auto", None or a positive integer; '
+            f"got {block_size!r}."
+        ) from None
+
+
+_MASK_AXES = ("examples", "heads", "queries", "keys")
+
+
+def _is_one_or(size, wanted):
+    """Whether an axis has one entry, or as many as wanted."""
+    equal = equal_sizes(size, wanted)
+    if equal is True or static_size(size) is not None:
+        return equal
+    return ops.logical_or(equal, as_size(size) == 1)
+
+
+def _check_order(query, key):
+    """Whether there are no more queries than keys, as a causal mask needs."""
+    tokens, keys = size_of(query, 1), size_of(key, 1)
+    return demand(
+        as_size(tokens) <= as_size(keys),
+        "use_causal_mask needs at least as many keys as queries, which are the "
+        "last tokens; got ",
+        as_message(tokens),
+        " queries and ",
+        as_message(keys),
+        " keys: pass an attention_mask instead.",
+    )
 
 
 def _updated(cache, entries, index):
@@ -597,19 +878,6 @@ def _updated(cache, entries, index):
         ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
         for old, new in zip(cache, entries, strict=True)
     )
-
-
-def _of_queries(mask, tokens):
-    """An attention mask, bool `(1 or B, 1 or H, T, 1 or S)`, or `None`."""
-    if mask is None:
-        return None
-    mask = ops.cast(mask, "bool")
-    if len(mask.shape) == 2:
-        mask = ops.expand_dims(mask, 0)
-    if len(mask.shape) == 3:
-        mask = ops.expand_dims(mask, 1)
-    shape = ops.shape(mask)
-    return ops.broadcast_to(mask, (*shape[:2], tokens, shape[3]))
 
 
 def _joint_mask(queries, others, *, causal):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_boolean
 from keras_lengen.layers.attention import MultiHeadAttention
 
 
@@ -53,17 +54,18 @@ class GeometricAttention(MultiHeadAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         if self.encoding.stage is not None:
             raise ValueError(
-                f"GeometricAttention has no use for "
+                "GeometricAttention has no use for encoding="
                 f"{type(self.encoding).__name__}: its directional encoding "
                 "takes the place of another."
             )
-        self.normalize = normalize
+        self.normalize = check_boolean("normalize", normalize)
 
     def build(self, query_shape, value_shape, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
-        self.direction_dense = keras.layers.Dense(
-            2 * self.num_heads, dtype=self.dtype_policy, name="direction"
-        )
+        with self.parts_scope():
+            self.direction_dense = keras.layers.Dense(
+                2 * self.num_heads, dtype=self.dtype_policy, name="direction"
+            )
         self.direction_dense.build(query_shape)
         for name, value in (
             ("alpha", self.key_dim**-0.5),
@@ -96,7 +98,8 @@ class GeometricAttention(MultiHeadAttention):
         """Logits of matches, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
         key = ops.cast(others["key"], "float32")
-        products = ops.einsum("bthd,bshd->bhts", query + self.content_bias, key)
+        query = query + ops.cast(self.content_bias, "float32")
+        products = ops.einsum("bthd,bshd->bhts", query, key)
         directions = ops.cast(
             self.direction_dense(queries["inputs"]), "float32"
         )
@@ -105,10 +108,12 @@ class GeometricAttention(MultiHeadAttention):
         earlier, later = ops.split(directions, 2, axis=1)
         index = ops.arange(ops.shape(products)[-1], dtype="int32")
         before = index < ops.expand_dims(queries["indices"], -1)
+        alpha, beta, gamma = (
+            ops.cast(weight, "float32")
+            for weight in (self.alpha, self.beta, self.gamma)
+        )
         return (
-            self.alpha * products
-            + self.beta * ops.where(before, earlier, later)
-            + self.gamma
+            alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
 
     def _weights(self, scores, mask, indices):
@@ -119,15 +124,18 @@ class GeometricAttention(MultiHeadAttention):
             allowed = ops.logical_and(allowed, mask)
         matches = ops.where(allowed, ops.log_sigmoid(scores), -1e30)
         misses = ops.where(allowed, ops.log_sigmoid(-scores), 0.0)
-        # The nearer keys are a range around the query, from the mirror image
-        # of j on: summed[..., n] holds the misses of the first n keys.
-        summed = ops.cumsum(misses, axis=-1)
-        summed = ops.pad(summed, [[0, 0], [0, 0], [0, 0], [1, 0]])
-        mirror = 2 * query_index - index
+        # Sums of misses from the query outwards, to either side: differences
+        # of sums from one end would cancel where scores are extreme.
         later = index > query_index
-        first = ops.where(later, mirror + 1, index + 1)
-        last = ops.where(later, index, mirror + 1)
-        nearer = _at(summed, last) - _at(summed, first)
+        right = ops.cumsum(ops.where(later, misses, 0.0), axis=-1)
+        left = ops.where(later, 0.0, misses)
+        left = ops.flip(ops.cumsum(ops.flip(left, axis=-1), axis=-1), axis=-1)
+        # On the other side of the query the nearer keys end at the mirror
+        # image of j; for a right key the one at its distance is not nearer.
+        mirror = 2 * query_index - index
+        nearer = _at(right, ops.where(later, index - 1, mirror)) + _at(
+            left, ops.where(later, mirror + 1, index + 1)
+        )
         weights = ops.exp(matches + nearer)
         if self.normalize:
             total = ops.sum(weights, axis=-1, keepdims=True)
@@ -138,9 +146,9 @@ class GeometricAttention(MultiHeadAttention):
         return {**super().get_config(), "normalize": self.normalize}
 
 
-def _at(summed, count):
-    """Entries `count` `(T, S)`, cut to the range, of `(B, H, T, S + 1)`."""
+def _at(summed, places):
+    """Entries at `places` `(T, S)`, cut to the range, of `(B, H, T, S)`."""
     shape = ops.shape(summed)
-    count = ops.clip(count, 0, shape[-1] - 1)
-    count = ops.broadcast_to(count, (*shape[:2], *ops.shape(count)))
-    return ops.take_along_axis(summed, count, axis=-1)
+    places = ops.clip(places, 0, shape[-1] - 1)
+    places = ops.broadcast_to(places, shape)
+    return ops.take_along_axis(summed, places, axis=-1)

@@ -3,11 +3,33 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.attention import MultiHeadAttention, with_encoding
+from keras_lengen.arguments import (
+    check_activation,
+    check_boolean,
+    check_choice,
+    check_initializer,
+    check_integer,
+    check_share,
+    check_subclass,
+    described,
+)
+from keras_lengen.layers.attention import (
+    MultiHeadAttention,
+    check_block_size,
+    with_encoding,
+)
+from keras_lengen.layers.drawing import DrawingLayer, Dropout
+from keras_lengen.layers.encodings.base import check_encoding
+from keras_lengen.layers.side_inputs import (
+    NamedInputs,
+    check_padding_mask,
+    check_rank,
+    check_same_size,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(NamedInputs, DrawingLayer):
     """Self-attention and a feed-forward network, each with a residual.
 
     Between them, where wanted, stands attention to another sequence.
@@ -96,31 +118,36 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
-        if use_bias not in ("feedforward", True, False):
-            raise ValueError(
-                'use_bias must be "feedforward", True or False; '
-                f"got {use_bias!r}."
-            )
         self.supports_masking = True
-        self.num_heads = num_heads
-        self.feedforward_dim = feedforward_dim
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.encoding = encoding
-        self.attention = attention
-        self.cross_attention = cross_attention
-        self.cross_encoding = cross_encoding
-        self.normalization = check_normalization(normalization)
-        self.rms_norm = rms_norm
-        self.activation = keras.activations.get(activation)
-        self.use_bias = use_bias
-        self.num_key_value_heads = num_key_value_heads
-        self.scale_scores = scale_scores
-        self.block_size = block_size
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.use_causal_mask = use_causal_mask
+        arguments = check_block_arguments(
+            num_heads=num_heads,
+            feedforward_dim=feedforward_dim,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            attention=attention,
+            normalization=normalization,
+            rms_norm=rms_norm,
+            activation=activation,
+            use_bias=use_bias,
+            num_key_value_heads=num_key_value_heads,
+            scale_scores=scale_scores,
+            block_size=block_size,
+            kernel_initializer=kernel_initializer,
+        )
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self.encoding = check_encoding("encoding", encoding)
+        self.cross_attention = check_boolean("cross_attention", cross_attention)
+        self.cross_encoding = check_cross_encoding(
+            cross_encoding, self.cross_attention
+        )
+        self.use_causal_mask = check_boolean("use_causal_mask", use_causal_mask)
 
     def build(self, inputs_shape, memory_shape=None):
+        with self.parts_scope():
+            self._build_parts(inputs_shape, memory_shape)
+
+    def _build_parts(self, inputs_shape, memory_shape):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(
@@ -134,6 +161,8 @@ class TransformerBlock(keras.layers.Layer):
             width,
         )
         self.attention_layer.build(inputs_shape, inputs_shape)
+        memory_shape = memory_shape or inputs_shape
+        self.input_widths = {"inputs": width, "memory": memory_shape[-1]}
         if self.cross_attention:
             self.cross_attention_layer = self._attention(
                 "cross_attention",
@@ -141,17 +170,14 @@ class TransformerBlock(keras.layers.Layer):
                 self.cross_encoding,
                 width,
             )
-            self.cross_attention_layer.build(
-                inputs_shape, memory_shape or inputs_shape
-            )
-        hidden = self.feedforward_dim or 4 * width
+            self.cross_attention_layer.build(inputs_shape, memory_shape)
+        hidden = self.feedforward_dim
+        hidden = 4 * width if hidden is None else hidden
         self.hidden_dense = self._dense("hidden", hidden, self.activation)
         self.hidden_dense.build(inputs_shape)
         self.output_dense = self._dense("output", width, None)
         self.output_dense.build((*inputs_shape[:-1], hidden))
-        self.dropout_layer = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy
-        )
+        self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
             self.attention_norm = self._norm("attention_norm", inputs_shape)
             if self.cross_attention:
@@ -210,11 +236,13 @@ class TransformerBlock(keras.layers.Layer):
         if mask is None:
             # Keras' name for it, where there are other tensors than inputs.
             mask = inputs_mask
-        if self.cross_attention and memory is None and cache is None:
-            raise ValueError(
-                "a block with cross_attention needs `memory`, the sequence to "
-                "attend to."
-            )
+        self._check_widths(inputs=inputs)
+        self._check_cache(cache, cache_update_index)
+        slots = inputs if cache is None else cache["attention"][0]
+        mask, _ = check_padding_mask(mask, slots, name="mask")
+        memory_positions, memory_mask = self._check_memory(
+            inputs, memory, memory_positions, memory_mask, cache
+        )
         new_cache: dict = {}
 
         def attend(x):
@@ -230,7 +258,7 @@ class TransformerBlock(keras.layers.Layer):
                 positions=positions,
                 key_positions=key_positions,
                 length=length,
-                cache=cache and cache["attention"],
+                cache=None if cache is None else cache["attention"],
                 cache_update_index=cache_update_index,
                 training=training,
             )
@@ -245,7 +273,7 @@ class TransformerBlock(keras.layers.Layer):
                 value_mask=memory_mask,
                 positions=positions,
                 key_positions=memory_positions,
-                cache=cache and cache["cross_attention"],
+                cache=None if cache is None else cache["cross_attention"],
                 cache_update_index=None if memory is None else 0,
                 training=training,
             )
@@ -260,6 +288,82 @@ class TransformerBlock(keras.layers.Layer):
             x = self._residual(x, cross_attend, norm, training)
         x = self._residual(x, feed_forward, "feedforward_norm", training)
         return x if cache is None else (x, new_cache)
+
+    def _check_widths(self, **tensors):
+        """Raises `ValueError` if tensors are not those of the block."""
+        for name, tensor in tensors.items():
+            check_rank(name, tensor, (3,), "(batch, tokens, width)")
+            width, built = tensor.shape[-1], self.input_widths[name]
+            if width != built:
+                raise ValueError(
+                    f"{name} has width {width}, but this TransformerBlock was "
+                    f"built for {built}: make another block for it."
+                )
+
+    def _check_cache(self, cache, index):
+        """Raises `ValueError` if a cache is not that of the block."""
+        if cache is None:
+            if index is not None:
+                raise ValueError(
+                    "cache_update_index is given without a cache: pass "
+                    "`cache`, as `make_cache` makes it."
+                )
+            return
+        layers = {"attention": self.attention_layer}
+        if self.cross_attention:
+            layers["cross_attention"] = self.cross_attention_layer
+        if not isinstance(cache, dict) or set(cache) != set(layers):
+            raise ValueError(
+                f"cache must be a dict of {' and '.join(layers)}, as "
+                f"`make_cache` makes it; got {described(cache)}."
+            )
+        for name, layer in layers.items():
+            layer.check_cache(cache[name])
+
+    def _check_memory(self, inputs, memory, positions, mask, cache):
+        """Positions and mask of `memory`, or `ValueError`."""
+        if not self.cross_attention:
+            for name, value in (
+                ("memory", memory),
+                ("memory_positions", positions),
+                ("memory_mask", mask),
+            ):
+                if value is not None:
+                    raise ValueError(
+                        f"{name} is for a block that attends to another "
+                        "sequence: set cross_attention."
+                    )
+            return None, None
+        if memory is None and cache is None:
+            raise ValueError(
+                "a block with cross_attention needs `memory`, the sequence to "
+                "attend to."
+            )
+        slots = memory
+        if memory is not None:
+            self._check_widths(memory=memory)
+            check_same_size(0, memory=memory, inputs=inputs)
+        else:
+            slots = cache["cross_attention"][0]
+        encoding = self.cross_encoding
+        if (
+            encoding is not None
+            and encoding.stage is not None
+            and encoding.sampler.draws
+            and positions is None
+        ):
+            raise ValueError(
+                f"{type(encoding.sampler).__name__} of cross_encoding would "
+                "draw positions of `memory` that its layers do not have: pass "
+                "`memory_positions`, and `positions`."
+            )
+        if positions is not None:
+            encoding = self.cross_attention_layer.encoding
+            positions = encoding.given_positions(
+                positions, slots, name="memory_positions"
+            )
+        mask, _ = check_padding_mask(mask, slots, name="memory_mask")
+        return positions, mask
 
     def _cached(self, attention, new_cache, *args, cache, **kwargs):
         """Output of an attention, whose cache joins the new one."""
@@ -292,7 +396,11 @@ class TransformerBlock(keras.layers.Layer):
             x = getattr(self, norm)(x)
         return x
 
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
     def compute_output_spec(self, inputs, **kwargs):
+        check_rank("inputs", inputs, (3,), "(B, T, M)")
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         cache = kwargs.get("cache")
         return output if cache is None else (output, cache)
@@ -376,11 +484,64 @@ def fan_in_normal():
     )
 
 
-def check_normalization(normalization):
-    """Returns a valid place of the layer norms, or raises `ValueError`."""
-    if normalization not in ("post", "pre", None):
+def check_block_arguments(**arguments):
+    """Returns the arguments of blocks that models hand on, or `ValueError`."""
+    checked = {
+        "num_heads": check_integer("num_heads", arguments["num_heads"]),
+        "attention": check_subclass(
+            "attention", arguments["attention"], MultiHeadAttention
+        ),
+        "normalization": check_choice(
+            "normalization", arguments["normalization"], ("post", "pre", None)
+        ),
+        "activation": check_activation("activation", arguments["activation"]),
+        "use_bias": check_choice(
+            "use_bias", arguments["use_bias"], ("feedforward", True, False)
+        ),
+        "block_size": check_block_size(arguments["block_size"]),
+        "kernel_initializer": check_initializer(
+            "kernel_initializer", arguments["kernel_initializer"]
+        ),
+    }
+    for name in ("feedforward_dim", "num_key_value_heads"):
+        checked[name] = check_integer(name, arguments[name], optional=True)
+    for name in ("dropout", "attention_dropout"):
+        checked[name] = check_share(name, arguments[name])
+    for name in ("rms_norm", "scale_scores"):
+        checked[name] = check_boolean(name, arguments[name])
+    heads, groups = checked["num_heads"], checked["num_key_value_heads"]
+    if groups is not None and heads % groups:
         raise ValueError(
-            'normalization must be "post", "pre" or None; '
-            f"got {normalization!r}."
+            f"num_key_value_heads={groups} does not divide num_heads={heads}."
         )
-    return normalization
+    return checked
+
+
+def check_cross_encoding(encoding, cross_attention):
+    """Returns an encoding for cross attention or `None`, or `ValueError`."""
+    encoding = check_encoding("cross_encoding", encoding)
+    if encoding is None:
+        return None
+    name = f"cross_encoding={type(encoding).__name__}"
+    if not cross_attention:
+        raise ValueError(
+            f"{name} is for attention to a memory, which there is not: set "
+            "cross_attention."
+        )
+    if encoding.causal_only:
+        raise ValueError(
+            f"{name} is for causal attention, but cross attention sees all "
+            "tokens of the memory: choose another encoding."
+        )
+    if encoding.reads_ranks:
+        raise ValueError(
+            f"{name} samples distances by the rank of a token among the keys, "
+            "but the queries of cross attention are not among them: set "
+            'distances="positions".'
+        )
+    if encoding.stage == "embeddings":
+        raise ValueError(
+            f"{name} is added to the embeddings and does nothing in cross "
+            "attention: give it as `encoding`, or choose another."
+        )
+    return encoding

@@ -3,17 +3,44 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    check_boolean,
+    check_choice,
+    check_initializer,
+    check_integer,
+    check_number,
+    check_share,
+    described,
+)
 from keras_lengen.layers.attention import with_encoding
-from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.drawing import DrawingLayer, Dropout
+from keras_lengen.layers.encodings.base import (
+    PositionalEncoding,
+    check_encoding,
+)
+from keras_lengen.layers.side_inputs import (
+    as_signed,
+    as_tensor,
+    both,
+    check_lengths,
+    check_padding_mask,
+    check_rank,
+    check_reference_length,
+    demand,
+    is_convertible,
+    is_integer,
+    where_holds,
+)
 from keras_lengen.layers.transformer import (
     TransformerBlock,
     attention_name,
-    check_normalization,
+    check_block_arguments,
     copy_initializer,
     kernel_initializer,
     norm_layer,
     with_attention,
 )
+from keras_lengen.models.programs import Programs
 
 BLOCK_ARGUMENTS = (
     "num_heads",
@@ -33,7 +60,60 @@ BLOCK_ARGUMENTS = (
 """The arguments that a model hands on to all of its blocks."""
 
 
-class Transformer(keras.Model):
+class TokenModel(DrawingLayer, keras.Model):
+    """A model that reads token ids, which are integers."""
+
+    id_inputs: tuple | None = None
+    """Names of the inputs that are always given; `None` for bare ids."""
+
+    # TensorFlow would trace every model within the exported one, with inputs
+    # of its own guess.
+    _default_save_signature = None
+
+    def __init__(self, **kwargs):
+        # Float positions would otherwise be rounded to the compute dtype.
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+        self.programs = Programs()
+
+    def __call__(self, inputs, *args, **kwargs):
+        return super().__call__(numbers_as_tensors(inputs), *args, **kwargs)
+
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        **kwargs,
+    ):
+        """Exports the model, as `keras.Model.export` does.
+
+        Args:
+            filepath: Where the artifact goes.
+            format: One of Keras' formats.
+            verbose: Whether to print the endpoints.
+            input_signature: Shapes and dtypes of the inputs, as for Keras;
+                `None` for int32 token ids of any batch and length, without
+                lengths, masks or positions.
+            **kwargs: Further arguments of `keras.Model.export`.
+        """
+        if input_signature is None:
+            ids = keras.InputSpec(shape=(None, None), dtype="int32")
+            inputs = ids
+            if self.id_inputs is not None:
+                inputs = dict.fromkeys(self.id_inputs, ids)
+            input_signature = [inputs]
+        return super().export(
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=input_signature,
+            **kwargs,
+        )
+
+
+class Transformer(TokenModel):
     """Token ids, embedded, through blocks, to logits.
 
     `TransformerEncoder` documents the arguments.
@@ -71,63 +151,77 @@ class Transformer(keras.Model):
         draw="model",
         **kwargs,
     ):
-        # Float positions would otherwise be rounded to the compute dtype.
-        super().__init__(autocast=False, **kwargs)
-        self.supports_masking = True
-        if draw not in ("model", "layer"):
-            raise ValueError(f'draw must be "model" or "layer"; got {draw!r}.')
-        if model_dim % num_heads:
+        super().__init__(**kwargs)
+        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
+        self.output_size = check_integer(
+            "output_size", output_size, optional=True
+        )
+        self.num_layers = check_integer("num_layers", num_layers)
+        self.model_dim = check_integer("model_dim", model_dim)
+        arguments = check_block_arguments(
+            num_heads=num_heads,
+            feedforward_dim=feedforward_dim,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            attention=attention,
+            normalization=normalization,
+            rms_norm=rms_norm,
+            activation=activation,
+            use_bias=use_bias,
+            num_key_value_heads=num_key_value_heads,
+            scale_scores=scale_scores,
+            block_size=block_size,
+            kernel_initializer=kernel_initializer,
+        )
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        self.embedding_dropout = check_share(
+            "embedding_dropout", embedding_dropout, optional=True
+        )
+        encoding = check_encoding("encoding", encoding)
+        self.encoding = copy_encoding(
+            PositionalEncoding() if encoding is None else encoding
+        )
+        self.tie_embeddings = check_boolean("tie_embeddings", tie_embeddings)
+        self.embedding_scale = check_number(
+            "embedding_scale", embedding_scale, optional=True
+        )
+        self.logit_scale = check_number("logit_scale", logit_scale)
+        self.embeddings_initializer = check_initializer(
+            "embeddings_initializer", embeddings_initializer
+        )
+        self.draw = check_choice("draw", draw, ("model", "layer"))
+        if self.model_dim % self.num_heads:
             raise ValueError(
                 f"num_heads={num_heads} does not divide model_dim={model_dim}."
             )
-        if tie_embeddings and output_size != vocabulary_size:
+        if self.tie_embeddings and self.output_size != self.vocabulary_size:
             raise ValueError(
                 "tie_embeddings makes logits of the token ids: output_size "
                 f"must be vocabulary_size={vocabulary_size}; "
                 f"got {output_size!r}."
             )
-        self.vocabulary_size = vocabulary_size
-        self.output_size = output_size
-        self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.model_dim = model_dim
-        self.feedforward_dim = feedforward_dim
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.embedding_dropout = embedding_dropout
-        self.encoding = copy_encoding(encoding or PositionalEncoding())
-        self.attention = attention
-        self.normalization = check_normalization(normalization)
-        self.rms_norm = rms_norm
-        self.activation = keras.activations.get(activation)
-        self.use_bias = use_bias
-        self.num_key_value_heads = num_key_value_heads
-        self.scale_scores = scale_scores
-        self.block_size = block_size
-        self.tie_embeddings = tie_embeddings
-        self.embedding_scale = embedding_scale
-        self.logit_scale = logit_scale
-        self.embeddings_initializer = keras.initializers.get(
-            embeddings_initializer
-        )
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.draw = draw
-        self.programs: dict = {}
 
     def _make_layers(self, *, cross_attention=False, cross_encoding=None):
         """Makes and builds all layers; the last step of a constructor."""
         initializer = self.embeddings_initializer
         if initializer is None:
             initializer = keras.initializers.TruncatedNormal(stddev=0.02)
-        self.embedding = keras.layers.Embedding(
-            self.vocabulary_size,
-            self.model_dim,
-            # A copy: one instance would start all models alike.
-            embeddings_initializer=copy_initializer(initializer),
-            dtype=self.dtype_policy,
-            name="embedding",
+        embedding = (
+            keras.layers.ReversibleEmbedding
+            if self.tie_embeddings
+            else keras.layers.Embedding
         )
-        self.dropout_layer = keras.layers.Dropout(
+        with self.parts_scope():
+            self.embedding = embedding(
+                self.vocabulary_size,
+                self.model_dim,
+                # A copy: one instance would start all models alike.
+                embeddings_initializer=copy_initializer(initializer),
+                dtype=self.dtype_policy,
+                name="embedding",
+            )
+        self.dropout_layer = Dropout(
             self.dropout
             if self.embedding_dropout is None
             else self.embedding_dropout,
@@ -149,21 +243,25 @@ class Transformer(keras.Model):
             for layer in range(self.num_layers)
         ]
         self.final_norm: keras.Layer | None = None
-        if self.normalization == "pre":
-            self.final_norm = norm_layer(
-                self.rms_norm, dtype=self.dtype_policy, name="final_norm"
-            )
         self.head: keras.Layer | None = None
-        if self.output_size is not None and not self.tie_embeddings:
-            self.head = keras.layers.Dense(
-                self.output_size,
-                use_bias=self.use_bias is not False,
-                kernel_initializer=kernel_initializer(self.kernel_initializer),
-                dtype="float32",
-                name="head",
-            )
+        with self.parts_scope():
+            if self.normalization == "pre":
+                self.final_norm = norm_layer(
+                    self.rms_norm, dtype=self.dtype_policy, name="final_norm"
+                )
+            if self.output_size is not None and not self.tie_embeddings:
+                self.head = self._make_head()
         # No weight depends on the shape of the inputs.
         self.build((None, None))
+
+    def _make_head(self):
+        return keras.layers.Dense(
+            self.output_size,
+            use_bias=self.use_bias is not False,
+            kernel_initializer=kernel_initializer(self.kernel_initializer),
+            dtype="float32",
+            name="head",
+        )
 
     def build(self, input_shape):
         if self.built:
@@ -179,11 +277,8 @@ class Transformer(keras.Model):
         if self.head is not None:
             self.head.build(shape)
 
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(numbers_as_tensors(inputs), *args, **kwargs)
-
     def call(self, inputs, training=None):
-        inputs = self._unpack(inputs)
+        inputs, holds = self._unpack(inputs)
         mask = self.padding_mask(inputs)
         positions = inputs.get("positions")
         if positions is None:
@@ -193,6 +288,7 @@ class Transformer(keras.Model):
             self.by_layer(positions),
             mask=mask,
             length=inputs.get("reference_length"),
+            holds=holds,
             training=training,
             **self.memory(inputs, training),
         )
@@ -231,14 +327,12 @@ class Transformer(keras.Model):
         *,
         cache=None,
         cache_update_index=None,
+        holds=True,
         training=None,
         **kwargs,
     ):
         """What the blocks make of tokens, `(B, T, M)`, and the new cache."""
-        scale = self.embedding_scale
-        x = self.embedding(token_ids) * (
-            self.model_dim**0.5 if scale is None else scale
-        )
+        x = self._embed(token_ids, holds)
         # With a cache, positions are those of all tokens in it.
         own = [
             _window(of_layer, cache_update_index, token_ids)
@@ -271,6 +365,18 @@ class Transformer(keras.Model):
             x = self.dropout_layer(x, training=training)
         return x, new_cache
 
+    def _embed(self, token_ids, holds):
+        """Scaled embeddings, NaN where a condition does not hold."""
+        scale = self.embedding_scale
+        scale = self.model_dim**0.5 if scale is None else scale
+        if holds is not True:
+            # Compiled look-ups would clamp ids, or fail in words of their own.
+            token_ids = ops.maximum(token_ids, 0)
+        x = self.embedding(token_ids)
+        if holds is not True:
+            scale = where_holds(holds, ops.full((1, 1, 1), scale, x.dtype))
+        return x * scale
+
     def make_cache(self, batch_size, length, memory=None):
         """Empty keys and values of all blocks, for `features`.
 
@@ -288,15 +394,20 @@ class Transformer(keras.Model):
         if self.head is not None:
             logits = self.head(features)
         elif self.tie_embeddings:
-            table = ops.cast(self.embedding.embeddings, self.compute_dtype)
-            logits = ops.matmul(features, ops.transpose(table))
-            logits = ops.cast(logits, "float32")
+            logits = self.embedding(features, reverse=True)
         else:
             return features
+        logits = ops.cast(logits, "float32")
         return logits if self.logit_scale == 1 else logits * self.logit_scale
 
-    def _unpack(self, inputs):
-        """The inputs as a dict, checked."""
+    def _unpack(self, inputs, *, new_tokens=0):
+        """The inputs as a dict, checked, and whether they hold in a run.
+
+        Args:
+            inputs: Those of a call.
+            new_tokens: Number of tokens that will follow, whose positions are
+                among the `"positions"`.
+        """
         if not isinstance(inputs, dict):
             inputs = {"token_ids": inputs}
         known = {
@@ -307,17 +418,101 @@ class Transformer(keras.Model):
             "reference_length",
             *self._further_inputs,
         }
+        names = {name for name, value in inputs.items() if value is not None}
         if (
-            "token_ids" not in inputs
+            "token_ids" not in names
             or set(inputs) - known
-            or {"lengths", "padding_mask"} <= set(inputs)
+            or {"lengths", "padding_mask"} <= names
         ):
+            others = known - _OWN
+            if self.input_prefix:
+                others -= set(self._further_inputs)
             raise ValueError(
-                "inputs are token_ids, at most one of lengths and "
-                f"padding_mask, and {', '.join(sorted(known - _OWN))}; "
-                f"got {sorted(inputs)}."
+                f"inputs are {self.input_name('token_ids')}, at most one of "
+                f"{self.input_name('lengths')} and "
+                f"{self.input_name('padding_mask')}, and "
+                f"{', '.join(map(self.input_name, sorted(others)))}; got "
+                f"{', '.join(map(self.input_name, map(str, inputs)))}."
             )
-        return inputs
+        inputs = {name: inputs[name] for name in names}
+        ids, holds = self._check_token_ids(inputs["token_ids"])
+        inputs["token_ids"] = ids
+        for name, check in (
+            ("lengths", check_lengths),
+            ("padding_mask", check_padding_mask),
+        ):
+            if name in names:
+                inputs[name], fits = check(
+                    inputs[name], ids, name=self.input_name(name)
+                )
+                holds = both(holds, _of_examples(fits))
+        if "reference_length" in names:
+            inputs["reference_length"] = check_reference_length(
+                inputs["reference_length"],
+                ids,
+                name=self.input_name("reference_length"),
+            )
+        if "positions" in names:
+            tokens = ids
+            if new_tokens:
+                batch_size, prompt_tokens = ids.shape
+                tokens = keras.KerasTensor(
+                    (batch_size, prompt_tokens + new_tokens)
+                )
+            inputs["positions"] = self._check_positions(
+                inputs["positions"], tokens
+            )
+        return inputs, holds
+
+    def _check_token_ids(self, token_ids):
+        """The ids, and for each example whether they are in the vocabulary."""
+        name = self.input_name("token_ids")
+        token_ids = as_tensor(name, token_ids, "integers of shape (B, T)")
+        check_rank(name, token_ids, (2,), "(B, T)")
+        if not is_integer(token_ids):
+            dtype = keras.backend.standardize_dtype(token_ids.dtype)
+            raise ValueError(
+                f"{name} must be integers; got {dtype}: cast them, and give "
+                'keras.Input dtype="int32".'
+            )
+        if isinstance(token_ids, keras.KerasTensor):
+            return token_ids, True
+        token_ids = as_signed(token_ids)
+        inside = demand(
+            ops.logical_and(token_ids >= 0, token_ids < self.vocabulary_size),
+            f"{name} must be from 0 to {self.vocabulary_size - 1}, below "
+            "vocabulary_size; got ids from ",
+            ops.min(token_ids, initial=0),
+            " to ",
+            ops.max(token_ids, initial=0),
+            ".",
+        )
+        token_ids = ops.cast(token_ids, "int32")
+        if inside is True:
+            return token_ids, True
+        # Wrong ones stay so, for whoever checks them again.
+        return ops.where(inside, token_ids, -1), ops.all(inside, axis=-1)
+
+    def _check_positions(self, positions, token_ids):
+        name = self.input_name("positions")
+        check = self.encoding.given_positions
+        if (
+            self.draw == "layer"
+            and isinstance(positions, list)
+            and len(positions) == self.num_layers
+            and not all(isinstance(each, int | float) for each in positions)
+        ):
+            return [check(each, token_ids, name=name) for each in positions]
+        return check(positions, token_ids, name=name)
+
+    input_prefix = ""
+    """What the names of inputs begin with where callers know them."""
+
+    def input_name(self, name):
+        """The name of an input as callers know it, for messages."""
+        if not self.input_prefix or name in self._further_inputs:
+            return name
+        return self.input_prefix + name.removeprefix("token_")
 
     _further_inputs: tuple = ()
     """Names of inputs of a subclass."""
@@ -330,14 +525,29 @@ class Transformer(keras.Model):
         """Mask of the padding `(B, T)`, or `None`."""
         if inputs.get("lengths") is None:
             return inputs.get("padding_mask")
-        tokens = ops.arange(ops.shape(inputs["token_ids"])[1])
-        return ops.less(tokens, ops.reshape(inputs["lengths"], (-1, 1)))
+        shape = ops.shape(inputs["token_ids"])
+        tokens = ops.arange(shape[1], dtype="int32")
+        lengths = ops.cast(inputs["lengths"], "int32")
+        return ops.broadcast_to(
+            ops.less(tokens, ops.reshape(lengths, (-1, 1))), shape
+        )
 
     def compute_mask(self, inputs, previous_mask=None):
         return None
 
     def compute_output_spec(self, inputs, training=None):
-        shape = self._unpack(inputs)["token_ids"].shape
+        inputs, _ = self._unpack(inputs)
+        shape = inputs["token_ids"].shape
+        if inputs.get("positions") is None:
+            self.encoding.sampler.compute_output_spec(inputs["token_ids"])
+        return self._output_spec(shape)
+
+    def compute_output_shape(self, inputs_shape):
+        if isinstance(inputs_shape, dict):
+            inputs_shape = inputs_shape["token_ids"]
+        return self._output_spec(inputs_shape).shape
+
+    def _output_spec(self, shape):
         if self.output_size is None:
             return keras.KerasTensor(
                 (*shape, self.model_dim), dtype=self.compute_dtype
@@ -374,13 +584,33 @@ _OWN = {"token_ids", "lengths", "padding_mask"}
 
 
 def numbers_as_tensors(inputs):
-    """Inputs without plain numbers, which Keras refuses: a length for all."""
+    """Inputs without plain numbers and lists, which Keras refuses.
+
+    Raises `ValueError` where one is no number either.
+    """
     if not isinstance(inputs, dict):
-        return inputs
-    return {
-        name: ops.convert_to_tensor(value) if isinstance(value, int) else value
-        for name, value in inputs.items()
-    }
+        return _as_array("inputs", inputs)
+    return {name: _as_array(name, value) for name, value in inputs.items()}
+
+
+def _as_array(name, value):
+    leaves = keras.tree.flatten(value)
+    if all(isinstance(leaf, int | float) for leaf in leaves) and leaves:
+        try:
+            return ops.convert_to_tensor(value)
+        except (ValueError, TypeError, OverflowError):
+            pass  # Lists of unequal lengths, or integers of more than 32 bits.
+    if all(leaf is None or is_convertible(leaf) for leaf in leaves):
+        return value
+    raise ValueError(
+        f"{name} must be a tensor, or numbers in lists of one shape, integers "
+        f"below 2 ** 31; got {described(value)}."
+    )
+
+
+def _of_examples(holds):
+    """A condition, a scalar or of every example, as `(1 or B,)`, or `True`."""
+    return holds if holds is True else ops.reshape(holds, (-1,))
 
 
 def _window(positions, index, token_ids):

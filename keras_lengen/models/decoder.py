@@ -2,6 +2,13 @@
 
 import keras
 
+from keras_lengen.arguments import check_boolean
+from keras_lengen.layers.side_inputs import (
+    check_padding_mask,
+    check_rank,
+    check_same_size,
+)
+from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Transformer, copy_encoding
 from keras_lengen.models.generation import generate, stream
 
@@ -64,11 +71,11 @@ class TransformerDecoder(Transformer):
         cross_encoding=None,
         **kwargs,
     ):
-        if cross_encoding is not None:
-            _check_cross_encoding(cross_encoding, cross_attention)
+        check_boolean("cross_attention", cross_attention)
+        check_cross_encoding(cross_encoding, cross_attention)
         super().__init__(
             vocabulary_size=vocabulary_size,
-            output_size=output_size or vocabulary_size,
+            output_size=vocabulary_size if output_size is None else output_size,
             **kwargs,
         )
         self.cross_attention = cross_attention
@@ -88,12 +95,29 @@ class TransformerDecoder(Transformer):
                 'a decoder with cross_attention needs `"memory"`, the sequence '
                 "to attend to, among its inputs."
             )
-        encoding = self.cross_encoding
-        if encoding is not None and memory["memory_positions"] is None:
-            memory["memory_positions"] = encoding.sample_positions(
-                memory["memory"], mask=memory["memory_mask"], training=training
+        states = memory["memory"]
+        check_rank("memory", states, (3,), f"(B, S, {self.model_dim})")
+        if states.shape[-1] != self.model_dim:
+            raise ValueError(
+                f"memory must have the width {self.model_dim} of the model; "
+                f"got {states.shape[-1]}."
             )
-        return memory
+        check_same_size(0, memory=states, token_ids=inputs["token_ids"])
+        memory["memory_mask"], _ = check_padding_mask(
+            memory["memory_mask"], states, name="memory_mask"
+        )
+        encoding, positions = self.cross_encoding, memory["memory_positions"]
+        if encoding is None:
+            return memory
+        if positions is None:
+            positions = encoding.sample_positions(
+                states, mask=memory["memory_mask"], training=training
+            )
+        else:
+            positions = encoding.given_positions(
+                positions, states, name="memory_positions"
+            )
+        return {**memory, "memory_positions": positions}
 
     def generate(
         self,
@@ -143,7 +167,7 @@ class TransformerDecoder(Transformer):
         """
         return generate(
             self,
-            self._unpack(inputs),
+            inputs,
             max_new_tokens,
             temperature=temperature,
             top_k=top_k,
@@ -163,7 +187,7 @@ class TransformerDecoder(Transformer):
                 all sequences have ended.
             **kwargs: Arguments of `generate` but `return_logits`.
         """
-        return stream(self, self._unpack(inputs), max_new_tokens, **kwargs)
+        return stream(self, inputs, max_new_tokens, **kwargs)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
@@ -175,17 +199,3 @@ class TransformerDecoder(Transformer):
 
 
 _MEMORY = ("memory", "memory_mask", "memory_positions")
-
-
-def _check_cross_encoding(encoding, cross_attention):
-    name = type(encoding).__name__
-    if not cross_attention:
-        raise ValueError(
-            f"cross_encoding={name} is for attention to a memory, which there "
-            "is not: set cross_attention."
-        )
-    if encoding.causal_only:
-        raise ValueError(
-            f"{name} is for causal attention, but cross attention sees all "
-            "tokens of the memory: choose another encoding."
-        )

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.models.base import Transformer
 
 
@@ -81,10 +82,12 @@ class TransformerEncoder(Transformer):
     """
 
     def __init__(self, *, encoding=None, **kwargs):
+        check_encoding("encoding", encoding)
         if encoding is not None and encoding.causal_only:
             raise ValueError(
-                f"{type(encoding).__name__} is for causal attention, but an "
-                "encoder's tokens see later ones: choose another encoding."
+                f"encoding={type(encoding).__name__} is for causal attention, "
+                "but an encoder's tokens see later ones: choose another "
+                "encoding."
             )
         super().__init__(encoding=encoding, **kwargs)
         self._make_layers()

@@ -2,16 +2,21 @@
 
 import keras
 
+from keras_lengen.arguments import check_boolean, check_integer, described
 from keras_lengen.layers.attention import with_encoding
+from keras_lengen.layers.side_inputs import check_same_size
 from keras_lengen.layers.transformer import with_attention
-from keras_lengen.models.base import numbers_as_tensors
+from keras_lengen.models.base import TokenModel, numbers_as_tensors
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
-from keras_lengen.models.generation import compiled
+from keras_lengen.models.programs import compiled
+
+_TARGET = "target_"
+_FURTHER = {"lengths", "padding_mask", "positions", "reference_length"}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class EncoderDecoder(keras.Model):
+class EncoderDecoder(TokenModel):
     """A Transformer that reads one sequence and writes another.
 
     An encoder reads the source; a causal decoder, whose blocks attend to what
@@ -64,6 +69,8 @@ class EncoderDecoder(keras.Model):
     https://arxiv.org/abs/1706.03762
     """
 
+    id_inputs = ("token_ids", _TARGET + "ids")
+
     def __init__(
         self,
         *,
@@ -78,14 +85,23 @@ class EncoderDecoder(keras.Model):
         dtype=None,
         **kwargs,
     ):
-        super().__init__(
-            name=name, trainable=trainable, dtype=dtype, autocast=False
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
+        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
+        self.target_vocabulary_size = check_integer(
+            "target_vocabulary_size",
+            vocabulary_size
+            if target_vocabulary_size is None
+            else target_vocabulary_size,
         )
-        self.vocabulary_size = vocabulary_size
-        self.target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        self.output_size = output_size or self.target_vocabulary_size
-        self.num_layers = num_layers
-        self.num_decoder_layers = num_decoder_layers or num_layers
+        self.output_size = check_integer(
+            "output_size",
+            self.target_vocabulary_size if output_size is None else output_size,
+        )
+        self.num_layers = check_integer("num_layers", num_layers)
+        self.num_decoder_layers = check_integer(
+            "num_decoder_layers",
+            num_layers if num_decoder_layers is None else num_decoder_layers,
+        )
         both = {**kwargs, "dtype": self.dtype_policy}
         self.encoder = TransformerEncoder(
             vocabulary_size=vocabulary_size,
@@ -103,12 +119,9 @@ class EncoderDecoder(keras.Model):
             name="decoder",
             **both,
         )
+        self.decoder.input_prefix = _TARGET
         self.cross_encoding = self.decoder.cross_encoding
-        self.programs: dict = {}
         self.built = True
-
-    def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(numbers_as_tensors(inputs), *args, **kwargs)
 
     def call(self, inputs, training=None):
         source, target = self._unpack(inputs)
@@ -134,21 +147,33 @@ class EncoderDecoder(keras.Model):
 
     def _unpack(self, inputs):
         """Inputs of the encoder, and of the decoder but what it attends to."""
-        needed = {"token_ids", "target_ids"}
-        if not isinstance(inputs, dict) or needed - set(inputs):
-            got = sorted(inputs) if isinstance(inputs, dict) else type(inputs)
+        needed = {"token_ids", _TARGET + "ids"}
+        if not isinstance(inputs, dict):
             raise ValueError(
-                "inputs are a dict of at least token_ids and target_ids; "
-                f"got {got}."
+                "inputs must be a dict of at least token_ids and target_ids; "
+                f"got {described(inputs)}."
+            )
+        given = {name for name, value in inputs.items() if value is not None}
+        known = needed | _FURTHER | {_TARGET + name for name in _FURTHER}
+        if needed - given or set(inputs) - known:
+            raise ValueError(
+                "inputs are token_ids, target_ids and, of either, "
+                f"{', '.join(sorted(_FURTHER))}, those of the target with "
+                f"{_TARGET!r} before; got {', '.join(map(str, inputs))}."
             )
         source: dict = {}
         target: dict = {}
-        for name, value in inputs.items():
-            if isinstance(value, list) and name in needed:
-                value = keras.ops.convert_to_tensor(value)
-            whose = target if name.startswith("target_") else source
-            whose[name.removeprefix("target_")] = value
+        for name, value in numbers_as_tensors(inputs).items():
+            whose = target if name.startswith(_TARGET) else source
+            whose[name.removeprefix(_TARGET)] = value
         target["token_ids"] = target.pop("ids")
+        source, _ = self.encoder._unpack(source)
+        target["token_ids"], _ = self.decoder._check_token_ids(
+            target["token_ids"]
+        )
+        check_same_size(
+            0, token_ids=source["token_ids"], target_ids=target["token_ids"]
+        )
         return source, target
 
     def generate(self, inputs, max_new_tokens, *, jit_compile=True, **kwargs):
@@ -184,22 +209,20 @@ class EncoderDecoder(keras.Model):
             source["positions"] = self.encoder.sample_positions(
                 source, training=False
             )
-        source = {
-            name: keras.tree.map_structure(keras.ops.convert_to_tensor, value)
-            for name, value in source.items()
-            if value is not None
-        }
-        if jit_compile not in self.programs:
-            self.programs[jit_compile] = compiled(
-                self._read, self.variables, jit_compile
-            )
-        return {**target, **self.programs[jit_compile](source)}
+        read = self.programs.get(
+            self,
+            check_boolean("jit_compile", jit_compile),
+            lambda: compiled(self._read, self.variables, jit_compile),
+        )
+        return {**target, **read(source)}
 
     def compute_output_spec(self, inputs, training=None):
-        _, target = self._unpack(inputs)
-        return keras.KerasTensor(
-            (*target["token_ids"].shape, self.output_size), dtype="float32"
-        )
+        source, target = self._unpack(inputs)
+        self.encoder.compute_output_spec(source)
+        return self.decoder.compute_output_spec(target)
+
+    def compute_output_shape(self, inputs_shape):
+        return (*inputs_shape["target_ids"], self.output_size)
 
     def get_config(self):
         """Arguments: those of the decoder serve both."""

@@ -4,6 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_boolean, check_integer, check_number
+from keras_lengen.models.base import numbers_as_tensors
+from keras_lengen.models.programs import compiled
+
 
 def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
     """New tokens; `TransformerDecoder.generate` says what the arguments are."""
@@ -81,7 +85,9 @@ class _Generator:
             "tokens": ops.broadcast_to(constants["end_token"], shape),
         }
         if self.return_logits:
-            state["logits"] = ops.zeros((*shape, self.model.output_size))
+            state["logits"] = ops.zeros(
+                (*shape, self.model.output_size), dtype="float32"
+            )
         features, state["cache"] = self._features(
             constants, memory, token_ids, state["cache"], 0
         )
@@ -174,11 +180,38 @@ def _prepare(
     jit_compile=True,
 ):
     """What runs the model, and the constants and prompts of one run."""
-    _check_options(model, max_new_tokens, temperature, top_k, top_p)
+    max_new_tokens = check_integer(
+        "max_new_tokens", max_new_tokens, what="the number of tokens to add"
+    )
+    temperature = check_number("temperature", temperature, least=0)
+    top_k = check_integer("top_k", top_k, most=model.output_size, optional=True)
+    top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
+    end_token = check_integer(
+        "end_token",
+        end_token,
+        least=0,
+        most=model.output_size - 1,
+        optional=True,
+    )
+    check_integer("seed", seed, least=0, most=2**31 - 1, optional=True)
+    check_boolean("return_logits", return_logits)
+    check_boolean("jit_compile", jit_compile)
+    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
+        raise ValueError(
+            f"the model has {model.output_size} outputs, but reads only "
+            f"{model.vocabulary_size} token ids: what it returns cannot be its "
+            "next input."
+        )
+    inputs, _ = model._unpack(
+        numbers_as_tensors(inputs), new_tokens=max_new_tokens
+    )
     token_ids = _int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
     if prompt_tokens == 0:
-        raise ValueError("prompts have no token: generation starts from one.")
+        raise ValueError(
+            f"{model.input_name('token_ids')} must have at least one token, "
+            "which generation starts from; got none."
+        )
     mask = model.padding_mask(inputs)
     in_cache = last = None
     if mask is None:
@@ -186,7 +219,7 @@ def _prepare(
         length = prompt_tokens + max_new_tokens
     else:
         mask = ops.broadcast_to(ops.cast(mask, "bool"), token_ids.shape)
-        _check_prompts(mask)
+        _check_prompts(model, mask)
         last = prompt_tokens - 1 - ops.argmax(ops.flip(mask, axis=1), axis=1)
         new = ops.ones((batch_size, max_new_tokens), dtype="bool")
         in_cache = ops.concatenate([mask, new], axis=1)
@@ -204,7 +237,8 @@ def _prepare(
             training=False,
         )
     positions = keras.tree.map_structure(ops.convert_to_tensor, positions)
-    _check_positions(model, positions, prompt_tokens + max_new_tokens)
+    for of_layer in model.by_layer(positions):
+        model.encoding.check_positions(of_layer)
     constants = {
         "positions": model.by_layer(positions),
         "mask": in_cache,
@@ -231,62 +265,20 @@ def _prepare(
         "return_logits": return_logits,
         "jit_compile": jit_compile,
     }
-    key = tuple(options.values())
-    if key not in model.programs:
-        model.programs[key] = _Generator(model, **options)
-    return model.programs[key], constants, token_ids
+    generator = model.programs.get(
+        model, tuple(options.values()), lambda: _Generator(model, **options)
+    )
+    return generator, constants, token_ids
 
 
-def _check_options(model, max_new_tokens, temperature, top_k, top_p):
-    for name, number, fits, wanted in (
-        (
-            "max_new_tokens",
-            max_new_tokens,
-            isinstance(max_new_tokens, (int, np.integer))
-            and max_new_tokens > 0,
-            "a positive integer",
-        ),
-        ("temperature", temperature, temperature >= 0, "at least 0"),
-        (
-            "top_k",
-            top_k,
-            top_k is None or top_k in range(1, model.output_size + 1),
-            f"None or an integer in 1 .. {model.output_size}",
-        ),
-        (
-            "top_p",
-            top_p,
-            top_p is None or 0 < top_p <= 1,
-            "None or a number above 0, at most 1",
-        ),
-    ):
-        if not fits:
-            raise ValueError(f"{name} must be {wanted}; got {number!r}.")
-    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
-        raise ValueError(
-            f"the model has {model.output_size} outputs, but reads only "
-            f"{model.vocabulary_size} token ids: what it returns cannot be its "
-            "next input."
-        )
-
-
-def _check_positions(model, positions, tokens):
-    for axis in keras.tree.flatten(positions):
-        if axis.shape[-1] != tokens:
-            raise ValueError(
-                f"positions are needed for {tokens} tokens, prompt and new "
-                f"ones together; got {axis.shape[-1]}."
-            )
-    for of_layer in model.by_layer(positions):
-        model.encoding.check_positions(of_layer)
-
-
-def _check_prompts(mask):
+def _check_prompts(model, mask):
     tokens = ops.convert_to_numpy(ops.sum(_int32(mask), axis=1))
     if tokens.min() == 0:
         raise ValueError(
-            f"prompt {int(tokens.argmin())} has no token: generation starts "
-            "from at least one."
+            f"{model.input_name('lengths')} or "
+            f"{model.input_name('padding_mask')} leave prompt "
+            f"{int(tokens.argmin())} without a token: generation starts from "
+            "at least one."
         )
 
 
@@ -316,23 +308,3 @@ def _written(rows, entries, step):
 
 def _int32(value):
     return ops.cast(ops.convert_to_tensor(value), "int32")
-
-
-def compiled(function, variables, jit_compile):
-    """A function of tensors that reads variables, compiled by the backend."""
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        return tf.function(function, jit_compile=jit_compile)
-    if backend == "jax":
-        import jax
-
-        def stateless(values, *args):
-            states = zip(variables, values, strict=True)
-            with keras.StatelessScope(state_mapping=list(states)):
-                return function(*args)
-
-        program = jax.jit(stateless) if jit_compile else stateless
-        return lambda *args: program([v.value for v in variables], *args)
-    return function

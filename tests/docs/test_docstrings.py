@@ -127,6 +127,7 @@ def test_choices_are_the_strings_of_an_entry(argument, expected):
             """\
 RandomizedALiBi(
     distances="sampled",
+    include_zero=None,
     max_position=2048,
     resample="batch",
     evaluation="random",

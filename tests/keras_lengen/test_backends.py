@@ -1,3 +1,6 @@
+"""The other backends, each in a process of its own."""
+
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -11,17 +14,25 @@ from tests.keras_lengen import backend_outputs
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def test_jax_computes_what_tensorflow_does(tmp_path):
-    pytest.importorskip("jax")
+def run(backend, *command):
+    """Runs a Python module on a backend; skips where that is missing."""
+    # Not imported: PyTorch beside TensorFlow ends some processes.
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, command)],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_it_computes_what_tensorflow_does(backend, tmp_path):
     models = backend_outputs.models()
     paths = tmp_path / "weights.npz", tmp_path / "outputs.npz"
     np.savez(paths[0], **backend_outputs.weights_of(models))
-    subprocess.run(
-        [sys.executable, "-m", backend_outputs.__name__, *map(str, paths)],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        check=True,
-    )
+    run(backend, backend_outputs.__name__, *paths)
     theirs = np.load(paths[1])
     ours = backend_outputs.outputs(models)
     assert set(theirs) == set(ours)
@@ -29,3 +40,10 @@ def test_jax_computes_what_tensorflow_does(tmp_path):
         np.testing.assert_allclose(
             theirs[name], array, rtol=1e-5, atol=1e-4, err_msg=name
         )
+
+
+@pytest.mark.parametrize(
+    "file", ["layers/test_drawing.py", "models/test_export.py"]
+)
+def test_tests_of_all_backends_pass_on_jax(file):
+    run("jax", "pytest", "-q", "-n", "0", f"tests/keras_lengen/{file}")

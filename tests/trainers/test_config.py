@@ -137,7 +137,7 @@ def test_encodings_of_rows_and_columns():
     ("encoding", "sampler", "message"),
     [
         (AXIAL, "", r"needs --sampler=GridPositions.* with OrdinalPositions"),
-        ("RoPE", GRID, "got RoPE with GridPositions"),
+        ("RoPE", GRID, "GridPositions .* only AxialEncoding"),
         ("AxialEncoding", GRID, "'row' and 'column'"),
         ("AxialEncodin(row=Rope)", GRID, "Did you mean AxialEncoding"),
         ("AxialEncoding(row=Rope)", GRID, r"NoPE, .*Did you mean RoPE\?"),
@@ -180,7 +180,7 @@ TABLES = (
     [
         ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise it"),
         ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
-        ("LearnedEncoding", "InterpolatedPositions", 12, "needs integers"),
+        ("LearnedEncoding", "InterpolatedPositions", 12, "gives fractions"),
         (
             "LearnedEncoding",
             "ShiftedPositions(max_shift=26, evaluation='max')",
@@ -191,7 +191,7 @@ TABLES = (
             "LearnedEncoding",
             "RandomizedPositions(max_position=64)",
             12,
-            "positions of RandomizedPositions reach 63",
+            "max_position=64, but LearnedEncoding only",
         ),
         (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
         (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),
@@ -204,9 +204,9 @@ TABLES = (
     ],
 )
 def test_positions_that_are_too_few(encoding, sampler, tokens, message):
-    made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
+    config = toy_config(encoding=encoding, sampler=sampler)
     with pytest.raises(ConfigError, match=message):
-        check_positions(made, tokens)
+        check_positions(build_encoding(config), tokens)
 
 
 def test_positions_that_suffice():

@@ -2,9 +2,12 @@
 
 import keras
 import numpy as np
+from keras import ops
 
-from keras_lengen.layers.encodings.base import BiasEncoding, Randomized
+from keras_lengen.arguments import check_number
+from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    SampledDistances,
     asymmetric_distances,
     check_distances,
 )
@@ -51,8 +54,9 @@ class ALiBi(BiasEncoding):
 
     def __init__(self, *, asymmetry=0.5, distances="positions", **kwargs):
         super().__init__(**kwargs)
-        self.asymmetry = asymmetry
+        self.asymmetry = check_number("asymmetry", asymmetry)
         self.distances = check_distances(distances)
+        self.reads_ranks = self.distances == "sampled"
 
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
@@ -64,7 +68,8 @@ class ALiBi(BiasEncoding):
             causal=causal,
             distances=self.distances,
         )
-        return -alibi_slopes(query.shape[2])[:, None, None] * penalties
+        slopes = alibi_slopes(query.shape[2])[:, None, None]
+        return ops.multiply(-slopes, penalties)
 
     def get_config(self):
         return {
@@ -75,18 +80,16 @@ class ALiBi(BiasEncoding):
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class RandomizedALiBi(Randomized, ALiBi):
+class RandomizedALiBi(SampledDistances, ALiBi):
     """`ALiBi` over randomized distances.
 
     Takes the arguments of `RandomizedPositions` and `ALiBi`. Distances are
     sampled, as in the authors' code, unless `distances="positions"`: in all
     runs of `benchmarks/results/randomized_forms.md` they generalized better.
+    Draws then have position 0, unless `include_zero` says otherwise.
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
-
-    def __init__(self, *, distances="sampled", **kwargs):
-        super().__init__(distances=distances, **kwargs)
 
 
 def alibi_slopes(num_heads):

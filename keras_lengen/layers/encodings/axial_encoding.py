@@ -3,7 +3,17 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.arguments import check_boolean
+from keras_lengen.layers.encodings.base import (
+    PositionalEncoding,
+    check_encoding,
+)
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.side_inputs import (
+    check_positions,
+    check_reference_length,
+    is_pair,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -21,12 +31,12 @@ class AxialEncoding(PositionalEncoding):
     Args:
         row: `PositionalEncoding` of the rows.
         column: `PositionalEncoding` of the columns, of the same stage.
-        sampler: `PositionSampler` of pairs. The samplers of `row` and
-            `column` are not used.
+        sampler: `PositionSampler` of pairs, or `None` where positions are
+            always given. The samplers of `row` and `column` are not used.
 
     Raises:
-        ValueError: If the stages differ, the width or the number of heads is
-            odd, or positions are not pairs.
+        ValueError: If the stages differ, the sampler is not one of pairs, the
+            width or the number of heads is odd, or positions are not pairs.
 
     Example:
 
@@ -41,8 +51,20 @@ class AxialEncoding(PositionalEncoding):
     own). https://arxiv.org/abs/1912.12180
     """
 
+    takes_pairs = True
+
     def __init__(self, *, row, column, **kwargs):
         super().__init__(**kwargs)
+        # Ordinal positions are what `None` stands for.
+        if not (
+            self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
+        ):
+            raise ValueError(
+                "sampler must be one of pairs, such as GridPositions(width=23),"
+                f" or None; got a {type(self.sampler).__name__}."
+            )
+        for name, encoding in (("row", row), ("column", column)):
+            check_encoding(name, encoding, optional=False)
         if row.stage is None or row.stage != column.stage:
             raise ValueError(
                 "row and column must be encodings of one stage; got "
@@ -55,6 +77,8 @@ class AxialEncoding(PositionalEncoding):
         self.share_layers = row.share_layers and column.share_layers
         self.causal_only = row.causal_only or column.causal_only
         self.uses_length = row.uses_length or column.uses_length
+        self.reads_ranks = row.reads_ranks or column.reads_ranks
+        self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
         self.defined_past_training = (
             row.defined_past_training and column.defined_past_training
         )
@@ -65,6 +89,7 @@ class AxialEncoding(PositionalEncoding):
         return 2 if self.stage == "bias" else -1
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         shapes = []
         for shape in (query_shape, key_shape or query_shape):
             shape = list(shape)
@@ -77,7 +102,9 @@ class AxialEncoding(PositionalEncoding):
             shape[self._axis] //= 2
             shapes.append(tuple(shape))
         for encoding in (self.row, self.column):
-            if not encoding.built:
+            if encoding.built:
+                encoding.check_widths(shapes[0])
+            else:
                 encoding.build(*shapes[: 1 if key_shape is None else 2])
 
     def call(
@@ -93,20 +120,31 @@ class AxialEncoding(PositionalEncoding):
         training=None,
         mask=None,
     ):
-        if positions is None:
-            positions = self.sample_positions(
-                query, start_index=start_index, mask=mask, training=training
-            )
+        check_boolean("causal", causal)
         if self.stage == "embeddings":
-            return self.add_to_embeddings(query, positions)
+            self._check(query, query)
+            positions = self._given_or_sampled(
+                query, positions, start_index, mask, training
+            )
+            return self.add_to_embeddings(self._cast(query), positions)
         pair = (query, query if key is None else key)
-        key_positions = positions if key_positions is None else key_positions
+        length = check_reference_length(length, query, name="length")
+        positions, key_positions = self._pair_positions(
+            *pair, positions, key_positions, start_index, training
+        )
         if self.stage == "bias":
             return self.attention_bias(
                 *pair, positions, key_positions, causal=causal
             )
+        pair = tuple(map(self._cast, pair))
         pair = self.rotate(*pair, positions, key_positions, length=length)
         return pair[0] if key is None else pair
+
+    def given_positions(self, positions, inputs, *, name="positions"):
+        return tuple(
+            check_positions(axis, inputs, name=name)
+            for axis in _pair(positions)
+        )
 
     def add_to_embeddings(self, embeddings, positions):
         halves = zip(
@@ -193,7 +231,7 @@ class AxialEncoding(PositionalEncoding):
 
 def _pair(positions):
     """Positions of rows and columns, or `ValueError`."""
-    if not isinstance(positions, (tuple, list)) or len(positions) != 2:
+    if not is_pair(positions):
         raise ValueError(
             "AxialEncoding needs positions of rows and of columns: give it "
             "sampler=GridPositions(width=...), or pass a pair."

@@ -1,19 +1,43 @@
 """The contract of positional encodings, and the three stages they act at."""
 
+import functools
 import inspect
 
 import keras
 from keras import ops
 
-from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.arguments import check_boolean, check_instance
+from keras_lengen.layers.drawing import DrawingLayer
+from keras_lengen.layers.positions.base import (
+    PositionSampler,
+    check_sampler,
+    check_tokens,
+)
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.positions.randomized_positions import (
     RandomizedPositions,
 )
+from keras_lengen.layers.side_inputs import (
+    INVALID_POSITION,
+    NamedInputs,
+    as_message,
+    both,
+    check_index,
+    check_padding_mask,
+    check_positions,
+    check_rank,
+    check_reference_length,
+    check_same_size,
+    demand,
+    equal_sizes,
+    is_integer,
+    size_of,
+    where_holds,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class PositionalEncoding(keras.layers.Layer):
+class PositionalEncoding(NamedInputs, DrawingLayer):
     """Answers how a position enters a model; by itself: not at all (NoPE).
 
     An encoding acts at one of three stages, each a function of positions:
@@ -30,6 +54,24 @@ class PositionalEncoding(keras.layers.Layer):
     Args:
         sampler: `PositionSampler` that numbers the tokens; `None` for 0, 1,
             2, ...
+
+    Call arguments:
+        positions: Positions of the tokens, or of the queries, `(T,)` or
+            `(B, T)`; `None` draws them from the sampler.
+        key_positions: Positions of the keys, `(S,)` or `(B, S)`; `None` for
+            those of the queries, as many as there are.
+        start_index: Index of the first token in the whole sequence, an integer
+            or a scalar tensor of at least 0, where `positions` is `None` and
+            the sampler knows a part of a sequence from the whole.
+        training: Whether the call belongs to training.
+
+    Returns:
+        Where it is used by itself, tensors of the dtype that `dtype` says, the
+        policy's compute dtype; a bias is always float32.
+
+    Raises:
+        ValueError: If an argument is out of range, a tensor has another shape
+            than its encoding needs, or the widths that it was built for.
 
     Example:
 
@@ -60,13 +102,45 @@ class PositionalEncoding(keras.layers.Layer):
     formula, or as the last of the distances that are told apart. `False` where
     every position has a row of a table, which ends."""
 
+    takes_pairs = False
+    """Whether positions are a row and a column."""
+
+    query_ranks: tuple = (4,)
+    """Numbers of axes that queries and keys may have, where it is called."""
+
+    reads_ranks = False
+    """Whether positions are read by their rank among the keys, of which the
+    queries must then be a part."""
+
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
+        sampler = check_sampler("sampler", sampler, pairs=self.takes_pairs)
         self.sampler = OrdinalPositions() if sampler is None else sampler
 
     def build(self, query_shape, key_shape=None):
-        pass
+        if self.stage is not None:
+            self._check_rank(keras.KerasTensor(query_shape))
+
+    def check_widths(self, query_shape, *, name="query"):
+        """Raises `ValueError` if the encoding was built for other widths.
+
+        Args:
+            query_shape: Shape of the queries, or of the embeddings.
+            name: Name of the argument.
+        """
+        built = _query_shape(self.get_build_config())
+        axes = {None: 0, "embeddings": 1, "rotation": 1, "bias": 2}[self.stage]
+        if not axes or built is None:
+            return
+        wanted, got = tuple(built[-axes:]), tuple(query_shape[-axes:])
+        if wanted != got:
+            what = {1: "width", 2: "heads and their width"}[axes]
+            raise ValueError(
+                f"this {type(self).__name__} was built for the {what} "
+                f"{_joined(wanted)}, but {name} has {_joined(got)}: make "
+                "another encoding for it."
+            )
 
     def call(
         self,
@@ -78,7 +152,130 @@ class PositionalEncoding(keras.layers.Layer):
         start_index=0,
         training=None,
     ):
-        return query if key is None else (query, key)
+        check_index("start_index", start_index)
+        if key is None:
+            _no_key_positions(key_positions)
+        # They change nothing, but a wrong number of them is a mistake.
+        for name, given, inputs in (
+            ("positions", positions, query),
+            ("key_positions", key_positions, key),
+        ):
+            if given is not None:
+                self.given_positions(given, inputs, name=name)
+        query = self._cast(query)
+        return query if key is None else (query, self._cast(key))
+
+    def _cast(self, features):
+        return ops.cast(features, self.compute_dtype)
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        if self.stage == "bias":
+            _, tokens, heads, _ = query_shape
+            keys = tokens if key_shape is None else key_shape[1]
+            # One bias for the batch, or one for each example.
+            return (None, heads, tokens, keys)
+        if key_shape is None or self.stage == "embeddings":
+            return query_shape
+        return (query_shape, key_shape)
+
+    def compute_output_spec(self, query, key=None, positions=None, **kwargs):
+        if self.stage is not None:
+            self._check(query, query if key is None else key)
+            if positions is None:
+                self.sampler.compute_output_spec(query)
+        shapes = self.compute_output_shape(
+            *(tensor.shape for tensor in (query, key) if tensor is not None)
+        )
+        dtype = "float32" if self.stage == "bias" else self.compute_dtype
+        return keras.tree.map_shape_structure(
+            lambda shape: keras.KerasTensor(shape, dtype=dtype), shapes
+        )
+
+    def _check_rank(self, query):
+        """Name and right shape of the first input, or `ValueError`."""
+        name, shape = "query", "(B, T, H, D)"
+        if self.stage == "embeddings":
+            name, shape = "embeddings", "(B, T, M)"
+        elif 3 in self.query_ranks:
+            shape += " or (B, T, D)"
+        check_rank(name, query, self.query_ranks, shape)
+        return name, shape
+
+    def _check(self, query, key):
+        """Whether queries and keys, or embeddings twice, have right shapes."""
+        name, shape = self._check_rank(query)
+        check_rank("key", key, (len(query.shape),), shape.replace("T", "S"))
+        self.check_widths(query.shape, name=name)
+        if key is query:
+            return True
+        # Examples, heads and widths.
+        axes = (0, 2, -1) if len(query.shape) == 4 else (0, -1)
+        return functools.reduce(
+            both, (check_same_size(axis, query=query, key=key) for axis in axes)
+        )
+
+    def _pair_positions(
+        self, query, key, positions, key_positions, start_index, training
+    ):
+        """Positions of the queries and of the keys, checked."""
+        shapes_hold = self._check(query, key)
+        if positions is None:
+            positions = self.sample_positions(
+                query, start_index=start_index, training=training
+            )
+        else:
+            positions = self.given_positions(positions, query)
+        if key_positions is not None:
+            key_positions = self.given_positions(
+                key_positions, key, name="key_positions"
+            )
+        elif key is query:
+            key_positions = positions
+        else:
+            tokens, keys = size_of(query, 1), size_of(key, 1)
+            holds = demand(
+                equal_sizes(tokens, keys),
+                as_message(tokens),
+                " queries and ",
+                as_message(keys),
+                " keys cannot share positions: pass `positions` and "
+                "`key_positions`.",
+            )
+            key_positions = keras.tree.map_structure(
+                lambda axis: where_holds(holds, axis), positions
+            )
+        positions = keras.tree.map_structure(
+            lambda axis: where_holds(shapes_hold, axis), positions
+        )
+        return positions, key_positions
+
+    def _given_or_sampled(
+        self, embeddings, positions, start_index, mask, training
+    ):
+        """Positions of the tokens, checked."""
+        if positions is None:
+            return self.sample_positions(
+                embeddings,
+                start_index=start_index,
+                mask=mask,
+                training=training,
+            )
+        _, holds = check_padding_mask(mask, embeddings, name="mask")
+        return keras.tree.map_structure(
+            lambda axis: where_holds(holds, axis),
+            self.given_positions(positions, embeddings),
+        )
+
+    def given_positions(self, positions, inputs, *, name="positions"):
+        """Returns a caller's positions, or raises `ValueError`.
+
+        Args:
+            positions: Numbers `(T,)` or `(B, T)`, or a pair of them where the
+                encoding takes pairs.
+            inputs: `(B, T, ...)`, the tokens; only its shape is read.
+            name: Name of the argument.
+        """
+        return check_positions(positions, inputs, name=name)
 
     def add_to_embeddings(self, embeddings, positions):
         return embeddings
@@ -121,8 +318,17 @@ class PositionalEncoding(keras.layers.Layer):
 
         Raises:
             ValueError: If `start_index` is given to a sampler that draws or
-                stretches: the whole sequence is not known here.
+                stretches: the whole sequence is not known here. If a mask or
+                lengths are not those of the tokens.
         """
+        check_tokens(inputs)
+        start_index = check_index("start_index", start_index)
+        if mask is not None and lengths is not None:
+            raise ValueError(
+                "give at most one of mask and lengths: both say which tokens "
+                "are padding."
+            )
+        mask, mask_holds = check_padding_mask(mask, inputs, name="mask")
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
         positions = self.sampler(
@@ -134,18 +340,29 @@ class PositionalEncoding(keras.layers.Layer):
         if mask is not None:
             # Of the rows and of the columns where there are both.
             positions = keras.tree.map_structure(
-                lambda axis: _numbered(axis, mask), positions
+                lambda axis: where_holds(mask_holds, _numbered(axis, mask)),
+                positions,
             )
         if isinstance(start_index, int) and start_index == 0:
             return positions
         if self.sampler.draws or self.sampler.stretches:
+            start = start_index if isinstance(start_index, int) else "a tensor"
             raise ValueError(
-                f"start_index={start_index} needs the positions of the whole "
+                f"start_index={start} needs the positions of the whole "
                 f"sequence, which {type(self.sampler).__name__} does not know "
                 "from a part of it: call it once for the whole sequence and "
                 "pass `positions`."
             )
-        return positions + start_index
+        holds = True
+        if not isinstance(start_index, int):
+            start_index = ops.cast(start_index, "int32")
+            holds = demand(
+                start_index >= 0,
+                "start_index must be at least 0; got ",
+                start_index,
+                ".",
+            )
+        return where_holds(holds, positions + start_index)
 
     def get_config(self):
         return {
@@ -170,9 +387,10 @@ class AbsoluteEncoding(PositionalEncoding):
     """
 
     stage = "embeddings"
+    query_ranks = (3,)
 
     def build(self, query_shape):
-        pass
+        super().build(query_shape)
 
     def call(
         self,
@@ -183,38 +401,20 @@ class AbsoluteEncoding(PositionalEncoding):
         training=None,
         mask=None,
     ):
-        if positions is None:
-            positions = self.sample_positions(
-                embeddings,
-                start_index=start_index,
-                mask=mask,
-                training=training,
-            )
-        return self.add_to_embeddings(embeddings, positions)
+        self._check(embeddings, embeddings)
+        positions = self._given_or_sampled(
+            embeddings, positions, start_index, mask, training
+        )
+        return self.add_to_embeddings(self._cast(embeddings), positions)
+
+    def compute_output_spec(self, embeddings, positions=None, **kwargs):
+        return super().compute_output_spec(embeddings, positions=positions)
+
+    def compute_output_shape(self, embeddings_shape):
+        return super().compute_output_shape(embeddings_shape)
 
 
-class _PairEncoding(PositionalEncoding):
-    """What the two stages on pairs of queries and keys have in common."""
-
-    def _pair_positions(
-        self, query, key, positions, key_positions, start_index, training
-    ):
-        if positions is None:
-            positions = self.sample_positions(
-                query, start_index=start_index, training=training
-            )
-        if key_positions is None:
-            tokens, keys = query.shape[1], key.shape[1]
-            if tokens != keys and None not in (tokens, keys):
-                raise ValueError(
-                    f"{tokens} queries and {keys} keys cannot share "
-                    "positions: pass `positions` and `key_positions`."
-                )
-            key_positions = positions
-        return positions, key_positions
-
-
-class RotaryEncoding(_PairEncoding):
+class RotaryEncoding(PositionalEncoding):
     """An encoding that rotates queries and keys.
 
     Subclasses implement `rotate`. As a layer, it takes and returns a query
@@ -224,6 +424,7 @@ class RotaryEncoding(_PairEncoding):
     """
 
     stage = "rotation"
+    query_ranks = (3, 4)
 
     def call(
         self,
@@ -238,14 +439,17 @@ class RotaryEncoding(_PairEncoding):
     ):
         alone = key is None
         if alone:
-            key, key_positions = query, None
+            key, key_positions = query, _no_key_positions(key_positions)
+        length = check_reference_length(length, query, name="length")
+        positions, key_positions = self._pair_positions(
+            query, key, positions, key_positions, start_index, training
+        )
+        query = self._cast(query)
+        key = query if alone else self._cast(key)
         flat = len(query.shape) == 3
         if flat:
             query = ops.expand_dims(query, 2)
             key = query if alone else ops.expand_dims(key, 2)
-        positions, key_positions = self._pair_positions(
-            query, key, positions, key_positions, start_index, training
-        )
         query, key = self.rotate(
             query, key, positions, key_positions, length=length
         )
@@ -254,12 +458,13 @@ class RotaryEncoding(_PairEncoding):
         return query if alone else (query, key)
 
 
-class BiasEncoding(_PairEncoding):
+class BiasEncoding(PositionalEncoding):
     """An encoding that adds a bias to the attention scores.
 
     Subclasses implement `attention_bias`. As a layer, it takes a query
-    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, float32 and
-    broadcastable to `(B, H, T, S)`.
+    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, float32
+    whatever the dtype policy, and broadcastable to `(B, H, T, S)`. The call
+    argument `causal` says whether later keys are going to be masked.
     """
 
     stage = "bias"
@@ -275,7 +480,9 @@ class BiasEncoding(_PairEncoding):
         start_index=0,
         training=None,
     ):
-        key = query if key is None else key
+        check_boolean("causal", causal)
+        if key is None:
+            key, key_positions = query, _no_key_positions(key_positions)
         positions, key_positions = self._pair_positions(
             query, key, positions, key_positions, start_index, training
         )
@@ -342,6 +549,7 @@ class Randomized(Preset):
         resample="batch",
         evaluation="random",
         ordered=True,
+        include_zero=False,
         seed=None,
         **kwargs,
     ):
@@ -350,6 +558,7 @@ class Randomized(Preset):
             resample=resample,
             evaluation=evaluation,
             ordered=ordered,
+            include_zero=include_zero,
             seed=seed,
             **kwargs,
         )
@@ -358,7 +567,11 @@ class Randomized(Preset):
 def expand_positions(positions, axes):
     """Float32 positions with `axes` trailing axes of size one."""
     # float32, not the compute dtype: bfloat16 merges integers above 256.
-    positions = ops.cast(positions, "float32")
+    numbers = ops.cast(positions, "float32")
+    if is_integer(positions):
+        invalid = positions == INVALID_POSITION
+        numbers = ops.where(invalid, float("nan"), numbers)
+    positions = numbers
     for _ in range(axes):
         positions = ops.expand_dims(positions, -1)
     return positions
@@ -372,3 +585,36 @@ def _numbered(positions, mask):
     if len(positions.shape) == 1:
         return ops.take(positions, indices)
     return ops.take_along_axis(positions, indices, axis=-1)
+
+
+def check_encoding(name, encoding, *, optional=True):
+    """Returns an encoding, or `None` if optional, or raises `ValueError`."""
+    if isinstance(encoding, PositionSampler):
+        raise ValueError(
+            f"{name} must be a PositionalEncoding; got the sampler "
+            f"{type(encoding).__name__}, which only numbers tokens: pass it to "
+            "an encoding, as in RoPE(sampler=...)."
+        )
+    return check_instance(
+        name, encoding, PositionalEncoding, example="RoPE()", optional=optional
+    )
+
+
+def _no_key_positions(key_positions):
+    if key_positions is not None:
+        raise ValueError(
+            "key_positions are given without a key: pass the key too, or the "
+            "positions of the query as `positions`."
+        )
+
+
+def _query_shape(build_config):
+    """The first of the shapes that a layer was built with, or `None`."""
+    if not build_config:
+        return None
+    shapes = build_config.get("shapes_dict") or build_config
+    return next(iter(shapes.values()), None)
+
+
+def _joined(numbers):
+    return " x ".join(map(str, numbers))

@@ -2,16 +2,29 @@
 
 from keras import ops
 
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.arguments import check_choice
+from keras_lengen.layers.encodings.base import Randomized, expand_positions
+
+
+class SampledDistances(Randomized):
+    """Makes the randomized form of an encoding whose distances are sampled.
+
+    Mixed in before the encoding's class.
+    """
+
+    def __init__(self, *, distances="sampled", include_zero=None, **kwargs):
+        check_distances(distances)
+        if include_zero is None:
+            # The distances from a first position at 0 are the published draw.
+            include_zero = distances == "sampled"
+        super().__init__(
+            distances=distances, include_zero=include_zero, **kwargs
+        )
 
 
 def check_distances(distances):
     """Returns a valid kind of distances, or raises `ValueError`."""
-    if distances not in ("positions", "sampled"):
-        raise ValueError(
-            f'distances must be "positions" or "sampled"; got {distances!r}.'
-        )
-    return distances
+    return check_choice("distances", distances, ("positions", "sampled"))
 
 
 def signed_distances(query_positions, key_positions, distances):
@@ -38,6 +51,26 @@ def signed_distances(query_positions, key_positions, distances):
         return keys - queries
     indices, table = sampled_distances(query_positions, key_positions)
     return _read(table, indices)
+
+
+def as_indices(steps):
+    """Steps as int32; those that are NaN give some index in their range."""
+    return ops.cast(ops.where(ops.isnan(steps), 0, steps), "int32")
+
+
+def nan_where_invalid(steps):
+    """1, or NaN for pairs whose distance is NaN, to multiply a bias by.
+
+    Args:
+        steps: Distances, float32 `(T, S)` or `(B, T, S)`.
+
+    Returns:
+        float32 `(1 or B, 1, T, S)`.
+    """
+    factor = ops.where(ops.isnan(steps), steps, 1.0)
+    if len(factor.shape) == 2:
+        factor = ops.expand_dims(factor, 0)
+    return ops.expand_dims(factor, 1)
 
 
 def asymmetric_distances(
@@ -90,6 +123,11 @@ def sampled_distances(query_positions, key_positions):
     table = ops.concatenate(
         [-ops.flip(further, axis=-1)[..., :-1], further], axis=-1
     )
+    # The rank of NaN is some number: let all that is read be NaN.
+    valid = ops.all(ops.isfinite(queries), axis=-1, keepdims=True)
+    if len(queries.shape) > len(table.shape):
+        valid = ops.all(valid)
+    table = ops.where(valid, table, float("nan"))
     return ops.clip(steps, -reach, reach) + reach, table
 
 

@@ -3,6 +3,11 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    check_boolean,
+    check_integer,
+    check_number,
+)
 from keras_lengen.layers.encodings.base import (
     BiasEncoding,
     Randomized,
@@ -57,17 +62,14 @@ class FIRE(BiasEncoding):
         self, *, hidden_dim=32, threshold=512, share_layers=False, **kwargs
     ):
         super().__init__(**kwargs)
-        for name, number in (
-            ("hidden_dim", hidden_dim),
-            ("threshold", threshold),
-        ):
-            if not number > 0:
-                raise ValueError(f"{name} must be positive; got {number!r}.")
-        self.hidden_dim = hidden_dim
-        self.threshold = threshold
-        self.share_layers = share_layers
+        self.hidden_dim = check_integer(
+            "hidden_dim", hidden_dim, what="the width of the network"
+        )
+        self.threshold = check_number("threshold", threshold, above=0)
+        self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         heads = query_shape[-2]
         self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
         self.m = self._add_weight("m", (), "ones")
@@ -93,24 +95,33 @@ class FIRE(BiasEncoding):
     ):
         queries = expand_positions(query_positions, 1)
         keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
-        threshold = ops.abs(self.m * self.threshold)
+        c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
+            ops.cast(weight, "float32")
+            for weight in (
+                self.c,
+                self.m,
+                self.hidden_kernel,
+                self.hidden_bias,
+                self.output_kernel,
+                self.output_bias,
+            )
+        )
+        threshold = ops.abs(m * self.threshold)
         reach = ops.maximum(ops.maximum(queries, keys), threshold)
-        distances = self._log(queries - keys) / (self._log(reach) + 1e-6)
+        distances = ops.log1p(ops.abs(c * (queries - keys)))
+        distances = distances / (ops.log1p(ops.abs(c * reach)) + 1e-6)
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
         batch_size, tokens, keys = ops.shape(distances)
         # Pairs of tokens last, as the scores have them: no transposition.
         pairs = ops.reshape(distances, (batch_size, 1, -1))
         hidden = ops.relu(
-            ops.expand_dims(self.hidden_kernel, -1) * pairs
-            + ops.expand_dims(self.hidden_bias, -1)
+            ops.expand_dims(hidden_kernel, -1) * pairs
+            + ops.expand_dims(hidden_bias, -1)
         )
-        bias = ops.matmul(ops.transpose(self.output_kernel), hidden)
-        bias = bias + ops.expand_dims(self.output_bias, -1)
+        bias = ops.matmul(ops.transpose(output_kernel), hidden)
+        bias = bias + ops.expand_dims(output_bias, -1)
         return ops.reshape(bias, (batch_size, -1, tokens, keys))
-
-    def _log(self, numbers):
-        return ops.log1p(ops.abs(self.c * numbers))
 
     def get_config(self):
         return {

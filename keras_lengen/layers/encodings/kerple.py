@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_boolean, check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import asymmetric_distances
 
@@ -18,10 +19,11 @@ class KERPLE(BiasEncoding):
 
     def __init__(self, *, asymmetry=0, share_layers=True, **kwargs):
         super().__init__(**kwargs)
-        self.asymmetry = asymmetry
-        self.share_layers = share_layers
+        self.asymmetry = check_number("asymmetry", asymmetry)
+        self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         heads = query_shape[-2]
         self.a = self._add_weight("a", heads, 1.0, Clip(lowest=0.01))
         self.p = self._add_weight(
@@ -62,8 +64,10 @@ class KERPLE(BiasEncoding):
         )
         return self.bias_at(
             ops.maximum(distances, 0),
-            ops.reshape(self.a, (-1, 1, 1)),
-            ops.reshape(self.p, (-1, 1, 1)),
+            *(
+                ops.reshape(ops.cast(weight, "float32"), (-1, 1, 1))
+                for weight in (self.a, self.p)
+            ),
         )
 
     def get_config(self):

@@ -3,7 +3,13 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_initializer,
+    check_integer,
+)
 from keras_lengen.layers.encodings.base import AbsoluteEncoding, Randomized
+from keras_lengen.layers.side_inputs import INVALID_POSITION, demand
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -18,11 +24,13 @@ class LearnedEncoding(AbsoluteEncoding):
         max_position: Number of rows of the table, at least the longest
             sequence ever seen. `None`: as many as the sampler draws from.
         initializer: Initializer of the table.
-        sampler: `PositionSampler` of integers, `None` for 0, 1, 2, ...
+        sampler: `PositionSampler` of integers below `max_position`, `None` for
+            0, 1, 2, ...
 
     Raises:
         ValueError: If a sequence is longer than the table, or positions are
-            fractional. Explicit positions outside of the table give NaN where
+            fractional; if the sampler gives fractions or positions that have
+            no row. Explicit positions outside of the table give NaN where
             a compiled program cannot raise.
 
     Example:
@@ -49,18 +57,39 @@ class LearnedEncoding(AbsoluteEncoding):
         super().__init__(**kwargs)
         if max_position is None:
             max_position = getattr(self.sampler, "max_position", None)
-        if not isinstance(max_position, int) or max_position < 1:
-            raise ValueError(
-                "max_position must be a positive integer, the number of rows "
-                f"of the table; got {max_position!r}."
-            )
-        self.max_position = max_position
-        # Standard deviation 1, as in the code of Ruoss et al., 2023.
-        self.initializer = keras.initializers.get(
-            initializer or keras.initializers.TruncatedNormal(stddev=1.0)
+        self.max_position = check_integer(
+            "max_position",
+            max_position,
+            most=LARGEST_POSITION,
+            what="the number of rows of the table",
         )
+        self._check_sampler()
+        initializer = check_initializer("initializer", initializer)
+        if initializer is None:
+            # Standard deviation 1, as in the code of Ruoss et al., 2023.
+            initializer = keras.initializers.TruncatedNormal(stddev=1.0)
+        self.initializer = initializer
+
+    def _check_sampler(self):
+        sampler = self.sampler
+        name = f"sampler={type(sampler).__name__}"
+        if sampler.fractional:
+            raise ValueError(
+                f"{name} gives fractions, but LearnedEncoding looks integers "
+                "up in a table: choose another sampler, or an encoding that "
+                "computes, such as SinusoidalEncoding."
+            )
+        for argument in ("max_position", "max_shift"):
+            reach = getattr(sampler, argument, None)
+            if reach is not None and reach > self.max_position:
+                raise ValueError(
+                    f"{name} has {argument}={reach}, but LearnedEncoding only "
+                    f"max_position={self.max_position} rows: make the two "
+                    "equal."
+                )
 
     def build(self, query_shape):
+        super().build(query_shape)
         self.table = self.add_weight(
             name="table",
             shape=(self.max_position, query_shape[-1]),
@@ -70,9 +99,9 @@ class LearnedEncoding(AbsoluteEncoding):
 
     def add_to_embeddings(self, embeddings, positions):
         self.check_positions(positions)
-        rows = ops.take(self.table, positions, axis=0)
         # Compiled look-ups clamp what is out of range: let it show instead.
         inside = (positions >= 0) & (positions < self.max_position)
+        rows = ops.take(self.table, ops.where(inside, positions, 0), axis=0)
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
         return embeddings + ops.cast(rows, embeddings.dtype)
 
@@ -91,6 +120,18 @@ class LearnedEncoding(AbsoluteEncoding):
                 f"{self.max_position} rows: raise max_position or use an "
                 "encoding without a table."
             )
+        demand(
+            ops.logical_or(
+                positions == INVALID_POSITION,
+                ops.logical_and(positions >= 0, positions < self.max_position),
+            ),
+            f"positions must be from 0 to {self.max_position - 1}, those of "
+            "LearnedEncoding's rows; got numbers from ",
+            ops.min(positions, initial=0),
+            " to ",
+            ops.max(positions, initial=0),
+            ": raise max_position or use an encoding without a table.",
+        )
 
     def get_config(self):
         return {

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_integer, check_number
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 
@@ -56,7 +57,9 @@ class NTKRoPE(RoPE):
     def __init__(self, *, scaling_factor=1.0, original_length=None, **kwargs):
         super().__init__(**kwargs)
         self.scaling_factor = check_scaling_factor(scaling_factor)
-        self.original_length = check_original_length(original_length)
+        self.original_length = check_original_length(
+            original_length, optional=True
+        )
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -79,9 +82,9 @@ class NTKRoPE(RoPE):
             scale = ops.maximum(scale - (self.scaling_factor - 1), 1.0)
         # Pair m slows by s ** (2 m / (R - 2)).
         exponents = np.arange(0, width, 2) / (width - 2)
-        return rates * ops.exp(
-            -ops.log(ops.cast(scale, "float32")) * exponents.astype("float32")
-        )
+        slowing = -ops.log(ops.cast(scale, "float32"))
+        slowing = ops.multiply(slowing, exponents.astype("float32"))
+        return ops.multiply(rates, ops.exp(slowing))
 
     def get_config(self):
         return {
@@ -99,18 +102,14 @@ def relative_length(length, original_length):
 
 def check_scaling_factor(scaling_factor):
     """Returns a valid factor, or raises `ValueError`."""
-    if not scaling_factor >= 1:
-        raise ValueError(
-            f"scaling_factor must be at least 1; got {scaling_factor!r}."
-        )
-    return scaling_factor
+    return check_number("scaling_factor", scaling_factor, least=1)
 
 
-def check_original_length(original_length):
-    """Returns a valid length or `None`, or raises `ValueError`."""
-    if original_length is not None and not original_length >= 1:
-        raise ValueError(
-            "original_length must be at least 1, the longest trained sequence "
-            f"in tokens; got {original_length!r}."
-        )
-    return original_length
+def check_original_length(original_length, *, optional=False):
+    """Returns a valid length, or raises `ValueError`."""
+    return check_integer(
+        "original_length",
+        original_length,
+        optional=optional,
+        what="the longest trained sequence in tokens",
+    )

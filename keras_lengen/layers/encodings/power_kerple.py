@@ -49,9 +49,9 @@ class PowerKERPLE(KERPLE):
 
     def bias_at(self, distances, a, p):
         # Where the distance is 0 the gradient of p would be 0 * log(0).
-        apart = distances > 0
-        powers = ops.power(ops.where(apart, distances, 1), p)
-        return -a * ops.where(apart, powers, 0)
+        together = distances <= 0
+        powers = ops.power(ops.where(together, 1, distances), p)
+        return -a * ops.where(together, 0, powers)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

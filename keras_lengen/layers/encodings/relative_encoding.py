@@ -5,8 +5,9 @@ import math
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import BiasEncoding, Randomized
+from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    SampledDistances,
     check_distances,
     read_scores,
     sampled_distances,
@@ -68,8 +69,10 @@ class RelativeEncoding(BiasEncoding):
         super().__init__(**kwargs)
         self.max_wavelength = check_max_wavelength(max_wavelength)
         self.distances = check_distances(distances)
+        self.reads_ranks = self.distances == "sampled"
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         heads, width = query_shape[-2:]
         check_even(heads * width, "the width of all heads together")
         self.content_bias, self.position_bias = (
@@ -94,8 +97,9 @@ class RelativeEncoding(BiasEncoding):
         self, query, key, query_positions, key_positions, *, causal=False
     ):
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
-        content = ops.einsum("hd,bshd->bhs", self.content_bias, key)
-        query = query + self.position_bias
+        content_bias = ops.cast(self.content_bias, "float32")
+        content = ops.einsum("hd,bshd->bhs", content_bias, key)
+        query = query + ops.cast(self.position_bias, "float32")
         if self._worth_a_table(query, query_positions, key_positions):
             position = self._by_table(query, query_positions, key_positions)
         elif self.distances == "sampled":
@@ -148,7 +152,9 @@ class RelativeEncoding(BiasEncoding):
         model_width, heads, width = self.kernel.shape
         # One product of matrices, which is faster than one with more axes.
         flat = ops.reshape(self._sinusoid(distances), (-1, model_width))
-        kernel = ops.reshape(self.kernel, (model_width, heads * width))
+        kernel = ops.reshape(
+            ops.cast(self.kernel, "float32"), (model_width, heads * width)
+        )
         return ops.reshape(
             ops.matmul(flat, kernel), (*ops.shape(distances), heads, width)
         )
@@ -156,7 +162,8 @@ class RelativeEncoding(BiasEncoding):
     def _by_angle(self, query, query_positions, key_positions):
         # sin and cos of a difference are products of sines and cosines: turn
         # the query's side by its position, then multiply by the key's sines.
-        query = ops.einsum("bthd,mhd->bhtm", query, self.kernel)
+        kernel = ops.cast(self.kernel, "float32")
+        query = ops.einsum("bthd,mhd->bhtm", query, kernel)
         at_sine, at_cosine = ops.split(query, 2, axis=-1)
         sine, cosine = (
             ops.expand_dims(part, -3)
@@ -189,18 +196,16 @@ class RelativeEncoding(BiasEncoding):
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class RandomizedRelativeEncoding(Randomized, RelativeEncoding):
+class RandomizedRelativeEncoding(SampledDistances, RelativeEncoding):
     """`RelativeEncoding` over randomized distances.
 
     Takes the arguments of `RandomizedPositions` and `RelativeEncoding`.
     Distances are sampled unless `distances="positions"`: in all runs of
-    `benchmarks/results/randomized_forms.md` they generalized better.
+    `benchmarks/results/randomized_forms.md` they generalized better. Draws
+    then have position 0, unless `include_zero` says otherwise.
 
     Differs from the authors' code: that reads future keys and the token
     itself from one clamped row; here both directions keep their sign.
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
-
-    def __init__(self, *, distances="sampled", **kwargs):
-        super().__init__(distances=distances, **kwargs)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_choice, check_number
 from keras_lengen.layers.encodings.base import (
     Randomized,
     RotaryEncoding,
@@ -62,20 +63,14 @@ class RoPE(RotaryEncoding):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if layout not in ("interleaved", "halves"):
-            raise ValueError(
-                f'layout must be "interleaved" or "halves"; got {layout!r}.'
-            )
-        if not 0 < rotary_fraction <= 1:
-            raise ValueError(
-                "rotary_fraction must be above 0 and at most 1; "
-                f"got {rotary_fraction!r}."
-            )
         self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.rotary_fraction = rotary_fraction
-        self.layout = layout
+        self.rotary_fraction = check_number(
+            "rotary_fraction", rotary_fraction, above=0, most=1
+        )
+        self.layout = check_choice("layout", layout, ("interleaved", "halves"))
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         width = self._rotary_width(query_shape[-1])
         check_even(width, "the rotated width of a head")
         if width == 0:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_integer
 from keras_lengen.layers.encodings.base import (
     BiasEncoding,
     Randomized,
@@ -54,10 +55,10 @@ class Sandwich(BiasEncoding):
 
     def __init__(self, *, dimension=128, **kwargs):
         super().__init__(**kwargs)
-        check_even(dimension, "dimension")
-        if dimension < 2:
-            raise ValueError(f"dimension must be positive; got {dimension!r}.")
-        self.dimension = dimension
+        self.dimension = check_integer(
+            "dimension", dimension, what="the width of the sinusoids"
+        )
+        check_even(self.dimension, "dimension")
 
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
@@ -78,7 +79,7 @@ class Sandwich(BiasEncoding):
         heads = query.shape[2]
         ratios = heads / (8.0 * np.arange(1, heads + 1, dtype="float32"))
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
-        return ratios[:, None, None] * penalties
+        return ops.multiply(ratios[:, None, None], penalties)
 
     def _sinusoid(self, positions):
         return sinusoid(positions, self.dimension, max_wavelength=10000)

@@ -3,8 +3,15 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_integer,
+)
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    as_indices,
+    nan_where_invalid,
     read_scores,
     signed_distances,
 )
@@ -47,14 +54,13 @@ class ShawEncoding(BiasEncoding):
 
     def __init__(self, *, max_distance=16, share_layers=False, **kwargs):
         super().__init__(**kwargs)
-        if max_distance < 0:
-            raise ValueError(
-                f"max_distance must not be negative; got {max_distance!r}."
-            )
-        self.max_distance = max_distance
-        self.share_layers = share_layers
+        self.max_distance = check_integer(
+            "max_distance", max_distance, least=0, most=LARGEST_POSITION
+        )
+        self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
             shape=(2 * self.max_distance + 1, query_shape[-1]),
@@ -67,11 +73,11 @@ class ShawEncoding(BiasEncoding):
     ):
         steps = signed_distances(query_positions, key_positions, "positions")
         reach = self.max_distance
-        steps = ops.cast(ops.clip(ops.round(steps), -reach, reach), "int32")
-        scores = ops.einsum(
-            "bthd,rd->btrh", ops.cast(query, "float32"), self.table
-        )
-        return query.shape[-1] ** -0.5 * read_scores(scores, steps + reach)
+        scale = nan_where_invalid(steps) * query.shape[-1] ** -0.5
+        steps = ops.clip(ops.round(steps), -reach, reach)
+        table = ops.cast(self.table, "float32")
+        scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)
+        return scale * read_scores(scores, as_indices(steps) + reach)
 
     def get_config(self):
         return {

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_choice, check_number
 from keras_lengen.layers.encodings.base import (
     AbsoluteEncoding,
     Randomized,
@@ -47,15 +48,13 @@ class SinusoidalEncoding(AbsoluteEncoding):
         self, *, max_wavelength=10000, layout="concatenated", **kwargs
     ):
         super().__init__(**kwargs)
-        if layout not in ("concatenated", "interleaved"):
-            raise ValueError(
-                'layout must be "concatenated" or "interleaved"; '
-                f"got {layout!r}."
-            )
         self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.layout = layout
+        self.layout = check_choice(
+            "layout", layout, ("concatenated", "interleaved")
+        )
 
     def build(self, query_shape):
+        super().build(query_shape)
         check_even(query_shape[-1], "the width of the embeddings")
 
     def add_to_embeddings(self, embeddings, positions):
@@ -108,11 +107,7 @@ def frequencies(width, max_wavelength):
 
 def check_max_wavelength(max_wavelength):
     """Returns a valid base of frequencies, or raises `ValueError`."""
-    if not max_wavelength > 1:
-        raise ValueError(
-            f"max_wavelength must be above 1; got {max_wavelength!r}."
-        )
-    return max_wavelength
+    return check_number("max_wavelength", max_wavelength, above=1)
 
 
 def check_even(width, name):

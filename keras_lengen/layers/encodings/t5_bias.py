@@ -6,8 +6,17 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_integer,
+)
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import signed_distances
+from keras_lengen.layers.encodings.distances import (
+    as_indices,
+    nan_where_invalid,
+    signed_distances,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,11 +63,15 @@ class T5Bias(BiasEncoding):
         self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
     ):
         super().__init__(**kwargs)
-        if num_buckets < 4 or num_buckets % 2:
+        num_buckets = check_integer("num_buckets", num_buckets, least=4)
+        if num_buckets % 2:
             raise ValueError(
                 "num_buckets must be an even number of at least 4, half of "
                 f"the buckets for either direction; got {num_buckets!r}."
             )
+        max_distance = check_integer(
+            "max_distance", max_distance, most=LARGEST_POSITION
+        )
         if not max_distance > num_buckets // 2:
             raise ValueError(
                 f"max_distance must be above num_buckets / 2 = "
@@ -67,9 +80,10 @@ class T5Bias(BiasEncoding):
             )
         self.num_buckets = num_buckets
         self.max_distance = max_distance
-        self.share_layers = share_layers
+        self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
         heads, width = query_shape[-2:]
         self.table = self.add_weight(
             name="table",
@@ -85,12 +99,15 @@ class T5Bias(BiasEncoding):
     ):
         steps = signed_distances(query_positions, key_positions, "positions")
         reach = self.max_distance
-        steps = ops.cast(ops.clip(steps, -reach, reach), "int32")
-        rows = ops.take(self.table, self._buckets(causal), axis=0)
+        valid = nan_where_invalid(steps)
+        steps = as_indices(ops.clip(steps, -reach, reach))
+        buckets = ops.convert_to_tensor(self._buckets(causal), "int32")
+        rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, steps + reach, axis=0)
         if len(bias.shape) == 3:
             bias = ops.expand_dims(bias, 0)
-        return ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
+        bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
+        return valid * bias
 
     def _buckets(self, causal):
         """Buckets of the distances from `-max_distance` to `max_distance`."""

@@ -4,8 +4,17 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.layers.side_inputs import demand, where_holds
+
+LARGEST_EXPONENTS = {"float16": 8}
+"""Largest logarithm of a factor of features, by dtype, for them to stay finite
+and precise."""
+
+LARGEST_EXPONENT = 80
+"""That of all other dtypes, whose range is at least that of float32."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -19,8 +28,9 @@ class XPos(RoPE):
     Towards later keys it would grow: for causal attention only.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
-    Positions: up to about `70 * scale_base`, where the slowest decay leaves
-    the range of float32; only differences matter.
+    Positions: from `-63 * scale_base` to `63 * scale_base`, beyond which the
+    fastest decay leaves the range of float32 and bfloat16; with float16
+    features a tenth of that. Only differences matter.
 
     Args:
         scale_base: Distance over which pair `m` fades by `zeta[m]`.
@@ -32,7 +42,9 @@ class XPos(RoPE):
 
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
-            of range; in attention, if no causal mask is set.
+            of range; in attention, if no causal mask is set. If positions are
+            too large: where only a run of a compiled program knows them, that
+            ends with an assertion, and under XLA the features are NaN.
 
     Differs from the paper: positions count from 0, not from the middle of the
     sequence, which leaves the products as they are and keeps cached keys
@@ -54,26 +66,38 @@ class XPos(RoPE):
 
     def __init__(self, *, scale_base=512, **kwargs):
         super().__init__(**kwargs)
-        if not scale_base > 0:
-            raise ValueError(f"scale_base must be above 0; got {scale_base!r}.")
-        self.scale_base = scale_base
+        self.scale_base = check_number("scale_base", scale_base, above=0)
 
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
         width = self._rotary_width(query.shape[-1])
         rates = self._rates(width, length)
-        query_decay = self._decay(query_positions, width)
-        key_decay = self._decay(key_positions, width)
+        query_decay = self._decay(query_positions, width, query.dtype)
+        key_decay = self._decay(key_positions, width, key.dtype)
         query_turn = self._turn(query_positions, rates, query_decay)
         key_turn = self._turn(key_positions, rates, 1 / key_decay)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
-    def _decay(self, positions, width):
+    def _decay(self, positions, width, dtype):
         """`zeta ** (p / scale_base)`, float32 `(1 or B, T, R / 2)`."""
         zeta = (np.arange(0, width, 2) + 0.4 * width) / (1.4 * width)
         logarithm = (np.log(zeta) / self.scale_base).astype("float32")
-        return ops.exp(expand_positions(positions, 1) * logarithm)
+        dtype = keras.backend.standardize_dtype(dtype)
+        exponent = LARGEST_EXPONENTS.get(dtype, LARGEST_EXPONENT)
+        reach = int(exponent / -logarithm[0])
+        positions = expand_positions(positions, 1)
+        furthest = ops.max(ops.abs(positions), axis=(-2, -1))
+        holds = demand(
+            # Positions that are invalid for another reason pass.
+            ops.logical_not(furthest > reach),
+            "positions reach ",
+            furthest,
+            f", but XPos with scale_base={self.scale_base} keeps {dtype} "
+            f"features finite up to {reach}: raise scale_base.",
+        )
+        positions = where_holds(holds, positions)
+        return ops.exp(ops.multiply(positions, logarithm))
 
     def get_config(self):
         return {**super().get_config(), "scale_base": self.scale_base}

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.ntk_rope import (
     check_original_length,
     check_scaling_factor,
@@ -69,17 +70,17 @@ class YaRN(RoPE):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not beta_fast > beta_slow > 0:
+        self.original_length = check_original_length(original_length)
+        if scaling_factor is not None:
+            scaling_factor = check_scaling_factor(scaling_factor)
+        self.scaling_factor = scaling_factor
+        self.beta_fast = check_number("beta_fast", beta_fast, above=0)
+        self.beta_slow = check_number("beta_slow", beta_slow, above=0)
+        if not beta_fast > beta_slow:
             raise ValueError(
-                "beta_fast must be above beta_slow, and that above 0; got "
+                "beta_fast must be above beta_slow; got "
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
-        if scaling_factor is not None:
-            check_scaling_factor(scaling_factor)
-        self.original_length = check_original_length(original_length)
-        self.scaling_factor = scaling_factor
-        self.beta_fast = beta_fast
-        self.beta_slow = beta_slow
 
     def _scale(self, length):
         if self.scaling_factor is not None:
@@ -101,7 +102,8 @@ class YaRN(RoPE):
         span = last - first or 0.001
         slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
         slowed = slowed.astype("float32")
-        return rates * (1 - slowed + slowed / self._scale(length))
+        interpolated = ops.divide(slowed, self._scale(length))
+        return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
     def _pair_that_turns(self, turns, width):
         """Index, with a fraction, of the pair that turns so often."""

@@ -5,6 +5,12 @@ import math
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_number,
+    check_seed,
+)
 from keras_lengen.layers.positions.base import PositionSampler, token_count
 
 
@@ -56,6 +62,7 @@ class AugmentedPositions(PositionSampler):
     """
 
     draws = True
+    fractional = True
 
     def __init__(
         self,
@@ -68,23 +75,23 @@ class AugmentedPositions(PositionSampler):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        for name, number, least in (
-            ("max_global_shift", max_global_shift, 0),
-            ("max_local_shift", max_local_shift, 0),
-            ("max_global_scale", max_global_scale, 1),
-        ):
-            if not number >= least:
-                raise ValueError(
-                    f"{name} must be at least {least}; got {number!r}."
-                )
-        self.max_global_shift = max_global_shift
-        self.max_local_shift = max_local_shift
-        self.max_global_scale = max_global_scale
-        self.normalize = normalize
-        self.seed = seed
+        self.max_global_shift, self.max_local_shift = (
+            check_number(
+                name, shift, least=0, most=LARGEST_POSITION, what="in tokens"
+            )
+            for name, shift in (
+                ("max_global_shift", max_global_shift),
+                ("max_local_shift", max_local_shift),
+            )
+        )
+        self.max_global_scale = check_number(
+            "max_global_scale", max_global_scale, least=1
+        )
+        self.normalize = check_boolean("normalize", normalize)
+        self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)

@@ -3,7 +3,12 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.arguments import LARGEST_POSITION, check_integer
+from keras_lengen.layers.positions.base import (
+    PositionSampler,
+    check_sampler,
+    token_count,
+)
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 
 
@@ -20,7 +25,8 @@ class GridPositions(PositionSampler):
         column: `PositionSampler` of the columns, `None` for 0, 1, 2, ...
 
     Raises:
-        ValueError: If `width` is not a positive integer.
+        ValueError: If `width` is not a positive integer, or `row` or `column`
+            is no sampler of single positions.
 
     Returns:
         A pair, the positions of the rows and of the columns, each `(T,)` or
@@ -40,23 +46,21 @@ class GridPositions(PositionSampler):
 
     # Rows and columns do not go on from a start as numbers in a line do.
     stretches = True
+    pairs = True
 
     def __init__(self, *, width, row=None, column=None, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(width, int) or width < 1:
-            raise ValueError(
-                "width must be a positive integer, the tokens of a row; "
-                f"got {width!r}."
-            )
-        self.width = width
-        self.row = OrdinalPositions() if row is None else row
-        self.column = OrdinalPositions() if column is None else column
+        self.width = check_integer(
+            "width", width, most=LARGEST_POSITION, what="the tokens of a row"
+        )
+        self.row = check_sampler("row", row) or OrdinalPositions()
+        self.column = check_sampler("column", column) or OrdinalPositions()
 
     @property
     def draws(self):
         return self.row.draws or self.column.draws
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         tokens = token_count(inputs)

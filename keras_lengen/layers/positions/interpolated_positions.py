@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_integer, check_number
 from keras_lengen.layers.positions.base import PositionSampler, token_count
 
 
@@ -50,18 +51,16 @@ class InterpolatedPositions(PositionSampler):
     """
 
     stretches = True
+    fractional = True
 
     def __init__(self, *, train_length, scaling_factor=None, **kwargs):
         super().__init__(**kwargs)
-        if scaling_factor is not None and not scaling_factor > 0:
-            raise ValueError(
-                "scaling_factor must be above 0, or None to go by length; "
-                f"got {scaling_factor!r}."
-            )
         self.train_length = check_train_length(train_length)
-        self.scaling_factor = scaling_factor
+        self.scaling_factor = check_number(
+            "scaling_factor", scaling_factor, above=0, optional=True
+        )
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         if self.scaling_factor is None:
@@ -87,18 +86,17 @@ def interpolated(inputs, train_length, *, lengths, reference_length):
     tokens = token_count(inputs)
     if reference_length is None:
         reference_length = tokens if lengths is None else lengths
-    ratio = ops.minimum(
-        1.0, train_length / ops.cast(reference_length, "float32")
-    )
+    length = ops.cast(reference_length, "float32")
+    # Not a minimum, which may hide that a length is NaN.
+    ratio = ops.where(length <= train_length, 1.0, train_length / length)
     indices = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
     return indices * ops.expand_dims(ratio, -1)
 
 
 def check_train_length(train_length):
     """Returns a valid length of trained sequences, or raises `ValueError`."""
-    if not isinstance(train_length, int) or train_length < 1:
-        raise ValueError(
-            "train_length must be a positive integer, the tokens of the "
-            f"longest trained sequence; got {train_length!r}."
-        )
-    return train_length
+    return check_integer(
+        "train_length",
+        train_length,
+        what="the tokens of the longest trained sequence",
+    )

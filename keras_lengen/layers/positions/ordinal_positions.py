@@ -27,7 +27,7 @@ class OrdinalPositions(PositionSampler):
     https://arxiv.org/abs/1706.03762
     """
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         return ops.arange(token_count(inputs), dtype="int32")

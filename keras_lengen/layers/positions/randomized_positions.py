@@ -3,7 +3,21 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_seed,
+)
 from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.side_inputs import (
+    as_message,
+    as_size,
+    demand,
+    static_size,
+    where_holds,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -21,7 +35,8 @@ class RandomizedPositions(PositionSampler):
 
     Args:
         max_position: Size of the range, at least the longest sequence ever
-            seen, training and evaluation alike.
+            seen, training and evaluation alike; at most `2 ** 24`, beyond
+            which float32 merges neighbouring positions.
         resample: `"batch"`: one draw shared by the batch, as in the paper.
             `"example"`: one draw per example, at the price of a sort of
             `max_position` numbers for each.
@@ -30,11 +45,17 @@ class RandomizedPositions(PositionSampler):
             range. `"ordinal"`: 0, 1, 2, ...
         ordered: Whether draws are sorted. `False` is the paper's ablation; it
             concerns draws alone, not `"even"` and `"ordinal"`.
+        include_zero: Whether every draw has position 0, the other positions
+            being a uniform subset of the rest. Distances from the first
+            position are then a uniform subset of `1 .. max_position - 1`, as
+            in the code of Ruoss et al., 2023, that samples distances.
         seed: Integer seed of the draws, or `None`.
 
     Raises:
         ValueError: If an argument is out of range, or a sequence is longer
-            than `max_position`.
+            than `max_position`. Where only a run of a compiled program knows
+            its length, that ends with an assertion; under XLA all positions
+            are invalid then, and every encoding makes NaN of them.
 
     Returns:
         int32 of shape `(T,)`, or `(B, T)` with `resample="example"` or with
@@ -61,72 +82,89 @@ class RandomizedPositions(PositionSampler):
         resample="batch",
         evaluation="random",
         ordered=True,
+        include_zero=False,
         seed=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not isinstance(max_position, int) or max_position < 1:
-            raise ValueError(
-                "max_position must be a positive integer, the size of the "
-                f"range of positions; got {max_position!r}."
-            )
-        if resample not in ("batch", "example"):
-            raise ValueError(
-                f'resample must be "batch" or "example"; got {resample!r}.'
-            )
-        if evaluation not in ("random", "even", "ordinal"):
-            raise ValueError(
-                'evaluation must be "random", "even" or "ordinal"; '
-                f"got {evaluation!r}."
-            )
-        self.max_position = max_position
-        self.resample = resample
-        self.evaluation = evaluation
-        self.ordered = ordered
-        self.seed = seed
+        self.max_position = check_integer(
+            "max_position",
+            max_position,
+            most=LARGEST_POSITION,
+            what="the size of the range of positions",
+        )
+        self.resample = check_choice("resample", resample, ("batch", "example"))
+        self.evaluation = check_choice(
+            "evaluation", evaluation, ("random", "even", "ordinal")
+        )
+        self.ordered = check_boolean("ordered", ordered)
+        self.include_zero = check_boolean("include_zero", include_zero)
+        self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         tokens = token_count(inputs)
-        if isinstance(tokens, int) and tokens > self.max_position:
-            raise ValueError(
-                f"a sequence of {tokens} tokens needs as many positions, but "
-                f"max_position is {self.max_position}: raise max_position to "
-                "at least the longest sequence of training and evaluation."
-            )
+        holds = demand(
+            as_size(tokens) <= self.max_position,
+            "a sequence of ",
+            as_message(tokens),
+            " tokens needs as many positions, but max_position is "
+            f"{self.max_position}: raise max_position to at least the longest "
+            "sequence of training and evaluation.",
+        )
         if training or self.evaluation == "random":
-            return self._draw(ops.shape(inputs)[0], tokens, lengths)
-        indices = ops.arange(tokens, dtype="int32")
-        if self.evaluation == "ordinal":
-            return indices
-        return self._spread(indices, tokens if lengths is None else lengths)
+            positions = self._draw(ops.shape(inputs)[0], tokens, lengths)
+        else:
+            positions = ops.arange(tokens, dtype="int32")
+            if self.evaluation == "even":
+                lengths = tokens if lengths is None else lengths
+                positions = self._spread(positions, lengths)
+        return where_holds(holds, positions)
 
     def _draw(self, batch_size, tokens, lengths):
         draws = (batch_size,) if self.resample == "example" else ()
         # The places of the largest of max_position random numbers, largest
         # first: the first n of them are a random n-subset, for every n.
         scores = keras.random.uniform(
-            (*draws, self.max_position), seed=self.seed_generator
+            (*draws, self.max_position),
+            # Half precision has too few numbers to tell the places apart.
+            dtype="float32",
+            seed=self.seed_generator,
         )
-        positions = ops.top_k(scores, tokens)[1]
+        if self.include_zero:
+            first = ops.arange(self.max_position, dtype="int32") == 0
+            scores = ops.where(first, 2.0, scores)
+        positions = self._largest(scores, tokens)
         if lengths is not None:
-            used = ops.less(ops.arange(tokens), ops.expand_dims(lengths, -1))
+            indices = ops.arange(tokens, dtype="int32")
+            used = ops.less(indices, ops.expand_dims(lengths, -1))
             positions = ops.where(used, positions, self.max_position)
         if self.ordered:
             positions = ops.sort(positions, axis=-1)
         return ops.cast(ops.minimum(positions, self.max_position - 1), "int32")
 
+    def _largest(self, scores, tokens):
+        """Places of the largest scores, `tokens` of them, largest first."""
+        if static_size(tokens) is not None:
+            return ops.top_k(scores, tokens)[1]
+        # There may be more tokens than scores, which top_k refuses with words
+        # that say nothing of max_position.
+        order = ops.argsort(-scores, axis=-1)
+        ranks = ops.arange(tokens, dtype="int32")
+        return ops.take(
+            order, ops.minimum(ranks, self.max_position - 1), axis=-1
+        )
+
     def _spread(self, indices, lengths):
-        # floor(index * max_position / length), in integers that do not
-        # overflow.
+        """`floor(index * max_position / length)`."""
         lengths = ops.expand_dims(
             ops.maximum(ops.cast(lengths, "int32"), 1), -1
         )
         whole = self.max_position // lengths
         rest = self.max_position - whole * lengths
-        positions = indices * whole + (indices * rest) // lengths
+        positions = indices * whole + _share(indices, rest, lengths)
         return ops.minimum(positions, self.max_position - 1)
 
     def get_config(self):
@@ -136,5 +174,22 @@ class RandomizedPositions(PositionSampler):
             "resample": self.resample,
             "evaluation": self.evaluation,
             "ordered": self.ordered,
+            "include_zero": self.include_zero,
             "seed": self.seed,
         }
+
+
+def _share(indices, rest, lengths):
+    """`floor(indices * rest / lengths)` of int32 below `2 ** 24`.
+
+    `rest` is below `lengths`, which is at most the number of indices.
+    """
+    if (static_size(indices.shape[0]) or 2**24) ** 2 < 2**31:
+        return (indices * rest) // lengths
+    # The product is beyond int32: a bit of it at a time, as in long division.
+    share = remainder = ops.zeros_like(indices * lengths)
+    for bit in reversed(range(24)):
+        remainder = 2 * remainder + indices * (rest // 2**bit % 2)
+        share = 2 * share + remainder // lengths
+        remainder = remainder % lengths
+    return share

@@ -3,6 +3,12 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_choice,
+    check_integer,
+    check_seed,
+)
 from keras_lengen.layers.positions.base import PositionSampler, token_count
 
 
@@ -51,25 +57,20 @@ class ShiftedPositions(PositionSampler):
 
     def __init__(self, *, max_shift, evaluation="zero", seed=None, **kwargs):
         super().__init__(**kwargs)
-        if max_shift is not None and (
-            not isinstance(max_shift, int) or max_shift < 1
-        ):
-            raise ValueError(
-                "max_shift must be a positive integer, the number of shifts "
-                "to draw from, or None for the room that padding leaves; "
-                f"got {max_shift!r}."
-            )
-        if evaluation not in ("zero", "max", "random"):
-            raise ValueError(
-                'evaluation must be "zero", "max" or "random"; '
-                f"got {evaluation!r}."
-            )
-        self.max_shift = max_shift
-        self.evaluation = evaluation
-        self.seed = seed
+        self.max_shift = check_integer(
+            "max_shift",
+            max_shift,
+            most=LARGEST_POSITION,
+            optional=True,
+            what="the number of shifts to draw from",
+        )
+        self.evaluation = check_choice(
+            "evaluation", evaluation, ("zero", "max", "random")
+        )
+        self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_choice, check_number, check_seed
 from keras_lengen.layers.positions.base import PositionSampler, token_count
 from keras_lengen.layers.positions.interpolated_positions import (
     check_train_length,
@@ -66,6 +67,7 @@ class WarpedPositions(PositionSampler):
     """
 
     draws = True
+    fractional = True
 
     def __init__(
         self,
@@ -79,30 +81,25 @@ class WarpedPositions(PositionSampler):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if min(head_fraction, tail_fraction) < 0 or (
-            head_fraction + tail_fraction > 1
-        ):
-            raise ValueError(
-                "head_fraction and tail_fraction must be at least 0 and add "
-                f"up to 1 at most; got {head_fraction!r} and "
-                f"{tail_fraction!r}."
-            )
-        if not head_scales or min(head_scales) <= 0:
-            raise ValueError(
-                "head_scales must be one or more numbers above 0; "
-                f"got {head_scales!r}."
-            )
-        if skew not in SKEWS:
-            raise ValueError(f'skew must be "sqrt" or "beta"; got {skew!r}.')
         self.train_length = check_train_length(train_length)
-        self.head_fraction = head_fraction
-        self.tail_fraction = tail_fraction
-        self.head_scales = tuple(head_scales)
-        self.skew = skew
-        self.seed = seed
+        self.head_fraction, self.tail_fraction = (
+            check_number(name, fraction, least=0, most=1)
+            for name, fraction in (
+                ("head_fraction", head_fraction),
+                ("tail_fraction", tail_fraction),
+            )
+        )
+        if self.head_fraction + self.tail_fraction > 1:
+            raise ValueError(
+                "head_fraction and tail_fraction must add up to 1 at most; "
+                f"got {head_fraction!r} and {tail_fraction!r}."
+            )
+        self.head_scales = _check_scales(head_scales)
+        self.skew = check_choice("skew", skew, tuple(SKEWS))
+        self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(
+    def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
@@ -151,6 +148,18 @@ class WarpedPositions(PositionSampler):
             "skew": self.skew,
             "seed": self.seed,
         }
+
+
+def _check_scales(head_scales):
+    if not isinstance(head_scales, list | tuple) or not head_scales:
+        raise ValueError(
+            "head_scales must be a tuple of one or more numbers above 0; "
+            f"got {head_scales!r}."
+        )
+    return tuple(
+        check_number("head_scales", scale, above=0, what="each of them")
+        for scale in head_scales
+    )
 
 
 def beta_distribution(x):

@@ -238,10 +238,10 @@ def test_picture_without_matplotlib(tmp_path, monkeypatch):
     ("changed", "message"),
     [
         ({"train_lengths": []}, "one trained length or more"),
-        ({"train_lengths": [0]}, "a trained length must be .* got 0"),
+        ({"train_lengths": [0]}, "train_lengths must be .* got 0"),
         ({"test_length": 2.5}, "test_length must be .* got 2.5"),
         ({"draws": 0}, "draws must be .* got 0"),
-        ({"resolution": 0}, "resolution must be above 0; got 0"),
+        ({"resolution": 0}, "resolution must be .* above 0.* got 0"),
         ({"sampler": GridPositions(width=2)}, "pass the samplers of its axes"),
         (
             {"sampler": RandomizedPositions(max_position=3)},
@@ -260,9 +260,9 @@ def test_bad_input(changed, message):
     ("changed", "message"),
     [
         ({"width": 3}, "width is 3: sines and cosines"),
-        ({"width": 0}, "width must be a positive integer; got 0"),
-        ({"num_phases": 0}, "num_phases must be a positive integer; got 0"),
-        ({"max_wavelength": 1}, "max_wavelength must be above 1; got 1"),
+        ({"width": 0}, "width must be a positive integer.* got 0"),
+        ({"num_phases": 0}, "num_phases must be a positive integer.* got 0"),
+        ({"max_wavelength": 1}, "max_wavelength must be .* above 1; got 1"),
     ],
 )
 def test_bad_phases(changed, message):

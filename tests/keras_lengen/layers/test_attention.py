@@ -539,17 +539,81 @@ def test_self_attention_draws_once(convert, monkeypatch):
     assert len(draws) == 1
 
 
-def test_cross_attention_draws_for_queries_and_for_keys(monkeypatch):
+def normed(inputs):
+    return keras.layers.LayerNormalization()(inputs)
+
+
+APART = {
+    "of equal numbers": lambda layer: layer(normed(INPUTS), normed(INPUTS)),
+    "in a graph": lambda layer: tf.function(lambda q, v: layer(q, v))(
+        tf.constant(INPUTS), tf.constant(INPUTS)
+    ),
+    "of another sequence": lambda layer: layer(INPUTS, OTHERS),
+    "with positions of the queries": lambda layer: layer(
+        INPUTS, OTHERS, positions=np.arange(6)
+    ),
+    "with positions of the keys": lambda layer: layer(
+        INPUTS, OTHERS, key_positions=np.arange(9)
+    ),
+    "of symbols": lambda layer: layer(
+        keras.Input((6, MODEL_DIM)), keras.Input((6, MODEL_DIM))
+    ),
+}
+
+
+@pytest.mark.parametrize("case", APART)
+def test_positions_are_never_drawn_apart(case):
+    message = "apart.*one tensor as query and value.*`key_positions`"
+    with pytest.raises(ValueError, match=message):
+        APART[case](attention(RandomizedRoPE()))
+
+
+def test_positions_given_to_both_are_not_drawn():
     layer = attention(RandomizedRoPE())
+    layer(INPUTS, OTHERS, positions=np.arange(6), key_positions=np.arange(9))
+
+
+def alike(tokens=6):
+    """Tokens that differ by nothing but their positions."""
+    return np.ones((2, tokens, MODEL_DIM), "float32")
+
+
+SELF = {
+    "arrays": lambda layer, x: layer(x, x),
+    "key and value": lambda layer, x: layer(x, x, x),
+    "another value": lambda layer, x: layer(x, x + 0, key=x),
+    "tensors": lambda layer, x: layer(*[tf.constant(x)] * 2),
+    "variables": lambda layer, x: layer(*[keras.Variable(x)] * 2),
+    "a graph": lambda layer, x: tf.function(lambda x: layer(x, x))(x),
+    "a functional model": lambda layer, x: functional(layer)(x),
+    "without state": lambda layer, x: layer.stateless_call(
+        layer.trainable_variables,
+        layer.non_trainable_variables,
+        *[tf.constant(x)] * 2,
+    )[0],
+    "said by the caller": lambda layer, x: layer(x, x + 0, self_attention=True),
+}
+
+
+def functional(layer):
+    inputs = keras.Input((6, MODEL_DIM))
+    return keras.Model(inputs, layer(inputs, inputs))
+
+
+@pytest.mark.parametrize("case", SELF)
+def test_self_attention_draws_one_set_of_positions(case, monkeypatch):
+    layer = attention(RandomizedRoPE(seed=1))
+    layer(alike(), alike(), self_attention=True)
     draws = count_draws(layer, monkeypatch)
-    drawn = layer(INPUTS, OTHERS)
-    query_positions, key_positions = draws
-    assert query_positions.shape == (6,) and key_positions.shape == (9,)
-    explicit = layer(
-        INPUTS, OTHERS, positions=query_positions, key_positions=key_positions
-    )
-    np.testing.assert_array_equal(drawn, explicit)
-    assert len(draws) == 2
+    SELF[case](layer, alike())
+    assert len(draws) == 1
+
+
+def test_more_queries_than_keys_cannot_be_causal():
+    layer = attention()
+    message = "use_causal_mask needs at least as many keys.*9 queries and 6"
+    with pytest.raises(ValueError, match=message):
+        layer(OTHERS, INPUTS, use_causal_mask=True)
 
 
 def test_dropout_is_for_training():

@@ -100,6 +100,36 @@ def test_output_by_the_definition(normalize, masked):
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-3)
 
 
+def test_extreme_scores_of_a_long_sequence_lose_no_precision():
+    tokens = 2000
+    generator = np.random.default_rng(0)
+    scores = generator.normal(-3, 3, size=(tokens, tokens))
+    # One key of ten matches for certain or not at all. Sums over all keys are
+    # so large that float32 would lose the others' part of them.
+    certain = generator.choice([-1000, 1000], size=scores.shape)
+    scores = np.where(generator.random(scores.shape) < 0.1, certain, scores)
+    scores = scores.astype("float32")
+    layer = GeometricAttention(1, 4, normalize=False)
+    layer.build((1, tokens, 4), (1, tokens, 4))
+    index = np.arange(tokens)
+    found = layer._weights(
+        keras.ops.convert_to_tensor(scores[None, None]),
+        None,
+        keras.ops.convert_to_tensor(index.astype("int32")),
+    )
+    expected = np.zeros((tokens, tokens))
+    for i, logits in enumerate(scores.astype("float64")):
+        nearest_first = np.lexsort((index < i, abs(index - i)))[1:]
+        misses = np.exp(-np.logaddexp(0, logits[nearest_first]))
+        missed = np.cumprod([1.0, *misses[:-1]])
+        expected[i, nearest_first] = missed * (1 - misses)
+    large = expected > 1e-6
+    assert large.mean() > 0.005
+    np.testing.assert_allclose(
+        np.asarray(found)[0, 0][large], expected[large], rtol=1e-4
+    )
+
+
 @pytest.mark.parametrize("arguments", [{}, {"num_key_value_heads": 1}], ids=str)
 @pytest.mark.parametrize("chunks", [(1,) * 7, (2, 1, 4)], ids=str)
 def test_a_cache_changes_nothing(arguments, chunks):
@@ -142,7 +172,7 @@ def test_far_matches_have_finite_gradients():
 
 def test_config_and_refusals():
     assert_config_round_trip(attention(normalize=False, encoding=NoPE()))
-    with pytest.raises(ValueError, match="no use for RoPE"):
+    with pytest.raises(ValueError, match="no use for encoding=RoPE"):
         GeometricAttention(3, 4, encoding=RoPE())
     with pytest.raises(ValueError, match="must be the same tensor"):
         attention()(STATES, STATES + 1)

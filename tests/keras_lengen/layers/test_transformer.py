@@ -60,16 +60,12 @@ def test_norms_stand_where_they_should(normalization, norm, cross):
         rms_norm=norm is rms_norm,
         encoding=ALiBi(),
         cross_attention=cross,
-        cross_encoding=RoPE(),
+        cross_encoding=RoPE() if cross else None,
     )
     positions = {"positions": np.arange(3, 9)}
     of_memory = {"memory_positions": np.arange(9)[::-1].copy()}
-    output = block(
-        INPUTS,
-        **positions,
-        **({"memory": MEMORY, "memory_mask": MEMORY_MASK} if cross else {}),
-        **of_memory,
-    )
+    memory = {"memory": MEMORY, "memory_mask": MEMORY_MASK, **of_memory}
+    output = block(INPUTS, **positions, **(memory if cross else {}))
 
     def attend(x):
         return block.attention_layer(x, x, **positions)
@@ -313,7 +309,8 @@ def test_every_argument_is_an_attribute_and_counts(argument):
     for changes in ({}, {argument: value}):
         keras.utils.set_random_seed(0)
         block = TransformerBlock(**{**base, **changes})
-        output = block(INPUTS, memory=MEMORY, training=True)
+        memory = MEMORY if block.cross_attention else None
+        output = block(INPUTS, memory=memory, training=True)
         # Biases start as zeros, which change nothing yet.
         outputs.append((output, len(block.weights)))
     assert differ(*outputs)

@@ -276,7 +276,7 @@ def test_wrong_inputs_raise(changes, inputs, message):
     [
         (
             {"cross_attention": True, "cross_encoding": SinusoidalEncoding()},
-            "SinusoidalEncoding .* does nothing in attention",
+            "SinusoidalEncoding .* does nothing in cross",
         ),
         (
             {"cross_attention": True, "cross_encoding": XPos()},

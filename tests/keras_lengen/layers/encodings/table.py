@@ -61,6 +61,7 @@ PRESET = {
     "resample": "example",
     "evaluation": "even",
     "ordered": False,
+    "include_zero": True,
 }
 
 
@@ -87,6 +88,8 @@ def sampled_preset(row):
         dataclasses.replace(
             row, alternatives={**row.alternatives, "distances": "positions"}
         ),
+        # By default as in the published draws of distances.
+        {**PRESET, "include_zero": False},
         variants=("distances",),
         ranks=lambda arguments: arguments.get("distances") != "positions",
     )

@@ -3,13 +3,21 @@ import pytest
 
 from keras_lengen.layers import (
     ALiBi,
+    GridPositions,
+    LearnedEncoding,
+    MultiHeadAttention,
     NoPE,
     PositionalEncoding,
+    PowerKERPLE,
     RandomizedPositions,
     RandomizedRoPE,
     RelativeEncoding,
     RoPE,
+    ShiftedPositions,
     SinusoidalEncoding,
+    T5Bias,
+    TransformerBlock,
+    WarpedPositions,
 )
 from tests.keras_lengen.layers.encodings.table import random_inputs
 from tests.keras_lengen.layers.positions.table import reset
@@ -88,3 +96,57 @@ def test_a_preset_is_the_encoding_with_its_sampler():
         np.testing.assert_array_equal(
             preset(QUERY, training=training), plain(QUERY, training=training)
         )
+
+
+@pytest.mark.parametrize(
+    ("encoding", "heads", "width"),
+    [
+        (T5Bias(), 4, 8),
+        (PowerKERPLE(), 1, 8),
+        (RelativeEncoding(), 2, 4),
+        (RoPE(rotary_fraction=0.25), 2, 2),
+    ],
+)
+def test_one_encoding_is_for_one_kind_of_attention(encoding, heads, width):
+    MultiHeadAttention(2, 8, encoding=encoding).build((1, 5, 16), (1, 5, 16))
+    other = MultiHeadAttention(heads, width, encoding=encoding)
+    with pytest.raises(ValueError, match=r"built for .* make another encoding"):
+        other.build((1, 5, 16), (1, 5, 16))
+    with pytest.raises(ValueError, match=r"built for .* make another encoding"):
+        encoding(np.ones((1, 5, heads, width), "float32"))
+
+
+@pytest.mark.parametrize("cls", [NoPE, RoPE, ALiBi, SinusoidalEncoding])
+def test_rows_and_columns_are_for_axial_encodings(cls):
+    with pytest.raises(ValueError, match=r"sampler=GridPositions .*Axial"):
+        cls(sampler=GridPositions(width=3))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (RandomizedPositions(max_position=100), "max_position=100, but"),
+        (ShiftedPositions(max_shift=100), "max_shift=100, but"),
+        (WarpedPositions(train_length=5), "gives fractions"),
+    ],
+)
+def test_samplers_stay_in_the_table(sampler, message):
+    with pytest.raises(ValueError, match=message):
+        LearnedEncoding(max_position=10, sampler=sampler)
+
+
+@pytest.mark.parametrize("encoding", [ALiBi, RelativeEncoding])
+def test_sampled_distances_are_for_self_attention(encoding):
+    with pytest.raises(ValueError, match=r"cross_encoding=.*rank of a token"):
+        TransformerBlock(
+            2,
+            cross_attention=True,
+            cross_encoding=encoding(distances="sampled"),
+        )
+
+
+@pytest.mark.parametrize("encoding", [SinusoidalEncoding(), RoPE(), ALiBi()])
+def test_tokens_stand_along_one_axis(encoding):
+    rank = 4 if encoding.stage == "embeddings" else 5
+    with pytest.raises(ValueError, match=r"must have shape .*got"):
+        encoding(np.ones((2, 3, 4, 6, 8)[:rank], "float32"))

@@ -18,7 +18,7 @@ def trained():
 
 
 def test_published_values():
-    query = np.ones((1, 5, 2, 4), "float32")
+    query = np.ones((1, 5, 2, 8), "float32")
     np.testing.assert_allclose(
         trained()(query)[0, 0, 0],
         [0, -0.405465, -0.693147, -0.916291, -1.098612],

@@ -37,6 +37,7 @@ ROWS = {
             "resample": "example",
             "evaluation": "even",
             "ordered": False,
+            "include_zero": True,
         },
     ),
     "ShiftedPositions": Row(
@@ -112,4 +113,6 @@ def reset(layer):
     """Makes the sampler draw from here as if it were new."""
     for value in vars(layer).values():
         if isinstance(value, keras.random.SeedGenerator):
-            value.state.assign([1, 2])
+            # Position 0 is not among the first draw of this state, so that
+            # `include_zero` shows.
+            value.state.assign([3, 4])

@@ -45,5 +45,5 @@ def test_rows_of_the_true_length_are_drawn():
 
 @pytest.mark.parametrize("width", [0, -1, 2.5])
 def test_a_wrong_width_raises(width):
-    with pytest.raises(ValueError, match="width must be a positive integer"):
+    with pytest.raises(ValueError, match="width must be an integer from 1"):
         GridPositions(width=width)

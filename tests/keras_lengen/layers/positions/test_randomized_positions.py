@@ -2,6 +2,7 @@ import collections
 import itertools
 import math
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -109,7 +110,7 @@ def test_ordinal_evaluation_counts(ordered):
     np.testing.assert_array_equal(positions, [0, 1, 2, 3])
 
 
-@pytest.mark.parametrize("max_position", [10, 2048, 2**30])
+@pytest.mark.parametrize("max_position", [10, 2048, 2**24])
 def test_even_evaluation_spreads_the_true_length(max_position):
     lengths = np.array([4, 7])
     positions = evaluate(
@@ -141,3 +142,44 @@ def test_too_long_a_sequence_raises(evaluation):
 def test_wrong_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         RandomizedPositions(**arguments)
+
+
+@pytest.mark.parametrize("max_position", [46_343, 100_003, 2**24])
+@pytest.mark.parametrize("own_length", [False, True])
+def test_even_evaluation_is_exact_for_long_sequences(max_position, own_length):
+    """Where a product of index and range is beyond int32."""
+    tokens = 46_342
+    lengths = np.array([tokens - 5, tokens]) if own_length else None
+    positions = evaluate(
+        tokens, lengths, max_position=max_position, evaluation="even"
+    )
+    for row, length in zip(
+        np.atleast_2d(positions),
+        [tokens] if lengths is None else lengths.tolist(),
+        strict=False,
+    ):
+        expected = np.arange(length, dtype="int64") * max_position // length
+        np.testing.assert_array_equal(row[:length], expected)
+
+
+@pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
+def test_draws_span_the_range_under_any_floatx(floatx):
+    before = keras.config.floatx()
+    try:
+        keras.config.set_floatx(floatx)
+        sampler = RandomizedPositions(max_position=2000, seed=1)
+        draws = [np.asarray(sampler(np.zeros((1, 20)))) for _ in range(50)]
+    finally:
+        keras.config.set_floatx(before)
+    assert abs(np.mean(draws) - 999.5) < 60
+
+
+@pytest.mark.parametrize("tokens", [2, 5])
+def test_distances_are_the_published_draw(tokens):
+    """`tokens - 1` of `1 .. max_position - 1`, each as often as any other."""
+    max_position = 12
+    positions = draws(tokens, max_position=max_position, include_zero=True)
+    assert (positions[:, 0] == 0).all()
+    distances = collections.Counter(positions[:, 1:].ravel().tolist())
+    share = 1 / (max_position - 1)
+    assert_counts_follow(distances, {d: share for d in range(1, max_position)})

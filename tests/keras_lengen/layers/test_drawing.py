@@ -1,0 +1,145 @@
+"""Layers that Keras computes twice draw the same numbers twice.
+
+Runs on TensorFlow, and on JAX by `tests/keras_lengen/test_backends.py`.
+"""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_lengen.layers import (
+    AxialEncoding,
+    GeometricAttention,
+    GridPositions,
+    MultiHeadAttention,
+    RandomizedPositions,
+    RandomizedRoPE,
+    RandomizedSinusoidalEncoding,
+    RoPE,
+    TransformerBlock,
+)
+from keras_lengen.layers.drawing import Dropout, seed_generators
+from keras_lengen.models import TransformerEncoder
+
+INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
+
+
+def randomized():
+    return RandomizedRoPE(max_position=64)
+
+
+def axial():
+    sampler = RandomizedPositions(max_position=9)
+    return AxialEncoding(
+        row=RoPE(),
+        column=RoPE(),
+        sampler=GridPositions(width=3, row=sampler),
+    )
+
+
+LAYERS = {
+    "attention": lambda: MultiHeadAttention(
+        2, 8, encoding=randomized(), dropout=0.3
+    ),
+    "axial attention": lambda: MultiHeadAttention(2, 8, encoding=axial()),
+    "chunked attention": lambda: MultiHeadAttention(
+        2, 8, encoding=randomized(), dropout=0.3, block_size=4
+    ),
+    "geometric attention": lambda: GeometricAttention(2, 8, dropout=0.3),
+    "block": lambda: TransformerBlock(
+        2, encoding=randomized(), dropout=0.3, attention_dropout=0.3
+    ),
+    "absolute encoding": lambda: RandomizedSinusoidalEncoding(max_position=64),
+    "rotary encoding": randomized,
+    "dropout": lambda: Dropout(0.5),
+}
+
+
+def run(layer, inputs):
+    if isinstance(layer, MultiHeadAttention):
+        return layer(inputs, inputs, training=True)
+    return layer(inputs, training=True)
+
+
+def rewind(layer):
+    """Makes the next draws of a layer those after the last rewinding."""
+    for index, generator in enumerate(seed_generators(layer)):
+        generator.state.assign([7, index])
+
+
+def value_and_gradient(function, inputs):
+    """A function's value and its gradient, by the backend."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.value_and_grad(function)(inputs)
+    import tensorflow as tf
+
+    inputs = tf.constant(inputs)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        value = function(inputs)
+    return value, tape.gradient(value, inputs)
+
+
+def compiled(function):
+    if keras.backend.backend() == "jax":
+        return function
+    import tensorflow as tf
+
+    return tf.function(function)
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
+    if keras.backend.backend() == "jax" and (in_graph or name != "attention"):
+        pytest.skip("computes every operation by itself, which takes minutes")
+    with keras.RematScope(mode="full"):
+        layer = LAYERS[name]()
+        weights = np.random.default_rng(1).normal(size=INPUTS.shape)
+
+        def loss(inputs):
+            return ops.sum(ops.tanh(run(layer, inputs)) * weights)
+
+        run(layer, INPUTS)
+        loss = compiled(loss) if in_graph else loss
+        rewind(layer)
+        _, gradient = value_and_gradient(loss, INPUTS)
+        direction = np.sign(gradient).astype("float32")
+        ends = []
+        for sign in (1, -1):
+            rewind(layer)
+            ends.append(float(loss(INPUTS + sign * 1e-2 * direction)))
+    slope = (ends[0] - ends[1]) / 2e-2
+    np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=0.02)
+
+
+def test_draws_move_on_under_rematerialization():
+    with keras.RematScope(mode="full"):
+        layer = LAYERS["attention"]()
+        outputs = [np.asarray(run(layer, INPUTS)) for _ in range(3)]
+    assert not np.allclose(outputs[0], outputs[1])
+    assert not np.allclose(outputs[1], outputs[2])
+
+
+def test_a_model_trains_under_rematerialization():
+    with keras.RematScope(mode="full"):
+        model = TransformerEncoder(
+            vocabulary_size=5,
+            output_size=2,
+            num_layers=2,
+            num_heads=2,
+            model_dim=16,
+            encoding=randomized(),
+        )
+        model.compile(
+            "adam",
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        ids = np.random.default_rng(0).integers(5, size=(8, 6), dtype="int32")
+        history = model.fit(ids, ids % 2, epochs=3, verbose=0)
+    losses = history.history["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[-1] < losses[0]

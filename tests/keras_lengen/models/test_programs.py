@@ -1,0 +1,119 @@
+"""Compiled programs follow what happens to their model."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers import ALiBi
+from tests.keras_lengen.models.small import (
+    VOCABULARY_SIZE,
+    decoder,
+    encoder_decoder,
+    inputs,
+    token_ids,
+    with_random_weights,
+)
+
+SIZES = {"output_size": VOCABULARY_SIZE, "num_layers": 1}
+
+
+def enable_lora(model):
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Dense):
+            layer.enable_lora(2)
+            for weight in layer.trainable_weights:
+                weight.assign(np.ones(weight.shape) / 4)
+
+
+def change_policy(model):
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Dense):
+            layer.dtype_policy = keras.DTypePolicy("mixed_bfloat16")
+
+
+def freeze(model):
+    model.trainable = False
+
+
+def unfreeze(model):
+    model.trainable = True
+
+
+def scale_logits(model):
+    getattr(model, "decoder", model).logit_scale = 3.0
+
+
+CHANGES = {
+    "enable_lora": enable_lora,
+    "quantize": lambda model: model.quantize("int8"),
+    "policy": change_policy,
+    "frozen": freeze,
+    "unfrozen": unfreeze,
+    "an attribute": scale_logits,
+}
+
+
+def next_logits(model, batch):
+    return np.asarray(model(batch))[:, -1]
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+@pytest.mark.parametrize(
+    ("make", "change", "jit_compile"),
+    [
+        *((decoder, change, False) for change in CHANGES),
+        (decoder, "enable_lora", True),
+        (encoder_decoder, "enable_lora", False),
+    ],
+)
+def test_generation_follows_the_model(make, change, jit_compile):
+    model = with_random_weights(make(ALiBi(), **SIZES))
+    if change == "unfrozen":
+        freeze(model)
+    batch = inputs(model, token_ids())
+
+    def generated():
+        _, logits = model.generate(
+            batch, 1, return_logits=True, jit_compile=jit_compile
+        )
+        return logits[:, 0]
+
+    before = generated()
+    np.testing.assert_allclose(before, next_logits(model, batch), atol=1e-4)
+    CHANGES[change](model)
+    after = next_logits(model, batch)
+    np.testing.assert_allclose(generated(), after, atol=0.05)
+    moved = np.abs(after - before).max()
+    assert (moved > 1e-3) == (change not in ("frozen", "unfrozen"))
+
+
+def test_a_stream_follows_the_model():
+    model = with_random_weights(decoder(ALiBi(), **SIZES))
+    list(model.stream(token_ids(), 2, jit_compile=False))
+    enable_lora(model)
+    streamed = np.stack(
+        list(model.stream(token_ids(), 2, jit_compile=False)), axis=1
+    )
+    np.testing.assert_array_equal(
+        streamed, model.generate(token_ids(), 2, jit_compile=False)
+    )
+    first = next_logits(model, token_ids()).argmax(-1)
+    np.testing.assert_array_equal(streamed[:, 0], first)
+
+
+def test_programs_of_an_unchanged_model_are_kept():
+    model = decoder(ALiBi(), **SIZES)
+    model.generate(token_ids(), 2, jit_compile=False)
+    kept = dict(model.programs._programs)
+    model.set_weights([weight / 2 for weight in model.get_weights()])
+    model.generate(token_ids(), 2, jit_compile=False)
+    assert kept == model.programs._programs
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+def test_tied_embeddings_survive_quantization():
+    model = decoder(ALiBi(), **SIZES, tie_embeddings=True)
+    before = np.asarray(model(token_ids()))
+    model.quantize("int8")
+    after = np.asarray(model(token_ids()))
+    np.testing.assert_allclose(after, before, atol=0.05 * np.ptp(before))

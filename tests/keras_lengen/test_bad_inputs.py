@@ -1,0 +1,215 @@
+"""Bad inputs raise errors that name them, and give no number but NaN.
+
+Where a call knows that an argument is bad it raises `ValueError`, and where
+only a run of a program knows, that ends with an assertion; programs of XLA and
+of JAX, which have none, return nothing but NaN.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.layers import RandomizedRoPE
+from keras_lengen.models import TransformerEncoder
+from tests.keras_lengen import bad_inputs_layers, bad_inputs_models
+from tests.keras_lengen.bad_inputs import (
+    SIZES,
+    Case,
+    described,
+    faults,
+    is_void,
+)
+from tests.keras_lengen.bad_inputs_constructors import (
+    CLASSES,
+    constructor_cases,
+)
+from tests.keras_lengen.bad_inputs_programs import PROGRAMS
+from tests.keras_lengen.models.small import FAMILIES
+
+ROOT = pathlib.Path(__file__).parents[2]
+CALLS = {**bad_inputs_layers.CALLS, **bad_inputs_models.CALLS}
+
+
+def report(found):
+    return f"{len(found)} bad inputs are not refused:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_constructors(name):
+    CLASSES[name][0](**CLASSES[name][1])
+    found = faults(constructor_cases(name))
+    assert not found, report(found)
+
+
+def test_there_are_thousands_of_them():
+    assert sum(len(list(constructor_cases(name))) for name in CLASSES) > 5000
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name):
+    found = []
+    for call in CALLS[name]():
+        call.function(**call.right)
+        found += faults(call.cases())
+    assert not found, report(found)
+
+
+def program(call, jit_compile):
+    """A call's function, compiled for arrays of any sizes."""
+    arrays = call.arrays
+    others = {
+        name: value for name, value in call.right.items() if name not in arrays
+    }
+    compiled = tf.function(
+        lambda arrays: call.function(**arrays, **others),
+        input_signature=[keras.tree.map_structure(any_size, arrays)],
+        jit_compile=jit_compile,
+    )
+
+    def run(**arguments):
+        return compiled(
+            {
+                name: keras.tree.map_structure(tf.constant, arguments[name])
+                for name in arrays
+            }
+        )
+
+    return run
+
+
+def any_size(array):
+    """The signature of arrays of all sizes, but for their features."""
+    features = array.shape[2:] if array.dtype.kind == "f" else ()
+    sizes = [None] * (array.ndim - len(features))
+    return tf.TensorSpec([*sizes, *features], array.dtype)
+
+
+QUICK = {
+    *(f"{name} in attention" for name in FAMILIES),
+    "LearnedEncoding in attention",
+    "LearnedEncoding of few positions",
+    "RandomizedRoPE of few positions",
+    "RelativeEncoding-sampled in attention",
+    *(name for name in PROGRAMS if " of " not in name and " in " not in name),
+}
+"""Programs that differ in what they check; the others share their checks."""
+SLOW_PROGRAMS = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+    for name in PROGRAMS
+]
+
+
+@pytest.mark.parametrize("name", SLOW_PROGRAMS)
+def test_programs(name):
+    found = []
+    for call in PROGRAMS[name]():
+        run = program(call, jit_compile=False)
+        for leaf in keras.tree.flatten(run(**call.right)):
+            assert np.isfinite(leaf).all()
+        found += faults(call.cases(run), tf.errors.InvalidArgumentError)
+    assert not found, report(found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Each encoding makes something else of NaN.
+        name
+        if name in QUICK or name.endswith("in attention")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in PROGRAMS
+    ],
+)
+def test_compiled_programs(name):
+    check_compiled(name, most=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_programs_by_all_values(name):
+    check_compiled(name)
+
+
+def check_compiled(name, most=None):
+    """Asserts that XLA's programs raise, or return nothing but NaN.
+
+    Args:
+        name: Key of `PROGRAMS`.
+        most: Largest number of values for an argument, `None` for all.
+    """
+    found = []
+    for call in PROGRAMS[name]():
+        run = program(call, jit_compile=True)
+        if most is not None:
+            wrong = {name: values[:most] for name, values in call.wrong.items()}
+            call = dataclasses.replace(call, wrong=wrong)
+        for changed, named, value in call.changes():
+            if named in call.idle:
+                continue
+            try:
+                result = run(**{**call.right, changed: value})
+            except (tf.errors.InvalidArgumentError, ValueError):
+                continue
+            if not is_void(result):
+                found.append(f"{call.subject}({changed}={described(value)})")
+    assert not found, report(found)
+
+
+@pytest.mark.parametrize("evaluation", ["random", "even", "ordinal"])
+def test_saved_model(evaluation, tmp_path):
+    encoding = RandomizedRoPE(max_position=6, evaluation=evaluation)
+    model = TransformerEncoder(**SIZES, encoding=encoding)
+    model.export(
+        tmp_path,
+        input_signature=[
+            {
+                "token_ids": keras.InputSpec(
+                    shape=(None, None), dtype="int32", name="token_ids"
+                ),
+                "lengths": keras.InputSpec(
+                    shape=(None,), dtype="int32", name="lengths"
+                ),
+            }
+        ],
+        verbose=False,
+    )
+    serve = tf.saved_model.load(str(tmp_path)).serve
+
+    def call(tokens=6, token_id=0, length=3):
+        return serve(
+            {
+                "token_ids": tf.fill((2, tokens), token_id),
+                "lengths": tf.fill((2,), length),
+            }
+        )
+
+    assert np.isfinite(call()).all()
+    cases = [
+        Case("saved", "max_position", "7", lambda: call(tokens=7)),
+        Case("saved", "token_ids", "7", lambda: call(token_id=7)),
+        Case("saved", "lengths", "7", lambda: call(length=7)),
+    ]
+    found = faults(cases, tf.errors.InvalidArgumentError)
+    assert not found, report(found)
+
+
+def test_jax(tmp_path):
+    pytest.importorskip("jax")
+    path = tmp_path / "faults.json"
+    subprocess.run(
+        [sys.executable, "-m", "tests.keras_lengen.bad_inputs_jax", path],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        check=True,
+    )
+    result = json.loads(path.read_text())
+    assert not result["faults"], report(result["faults"])
+    assert result["count"] > 2000
