@@ -66,10 +66,10 @@ def check_share(name, value, *, optional=False, what=""):
     """Returns a number from 0 to below 1, or raises `ValueError`."""
     if optional and value is None:
         return None
-    value = check_number(name, value, least=0, most=1, what=what)
-    if value == 1:
-        raise _wrong(name, "at least 0 and below 1", what, value)
-    return value
+    if _is_finite(value) and 0 <= value < 1:
+        return check_number(name, value)
+    kind = "a number of at least 0 and below 1" + ", or None" * optional
+    raise _wrong(name, kind, what, value)
 
 
 def check_boolean(name, value):
@@ -186,7 +186,7 @@ def check_options(given, known, owner):
     """Raises `ValueError` if an option is not among the known ones."""
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(str(name), known, n=1)
             hint = f": did you mean {near[0]}?" if near else "."
             raise ValueError(
                 f"{owner} has no argument {name!r}{hint} It takes "

@@ -418,6 +418,9 @@ class MultiHeadAttention(NamedInputs, DrawingLayer):
 
     def make_cache(self, batch_size, length):
         """Empty keys and values of `length` tokens, to be passed as `cache`."""
+        for name, size in (("batch_size", batch_size), ("length", length)):
+            if not ops.is_tensor(size):
+                check_integer(name, size)
         heads = self.num_key_value_heads or self.num_heads
         return tuple(
             ops.zeros(
@@ -611,23 +614,18 @@ class MultiHeadAttention(NamedInputs, DrawingLayer):
     def check_cache(self, cache):
         """Raises `ValueError` if a cache is not one that `make_cache` makes."""
         heads = self.num_key_value_heads or self.num_heads
-        wanted = (
-            f"keys (B, S, {heads}, {self.key_dim}) and values (B, S, {heads}, "
-            f"{self.value_dim})"
-        )
+        widths = (self.key_dim, self.value_dim)
+        shapes = [f"(B, S, {heads}, {width})" for width in widths]
+        pair = "a pair of keys {} and values {}, as `make_cache` makes it"
+        pair = pair.format(*shapes)
         if not (isinstance(cache, tuple | list) and len(cache) == 2):
-            raise ValueError(
-                f"cache must be a pair of {wanted}, as `make_cache` makes it; "
-                f"got {described(cache)}."
-            )
-        for tensor, width in zip(
-            cache, (self.key_dim, self.value_dim), strict=True
-        ):
-            check_rank("cache", tensor, (4,), wanted)
+            raise ValueError(f"cache must be {pair}; got {described(cache)}.")
+        for tensor, width, shape in zip(cache, widths, shapes, strict=True):
+            check_rank("cache", tensor, (4,), shape)
             if tuple(tensor.shape[2:]) != (heads, width):
                 raise ValueError(
-                    f"cache must be a pair of {wanted}, as `make_cache` makes "
-                    f"it; got one of shape {tuple(tensor.shape)}."
+                    f"cache must be {pair}; got one of shape "
+                    f"{tuple(tensor.shape)}."
                 )
 
     def _check_cache(self, cache, mask, key, index):

@@ -146,8 +146,9 @@ class NamedInputs(keras.layers.Layer):
         names = inspect.signature(self.call).parameters
         check_tensors(**dict(zip(names, args, strict=False)))
         for name, value in kwargs.items():
-            for leaf in keras.tree.flatten(value):
-                if isinstance(leaf, np.ndarray):
+            leaves = keras.tree.flatten(value)
+            if any(hasattr(leaf, "shape") for leaf in leaves):
+                for leaf in leaves:
                     check_tensors(**{name: leaf})
         return super().__call__(*args, **kwargs)
 
@@ -156,10 +157,10 @@ def check_tensors(**tensors):
     """Raises `ValueError` if arguments are no tensors, arrays or `None`."""
     for name, value in tensors.items():
         if value is not None and not is_convertible(value):
-            raise ValueError(
-                f"{name} must be a tensor of numbers, integers below 2 ** 31; "
-                f"got {_shown(value)}."
-            )
+            wanted = "a tensor of numbers"
+            if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+                wanted += " of 32 bits"
+            raise ValueError(f"{name} must be {wanted}; got {_shown(value)}.")
 
 
 def is_convertible(value):

@@ -314,8 +314,9 @@ class TransformerBlock(NamedInputs, DrawingLayer):
             layers["cross_attention"] = self.cross_attention_layer
         if not isinstance(cache, dict) or set(cache) != set(layers):
             raise ValueError(
-                f"cache must be a dict of {' and '.join(layers)}, as "
-                f"`make_cache` makes it; got {described(cache)}."
+                "cache must be a dict of the caches of "
+                f"{' and '.join(layers)}, as `make_cache` makes it; got "
+                f"{described(cache)}."
             )
         for name, layer in layers.items():
             layer.check_cache(cache[name])
@@ -381,6 +382,7 @@ class TransformerBlock(NamedInputs, DrawingLayer):
             "attention": self.attention_layer.make_cache(batch_size, length)
         }
         if self.cross_attention:
+            check_rank("memory", memory, (3,), "(B, S, N)")
             cache["cross_attention"] = self.cross_attention_layer.make_cache(
                 batch_size, memory.shape[1]
             )

@@ -9,6 +9,7 @@ from keras_lengen.arguments import (
     check_initializer,
     check_integer,
     check_number,
+    check_options,
     check_share,
     described,
 )
@@ -418,21 +419,19 @@ class Transformer(TokenModel):
             "reference_length",
             *self._further_inputs,
         }
+        check_options(inputs, known, "the dict of inputs")
         names = {name for name, value in inputs.items() if value is not None}
-        if (
-            "token_ids" not in names
-            or set(inputs) - known
-            or {"lengths", "padding_mask"} <= names
-        ):
-            others = known - _OWN
-            if self.input_prefix:
-                others -= set(self._further_inputs)
+        ids = self.input_name("token_ids")
+        if "token_ids" not in names:
             raise ValueError(
-                f"inputs are {self.input_name('token_ids')}, at most one of "
-                f"{self.input_name('lengths')} and "
-                f"{self.input_name('padding_mask')}, and "
-                f"{', '.join(map(self.input_name, sorted(others)))}; got "
-                f"{', '.join(map(self.input_name, map(str, inputs)))}."
+                f"inputs must have {ids}, integers of shape (B, T); got "
+                f"{', '.join(map(self.input_name, sorted(names))) or 'none'}."
+            )
+        if {"lengths", "padding_mask"} <= names:
+            raise ValueError(
+                f"give at most one of {self.input_name('lengths')} and "
+                f"{self.input_name('padding_mask')}: both say which tokens "
+                "are padding."
             )
         inputs = {name: inputs[name] for name in names}
         ids, holds = self._check_token_ids(inputs["token_ids"])
@@ -580,9 +579,6 @@ class Transformer(TokenModel):
         return cls(**with_encoding(with_attention(config)))
 
 
-_OWN = {"token_ids", "lengths", "padding_mask"}
-
-
 def numbers_as_tensors(inputs):
     """Inputs without plain numbers and lists, which Keras refuses.
 
@@ -603,8 +599,8 @@ def _as_array(name, value):
     if all(leaf is None or is_convertible(leaf) for leaf in leaves):
         return value
     raise ValueError(
-        f"{name} must be a tensor, or numbers in lists of one shape, integers "
-        f"below 2 ** 31; got {described(value)}."
+        f"{name} must be a tensor, or numbers of 32 bits in lists of one "
+        f"shape; got {described(value)}."
     )
 
 

@@ -2,7 +2,12 @@
 
 import keras
 
-from keras_lengen.arguments import check_boolean, check_integer, described
+from keras_lengen.arguments import (
+    check_boolean,
+    check_integer,
+    check_options,
+    described,
+)
 from keras_lengen.layers.attention import with_encoding
 from keras_lengen.layers.side_inputs import check_same_size
 from keras_lengen.layers.transformer import with_attention
@@ -153,13 +158,13 @@ class EncoderDecoder(TokenModel):
                 "inputs must be a dict of at least token_ids and target_ids; "
                 f"got {described(inputs)}."
             )
-        given = {name for name, value in inputs.items() if value is not None}
         known = needed | _FURTHER | {_TARGET + name for name in _FURTHER}
-        if needed - given or set(inputs) - known:
+        check_options(inputs, known, "the dict of inputs")
+        if any(inputs.get(name) is None for name in needed):
+            given = [key for key, value in inputs.items() if value is not None]
             raise ValueError(
-                "inputs are token_ids, target_ids and, of either, "
-                f"{', '.join(sorted(_FURTHER))}, those of the target with "
-                f"{_TARGET!r} before; got {', '.join(map(str, inputs))}."
+                "inputs must have token_ids and target_ids, integers of shape "
+                f"(B, S) and (B, T); got {', '.join(given) or 'none'}."
             )
         source: dict = {}
         target: dict = {}

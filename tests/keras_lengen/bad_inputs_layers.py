@@ -24,6 +24,7 @@ from tests.keras_lengen.bad_inputs import (
     LENGTHS,
     MASKS,
     MORE,
+    NAN,
     NO_TENSORS,
     OTHERS,
     POSITIONS,
@@ -335,6 +336,16 @@ def block_calls():
             ],
             "memory_mask": MASKS,
             "memory_positions": POSITIONS,
+        },
+    )
+    yield Call(
+        "TransformerBlock.make_cache",
+        block.make_cache,
+        {"batch_size": BATCH, "length": TOKENS, "memory": memory},
+        {
+            "batch_size": [*NO_TENSORS, None, 0, -1, 2.5, NAN, True],
+            "length": [*NO_TENSORS, None, 0, -1, 2.5, NAN, True],
+            "memory": [*NO_TENSORS, None, 3, memory[0]],
         },
     )
 

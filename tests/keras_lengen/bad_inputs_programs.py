@@ -14,6 +14,7 @@ from keras_lengen.layers import (
     ENCODINGS,
     SAMPLERS,
     ALiBi,
+    MultiHeadAttention,
     NTKRoPE,
     RoPE,
     TransformerBlock,
@@ -109,9 +110,7 @@ def encoding_programs(variant):
             idle,
         )
         return
-    attention = ATTENTIONS["MultiHeadAttention"](
-        **HEAD_SIZES, encoding=encoding
-    )
+    attention = MultiHeadAttention(**HEAD_SIZES, encoding=encoding)
     query = floats(BATCH, TOKENS, MODEL_DIM)
     yield Call(
         variant,
@@ -158,8 +157,8 @@ def short_programs(name):
         )
 
 
-def attention_programs():
-    """Attentions with masks, lengths and caches."""
+def mask_programs():
+    """Attentions with masks and lengths."""
     query = floats(BATCH, TOKENS, MODEL_DIM)
     mask = np.ones((BATCH, TOKENS), bool)
     mask[0, -1] = False
@@ -168,7 +167,7 @@ def attention_programs():
         if name == "GeometricAttention":
             encoding = None
         attention = cls(**HEAD_SIZES, encoding=encoding)
-        for axes in (2, 3, 4):
+        for axes in (2, 3, 4) if encoding else (2,):
             shape = (BATCH, HEADS, TOKENS, TOKENS)[-axes:]
             if axes == 3:
                 shape = (BATCH, TOKENS, TOKENS)
@@ -197,7 +196,12 @@ def attention_programs():
                     and (encoding or argument != "length")
                 },
             )
-    attention = ATTENTIONS["MultiHeadAttention"](**HEAD_SIZES, encoding=ALiBi())
+
+
+def other_programs():
+    """Attention to the tokens of another sequence."""
+    query = floats(BATCH, TOKENS, MODEL_DIM)
+    attention = MultiHeadAttention(**HEAD_SIZES, encoding=ALiBi())
     yield Call(
         "attention to others",
         attention,
@@ -220,13 +224,19 @@ def attention_programs():
             ("query", "query"): [floats(1, TOKENS, MODEL_DIM)],
         },
     )
-    causal = ATTENTIONS["MultiHeadAttention"](**HEAD_SIZES)
+    causal = MultiHeadAttention(**HEAD_SIZES)
     yield Call(
         "causal attention to others",
         functools.partial(causal, use_causal_mask=True),
         {"query": query, "value": floats(BATCH, OTHERS, MODEL_DIM)},
         {("query", "use_causal_mask"): [floats(BATCH, OTHERS + 1, MODEL_DIM)]},
     )
+
+
+def cache_programs():
+    """Attention with a cache, whose weights are returned or not."""
+    query = floats(BATCH, TOKENS, MODEL_DIM)
+    attention = MultiHeadAttention(**HEAD_SIZES, encoding=ALiBi())
     for scores in (False, True):
         yield Call(
             f"attention with a cache, {scores=}",
@@ -303,46 +313,42 @@ def block_program():
     )
 
 
-def model_programs():
-    """Models with lengths, masks and positions, of source and target."""
-    for name, prefix in (
-        ("TransformerEncoder", ""),
-        ("TransformerDecoder", ""),
-        ("EncoderDecoder", ""),
-        ("EncoderDecoder", "target_"),
+def model_programs(name, prefix=""):
+    """A model with lengths, masks and positions, of source or target."""
+    cls, arguments = CLASSES[name]
+    model = cls(**arguments, encoding=NTKRoPE(original_length=4))
+    for dtype, given in (
+        (
+            "int32",
+            {
+                "lengths": np.array([2, 3], "int32"),
+                "positions": integers(BATCH, TOKENS),
+                "reference_length": np.array([6, 7], "float32"),
+            },
+        ),
+        ("int32", {"padding_mask": np.ones((BATCH, TOKENS), bool)}),
+        ("int64", {"lengths": np.array([2, 3], "int64")}),
     ):
-        cls, arguments = CLASSES[name]
-        model = cls(**arguments, encoding=NTKRoPE(original_length=4))
-        for dtype, given in (
-            ("int32", {"lengths": np.array([2, 3], "int32")}),
-            ("int64", {"lengths": np.array([2, 3], "int64")}),
-            ("int32", {"padding_mask": np.ones((BATCH, TOKENS), bool)}),
-            (
-                "int32",
-                {
-                    "positions": integers(BATCH, TOKENS),
-                    "reference_length": np.array([6, 7], "float32"),
+        if dtype == "int64" and cls is EncoderDecoder:
+            continue  # As in its two parts.
+        right = {"token_ids": integers(BATCH, TOKENS)}
+        if cls is EncoderDecoder:
+            right["target_ids"] = integers(BATCH, TOKENS)
+        ids = prefix + "ids" if prefix else "token_ids"
+        right[ids] = right[ids].astype(dtype)
+        right.update({prefix + key: value for key, value in given.items()})
+        yield Call(
+            f"{name} with {dtype} {', '.join(right)}",
+            lambda **inputs: model(inputs),
+            right,
+            {
+                ids: of_kind(right[ids], RUN_IDS),
+                **{
+                    prefix + key: of_kind(value, RUN_INPUTS[key])
+                    for key, value in given.items()
                 },
-            ),
-        ):
-            right = {"token_ids": integers(BATCH, TOKENS)}
-            if cls is EncoderDecoder:
-                right["target_ids"] = integers(BATCH, TOKENS)
-            ids = prefix + "ids" if prefix else "token_ids"
-            right[ids] = right[ids].astype(dtype)
-            right.update({prefix + key: value for key, value in given.items()})
-            yield Call(
-                f"{name} with {dtype} {', '.join(right)}",
-                lambda model=model, **inputs: model(inputs),
-                right,
-                {
-                    ids: of_kind(right[ids], RUN_IDS),
-                    **{
-                        prefix + key: of_kind(value, RUN_INPUTS[key])
-                        for key, value in given.items()
-                    },
-                },
-            )
+            },
+        )
 
 
 def memory_program():
@@ -406,9 +412,19 @@ PROGRAMS = {
         name: functools.partial(sampler_programs, name)
         for name in (*SAMPLERS, "GridPositions")
     },
-    "attention": attention_programs,
+    "masks": mask_programs,
+    "attention to others": other_programs,
+    "caches": cache_programs,
     "TransformerBlock": block_program,
-    "models": model_programs,
+    **{
+        name: functools.partial(model_programs, name)
+        for name in (
+            "TransformerEncoder",
+            "TransformerDecoder",
+            "EncoderDecoder",
+        )
+    },
+    "target": functools.partial(model_programs, "EncoderDecoder", "target_"),
     "memory": memory_program,
 }
 """What makes the calls of each group."""

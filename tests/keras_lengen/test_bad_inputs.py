@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import RandomizedRoPE
+from keras_lengen.layers import ENCODINGS, SAMPLERS, RandomizedRoPE
+from keras_lengen.layers.encodings.base import Preset
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen import bad_inputs_layers, bad_inputs_models
 from tests.keras_lengen.bad_inputs import (
@@ -95,19 +96,40 @@ def any_size(array):
 QUICK = {
     *(f"{name} in attention" for name in FAMILIES),
     "LearnedEncoding in attention",
+    "RelativeEncoding-sampled in attention",
     "LearnedEncoding of few positions",
     "RandomizedRoPE of few positions",
-    "RelativeEncoding-sampled in attention",
     *(name for name in PROGRAMS if " of " not in name and " in " not in name),
 }
-"""Programs that differ in what they check; the others share their checks."""
-SLOW_PROGRAMS = [
-    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-    for name in PROGRAMS
-]
+"""Programs that differ in their checks, one of each kind."""
+
+QUICK_COMPILED = {
+    # Each encoding makes something else of NaN; presets only add a sampler.
+    *(
+        f"{name} in attention"
+        for name, encoding in ENCODINGS.items()
+        if not issubclass(encoding, Preset)
+    ),
+    "ALiBi-sampled in attention",
+    "RelativeEncoding-sampled in attention",
+    "LearnedEncoding of few positions",
+    "RandomizedRoPE of few positions",
+    *SAMPLERS,
+    "caches",
+    "TransformerEncoder",
+    "target",
+}
 
 
-@pytest.mark.parametrize("name", SLOW_PROGRAMS)
+def quick(names):
+    """All programs, of which the others are slow tests."""
+    return [
+        pytest.param(name, marks=[] if name in names else pytest.mark.slow)
+        for name in PROGRAMS
+    ]
+
+
+@pytest.mark.parametrize("name", quick(QUICK))
 def test_programs(name):
     found = []
     for call in PROGRAMS[name]():
@@ -118,16 +140,7 @@ def test_programs(name):
     assert not found, report(found)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Each encoding makes something else of NaN.
-        name
-        if name in QUICK or name.endswith("in attention")
-        else pytest.param(name, marks=pytest.mark.slow)
-        for name in PROGRAMS
-    ],
-)
+@pytest.mark.parametrize("name", quick(QUICK_COMPILED))
 def test_compiled_programs(name):
     check_compiled(name, most=1)
 
@@ -163,9 +176,8 @@ def check_compiled(name, most=None):
     assert not found, report(found)
 
 
-@pytest.mark.parametrize("evaluation", ["random", "even", "ordinal"])
-def test_saved_model(evaluation, tmp_path):
-    encoding = RandomizedRoPE(max_position=6, evaluation=evaluation)
+def test_saved_model(tmp_path):
+    encoding = RandomizedRoPE(max_position=6, evaluation="even")
     model = TransformerEncoder(**SIZES, encoding=encoding)
     model.export(
         tmp_path,
@@ -181,10 +193,11 @@ def test_saved_model(evaluation, tmp_path):
         ],
         verbose=False,
     )
-    serve = tf.saved_model.load(str(tmp_path)).serve
+    # Its variables live as long as it does.
+    saved = tf.saved_model.load(str(tmp_path))
 
     def call(tokens=6, token_id=0, length=3):
-        return serve(
+        return saved.serve(
             {
                 "token_ids": tf.fill((2, tokens), token_id),
                 "lengths": tf.fill((2,), length),

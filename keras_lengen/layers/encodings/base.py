@@ -137,9 +137,9 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         if wanted != got:
             what = {1: "width", 2: "heads and their width"}[axes]
             raise ValueError(
-                f"this {type(self).__name__} was built for the {what} "
-                f"{_joined(wanted)}, but {name} has {_joined(got)}: make "
-                "another encoding for it."
+                f"{name} must have the {what} {_joined(wanted)}, which this "
+                f"{type(self).__name__} was built for; got {_joined(got)}: "
+                "make another encoding for it."
             )
 
     def call(

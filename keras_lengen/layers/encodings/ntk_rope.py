@@ -100,9 +100,11 @@ def relative_length(length, original_length):
     return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))
 
 
-def check_scaling_factor(scaling_factor):
+def check_scaling_factor(scaling_factor, *, optional=False):
     """Returns a valid factor, or raises `ValueError`."""
-    return check_number("scaling_factor", scaling_factor, least=1)
+    return check_number(
+        "scaling_factor", scaling_factor, least=1, optional=optional
+    )
 
 
 def check_original_length(original_length, *, optional=False):

@@ -71,9 +71,9 @@ class YaRN(RoPE):
     ):
         super().__init__(**kwargs)
         self.original_length = check_original_length(original_length)
-        if scaling_factor is not None:
-            scaling_factor = check_scaling_factor(scaling_factor)
-        self.scaling_factor = scaling_factor
+        self.scaling_factor = check_scaling_factor(
+            scaling_factor, optional=True
+        )
         self.beta_fast = check_number("beta_fast", beta_fast, above=0)
         self.beta_slow = check_number("beta_slow", beta_slow, above=0)
         if not beta_fast > beta_slow:

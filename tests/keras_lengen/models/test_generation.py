@@ -348,8 +348,12 @@ def test_examples_and_steps_draw_apart(flat_model):
         ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
         ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
         ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
-        ({"lengths": np.array([5, 0, 2])}, {}, "prompt 1 has no token"),
-        ({"token_ids": PROMPTS[:, :0]}, {}, "prompts have no token"),
+        (
+            {"lengths": np.array([5, 0, 2])},
+            {},
+            "lengths .* prompt 1 without a token",
+        ),
+        ({"token_ids": PROMPTS[:, :0]}, {}, "token_ids must have at least one"),
         (
             {"positions": np.arange(5)},
             {},
