@@ -379,7 +379,11 @@ def _missed(coverage):
 def _check_lengths(train_lengths):
     """Returns trained lengths as a list, or raises `ValueError`."""
     try:
-        lengths = [] if isinstance(train_lengths, str) else list(train_lengths)
+        lengths = (
+            []
+            if isinstance(train_lengths, str | bytes)
+            else list(train_lengths)
+        )
     except TypeError:
         lengths = []
     if not lengths:

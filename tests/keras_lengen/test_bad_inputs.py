@@ -20,7 +20,11 @@ import tensorflow as tf
 from keras_lengen.layers import ENCODINGS, SAMPLERS, RandomizedRoPE
 from keras_lengen.layers.encodings.base import Preset
 from keras_lengen.models import TransformerEncoder
-from tests.keras_lengen import bad_inputs_layers, bad_inputs_models
+from tests.keras_lengen import (
+    bad_inputs_analysis,
+    bad_inputs_layers,
+    bad_inputs_models,
+)
 from tests.keras_lengen.bad_inputs import (
     SIZES,
     Case,
@@ -36,7 +40,11 @@ from tests.keras_lengen.bad_inputs_programs import PROGRAMS
 from tests.keras_lengen.models.small import FAMILIES
 
 ROOT = pathlib.Path(__file__).parents[2]
-CALLS = {**bad_inputs_layers.CALLS, **bad_inputs_models.CALLS}
+CALLS = {
+    **bad_inputs_layers.CALLS,
+    **bad_inputs_models.CALLS,
+    "analysis": bad_inputs_analysis.analysis_calls,
+}
 
 
 def report(found):
@@ -61,6 +69,14 @@ def test_calls(name):
         call.function(**call.right)
         found += faults(call.cases())
     assert not found, report(found)
+
+
+def test_plots(tmp_path):
+    pytest.importorskip("matplotlib")
+    for call in bad_inputs_analysis.plot_calls(tmp_path):
+        call.function(**call.right)
+        found = faults(call.cases())
+        assert not found, report(found)
 
 
 def program(call, jit_compile):

@@ -24,7 +24,7 @@ MISTAKES = {
     ),
     "a table of fractions": (
         ["--encoding=LearnedEncoding", "--sampler=InterpolatedPositions"],
-        "looks positions up in a table and needs integers",
+        "gives fractions, but LearnedEncoding looks integers up",
     ),
     "unknown encoding of rows": (
         ["--encoding=AxialEncoding(row=Rope())"],
