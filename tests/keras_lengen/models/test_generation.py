@@ -240,7 +240,7 @@ def test_programs_are_compiled_once_for_a_shape():
                 NEW_TOKENS,
                 temperature=temperature,
             )
-    (program,) = model.programs.values()
+    (program,) = model.programs._programs.values()
     assert program.start.experimental_get_tracing_count() == 1
     assert program.advance.experimental_get_tracing_count() == 1
 
