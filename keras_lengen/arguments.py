@@ -182,14 +182,14 @@ def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
     return array
 
 
-def check_options(given, known, owner):
-    """Raises `ValueError` if an option is not among the known ones."""
+def check_keys(given, known, owner):
+    """Raises `ValueError` if a key of a dict is not among the known ones."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
             hint = f": did you mean {near[0]}?" if near else "."
             raise ValueError(
-                f"{owner} has no argument {name!r}{hint} It takes "
+                f"{owner} must not have the key {name!r}{hint} It may have "
                 f"{', '.join(sorted(known))}."
             )
 

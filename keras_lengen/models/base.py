@@ -9,7 +9,7 @@ from keras_lengen.arguments import (
     check_initializer,
     check_integer,
     check_number,
-    check_options,
+    check_keys,
     check_share,
     described,
 )
@@ -419,7 +419,7 @@ class Transformer(TokenModel):
             "reference_length",
             *self._further_inputs,
         }
-        check_options(inputs, known, "the dict of inputs")
+        check_keys(inputs, known, "inputs")
         names = {name for name, value in inputs.items() if value is not None}
         ids = self.input_name("token_ids")
         if "token_ids" not in names:

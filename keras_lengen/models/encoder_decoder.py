@@ -5,7 +5,7 @@ import keras
 from keras_lengen.arguments import (
     check_boolean,
     check_integer,
-    check_options,
+    check_keys,
     described,
 )
 from keras_lengen.layers.attention import with_encoding
@@ -159,7 +159,7 @@ class EncoderDecoder(TokenModel):
                 f"got {described(inputs)}."
             )
         known = needed | _FURTHER | {_TARGET + name for name in _FURTHER}
-        check_options(inputs, known, "the dict of inputs")
+        check_keys(inputs, known, "inputs")
         if any(inputs.get(name) is None for name in needed):
             given = [key for key, value in inputs.items() if value is not None]
             raise ValueError(

@@ -213,11 +213,11 @@ def test_long_values_are_cut_short():
     assert text.endswith("...")
 
 
-def test_unknown_options():
-    arguments.check_options(["width"], ["width", "height"], "Grid")
+def test_unknown_keys():
+    arguments.check_keys(["width"], ["width", "height"], "Grid")
     with pytest.raises(
-        ValueError, match=r"Grid has no .*'widht': did you mean w"
+        ValueError, match=r"Grid must not .*'widht': did you mean w"
     ):
-        arguments.check_options(["widht"], ["width", "height"], "Grid")
-    with pytest.raises(ValueError, match=r"'x'. It takes height, width"):
-        arguments.check_options(["x"], ["width", "height"], "Grid")
+        arguments.check_keys(["widht"], ["width", "height"], "Grid")
+    with pytest.raises(ValueError, match=r"'x'. It may have height, width"):
+        arguments.check_keys(["x"], ["width", "height"], "Grid")

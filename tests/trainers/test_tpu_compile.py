@@ -178,7 +178,7 @@ def test_what_the_library_refuses_is_a_row():
     row = tpu_compile.compile_one(program)
     assert row["status"] == "refused"
     assert "is for causal attention" in row["reason"]
-    assert "refused: XPos" in tpu_table.describe(row)
+    assert "refused: encoding=XPos" in tpu_table.describe(row)
 
 
 def test_a_batch_that_the_chips_cannot_share():

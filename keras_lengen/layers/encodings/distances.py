@@ -152,8 +152,11 @@ def read_scores(scores, indices):
 
 def _ranks(positions, ordered):
     """How many entries of the sorted `(..., S)` are smaller."""
-    if len(ordered.shape) == 1:
-        # Keras searches one sequence; that takes no table of all pairs.
+    # Keras searches one sequence, which takes no table of all pairs, but not
+    # one of JAX's symbolic sizes.
+    if len(ordered.shape) == 1 and isinstance(
+        ordered.shape[0], int | type(None)
+    ):
         ranks = ops.searchsorted(ordered, ops.reshape(positions, (-1,)))
         return ops.reshape(ops.cast(ranks, "int32"), ops.shape(positions))
     smaller = ops.expand_dims(positions, -1) > ops.expand_dims(ordered, -2)

@@ -689,7 +689,9 @@ def test_every_argument_is_an_attribute_and_counts(argument):
 
 
 def test_config_rebuilds_it():
-    layer = MultiHeadAttention(**ARGUMENTS | {"key_dim": 4})
+    encoding = RandomizedRoPE(max_position=9, seed=1)
+    changes = {"key_dim": 4, "encoding": encoding}
+    layer = MultiHeadAttention(**ARGUMENTS | changes)
     assert_config_round_trip(layer)
     layer.build((None, None, 8), (None, None, 8))
     assert_config_round_trip(layer)
