@@ -8,8 +8,8 @@ from keras_lengen.arguments import (
     check_choice,
     check_initializer,
     check_integer,
-    check_number,
     check_keys,
+    check_number,
     check_share,
     described,
 )

@@ -110,9 +110,9 @@ def test_a_preset_is_the_encoding_with_its_sampler():
 def test_one_encoding_is_for_one_kind_of_attention(encoding, heads, width):
     MultiHeadAttention(2, 8, encoding=encoding).build((1, 5, 16), (1, 5, 16))
     other = MultiHeadAttention(heads, width, encoding=encoding)
-    with pytest.raises(ValueError, match=r"built for; .*: make another encoding"):
+    with pytest.raises(ValueError, match=r"built for; .*: make another"):
         other.build((1, 5, 16), (1, 5, 16))
-    with pytest.raises(ValueError, match=r"built for; .*: make another encoding"):
+    with pytest.raises(ValueError, match=r"built for; .*: make another"):
         encoding(np.ones((1, 5, heads, width), "float32"))
 
 
