@@ -19,6 +19,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
 )
+from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.side_inputs import (
     NamedInputs,
     as_message,
@@ -46,7 +47,7 @@ BLOCK_PAIRS = 2**21
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class MultiHeadAttention(NamedInputs, DrawingLayer):
+class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
     """Multi-head attention with a positional encoding.
 
     Used like `keras.layers.MultiHeadAttention`, with one hook more: the
@@ -239,6 +240,7 @@ class MultiHeadAttention(NamedInputs, DrawingLayer):
             self.encoding.build(
                 (*query_shape[:2], *head), (*key_shape[:2], *head)
             )
+        self.settle_policies()
 
     def _dense(self, name, width, input_shape, scale=1):
         initializer = self.kernel_initializer

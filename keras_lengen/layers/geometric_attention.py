@@ -85,6 +85,7 @@ class GeometricAttention(MultiHeadAttention):
             initializer="zeros",
             autocast=False,
         )
+        self.settle_policies()
 
     def _project(self, query, key, value):
         if not (query is key and key is value):

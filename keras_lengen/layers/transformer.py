@@ -20,6 +20,7 @@ from keras_lengen.layers.attention import (
 )
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import check_encoding
+from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.side_inputs import (
     NamedInputs,
     check_padding_mask,
@@ -29,7 +30,7 @@ from keras_lengen.layers.side_inputs import (
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class TransformerBlock(NamedInputs, DrawingLayer):
+class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
     """Self-attention and a feed-forward network, each with a residual.
 
     Between them, where wanted, stands attention to another sequence.
@@ -146,6 +147,7 @@ class TransformerBlock(NamedInputs, DrawingLayer):
     def build(self, inputs_shape, memory_shape=None):
         with self.parts_scope():
             self._build_parts(inputs_shape, memory_shape)
+        self.settle_policies()
 
     def _build_parts(self, inputs_shape, memory_shape):
         width = inputs_shape[-1]

@@ -19,6 +19,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
 )
+from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.side_inputs import (
     as_signed,
     as_tensor,
@@ -61,7 +62,7 @@ BLOCK_ARGUMENTS = (
 """The arguments that a model hands on to all of its blocks."""
 
 
-class TokenModel(DrawingLayer, keras.Model):
+class TokenModel(PartPolicies, DrawingLayer, keras.Model):
     """A model that reads token ids, which are integers."""
 
     id_inputs: tuple | None = None
@@ -260,7 +261,7 @@ class Transformer(TokenModel):
             self.output_size,
             use_bias=self.use_bias is not False,
             kernel_initializer=kernel_initializer(self.kernel_initializer),
-            dtype="float32",
+            dtype=self.part_policy("float32"),
             name="head",
         )
 
@@ -277,6 +278,7 @@ class Transformer(TokenModel):
             self.final_norm.build(shape)
         if self.head is not None:
             self.head.build(shape)
+        self.settle_policies()
 
     def call(self, inputs, training=None):
         inputs, holds = self._unpack(inputs)
