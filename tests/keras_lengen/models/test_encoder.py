@@ -255,7 +255,7 @@ def test_keras_predicts_what_a_call_returns():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"tokens": IDS}, "no argument 'tokens': did you mean token_ids"),
+        ({"tokens": IDS}, "the key 'tokens': did you mean token_ids"),
         ({"lengths": IDS[:, 0]}, "inputs must have token_ids, .* got lengths"),
         ({"token_ids": IDS, "memory": IDS}, "'memory'"),
         ({"token_ids": IDS, "length": IDS[:, 0]}, "'length'"),
