@@ -39,7 +39,7 @@ import numpy as np
 # Imported once: most runs are forks of this process.
 import trainers.algorithmic  # noqa: F401
 from benchmarks.measure import command_line, write_report
-from trainers.progress import clock
+from trainers.records.progress import clock
 
 STEPS = 200
 EVALUATE_EVERY = 40

@@ -16,12 +16,12 @@ from benchmarks.measure import (
     command_line,
     write_report,
 )
-from datasets.tasks import TASKS
-from keras_lengen.layers import RandomizedRoPE
-from keras_lengen.models import TransformerEncoder, presets
-from trainers.config import parse_lengths
-from trainers.length_evaluation import PROGRAMS, LengthEvaluation
-from trainers.strategies import make_strategy
+from keras_lengen.models import presets
+from trainers.algorithmic import EXPERIMENT
+from trainers.cluster.strategies import make_strategy
+from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
+from trainers.experiment import padded_lengths
+from trainers.options.lengths import parse_lengths
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("task", "even_pairs", "Task to evaluate.")
@@ -31,6 +31,8 @@ flags.DEFINE_integer("rounds", 3, "Warm sweeps of each kind, in turns.")
 flags.DEFINE_string(
     "output", "benchmarks/results/length_sweep.json", "Where the report goes."
 )
+
+SIZES = ("num_layers", "num_heads", "model_dim", "dropout")
 
 BUCKETED, EXACT = "padded to a few lengths", "one program per length"
 
@@ -44,26 +46,27 @@ class Sweep:
     """
 
     def __init__(self, programs, compiled):
-        task = TASKS[FLAGS.task]
-        self.task, self.lengths = (
-            task,
-            parse_lengths("--lengths", FLAGS.lengths),
+        config = EXPERIMENT.config(
+            task=FLAGS.task,
+            encoding="RandomizedRoPE",
+            max_position=2048,
+            train_length="1",
+            test_lengths=FLAGS.lengths,
+            evaluation_examples=FLAGS.examples,
+            **{name: presets["ruoss"][name] for name in SIZES},
         )
-        model = TransformerEncoder(
-            vocabulary_size=task.input_vocabulary_size + 1,
-            output_size=task.output_vocabulary_size,
-            encoding=RandomizedRoPE(max_position=2048),
-            **presets["ruoss"],
-        )
+        strategy = make_strategy("one_device")
+        model, _, self.problem = EXPERIMENT.make_parts(config, strategy)
+        self.problem.lengths = parse_lengths("--lengths", FLAGS.lengths)
         self.evaluation = LengthEvaluation(
             model,
-            task,
-            self.lengths,
-            make_strategy("one_device"),
-            examples=FLAGS.examples,
+            self.problem,
+            strategy,
+            buckets=padded_lengths(
+                self.problem, self.problem.lengths, programs
+            ),
             seed=0,
             compiled=compiled,
-            programs=programs,
         )
 
     def seconds(self):
@@ -74,7 +77,7 @@ class Sweep:
 
     def row(self, cold, warm):
         """What is reported: programs, pairs of tokens and times."""
-        tokens = [self.task.total_length(length) for length in self.lengths]
+        tokens = [self.problem.tokens(n) for n in self.problem.lengths]
         padded = [
             min(bucket for bucket in self.evaluation.buckets if bucket >= count)
             for count in tokens

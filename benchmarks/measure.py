@@ -14,9 +14,9 @@ import time
 
 import tensorflow as tf
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
-from trainers.config import accepted_arguments
-from trainers.workdir import versions
+from trainers.records.workdir import versions
 
 # It warns of programs traced one after the other, as variants must be.
 tf.get_logger().setLevel("ERROR")
@@ -25,7 +25,7 @@ tf.get_logger().setLevel("ERROR")
 def make_encoding(name, longest):
     """One of our encodings, with every range and length it takes `longest`."""
     needed = {"max_position", "train_length", "original_length"}
-    accepted = accepted_arguments(ENCODINGS[name]) & needed
+    accepted = constructor_arguments(ENCODINGS[name]).keys() & needed
     return ENCODINGS[name](**dict.fromkeys(accepted, longest))
 
 

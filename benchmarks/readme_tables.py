@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from trainers.markdown import table
+from trainers.records.markdown import table
 
 ROOT = pathlib.Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -27,7 +27,7 @@ from docs.examples import (
     make,
 )
 from keras_lengen.layers.encodings.base import Randomized
-from trainers.markdown import table
+from trainers.records.markdown import table
 
 DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference.md"

@@ -5,16 +5,16 @@ python -m docs.build_scaling
 
 import pathlib
 
-from trainers.config import resolve
-from trainers.markdown import table
-from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
-from trainers.tpu_compiler import (
+from trainers.options.fields import resolve
+from trainers.records.markdown import table
+from trainers.tpu.compiler import (
     CHIPS,
     HOP_SECONDS,
     Topology,
     all_reduce_seconds,
 )
-from trainers.tpu_table import FAMILIES, POD, Results
+from trainers.tpu.table import FAMILIES, POD, Results
+from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "scaling.md"

@@ -4,6 +4,8 @@ import inspect
 import re
 import textwrap
 
+from keras_lengen.arguments import constructor_arguments
+
 LISTS = ("Args:", "Call arguments:", "Raises:")
 """Lines that begin a list of entries."""
 LABEL = r"(?:[A-Z][\w-]+(?: [a-z]+)?|Differs from [\w' ]+):"
@@ -44,15 +46,7 @@ def signature(cls, name):
 
     Those that a class hands on to its bases come behind its own.
     """
-    parameters = {}
-    for base in cls.__mro__:
-        if base.__module__.startswith("keras_lengen.") and (
-            "__init__" in vars(base)
-        ):
-            _, *own = inspect.signature(base.__init__).parameters.values()
-            for parameter in own:
-                if parameter.kind is not parameter.VAR_KEYWORD:
-                    parameters.setdefault(parameter.name, parameter)
+    parameters = constructor_arguments(cls)
     if hasattr(cls, "sampler_class"):
         # A preset brings its own.
         del parameters["sampler"]

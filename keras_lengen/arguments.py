@@ -252,3 +252,28 @@ def _kind(kind, least, most, optional, above=None):
 def _wrong(name, kind, what, value):
     what = f", {what}" if what else ""
     return ValueError(f"{name} must be {kind}{what}; got {described(value)}.")
+
+
+def constructor_arguments(cls):
+    """The arguments that a class of ours and its bases add to Keras' own.
+
+    Args:
+        cls: Class of this library.
+
+    Returns:
+        Dict from names to `inspect.Parameter`, those of the class first.
+    """
+    found: dict[str, inspect.Parameter] = {}
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] == "keras":
+            break
+        if "__init__" not in vars(base) or base is object:
+            continue
+        _, *own = inspect.signature(base.__init__).parameters.values()
+        for parameter in own:
+            if parameter.kind not in (
+                parameter.VAR_KEYWORD,
+                parameter.VAR_POSITIONAL,
+            ):
+                found.setdefault(parameter.name, parameter)
+    return found

@@ -2,6 +2,9 @@
 
 import os
 
+EXPERIMENTS = {"algorithmic": "trainers.algorithmic"}
+"""The modules that have an `EXPERIMENT`, by its name."""
+
 
 def _import_tensorflow_quietly():
     """Keeps the notes of TensorFlow's start from hiding our own lines.

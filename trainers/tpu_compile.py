@@ -21,37 +21,24 @@ import time
 import keras
 import tensorflow as tf
 
-from trainers import tpu_table
-from trainers.config import (
-    ConfigError,
-    TrainingError,
+from trainers.errors import ConfigError, TrainingError
+from trainers.options.command import run
+from trainers.options.fields import (
     check_choice,
+    check_options,
     option,
+    options,
     resolve,
-    run,
 )
-from trainers.tpu_compiler import (
+from trainers.options.layers import with_max_position
+from trainers.tpu import table as tpu_table
+from trainers.tpu.compiler import (
     COMPILER,
     Topology,
     compile_program,
     step_seconds,
 )
-from trainers.tpu_programs import MODES, TRAINERS, lower, padded_lengths
-
-_PASSED_ON = (
-    "preset",
-    "task",
-    "encoding",
-    "sampler",
-    "attention",
-    "max_position",
-    "draw",
-    "precision",
-    "batch_size",
-    "gradient_accumulation_steps",
-    "train_length",
-    "test_lengths",
-)
+from trainers.tpu.programs import MODES, lower, padded_lengths, trainers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,31 +47,41 @@ class TpuCompileConfig:
 
     preset: str = option("small", "Set of defaults of the trainer.")
     topology: str = option("v5e:2x2", "Chips: v5e:2x2, v4:2x2x1, ...")
-    trainer: str = option("algorithmic", f"One of {', '.join(TRAINERS)}.")
-    mode: str = option("all", "Steps to compile: train, evaluate or all.")
+    trainer: str = option(
+        "algorithmic", f"Trainer to compile: {', '.join(trainers())}."
+    )
+    mode: str = option("all", "Steps to compile.", choices=("all", *MODES))
     lengths: str = option(
-        "longest", "Padded lengths to compile: longest or all."
+        "longest", "Padded lengths to compile.", choices=("longest", "all")
     )
     task: str = option("", "Task of the algorithmic trainer.")
     encoding: str = option("RandomizedRoPE", "Encoding, by name or call.")
     sampler: str = option("", "Position sampler, by name or call.")
     attention: str = option("", "Attention, by name.")
-    max_position: int = option(0, "Range of positions.")
+    max_position: int = option(0, "Range of positions.", least=0)
     draw: str = option("", "Draws of positions: per model or per layer.")
     precision: str = option("mixed_bfloat16", "float32 or mixed_bfloat16.")
-    batch_size: int = option(0, "Examples in a global batch.")
+    batch_size: int = option(0, "Examples in a global batch.", least=0)
     gradient_accumulation_steps: int = option(
-        0, "Parts that each chip divides its batch into, to save memory."
+        0,
+        "Parts that each chip divides its batch into, to save memory.",
+        least=0,
     )
     train_length: str = option("", "Trained lengths.")
     test_lengths: str = option("", "Further evaluated lengths.")
     table: str = option(
-        "false", "true: compile the whole table instead of one trainer."
+        "false",
+        "true: compile the whole table instead of one trainer.",
+        choices=("true", "false"),
     )
     jobs: int = option(
         1, "Programs to compile at a time; large ones take 10 GB each."
     )
-    force: str = option("false", "true: compile again what is in the file.")
+    force: str = option(
+        "false",
+        "true: compile again what is in the file.",
+        choices=("true", "false"),
+    )
     results: str = option(
         "benchmarks/results/tpu_compile.jsonl", "File of results."
     )
@@ -92,13 +89,8 @@ class TpuCompileConfig:
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
         Topology(self.topology)
-        check_choice("--trainer", self.trainer, tuple(TRAINERS))
-        check_choice("--mode", self.mode, ("all", *MODES))
-        check_choice("--lengths", self.lengths, ("longest", "all"))
-        for name in ("table", "force"):
-            check_choice(f"--{name}", getattr(self, name), ("true", "false"))
-        if self.jobs < 1:
-            raise ConfigError(f"--jobs must be at least 1; got {self.jobs}.")
+        check_choice("--trainer", self.trainer, tuple(trainers()))
+        check_options(self)
 
 
 PRESETS = {"small": {}, "paper": {}}
@@ -114,6 +106,7 @@ class Program:
         mode: `"train"` or `"evaluate"`.
         tokens: Padded length.
         config: Configuration of the trainer.
+        experiment: The `Experiment` of that name.
     """
 
     topology: str
@@ -121,6 +114,7 @@ class Program:
     mode: str
     tokens: int
     config: object
+    experiment: object = dataclasses.field(compare=False)
 
     @property
     def key(self):
@@ -133,7 +127,7 @@ class Program:
             "tokens": self.tokens,
             **{
                 name: told[name]
-                for name in tpu_table.DETERMINES
+                for name in tpu_table.determines()
                 if name in told
             },
         }
@@ -180,22 +174,31 @@ def main(config):
 
 def programs(config):
     """The programs that a configuration asks for."""
-    trainer = TRAINERS[config.trainer]
-    told = dataclasses.asdict(config)
-    names = {field.name for field in dataclasses.fields(trainer.config)}
-    given = {name: told[name] for name in _PASSED_ON if told[name]}
-    for name in set(given) - names:
+    trainer = trainers()[config.trainer]
+    known = {
+        field.name
+        for some in trainers().values()
+        for field in dataclasses.fields(some.config)
+    }
+    given = {
+        name: value
+        for name, value in dataclasses.asdict(config).items()
+        if name in known and value
+    }
+    for name in given.keys() - options(trainer.config).keys():
         raise ConfigError(f"--{name} is no flag of {config.trainer}.")
     given["strategy"] = "tpu"
-    of_trainer = trainer.complete(
+    of_trainer = with_max_position(
         resolve(trainer.config, trainer.presets, given)
     )
     first = -1 if config.lengths == "longest" else 0
     return [
-        Program(config.topology, config.trainer, mode, tokens, of_trainer)
+        Program(
+            config.topology, config.trainer, mode, tokens, of_trainer, trainer
+        )
         for mode in MODES
         if config.mode in ("all", mode)
-        for tokens in padded_lengths(of_trainer, mode)[first:]
+        for tokens in padded_lengths(trainer, of_trainer, mode)[first:]
     ]
 
 
@@ -256,18 +259,19 @@ def _end_with(parent):
 
 def compile_one(program):
     """The row of a program: what it is, and what the compiler says of it."""
-    trainer, topology = TRAINERS[program.trainer], Topology(program.topology)
+    experiment, topology = program.experiment, Topology(program.topology)
     row = {
         **program.key,
         "programs": {
-            mode: len(padded_lengths(program.config, mode)) for mode in MODES
+            mode: len(padded_lengths(experiment, program.config, mode))
+            for mode in MODES
         },
         "versions": versions(),
     }
     start = time.monotonic()
     try:
         text, examples, trained = lower(
-            trainer,
+            experiment,
             program.config,
             program.mode,
             program.tokens,

@@ -13,7 +13,7 @@ from datasets.curricula import (
     ReverseExponential,
     Uniform,
 )
-from datasets.pipeline import length_at
+from datasets.tasks.batches import length_at
 from tests.datasets.tasks.chi_square import assert_counts_follow
 
 LENGTHS = (3, 5, 6, 10)

@@ -3,7 +3,7 @@
 import pytest
 
 from docs import build_scaling
-from trainers.tpu_compiler import Topology
+from trainers.tpu.compiler import Topology
 
 ROW = {
     "topology": "v5e:2x2",

@@ -14,9 +14,9 @@ import typing
 import pytest
 import tensorflow as tf
 
-from trainers import interruption, strategies
-from trainers.algorithmic import PRESETS, AlgorithmicConfig
-from trainers.config import resolve
+from trainers.algorithmic import EXPERIMENT
+from trainers.cluster import interruption, strategies
+from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "distributed_training.md").read_text()
@@ -40,7 +40,7 @@ STATUSES = {"ConfigError": "2", "TrainingError": "1"}
 def texts():
     """All texts in the trainers, with … for values, and exit statuses."""
     found = {}
-    for path in (ROOT / "trainers").glob("*.py"):
+    for path in (ROOT / "trainers").rglob("*.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             found.setdefault(template(node), "")
@@ -123,7 +123,7 @@ def test_there_are_commands_and_messages():
 
 @pytest.mark.parametrize("flags", [f for m, f in COMMANDS if "algo" in m])
 def test_flags_are_valid(flags):
-    accepted(flags, AlgorithmicConfig, PRESETS)
+    accepted(flags, EXPERIMENT.config, EXPERIMENT.presets)
 
 
 def test_flags_of_other_commands_are_valid():

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
@@ -20,7 +21,6 @@ from keras_lengen.models import (
     TransformerEncoder,
 )
 from tests.keras_lengen.bad_inputs import HEAD_SIZES, SIZES, Case
-from tests.keras_lengen.layers.arguments import constructor_arguments
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.encodings.table import HEADS
 from tests.keras_lengen.layers.positions import table as samplers
@@ -155,9 +155,9 @@ KERAS_ARGUMENTS = {"name", "trainable", "dtype"}
 def constructor_cases(name):
     """Bad values of every argument of a class, and an unknown argument."""
     cls, right = CLASSES[name]
-    arguments = constructor_arguments(cls) - KERAS_ARGUMENTS
+    arguments = constructor_arguments(cls).keys() - KERAS_ARGUMENTS
     if cls is EncoderDecoder:
-        arguments |= constructor_arguments(TransformerEncoder)
+        arguments |= constructor_arguments(TransformerEncoder).keys()
     refused = encodings.ROWS[name].refused if name in encodings.ROWS else ()
     for argument in sorted(arguments):
         allowed = RIGHT.get(f"{name}.{argument}", RIGHT.get(argument, ()))

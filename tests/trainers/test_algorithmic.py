@@ -8,8 +8,9 @@ from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.base import Preset
 from tests.trainers.toy import run_toy, train_losses
-from trainers.algorithmic import PRESETS, AlgorithmicConfig, main
-from trainers.config import ConfigError, resolve
+from trainers.algorithmic import EXPERIMENT
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
 
 FOR_ENCODERS = [
     name for name, encoding in ENCODINGS.items() if not encoding.causal_only
@@ -232,7 +233,7 @@ def test_the_demonstration_trains_both_variants(tmp_path):
         "buckets": 1,
         "workdir": str(tmp_path),
     }
-    main(resolve(AlgorithmicConfig, PRESETS, changes))
+    EXPERIMENT.main(resolve(EXPERIMENT.config, EXPERIMENT.presets, changes))
     assert (tmp_path / "length_generalization.png").stat().st_size > 10_000
     for variant in ("RoPE", "RandomizedRoPE"):
         assert (tmp_path / variant / "results.json").exists()

@@ -9,23 +9,19 @@ import venv
 import pytest
 import tensorflow as tf
 
-from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.trainers.toy import toy_config
-from trainers import (
-    algorithmic,
-    tpu_compile,
-    tpu_compiler,
-    tpu_programs,
-    tpu_table,
-)
-from trainers.config import ConfigError, TrainingError, resolve
-from trainers.length_evaluation import LengthEvaluation
-from trainers.loop import TrainingStep
+from trainers import experiment, tpu_compile
+from trainers.algorithmic import EXPERIMENT
+from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
+from trainers.engine.loop import TrainingStep
+from trainers.errors import ConfigError, TrainingError
+from trainers.options.fields import resolve
+from trainers.tpu import compiler, table
+from trainers.tpu.compiler import Topology
+from trainers.tpu.programs import lower, padded_lengths, trainers
+from trainers.tpu.table import Results
 from trainers.tpu_compile import PRESETS, TpuCompileConfig
-from trainers.tpu_compiler import Topology
-from trainers.tpu_programs import TRAINERS, lower, padded_lengths
-from trainers.tpu_table import Results
 
 ROOT = pathlib.Path(__file__).parents[2]
 TOY = {
@@ -76,72 +72,47 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
         evaluation_examples=4,
     )
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    model, optimizer = algorithmic.build_model(config, strategy)
-    problem = algorithmic.problem_of(config)
+    model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)
+    buckets = padded_lengths(EXPERIMENT, config, "train")
     step = TrainingStep(
         model,
         optimizer,
         problem,
         strategy,
+        buckets=buckets,
         seed=config.seed,
         clip_norm=1.0,
         compiled=True,
     )
     steps = 20
-    dataset = strategy.distribute_datasets_from_function(
-        lambda context: problem.dataset(0, steps, context)
-    )
-    step.run(iter(dataset), tf.constant(0, tf.int64), tf.constant(steps))
-    drawn = [int(problem.bucket(tf.constant(at))) for at in range(steps)]
+    step.run(step.batches(0, steps), 0, steps)
+    drawn = [int(step.bucket(tf.constant(at))) for at in range(steps)]
     assert set(drawn) == {0, 1}
     # One for each padded length, whatever the lengths of the steps.
     assert step._gradients.experimental_get_tracing_count() == 2
-    assert padded_lengths(config, "train") == problem.buckets
+    assert len(buckets) == 2
 
     evaluation = LengthEvaluation(
         model,
-        TASKS[config.task],
-        config.evaluated_lengths,
+        problem,
         strategy,
-        examples=config.evaluation_examples,
+        buckets=experiment.padded_lengths(problem, problem.lengths, 2),
         seed=config.seed,
         compiled=True,
-        programs=2,
     )
     results = evaluation()
     assert len(results["accuracy"]) == 40
     assert evaluation.traces == len(evaluation.buckets) == 2
 
 
-def test_padded_lengths_of_an_evaluation_are_those_of_the_trainer():
+def test_padded_lengths_of_the_published_run():
     config = resolve(
-        algorithmic.AlgorithmicConfig,
-        algorithmic.PRESETS,
+        EXPERIMENT.config,
+        EXPERIMENT.presets,
         {"preset": "paper", "task": "reverse_string"},
     )
-    evaluation = LengthEvaluation(
-        None,
-        TASKS[config.task],
-        config.evaluated_lengths,
-        None,
-        examples=1,
-        seed=0,
-        compiled=True,
-    )
-    assert padded_lengths(config, "evaluate") == evaluation.buckets
-    assert len(padded_lengths(config, "train")) == 4
-
-
-def test_batches_are_those_of_the_pipeline():
-    config = toy_config(batch_size=64)
-    problem = algorithmic.problem_of(config)
-    four = tf.distribute.InputContext(1, 0, 4)
-    expected = problem.dataset(0, 1, four).element_spec
-    tokens = problem.buckets[-1]
-    batch = tpu_programs._batch(64 // 4, tokens, tokens)
-    for name, spec in expected.items():
-        assert batch.pop(name) == spec
-    assert set(batch) == {"used"}
+    assert len(padded_lengths(EXPERIMENT, config, "evaluate")) == PROGRAMS
+    assert len(padded_lengths(EXPERIMENT, config, "train")) == 4
 
 
 # What TensorFlow writes.
@@ -151,7 +122,7 @@ def test_batches_are_those_of_the_pipeline():
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     (program,) = programs(trainer="encoder", mode=mode, **TOY)
     text, examples, trained = lower(
-        TRAINERS["encoder"], program.config, mode, 6, replicas=4
+        trainers()["encoder"], program.config, mode, 6, replicas=4
     )
     main = next(line for line in text.splitlines() if "@main(" in line)
     assert examples == {"train": 8 // 4, "evaluate": 500 // 4}[mode]
@@ -170,7 +141,7 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     # the number of outputs.
     assert sums >= 17 if mode == "train" else not sums
     assert trained > 50_000
-    assert "mhlo.copy" not in tpu_compiler.readable(text)
+    assert "mhlo.copy" not in compiler.readable(text)
 
 
 def test_what_the_library_refuses_is_a_row():
@@ -178,13 +149,13 @@ def test_what_the_library_refuses_is_a_row():
     row = tpu_compile.compile_one(program)
     assert row["status"] == "refused"
     assert "is for causal attention" in row["reason"]
-    assert "refused: encoding=XPos" in tpu_table.describe(row)
+    assert "refused: encoding=XPos" in table.describe(row)
 
 
 def test_a_batch_that_the_chips_cannot_share():
     program, _ = programs(trainer="encoder", **{**TOY, "batch_size": 10})
     row = tpu_compile.compile_one(program)
-    assert "cannot share 10 examples equally" in row["reason"]
+    assert "cannot share a global batch of 10 examples" in row["reason"]
 
 
 # What the compiler writes.
@@ -200,18 +171,18 @@ ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
 
 
 def test_all_reduces_and_their_bytes():
-    assert tpu_compiler.all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
+    assert compiler.all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
 
 
 def test_an_all_reduce_over_some_chips_is_refused():
     with pytest.raises(RuntimeError, match="not over all 4 chips"):
-        tpu_compiler.all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
+        compiler.all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
     with pytest.raises(RuntimeError, match="not over all 8 chips"):
-        tpu_compiler.all_reduces(HLO, 8)
+        compiler.all_reduces(HLO, 8)
 
 
 def test_seconds_of_an_all_reduce():
-    seconds = tpu_compiler.all_reduce_seconds
+    seconds = compiler.all_reduce_seconds
     assert seconds(1e9, Topology("v5e:1x1")) == 0
     # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
     assert seconds(1e9, Topology("v5e:2x2")) == pytest.approx(0.015 + 4e-6)
@@ -228,9 +199,9 @@ def test_seconds_of_an_all_reduce():
 def test_a_step_takes_what_takes_longest():
     topology = Topology("v5e:1x1")
     row = {"flops": 197e12, "bytes": 0, "all_reduce_bytes": 1e9}
-    assert tpu_compiler.step_seconds(row, topology) == 1
+    assert compiler.step_seconds(row, topology) == 1
     row = {"flops": 197e12, "bytes": 2 * 819e9, "all_reduce_bytes": 0}
-    assert tpu_compiler.step_seconds(row, topology) == 2
+    assert compiler.step_seconds(row, topology) == 2
 
 
 @pytest.mark.parametrize(
@@ -353,7 +324,7 @@ def test_what_no_tpu_and_no_trainer_takes():
 
 def test_without_a_compiler(monkeypatch):
     monkeypatch.setattr(
-        tpu_compiler.importlib.util,
+        compiler.importlib.util,
         "find_spec",
         lambda name: None if name == "libtpu" else name,
     )
@@ -380,13 +351,13 @@ def test_mistakes_end_with_status_2(tmp_path):
 
 
 def test_the_table_has_every_encoding_and_sampler():
-    flags = list(tpu_table.rows())
-    for trainer in tpu_table.ARCHITECTURES:
+    flags = list(table.rows())
+    for trainer in table.ARCHITECTURES:
         of_trainer = [row for row in flags if row["trainer"] == trainer]
         assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
     samplers = {row.get("sampler") for row in flags}
     assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
-    assert set(TRAINERS) == {row["trainer"] for row in flags}
+    assert set(trainers()) == {row["trainer"] for row in flags}
     for row in flags:
         config_of(**row)
 
@@ -403,7 +374,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
         if row["status"] == "refused"
     )
     page = COMMITTED.with_suffix(".md").read_text()
-    assert page == tpu_table.report(rows)
+    assert page == table.report(rows)
 
 
 # With the real compiler.
@@ -429,7 +400,7 @@ def test_compiles_for_a_real_slice(tmp_path, topology):
 @pytest.mark.tpu_compile
 def test_committed_rows_are_the_whole_table():
     results = Results(COMMITTED)
-    for flags in tpu_table.rows():
+    for flags in table.rows():
         for program in programs(**flags):
             assert program.key in results
 

@@ -4,8 +4,8 @@ import csv
 
 import numpy as np
 
-from trainers.algorithmic import PRESETS, AlgorithmicConfig, train_and_evaluate
-from trainers.config import resolve
+from trainers.algorithmic import EXPERIMENT
+from trainers.options.fields import resolve
 
 TOY = {
     "task": "reverse_string",
@@ -25,12 +25,12 @@ TOY = {
 
 
 def toy_config(**changes):
-    return resolve(AlgorithmicConfig, PRESETS, {**TOY, **changes})
+    return resolve(EXPERIMENT.config, EXPERIMENT.presets, {**TOY, **changes})
 
 
 def run_toy(path, **changes):
     """Results of a toy run in `path`."""
-    return train_and_evaluate(toy_config(**changes), path)
+    return EXPERIMENT.train(toy_config(**changes), path)
 
 
 def train_losses(path):

@@ -7,9 +7,9 @@ functions of tensors only: a step's variables become arguments and results.
 import tensorflow as tf
 from tensorflow.python.framework import convert_to_constants
 
-from trainers.config import resolve
+from trainers.options.fields import resolve
+from trainers.tpu.programs import trace
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
-from trainers.tpu_programs import TRAINERS, trace
 
 
 def without_variables(function):
@@ -115,8 +115,9 @@ def main():
     for encoding in ("RandomizedRoPE", "RandomizedRelativeEncoding"):
         flags = {"trainer": "encoder", "encoding": encoding}
         for program in programs(resolve(TpuCompileConfig, PRESETS, flags)):
-            trainer = TRAINERS[program.trainer]
-            function, *_ = trace(trainer, program.config, program.mode, 64, 4)
+            function, *_ = trace(
+                program.experiment, program.config, program.mode, 64, 4
+            )
             run, specs = without_variables(function)
             text = tf.function(run, jit_compile=True)
             text = text.experimental_get_compiler_ir(*specs)(

@@ -18,8 +18,8 @@ import tensorflow as tf
 
 from benchmarks.fault_drill import Trainer, environments
 from tests.trainers.toy import run_toy
-from trainers import algorithmic
-from trainers.checkpoints import Checkpoints
+from trainers import experiment
+from trainers.records.checkpoints import Checkpoints
 
 PATIENCE = 300
 """Seconds after which a process is said to hang."""
@@ -163,7 +163,7 @@ def runs(path, devices, changes):
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * int(devices),
     )
-    algorithmic.Checkpoints = Kept
+    experiment.Checkpoints = Kept
     for name, arguments in json.loads(changes).items():
         run_toy(pathlib.Path(path) / name, **arguments)
         index = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id

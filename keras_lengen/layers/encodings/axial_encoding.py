@@ -32,11 +32,12 @@ class AxialEncoding(PositionalEncoding):
         row: `PositionalEncoding` of the rows.
         column: `PositionalEncoding` of the columns, of the same stage.
         sampler: `PositionSampler` of pairs, or `None` where positions are
-            always given. The samplers of `row` and `column` are not used.
+            always given.
 
     Raises:
-        ValueError: If the stages differ, the sampler is not one of pairs, the
-            width or the number of heads is odd, or positions are not pairs.
+        ValueError: If the stages differ, `row` or `column` has a sampler of
+            its own, `sampler` is not one of pairs, the width or the number of
+            heads is odd, or positions are not pairs.
 
     Example:
 
@@ -65,6 +66,13 @@ class AxialEncoding(PositionalEncoding):
             )
         for name, encoding in (("row", row), ("column", column)):
             check_encoding(name, encoding, optional=False)
+            if not isinstance(encoding.sampler, OrdinalPositions):
+                raise ValueError(
+                    f"{name} has no use for the sampler that "
+                    f"{type(encoding).__name__} brings: pass the plain "
+                    "encoding, and sampler=GridPositions(width=..., row=..., "
+                    "column=...) with samplers of rows and columns."
+                )
         if row.stage is None or row.stage != column.stage:
             raise ValueError(
                 "row and column must be encodings of one stage; got "
@@ -87,6 +95,18 @@ class AxialEncoding(PositionalEncoding):
     def _axis(self):
         """The axis that is halved: heads, or features."""
         return 2 if self.stage == "bias" else -1
+
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        grid = self.sampler if sampler is None else sampler
+        if not grid.pairs:
+            raise ValueError(
+                "AxialEncoding needs positions of rows and of columns: give it "
+                f"sampler=GridPositions(width=...), not {type(grid).__name__}."
+            )
+        self.row.check_length(grid.rows(tokens), sampler=grid.row, unit="rows")
+        self.column.check_length(
+            grid.width, sampler=grid.column, unit="columns"
+        )
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)

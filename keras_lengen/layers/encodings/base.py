@@ -1,15 +1,19 @@
 """The contract of positional encodings, and the three stages they act at."""
 
 import functools
-import inspect
 
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean, check_instance
+from keras_lengen.arguments import (
+    check_boolean,
+    check_instance,
+    constructor_arguments,
+)
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import (
     PositionSampler,
+    check_reach,
     check_sampler,
     check_tokens,
 )
@@ -121,6 +125,18 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     def build(self, query_shape, key_shape=None):
         if self.stage is not None:
             self._check_rank(keras.KerasTensor(query_shape))
+
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        """Raises `ValueError` unless there are positions for a sequence.
+
+        Args:
+            tokens: Length of the longest sequence.
+            sampler: `PositionSampler` that numbers the tokens; `None`: that of
+                the encoding.
+            unit: What is numbered, for the message.
+        """
+        sampler = self.sampler if sampler is None else sampler
+        sampler.check_length(tokens, unit=unit)
 
     def check_widths(self, query_shape, *, name="query"):
         """Raises `ValueError` if the encoding was built for other widths.
@@ -521,14 +537,14 @@ class Preset(PositionalEncoding):
         for name in self._sampler_arguments():
             setattr(self, name, getattr(sampler, name))
 
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        # Its name is the one that users know, not that of its sampler.
+        check_reach(self, tokens, unit)
+        super().check_length(tokens, sampler=sampler, unit=unit)
+
     @classmethod
     def _sampler_arguments(cls):
-        parameters = inspect.signature(cls.sampler_class.__init__).parameters
-        return [
-            parameter.name
-            for parameter in parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        ]
+        return list(constructor_arguments(cls.sampler_class))
 
     def get_config(self):
         config = super().get_config()

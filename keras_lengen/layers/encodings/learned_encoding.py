@@ -9,6 +9,7 @@ from keras_lengen.arguments import (
     check_integer,
 )
 from keras_lengen.layers.encodings.base import AbsoluteEncoding, Randomized
+from keras_lengen.layers.positions.base import check_reach
 from keras_lengen.layers.side_inputs import INVALID_POSITION, demand
 
 
@@ -104,6 +105,22 @@ class LearnedEncoding(AbsoluteEncoding):
         rows = ops.take(self.table, ops.where(inside, positions, 0), axis=0)
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
         return embeddings + ops.cast(rows, embeddings.dtype)
+
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        super().check_length(tokens, sampler=sampler, unit=unit)
+        check_reach(self, tokens, unit)
+        sampler = self.sampler if sampler is None else sampler
+        positions = sampler(ops.zeros((1, tokens)), training=False)
+        # A sampler that draws may reach further in training.
+        range_end = getattr(sampler, "max_position", 0) - 1
+        top = max(int(ops.max(positions)), range_end)
+        if top >= self.max_position:
+            raise ValueError(
+                f"positions of {type(sampler).__name__} reach {top}, but "
+                f"{type(self).__name__} has {self.max_position} rows: give it "
+                f"max_position={top + 1}."
+            )
+        self.check_positions(positions)
 
     def check_positions(self, positions):
         dtype = keras.backend.standardize_dtype(positions.dtype)

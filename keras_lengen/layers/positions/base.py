@@ -59,6 +59,15 @@ class PositionSampler(NamedInputs, DrawingLayer):
         super().__init__(autocast=False, **kwargs)
         self.built = True
 
+    def check_length(self, tokens, *, unit="tokens"):
+        """Raises `ValueError` unless there are positions for a sequence.
+
+        Args:
+            tokens: Length of the sequence.
+            unit: What is numbered, for the message.
+        """
+        check_reach(self, tokens, unit)
+
     def call(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
@@ -134,3 +143,20 @@ def check_sampler(name, sampler, *, pairs=False):
 def token_count(inputs):
     """Number of tokens `T` of `(B, T, ...)`: an int where it is static."""
     return ops.shape(inputs)[1]
+
+
+def check_reach(layer, count, unit):
+    """Raises `ValueError` if a layer's `max_position` is below a count.
+
+    Args:
+        layer: Sampler or encoding, with a `max_position` or without.
+        count: Number of positions needed.
+        unit: What is numbered, for the message.
+    """
+    reach = getattr(layer, "max_position", count)
+    if reach < count:
+        raise ValueError(
+            f"the longest sequence has {count} {unit}, but "
+            f"{type(layer).__name__} has max_position={reach}: raise it to "
+            f"{count} at least, or take shorter sequences."
+        )

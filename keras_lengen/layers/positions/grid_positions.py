@@ -60,6 +60,14 @@ class GridPositions(PositionSampler):
     def draws(self):
         return self.row.draws or self.column.draws
 
+    def rows(self, tokens):
+        """Number of rows of a sequence, the last one perhaps shorter."""
+        return -(-tokens // self.width)
+
+    def check_length(self, tokens, *, unit="tokens"):
+        self.row.check_length(self.rows(tokens), unit="rows")
+        self.column.check_length(self.width, unit="columns")
+
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
@@ -72,7 +80,7 @@ class GridPositions(PositionSampler):
         batch_size = ops.shape(inputs)[0]
         rows = self.row(
             # Only the shape counts.
-            ops.zeros((batch_size, -(-tokens // self.width))),
+            ops.zeros((batch_size, self.rows(tokens))),
             lengths=row_lengths,
             training=training,
         )

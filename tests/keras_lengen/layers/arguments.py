@@ -1,28 +1,9 @@
 """What the tests of all layers ask of constructors."""
 
-import inspect
 import json
 
 import keras
 import numpy as np
-
-
-def constructor_arguments(cls):
-    """Names of the arguments that a class and its bases add to Keras' own."""
-    names = set()
-    for base in cls.__mro__:
-        if base.__module__.startswith("keras_lengen.") and (
-            "__init__" in vars(base)
-        ):
-            _, *parameters = inspect.signature(
-                base.__init__
-            ).parameters.values()
-            names |= {
-                parameter.name
-                for parameter in parameters
-                if parameter.kind is not parameter.VAR_KEYWORD
-            }
-    return names
 
 
 def assert_config_round_trip(layer):

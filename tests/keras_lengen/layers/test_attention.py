@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -24,7 +25,6 @@ from keras_lengen.layers import (
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
     assert_is_attribute,
-    constructor_arguments,
     differ,
 )
 from tests.keras_lengen.layers.encodings.table import (

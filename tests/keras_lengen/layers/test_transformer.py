@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     GeometricAttention,
@@ -15,7 +16,6 @@ from keras_lengen.layers import (
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
     assert_is_attribute,
-    constructor_arguments,
     differ,
 )
 from tests.keras_lengen.layers.encodings.table import (

@@ -71,7 +71,8 @@ def make(model, variant, *, encoding_changes=None, **changes):
     Cross attention has the same encoding where it can have one.
     """
     encoding = encodings.make(variant, **(encoding_changes or {}))
-    if model == "encoder_decoder" and encoding.stage != "embeddings":
+    crosses = encoding.stage != "embeddings" and not encoding.reads_ranks
+    if model == "encoder_decoder" and crosses:
         changes = {"cross_encoding": encoding, **changes}
     return MODELS[model](encoding, **changes)
 

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     LearnedEncoding,
@@ -16,7 +17,6 @@ from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
     assert_is_attribute,
-    constructor_arguments,
     differ,
 )
 from tests.keras_lengen.layers.positions.table import reset
@@ -255,7 +255,10 @@ def test_keras_predicts_what_a_call_returns():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"tokens": IDS}, "the key 'tokens': did you mean token_ids"),
+        (
+            {"tokens": IDS},
+            "must not have the key 'tokens': did you mean token_ids",
+        ),
         ({"lengths": IDS[:, 0]}, "inputs must have token_ids, .* got lengths"),
         ({"token_ids": IDS, "memory": IDS}, "'memory'"),
         ({"token_ids": IDS, "length": IDS[:, 0]}, "'length'"),

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -19,7 +20,6 @@ from keras_lengen.models import EncoderDecoder
 from tests.keras_lengen.layers.arguments import (
     assert_config_round_trip,
     assert_is_attribute,
-    constructor_arguments,
     differ,
 )
 from tests.keras_lengen.models.small import (
@@ -244,7 +244,8 @@ ARGUMENTS = {
 @pytest.mark.parametrize(
     "argument",
     sorted(
-        constructor_arguments(EncoderDecoder) - {"name", "trainable", "dtype"}
+        constructor_arguments(EncoderDecoder).keys()
+        - {"name", "trainable", "dtype"}
     ),
 )
 def test_every_argument_is_an_attribute_and_counts(argument):

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS, RandomizedPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.encodings.table import (
@@ -57,7 +58,7 @@ def test_config_rebuilds_it(variant):
     [
         (name, argument)
         for name, cls in ENCODINGS.items()
-        for argument in sorted(arguments.constructor_arguments(cls))
+        for argument in sorted(constructor_arguments(cls))
     ],
 )
 def test_every_argument_is_an_attribute_and_counts(name, argument):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import SAMPLERS
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.positions.table import (
@@ -53,7 +54,7 @@ def test_config_rebuilds_it(variant):
     [
         (name, argument)
         for name, cls in SAMPLERS.items()
-        for argument in sorted(arguments.constructor_arguments(cls))
+        for argument in sorted(constructor_arguments(cls))
     ],
 )
 def test_every_argument_is_an_attribute_and_counts(name, argument):

@@ -1,0 +1,24 @@
+import itertools
+
+from datasets.buckets import bucket_of, length_buckets
+
+
+def test_buckets_are_the_cheapest_choice():
+    lengths, count = [2, 3, 3, 7, 8, 12, 13, 20], 3
+
+    def cost(buckets):
+        return sum(min(b for b in buckets if b >= n) ** 2 for n in lengths)
+
+    choices = itertools.combinations(sorted(set(lengths)), count)
+    best = min(cost(choice) for choice in choices if choice[-1] == 20)
+    buckets = length_buckets(lengths, count)
+    assert len(buckets) == count and cost(buckets) == best
+
+
+def test_few_lengths_get_a_bucket_each():
+    assert length_buckets([5, 2, 5], 4) == (2, 5)
+
+
+def test_bucket_of_a_length():
+    found = [int(bucket_of(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
+    assert found == [0, 0, 1, 1, 2]

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from datasets.curricula import Uniform
+from datasets.indexed import shuffled_index
+from datasets.tasks import TASKS
+from datasets.tasks.batches import training_dataset
+
+LENGTHS = (1, 2, 3, 4, 5)
+
+
+def batches(name="reverse_string", context=None, **changes):
+    arguments = {
+        "lengths": LENGTHS,
+        "curriculum": Uniform(),
+        "batch_size": 16,
+        "seed": 3,
+        "padded_length": 12,
+        "first_step": 0,
+        "last_step": 8,
+        **changes,
+    }
+    dataset = training_dataset(TASKS[name], context=context, **arguments)
+    return list(dataset.as_numpy_iterator())
+
+
+def assert_same(batch, other):
+    assert batch.keys() == other.keys()
+    for name, values in batch.items():
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+def test_a_step_depends_on_its_number_alone():
+    whole = batches()
+    assert len(whole) == 8
+    for batch, other in zip(batches(first_step=5), whole[5:], strict=True):
+        assert_same(batch, other)
+    assert any(
+        not np.array_equal(one["token_ids"], other["token_ids"])
+        for one, other in zip(whole, batches(seed=4), strict=True)
+    )
+
+
+def test_no_two_examples_come_from_one_draw():
+    examples = [
+        tuple(row)
+        for batch in batches(lengths=(40,), padded_length=80)
+        for row in batch["token_ids"]
+    ]
+    assert len(set(examples)) == len(examples)
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "replicas"), [(1, 2), (2, 2), (2, 8), (4, 16), (4, 4)]
+)
+def test_replicas_share_the_global_batch(pipelines, replicas):
+    shares = [
+        batches(context=tf.distribute.InputContext(pipelines, host, replicas))
+        for host in range(pipelines)
+    ]
+    local = replicas // pipelines
+    for step, batch in enumerate(batches()):
+        parts = [
+            share[step * local + replica]
+            for share in shares
+            for replica in range(local)
+        ]
+        for name in ("token_ids", "targets", "answer", "scored"):
+            joined = np.concatenate([part[name] for part in parts])
+            np.testing.assert_array_equal(joined, batch[name])
+        assert {int(part["lengths"]) for part in parts} == {batch["lengths"]}
+
+
+def test_odd_shares_of_sub_batches():
+    whole = batches(batch_size=24)
+    shares = [
+        batches(batch_size=24, context=tf.distribute.InputContext(12, host, 12))
+        for host in range(12)
+    ]
+    for step, batch in enumerate(whole):
+        joined = np.concatenate([share[step]["token_ids"] for share in shares])
+        np.testing.assert_array_equal(joined, batch["token_ids"])
+
+
+def test_a_batch_that_replicas_cannot_share():
+    with pytest.raises(ValueError, match=r"3 replicas.*16 examples"):
+        batches(context=tf.distribute.InputContext(1, 0, 3))
+
+
+def test_every_item_comes_once_an_epoch():
+    size = 7
+    epochs = np.reshape(shuffled_index(3, tf.range(5 * size), size), (5, size))
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(size))
+    assert len(set(map(tuple, epochs))) > 1
+    other = shuffled_index(4, tf.range(5 * size), size)
+    assert not np.array_equal(np.ravel(epochs), other)
+
+
+def test_an_item_is_found_without_those_before():
+    whole = shuffled_index(0, tf.range(100), 10)
+    graph = tf.function(lambda number: shuffled_index(0, number, 10))
+    for number in (0, 9, 10, 57):
+        assert int(graph(tf.constant(number))) == int(whole[number])

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.models import TransformerEncoder
+from tests.trainers.toy import toy_config
+from trainers.algorithmic import TaskProblem
+from trainers.cluster.strategies import make_strategy
+from trainers.engine import evaluation as evaluations
+from trainers.engine.evaluation import LengthEvaluation, split
+from trainers.experiment import padded_lengths
+
+
+class Oracle(TransformerEncoder):
+    """Copies bit `i` of the input to outputs `i` and `n + i`, or errs.
+
+    The last output of an example is wrong where its first bit is 1.
+    """
+
+    def call(self, inputs, training=None):
+        token_ids, total = inputs["token_ids"], inputs["lengths"]
+        length = total // 3
+        places = tf.range(tf.shape(token_ids)[1]) % length
+        answers = tf.gather(token_ids, places, axis=1)
+        last = tf.range(tf.shape(token_ids)[1]) == total - 1
+        wrong = last & (token_ids[:, :1] == 1)
+        return 20.0 * tf.one_hot(tf.where(wrong, 1 - answers, answers), 2)
+
+
+def evaluation(strategy, examples=40, lengths=(3, 5, 6)):
+    strategy = make_strategy(strategy)
+    with strategy.scope():
+        model = Oracle(
+            vocabulary_size=3,
+            output_size=2,
+            num_layers=1,
+            num_heads=1,
+            model_dim=2,
+        )
+    problem = TaskProblem(
+        toy_config(
+            task="duplicate_string",
+            train_length="1",
+            test_lengths=",".join(map(str, lengths)),
+            evaluation_examples=examples,
+            seed=1,
+        )
+    )
+    problem.lengths = lengths
+    return LengthEvaluation(
+        model,
+        problem,
+        strategy,
+        buckets=padded_lengths(problem, lengths, evaluations.PROGRAMS),
+        seed=1,
+        compiled=False,
+    )
+
+
+@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+def test_metrics_of_known_errors(strategy):
+    results = evaluation(strategy, examples=200)()
+    for length in (3, 5, 6):
+        share = 1 - results["exact_match"][length]
+        # The first bit is 1 in half of the examples: 4 sigma.
+        assert abs(share - 0.5) < 0.15
+        accuracy = 1 - share / (2 * length)
+        assert results["accuracy"][length] == pytest.approx(accuracy)
+        loss = 20 * share / (2 * length)
+        assert results["loss"][length] == pytest.approx(loss, rel=1e-5)
+
+
+def test_small_batches_count_every_example_once(monkeypatch):
+    assert split(41, 18, 1) == (1, 41)
+    monkeypatch.setattr(evaluations, "PAIRS", 20 * 9 * 9)
+    parts = evaluation("one_device", examples=41)
+    for padded in (9, 15, 18):
+        batches, share = split(41, padded, 1)
+        assert batches == -(-41 * padded**2 // (20 * 81))
+        used = [
+            parts.draw(padded // 3, index, padded, share, 41)["used"]
+            for index in range(batches)
+        ]
+        assert np.concatenate(used).sum() == 41
+
+
+def test_few_programs_for_many_lengths():
+    many = evaluation("one_device", lengths=tuple(range(1, 60)))
+    assert len(many.buckets) == evaluations.PROGRAMS
+    assert many.buckets[-1] == 3 * 59
+
+
+def test_repeats_itself():
+    assert evaluation("one_device")() == evaluation("one_device")()

@@ -1,0 +1,118 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.trainers.toy import toy_config
+from trainers.cluster.strategies import make_strategy
+from trainers.engine.optimizer import Adam, WarmUp
+from trainers.errors import ConfigError
+from trainers.experiment import make_optimizer
+
+
+def rates(steps=10, **changes):
+    """Learning rates of all steps."""
+    config = toy_config(steps=steps, learning_rate=0.5, **changes)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    optimizer = make_optimizer(config, model)
+    found = []
+    for step in range(steps):
+        optimizer.iterations.assign(step)
+        found.append(float(optimizer.learning_rate))
+    return found
+
+
+def test_constant():
+    assert rates() == [0.5] * 10
+
+
+def test_polynomial_falls_in_a_line():
+    np.testing.assert_allclose(
+        rates(learning_rate_schedule="Polynomial"),
+        0.5 * (1 - np.arange(10) / 10),
+        rtol=1e-6,
+    )
+
+
+def test_polynomial_of_another_power_ends_where_it_says():
+    schedule = "Polynomial(power=2.0, end=0.1)"
+    np.testing.assert_allclose(
+        rates(learning_rate_schedule=schedule),
+        0.1 + 0.4 * (1 - np.arange(10) / 10) ** 2,
+        rtol=1e-6,
+    )
+
+
+def test_cosine():
+    np.testing.assert_allclose(
+        rates(learning_rate_schedule="Cosine(end=0.1)"),
+        0.1 + 0.4 * (1 + np.cos(np.pi * np.arange(10) / 10)) / 2,
+        rtol=1e-5,
+    )
+
+
+def test_warm_up_rises_before_the_schedule_starts():
+    found = rates(warmup_steps=4, learning_rate_schedule="Polynomial")
+    rising = 0.5 * np.arange(1, 5) / 4
+    falling = 0.5 * (1 - np.arange(6) / 6)
+    np.testing.assert_allclose(found, [*rising, *falling], rtol=1e-6)
+
+
+def test_warm_up_is_configured_by_its_arguments():
+    schedule = WarmUp(0.5, 4, 0.5)
+    assert WarmUp.from_config(schedule.get_config())(2) == schedule(2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate_schedule": "Linear"}, "must be one of Constant"),
+        (
+            {"learning_rate_schedule": "Cosine(power=2.0)"},
+            "no argument 'power'",
+        ),
+        ({"warmup_steps": 10}, "--warmup_steps must be below --steps=10"),
+        ({"weight_decay": -0.1}, "--weight_decay must be at least 0"),
+    ],
+)
+def test_schedules_that_cannot_be(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        rates(**changes)
+
+
+def test_weight_decay_leaves_biases_alone():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    kernel, bias = model.trainable_variables
+    bias.assign([1.0, 1.0])
+    before = kernel.numpy()
+    config = toy_config(learning_rate=0.5, weight_decay=0.125)
+    optimizer = make_optimizer(config, model)
+    optimizer.apply([tf.zeros((2, 2)), tf.zeros(2)])
+    # A step of Adam without a gradient is none, and powers of two are exact.
+    np.testing.assert_allclose(kernel.numpy(), before * (1 - 0.5 * 0.125))
+    np.testing.assert_array_equal(bias.numpy(), [1.0, 1.0])
+
+
+def test_gradients_are_not_summed_again():
+    strategy = make_strategy("mirrored")
+    with strategy.scope():
+        weight = keras.Variable([1.0, 1.0])
+        # A large epsilon shows the size of gradients, which Adam hides else.
+        optimizer = Adam(0.1, epsilon=1.0)
+        optimizer.build([weight])
+
+    @tf.function
+    def step():
+        def on_replica():
+            context = tf.distribute.get_replica_context()
+            gradient = tf.identity(tf.constant([3.0, 5.0]))
+            mean = context.all_reduce("MEAN", gradient)
+            optimizer.apply([mean], [weight])
+
+        strategy.run(on_replica)
+
+    step()
+    alone = keras.Variable([1.0, 1.0])
+    reference = keras.optimizers.Adam(0.1, epsilon=1.0)
+    reference.apply([tf.constant([3.0, 5.0])], [alone])
+    np.testing.assert_allclose(weight.numpy(), alone.numpy(), rtol=1e-6)

@@ -1,0 +1,261 @@
+import pytest
+
+from keras_lengen.arguments import constructor_arguments
+from keras_lengen.layers import (
+    ENCODINGS,
+    AxialEncoding,
+    GridPositions,
+    OrdinalPositions,
+    RandomizedPositions,
+    RoPE,
+)
+from keras_lengen.layers.encodings.base import Preset
+from tests.trainers.toy import toy_config
+from trainers.algorithmic import EXPERIMENT
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
+from trainers.options.layers import build_encoding, check_length, parse_call
+from trainers.options.lengths import parse_lengths
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("7", (7,)),
+        ("256,1024", (256, 1024)),
+        ("1-4", (1, 2, 3, 4)),
+        ("1-500:20", tuple(range(1, 501, 20))),
+        ("9,3-5,4", (3, 4, 5, 9)),
+    ],
+)
+def test_lengths(text, lengths):
+    assert parse_lengths("--test_lengths", text) == lengths
+
+
+@pytest.mark.parametrize("text", ["", "x", "5-1", "0-3", "1-", "-4", "1:0:2"])
+def test_wrong_lengths_say_what_is_expected(text):
+    with pytest.raises(ConfigError, match=r"--test_lengths.*1-500:20"):
+        parse_lengths("--test_lengths", text)
+
+
+def test_layer_by_name_and_by_call():
+    assert parse_call("--encoding", "RoPE", ENCODINGS) == (RoPE, {})
+    text = "RoPE(rotary_fraction=0.25, layout='halves')"
+    arguments = {"rotary_fraction": 0.25, "layout": "halves"}
+    assert parse_call("--encoding", text, ENCODINGS) == (RoPE, arguments)
+
+
+@pytest.mark.parametrize(
+    "text", ["RoPE(", "RoPE(3)", "keras.RoPE()", "RoPE(layout=open('x'))"]
+)
+def test_layer_that_is_no_name_or_literal_call(text):
+    with pytest.raises(ConfigError, match="literal keyword arguments"):
+        parse_call("--encoding", text, ENCODINGS)
+
+
+def test_unknown_layer_lists_names_and_the_nearest():
+    with pytest.raises(ConfigError, match=r"NoPE, .*Did you mean RoPE\?"):
+        parse_call("--encoding", "ROPE", ENCODINGS)
+
+
+def test_constructor_arguments_of_a_preset():
+    arguments = constructor_arguments(ENCODINGS["RandomizedRoPE"])
+    assert {"max_position", "layout", "sampler", "ordered"} <= set(arguments)
+
+
+def test_max_position_reaches_whoever_takes_it():
+    config = toy_config(encoding="RandomizedRoPE", max_position=99)
+    assert build_encoding(config).sampler.max_position == 99
+    config = toy_config(sampler="RandomizedPositions", max_position=99)
+    assert isinstance(build_encoding(config).sampler, RandomizedPositions)
+    assert build_encoding(config).sampler.max_position == 99
+    config = toy_config(encoding="RandomizedRoPE(max_position=50)")
+    assert build_encoding(config).sampler.max_position == 50
+
+
+def test_lengths_reach_whoever_takes_them():
+    # Trained on up to 3 characters, 6 tokens with their reversal.
+    config = toy_config(encoding="WarpedRoPE", max_position=99)
+    assert build_encoding(config).train_length == 6
+    config = toy_config(encoding="WarpedRoPE(train_length=4)")
+    assert build_encoding(config).train_length == 4
+    config = toy_config(sampler="InterpolatedPositions")
+    assert build_encoding(config).sampler.train_length == 6
+    config = toy_config(sampler="ShiftedPositions", max_position=99)
+    assert build_encoding(config).sampler.max_shift == 93
+    config = toy_config(sampler="ShiftedPositions(max_shift=None)")
+    assert build_encoding(config).sampler.max_shift is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoding": "RoPE(width=3)"}, "no argument 'width'; it takes"),
+        ({"encoding": "RoPE(layout='odd')"}, "layout must be"),
+        ({"sampler": "OrdinalPosition"}, "Did you mean OrdinalPositions"),
+        ({"encoding": "RoPE(sampler=OrdinalPositions)"}, "by --sampler"),
+    ],
+)
+def test_layers_that_cannot_be_built(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        build_encoding(toy_config(**changes))
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [name for name, made in ENCODINGS.items() if issubclass(made, Preset)],
+)
+def test_no_sampler_beside_that_of_a_preset(encoding):
+    config = toy_config(encoding=encoding, sampler="OrdinalPositions")
+    with pytest.raises(ConfigError, match=f"{encoding} brings its own sampler"):
+        build_encoding(config)
+
+
+AXIAL = "AxialEncoding(row=RoPE(layout='halves'), column=RoPE)"
+GRID = "GridPositions(width=5)"
+
+
+def test_encodings_of_rows_and_columns():
+    rows = "RandomizedPositions(max_position=9, ordered=False)"
+    sampler = f"GridPositions(width=5, row={rows})"
+    encoding = build_encoding(toy_config(encoding=AXIAL, sampler=sampler))
+    assert isinstance(encoding, AxialEncoding)
+    layouts = (encoding.row.layout, encoding.column.layout)
+    assert layouts == ("halves", "interleaved")
+    grid = encoding.sampler
+    assert isinstance(grid, GridPositions)
+    assert (grid.width, grid.row.max_position) == (5, 9)
+    assert not grid.row.ordered
+    assert isinstance(grid.column, OrdinalPositions)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sampler", "message"),
+    [
+        ("RoPE", GRID, "GridPositions .* only AxialEncoding"),
+        ("AxialEncoding", GRID, "'row' and 'column'"),
+        ("AxialEncodin(row=Rope)", GRID, "Did you mean AxialEncoding"),
+        ("AxialEncoding(row=Rope)", GRID, r"NoPE, .*Did you mean RoPE\?"),
+        ("AxialEncoding(row=3)", GRID, "a name or a call"),
+        (f"AxialEncoding(row={AXIAL})", GRID, "got 'AxialEncoding'"),
+        ("AxialEncoding(row=RoPE(width=3))", GRID, "no argument 'width'"),
+        ("AxialEncoding(row=RoPE, column=ALiBi)", GRID, "of one stage"),
+        (
+            "AxialEncoding(row=RoPE, column=RandomizedRoPE)",
+            GRID,
+            "column has no use for the sampler that RandomizedRoPE brings",
+        ),
+        (AXIAL, "GridPositions", "'width'"),
+        (AXIAL, "GridPositions(width=0)", "width must be"),
+        (
+            AXIAL,
+            "GridPositions(width=5, row=Ordinal)",
+            "Did you mean OrdinalPositions",
+        ),
+        (
+            AXIAL,
+            "GridPositions(width=5, row=RandomizedPositions)",
+            "'max_position'",
+        ),
+    ],
+)
+def test_rows_and_columns_that_cannot_be_built(encoding, sampler, message):
+    with pytest.raises(ConfigError, match=message):
+        build_encoding(toy_config(encoding=encoding, sampler=sampler))
+
+
+TABLES = (
+    "AxialEncoding(row=LearnedEncoding(max_position=3), "
+    "column=LearnedEncoding(max_position=5))"
+)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sampler", "tokens", "message"),
+    [
+        ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise it"),
+        ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
+        (AXIAL, "", 9, r"GridPositions\(width=\.\.\.\), not OrdinalPositions"),
+        ("LearnedEncoding", "InterpolatedPositions", 12, "gives fractions"),
+        (
+            "LearnedEncoding",
+            "ShiftedPositions(max_shift=26, evaluation='max')",
+            12,
+            r"positions of ShiftedPositions reach 37, .* has 32 rows",
+        ),
+        (
+            "LearnedEncoding",
+            "RandomizedPositions(max_position=64)",
+            12,
+            "max_position=64, but LearnedEncoding only",
+        ),
+        (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
+        (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),
+        (
+            TABLES,
+            "GridPositions(width=5, row=RandomizedPositions(max_position=4))",
+            15,
+            "RandomizedPositions reach 3",
+        ),
+    ],
+)
+def test_positions_that_are_too_few(encoding, sampler, tokens, message):
+    config = toy_config(encoding=encoding, sampler=sampler)
+    with pytest.raises(ConfigError, match=message):
+        check_length(build_encoding(config), tokens)
+
+
+def test_positions_that_suffice():
+    for encoding, sampler, tokens in (
+        ("LearnedEncoding", "", 32),
+        ("LearnedEncoding", "RandomizedPositions", 32),
+        ("LearnedEncoding", "ShiftedPositions", 32),
+        ("RoPE", "InterpolatedPositions", 1000),
+        (TABLES, GRID, 15),
+    ):
+        made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
+        check_length(made, tokens)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": -1}, "--steps must be at least 1"),
+        ({"seed": -1}, "--seed must be at least 0"),
+        ({"dropout": 1.0}, "--dropout"),
+        ({"learning_rate": 0.0}, "--learning_rate must be above 0"),
+        ({"clip_norm": -1.0}, "--clip_norm must be above 0"),
+        ({"task": "reverse"}, "Did you mean reverse_string"),
+        ({"strategy": "cpu"}, "--strategy must be one of"),
+        ({"precision": "float16"}, "--precision must be one of"),
+        ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
+        ({"curriculum": "Fixed(length=3)"}, "no argument 'length'; it takes"),
+        ({"curriculum": "RegularIncrease(every=0)"}, "every of at least 1"),
+        ({"attention": "Geometric"}, "Did you mean GeometricAttention"),
+        ({"draw": "head"}, "--draw must be one of"),
+        ({"compile": "yes"}, "--compile must be one of"),
+        ({"preset": "large"}, "--preset must be one of small, paper"),
+        ({"encoding": "", "sampler": "OrdinalPositions"}, "--encoding"),
+    ],
+)
+def test_values_that_cannot_work(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        toy_config(**changes)
+
+
+def test_what_is_given_wins_over_the_preset():
+    given = {"preset": "paper", "steps": 7}
+    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
+    assert (config.steps, config.learning_rate) == (7, 3e-4)
+    assert config.evaluated_lengths == tuple(range(1, 501))
+
+
+def test_the_paper_preset_is_the_published_protocol():
+    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, {"preset": "paper"})
+    assert config.steps == 2_000_000
+    assert config.batch_size == 128
+    assert config.trained_lengths == tuple(range(1, 41))
+    assert config.evaluation_examples == 500
+    assert config.max_position == 2048
+    assert config.clip_norm == 1.0
+    assert (config.num_layers, config.num_heads, config.model_dim) == (5, 8, 64)

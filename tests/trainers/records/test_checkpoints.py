@@ -1,0 +1,141 @@
+"""A killed run, resumed, ends with the weights of an undisturbed one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
+from trainers.errors import TrainingError
+
+CHANGES = {
+    "encoding": "RandomizedRelativeEncoding",
+    "steps": 40,
+    "steps_per_loop": 1,
+    "checkpoint_every": 7,
+    "dropout": 0.1,
+    "buckets": 2,
+    "evaluate_every": 20,
+    "train_length": "2,3",
+    "test_lengths": "5",
+}
+
+
+def command(path):
+    flags = {**TOY, **CHANGES, "workdir": path}
+    flags = [f"--{name}={value}" for name, value in flags.items()]
+    return [sys.executable, "-m", "trainers.algorithmic", *flags]
+
+
+def test_kill_and_resume(tmp_path):
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    subprocess.run(command(undisturbed), check=True, capture_output=True)
+    process = subprocess.Popen(
+        command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    metrics = killed / "metrics.csv"
+    # Beyond the first checkpoints, and in the midst of steps.
+    while not (metrics.exists() and "\n25," in metrics.read_text()):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "results.json").exists()
+
+    resumed = subprocess.run(
+        command(killed), check=True, capture_output=True, text=True
+    )
+    assert "resuming after step" in resumed.stdout
+    assert_same_weights(killed, undisturbed)
+    assert train_losses(killed) == train_losses(undisturbed)
+    assert len(train_losses(killed)) == 40
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    run_toy(tmp_path / "whole", **CHANGES)
+
+    def fail(losses, first_step, checkpoints):
+        if first_step >= 30:
+            raise TrainingError("stop")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainers.engine.loop._check_finite", fail)
+        with pytest.raises(TrainingError, match="stop"):
+            run_toy(tmp_path / "parts", **CHANGES)
+    run_toy(tmp_path / "parts", **CHANGES)
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
+    assert train_losses(tmp_path / "whole") == train_losses(tmp_path / "parts")
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+    tmp_path, capsys
+):
+    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 2}
+    run_toy(tmp_path / "whole", **changes)
+    path = tmp_path / "damaged"
+    run_toy(path, **changes)
+    (path / "results.json").unlink()
+    newest = path / "checkpoints" / "checkpoint-6.npz"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    capsys.readouterr()
+    run_toy(path, **changes)
+    output = capsys.readouterr().out
+    assert f"checkpoint {newest} is damaged" in output
+    assert "resuming after step 4" in output
+    assert_same_weights(tmp_path / "whole", path)
+
+
+def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):
+    run_toy(tmp_path)
+    (tmp_path / "results.json").unlink()
+    for path in (tmp_path / "checkpoints").glob("checkpoint*"):
+        path.write_bytes(b"")
+    with pytest.raises(TrainingError, match=r"no checkpoint in .* is whole"):
+        run_toy(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    # The loss of the first step is that of the weights before it.
+    with pytest.raises(TrainingError, match="weights are not finite after"):
+        run_toy(tmp_path, learning_rate=float("inf"), steps=1)
+    assert not list((tmp_path / "checkpoints").glob("*"))
+
+
+def test_the_last_checkpoints_are_kept_and_the_best(tmp_path):
+    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 1}
+    run_toy(tmp_path, keep_checkpoints=2, evaluate_every=2, **changes)
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    results = json.loads((tmp_path / "results.json").read_text())
+    best = results["best"]["step"]
+    assert kept == [
+        f"best-{best}.npz",
+        "checkpoint-5.npz",
+        "checkpoint-6.npz",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_full_disk_leaves_the_checkpoints_there_were(tmp_path):
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "none", str(tmp_path)],
+        check=True,
+    )
+    changes = {"steps": 60, "steps_per_loop": 1, "checkpoint_every": 1}
+    try:
+        with pytest.raises(TrainingError, match="No space left") as caught:
+            run_toy(tmp_path, keep_checkpoints=60, **changes)
+        assert "cannot write" in str(caught.value)
+        subprocess.run(
+            ["mount", "-o", "remount,size=9m", str(tmp_path)], check=True
+        )
+        run_toy(tmp_path, **{**changes, "keep_checkpoints": 60})
+        whole = tmp_path / "whole"
+        run_toy(whole, **changes)
+        assert_same_weights(tmp_path, whole)
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)

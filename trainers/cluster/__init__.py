@@ -1,0 +1,1 @@
+"""Who computes: devices, processes and machines."""

@@ -1,0 +1,59 @@
+"""Stopping a run from outside, so that nothing is lost."""
+
+import os
+import signal
+import threading
+
+from trainers.cluster.strategies import on_any_worker
+from trainers.errors import StoppedError
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopRequest:
+    """Remembers SIGTERM and SIGINT instead of dying of them.
+
+    A context manager. What is under way goes on to a point where it can be
+    saved, and asks there. The second signal of Ctrl-C ends the program at
+    once.
+
+    Args:
+        strategy: The `tf.distribute` strategy: a request to one worker is a
+            request to all of them.
+    """
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+        self._signal = None
+        self._before = {}
+
+    def __enter__(self):
+        # Python hands signals to the main thread alone.
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._before[number] = signal.signal(number, self._remember)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _remember(self, number, frame):
+        if self._signal == signal.SIGINT == number:
+            raise KeyboardInterrupt
+        self._signal = number
+        name = signal.Signals(number).name
+        # Not print: the signal may have come in the midst of one.
+        os.write(1, f"\n{name}: stopping after these steps\n".encode())
+
+    def check(self, before_stopping=lambda: None):
+        """Raises `StoppedError` if any worker was asked to stop.
+
+        All workers must call it at the same time.
+
+        Args:
+            before_stopping: Called before, to save what there is.
+        """
+        if on_any_worker(self._strategy, self._signal is not None):
+            before_stopping()
+            raise StoppedError(self._signal or signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""What one training step and one evaluation compute."""

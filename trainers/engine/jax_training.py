@@ -1,0 +1,166 @@
+"""One step of training, and an evaluation, on JAX.
+
+One program computes the whole step, on a global batch that is spread over the
+devices; XLA adds the sums of gradients. Model, data, loop and checkpoints are
+those of TensorFlow, so that a run may go on under the other backend.
+"""
+
+import jax
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from trainers.engine import evaluation, loop
+from trainers.engine.loop import seed_states
+
+
+class TrainingStep(loop.TrainingStep):
+    """One step of training on JAX, a program for every padded length."""
+
+    def _compile(self):
+        self._update = jax.jit(self._compute_update, donate_argnums=0)
+        self._index = tf.function(self.bucket)
+
+    def batches(self, first_step, last_step):
+        """An iterator of the batches of this process."""
+        local = len(self.strategy.worker_devices)
+        dataset = self.batches_of_process(
+            first_step, last_step, self.strategy.input_context()
+        )
+        # A batch for each replica: one process computes with all of its own.
+        dataset = dataset.batch(local, drop_remainder=True).prefetch(2)
+        return dataset.as_numpy_iterator()
+
+    def run(self, iterator, first_step, steps):
+        """Losses of `steps` steps from `first_step` on."""
+        owners = (self.model.trainable_variables, self.optimizer.variables)
+        # The program takes the arrays over: until the end, the variables have
+        # none.
+        state = tuple(
+            [variable.value for variable in variables] for variables in owners
+        )
+        losses = []
+        for step in range(first_step, first_step + steps):
+            batch = {
+                name: np.concatenate(values) if values.ndim > 1 else values[0]
+                for name, values in next(iterator).items()
+            }
+            bucket = int(self._index(tf.constant(step, tf.int64)))
+            batch = self.problem.cut(batch, self.buckets[bucket])
+            loss, state = self._update(state, self.strategy.spread(batch), step)
+            losses.append(loss)
+        for variables, values in zip(owners, state, strict=True):
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+        return np.array(losses)
+
+    def _compute_update(self, state, batch, step):
+        weights, slots = state
+        numbers = self.seed, step
+        if self.parts == 1:
+            loss, count, gradients = self._gradients(state, batch, numbers)
+        else:
+
+            def add(index, sums):
+                # Strided, so that every device has a share of each part.
+                some = {
+                    name: values.reshape(-1, self.parts, *values.shape[1:])[
+                        :, index
+                    ]
+                    if values.ndim
+                    else values
+                    for name, values in batch.items()
+                }
+                more = self._gradients(state, some, (*numbers, index))
+                return jax.tree.map(jax.numpy.add, sums, more)
+
+            zeros = (0.0, 0.0, [jax.numpy.zeros_like(w) for w in weights])
+            loss, count, gradients = jax.lax.fori_loop(
+                0, self.parts, add, jax.tree.map(jax.numpy.float32, zeros)
+            )
+        gradients = [gradient / count for gradient in gradients]
+        norm = ops.sqrt(sum(ops.sum(ops.square(g)) for g in gradients))
+        clip_norm = self._scaled(self.clip_norm, slots)
+        ratio = clip_norm / ops.maximum(norm, clip_norm)
+        gradients = [gradient * ratio for gradient in gradients]
+        state = self.optimizer.stateless_apply(slots, gradients, weights)
+        return loss / count, state
+
+    def _gradients(self, state, batch, numbers):
+        """Sums of losses, outputs and gradients of a batch."""
+        weights, slots = state
+        fixed = draw_states(self.model, *numbers)
+
+        def mean_loss(weights):
+            outputs, _ = self.model.stateless_call(
+                weights, fixed, self.problem.inputs(batch), training=True
+            )
+            loss, count = self.problem.loss(outputs, batch)
+            mean = loss / ops.maximum(count, 1.0)
+            return self._scaled(mean, slots), (loss, count)
+
+        gradients, (loss, count) = jax.grad(mean_loss, has_aux=True)(weights)
+        return loss, count, [gradient * count for gradient in gradients]
+
+    def _scaled(self, number, slots):
+        """In float16 the optimizer scales the loss."""
+        mapping = list(zip(self.optimizer.variables, slots, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return self.optimizer.scale_loss(number)
+
+
+class LengthEvaluation(evaluation.LengthEvaluation):
+    """Measures a model at each of several lengths, on JAX."""
+
+    def _compile(self, compiled):
+        del compiled
+        self._number = int
+        self.draw = tf.function(self._draw_batch)
+        self._run = jax.jit(self._compute_sums)
+
+    @property
+    def traces(self):
+        """How many programs were made for the forward pass so far."""
+        return self._run._cache_size()
+
+    def _place(self, batch, share):
+        local = len(self.strategy.worker_devices) * share
+        start = jax.process_index() * local
+        return self.strategy.spread(
+            {
+                name: values[start : start + local] if values.ndim else values
+                for name, values in batch.items()
+            }
+        )
+
+    def _compute(self, length, index, batch):
+        weights = [weight.value for weight in self.model.trainable_variables]
+        return np.asarray(self._run(weights, int(length), int(index), batch))
+
+    def _compute_sums(self, weights, length, index, batch):
+        # Negative numbers, which no training step has.
+        fixed = draw_states(self.model, self.seed, -length, index)
+        logits, _ = self.model.stateless_call(
+            weights, fixed, self.problem.inputs(batch), training=False
+        )
+        return self.problem.sums(logits, batch)
+
+
+def draw_states(model, *numbers):
+    """Values of the variables that are not trained, for a stateless call.
+
+    The next draws of the model are a function of integers.
+    """
+    key = jax.random.key(0)
+    for number in numbers:
+        key = jax.random.fold_in(key, number)
+    states = {id(state): None for state in seed_states(model)}
+    words = jax.random.bits(key, (max(len(states), 1), 2))
+    drawn = dict(zip(states, words, strict=False))
+    return [
+        drawn[id(variable)].astype(variable.dtype)
+        if id(variable) in drawn
+        else variable.value
+        for variable in model.non_trainable_variables
+    ]

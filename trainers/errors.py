@@ -1,0 +1,21 @@
+"""Errors that end a trainer, each with an exit status of its own."""
+
+
+class ConfigError(Exception):
+    """A mistake that can be known before work starts: exit status 2."""
+
+
+class TrainingError(Exception):
+    """A failure during work, told in one message: exit status 1."""
+
+
+class StoppedError(Exception):
+    """A signal stopped a run, which is saved: exit status 128 + its number."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
+class WorkerLostError(Exception):
+    """Another worker of the run is gone, and may come back."""

@@ -1,0 +1,246 @@
+"""An experiment: from a configuration to a trained and evaluated run."""
+
+import dataclasses
+import importlib
+import pathlib
+from collections.abc import Callable
+
+import keras
+
+import trainers
+from datasets.buckets import length_buckets
+from trainers.cluster.interruption import StopRequest
+from trainers.cluster.strategies import (
+    check_same_flags,
+    check_share,
+    describe,
+    devices_of,
+    directory_of_worker,
+    from_chief,
+    watch_workers,
+)
+from trainers.engine import optimizer
+from trainers.engine.backend import (
+    LengthEvaluation,
+    TrainingStep,
+    make_strategy,
+)
+from trainers.engine.evaluation import PROGRAMS
+from trainers.engine.loop import train
+from trainers.errors import ConfigError
+from trainers.options import command
+from trainers.options.layers import build, with_max_position
+from trainers.records.checkpoints import Checkpoints
+from trainers.records.metrics import Metrics
+from trainers.records.plot import plot_results
+from trainers.records.progress import Line, Progress
+from trainers.records.workdir import Workdir
+
+DEMONSTRATION = ("RoPE", "RandomizedRoPE")
+"""The plain encoding and its randomized form that are shown by default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A program that trains a model on a problem.
+
+    Attributes:
+        name: Name of its module below `trainers`, and of `--trainer`.
+        config: Its class of configurations, a `TrainerConfig`.
+        presets: Dict from the name of a preset to the fields it sets.
+        build_model: Called with a configuration, under the strategy; returns a
+            built Keras model.
+        make_problem: Called with a configuration; returns a `Problem`.
+    """
+
+    name: str
+    config: type
+    presets: dict
+    build_model: Callable
+    make_problem: Callable
+
+    def run(self):
+        """Runs the command line of the program."""
+        command.run(self.config, self.presets, self.main)
+
+    def main(self, config):
+        """Trains what the configuration says, one variant or several."""
+        problem = self.make_problem(config)
+        name = config.encoding.partition("(")[0] or "demonstration"
+        path = pathlib.Path(
+            config.workdir or pathlib.Path("runs", problem.title, name)
+        )
+        if config.encoding:
+            self.train(config, path)
+            return
+        results = {
+            encoding: self.train(
+                dataclasses.replace(config, encoding=encoding), path / encoding
+            )
+            for encoding in DEMONSTRATION
+        }
+        if all(results.values()):
+            plot_results(path, results, problem)
+
+    def train(self, config, path):
+        """Trains one model in a working directory, or resumes it there.
+
+        Args:
+            config: Configuration of a single variant.
+            path: Working directory.
+
+        Returns:
+            The content of `results.json`; `None` in all but the first of
+            several workers.
+
+        Raises:
+            ConfigError: If something is wrong that can be known before.
+            TrainingError: If training fails.
+            StoppedError: If a signal asked to stop; all is saved.
+            WorkerLostError: If another worker is gone.
+        """
+        # First of all: several workers must meet before anything is computed.
+        strategy = make_strategy(config.strategy, config.tpu)
+        with (
+            watch_workers(strategy),
+            StopRequest(strategy) as stop,
+            directory_of_worker(strategy, path) as own_path,
+        ):
+            check_same_flags(strategy, config)
+            results = _train(self, config, own_path, strategy, stop)
+        return results if own_path == path else None
+
+    def make_parts(self, config, strategy):
+        """Makes the model, its optimizer and the problem of a run.
+
+        Raises:
+            ConfigError: If they cannot be made.
+        """
+        keras.utils.set_random_seed(config.seed)
+        try:
+            with strategy.scope():
+                model = self.build_model(config)
+                made = make_optimizer(config, model)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        return model, made, self.make_problem(config)
+
+
+def registered():
+    """Returns all `Experiment`s by name."""
+    return {
+        name: importlib.import_module(module).EXPERIMENT
+        for name, module in trainers.EXPERIMENTS.items()
+    }
+
+
+def make_optimizer(config, model):
+    """Makes the optimizer that the flags describe, built for a model."""
+    return optimizer.make_optimizer(
+        model,
+        learning_rate=config.learning_rate,
+        schedule=build(config, "--learning_rate_schedule", optimizer.SCHEDULES),
+        steps=config.steps,
+        warmup_steps=config.warmup_steps,
+        weight_decay=config.weight_decay,
+        scales_loss=config.precision == "mixed_float16",
+    )
+
+
+def padded_lengths(problem, lengths, count):
+    """Returns at most `count` padded lengths, in tokens, increasing."""
+    return length_buckets([problem.tokens(n) for n in lengths], count)
+
+
+def _train(experiment, config, path, strategy, stop):
+    config = with_max_position(config)
+    check_share(strategy.num_replicas_in_sync, config)
+    model, made, problem = experiment.make_parts(config, strategy)
+    workdir = Workdir(path, config)
+    name = f"{problem.title}, {config.encoding}"
+    if from_chief(strategy, workdir.results is not None):
+        print(f"{name}: already finished, see {path}/results.json")
+        return workdir.results
+    for field, value in dataclasses.asdict(config).items():
+        print(f"  {field} = {value!r}")
+    print(
+        f"  {describe(strategy, config)}; {model.count_params():,} parameters"
+    )
+
+    compiled = _compiled(config, strategy)
+    metrics = Metrics(path, problem)
+    checkpoints = Checkpoints(
+        path,
+        model=model,
+        optimizer=made,
+        strategy=strategy,
+        keep=config.keep_checkpoints,
+    )
+    evaluation = LengthEvaluation(
+        model,
+        problem,
+        strategy,
+        buckets=padded_lengths(problem, problem.lengths, PROGRAMS),
+        seed=config.seed,
+        compiled=compiled,
+    )
+
+    def evaluate(logs):
+        # Keras turns every log into a float.
+        step, seconds = int(logs["step"]), logs["seconds"]
+        last = problem.lengths[-1]
+        line = Line()
+
+        def progress(length):
+            text = f"{name}: evaluated length {length}/{last}"
+            line.show(text, last=length == last)
+            stop.check(lambda: checkpoints.save(step, seconds))
+
+        if not from_chief(strategy, metrics.has_evaluation(step)):
+            metrics.add_evaluation(step, seconds, evaluation(progress))
+        # The first worker alone has the metrics of earlier starts.
+        if from_chief(strategy, metrics.is_best(step)):
+            checkpoints.save_best(step, seconds)
+
+    step = TrainingStep(
+        model,
+        made,
+        problem,
+        strategy,
+        buckets=padded_lengths(problem, config.trained_lengths, config.buckets),
+        seed=config.seed,
+        clip_norm=config.clip_norm,
+        compiled=compiled,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+    )
+    with checkpoints:
+        seconds = train(
+            step,
+            checkpoints,
+            steps=config.steps,
+            steps_per_loop=config.steps_per_loop,
+            checkpoint_every=config.checkpoint_every,
+            evaluate_every=config.evaluate_every,
+            callbacks=[
+                metrics,
+                Progress(name, steps=config.steps),
+                keras.callbacks.LambdaCallback(on_test_begin=evaluate),
+            ],
+            check=stop.check,
+        )
+        evaluate({"step": config.steps, "seconds": seconds})
+    results = workdir.results_of(metrics, problem, seconds=seconds)
+    plot_results(path, {config.encoding: results}, problem)
+    # The last file: a run that has it is finished.
+    workdir.write_json("results.json", results)
+    score = results["final"]["score"]
+    print(f"{name}: score {score:.3f}, see {path}/results.json")
+    return results
+
+
+def _compiled(config, strategy):
+    if config.compile != "auto":
+        return config.compile == "true"
+    # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.
+    devices = devices_of(strategy)
+    return not all("CPU" in device for device in devices)

@@ -1,0 +1,1 @@
+"""What the user typed: flags, their values and what they name."""

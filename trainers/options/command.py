@@ -1,0 +1,127 @@
+"""The command line of a program: flags, errors, exit statuses."""
+
+import dataclasses
+import os
+import signal
+import sys
+import time
+import typing
+
+import keras
+import tensorflow as tf
+from absl import app, flags, logging
+
+from trainers.errors import (
+    ConfigError,
+    StoppedError,
+    TrainingError,
+    WorkerLostError,
+)
+from trainers.options.fields import options, resolve
+
+MAX_RESTARTS = 100
+"""How often a worker waits for others to come back."""
+
+_RESTARTS = "KERAS_LENGEN_RESTARTS"
+
+
+def run(config_class, presets, main):
+    """Parses the flags, calls `main(config)` and turns errors into statuses.
+
+    Args:
+        config_class: A `TrainerConfig`; each field becomes a flag.
+        presets: Dict from the name of a preset to the fields it sets.
+        main: Called with the configuration.
+    """
+    types = typing.get_type_hints(config_class)
+    define = {
+        str: flags.DEFINE_string,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+    }
+    fields = dataclasses.fields(config_class)
+    known = options(config_class)
+    for field in fields:
+        # None: not given, so that a preset can tell its own defaults apart.
+        define[types[field.name]](
+            field.name,
+            None,
+            help_text(known[field.name], field.default),
+            # The name that absl knows the main program by: --help lists its
+            # flags alone.
+            module_name=sys.argv[0],
+        )
+
+    # TensorFlow warns of many programs, which are here on purpose, one per
+    # bucket, and reports on every file it saves.
+    tf.get_logger().setLevel("ERROR")
+    logging.set_verbosity(logging.WARNING)
+
+    def parse(argv):
+        try:
+            return flags.FLAGS(argv)
+        except flags.Error as error:
+            _fail(error, 2)
+
+    def start(argv):
+        if len(argv) > 1:
+            _fail(f"unexpected argument {argv[1]!r}: flags start with --.", 2)
+        given = {
+            field.name: getattr(flags.FLAGS, field.name)
+            for field in fields
+            if getattr(flags.FLAGS, field.name) is not None
+        }
+        try:
+            if keras.backend.backend() not in ("tensorflow", "jax"):
+                raise ConfigError(
+                    "trainers run on TensorFlow and JAX, but Keras is set to "
+                    f"{keras.backend.backend()}: change KERAS_BACKEND."
+                )
+            config = resolve(config_class, presets, given)
+            main(config)
+        except ConfigError as error:
+            _fail(error, 2)
+        except TrainingError as error:
+            _fail(error, 1)
+        except WorkerLostError as error:
+            _start_again(error)
+        except StoppedError as error:
+            name = signal.Signals(error.number).name
+            status = 128 + error.number
+            _fail(f"stopped by {name}: the same command goes on.", status)
+        except KeyboardInterrupt:
+            _fail(
+                "interrupted: the same command goes on from the last "
+                "checkpoint.",
+                128 + signal.SIGINT,
+            )
+
+    app.run(start, flags_parser=parse)
+
+
+def help_text(known, default):
+    """Returns the help of a flag: what it is, its choices and its default."""
+    choices = ", ".join(known.choices)
+    choices = f" One of {choices}." if choices else ""
+    return f"{known.help}{choices} (default: {default!r})"
+
+
+def _start_again(error):
+    """Becomes a new process, as the collective operations are broken."""
+    restarts = int(os.environ.get(_RESTARTS, 0)) + 1
+    if restarts > MAX_RESTARTS:
+        _fail(f"gave up after {MAX_RESTARTS} restarts: {error}", 1)
+    os.environ[_RESTARTS] = str(restarts)
+    print(
+        "another worker was lost: going on from the last checkpoint when all "
+        f"are back (restart {restarts})",
+        flush=True,
+    )
+    # Time for the others to notice, too.
+    time.sleep(1)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _fail(message, status):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(status)

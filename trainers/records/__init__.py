@@ -1,0 +1,1 @@
+"""What stays of a run, on disk or on the screen."""

@@ -1,0 +1,133 @@
+"""The metrics of a run: a table on disk, and TensorBoard's scalars."""
+
+import csv
+import os
+import pathlib
+
+import keras
+import tensorflow as tf
+
+from trainers.records.files import writing
+
+COLUMNS = ("step", "seconds", "metric", "length", "value")
+
+
+class Metrics(keras.callbacks.Callback):
+    """Keeps `metrics.csv` and TensorBoard's scalars of a run.
+
+    Args:
+        path: Working directory.
+        problem: The `Problem`; its first metric makes the score.
+    """
+
+    def __init__(self, path, problem):
+        super().__init__()
+        self._path = pathlib.Path(path) / "metrics.csv"
+        self._problem = problem
+        self._tensorboard = tf.summary.create_file_writer(
+            str(pathlib.Path(path) / "tensorboard")
+        )
+
+    def on_train_begin(self, logs=None):
+        """Drops what a killed run wrote after its last checkpoint."""
+        rows = [row for row in self._rows() if row["step"] <= logs["step"]]
+        beside = self._path.with_suffix(".partial")
+        with writing(self._path):
+            with beside.open("w", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS)
+                writer.writeheader()
+                writer.writerows(rows)
+            os.replace(beside, self._path)
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Adds the loss of the steps since the last call."""
+        self._append(batch, logs["seconds"], "train_loss", {"": logs["loss"]})
+        self._scalar("train/loss", logs["loss"], batch)
+
+    def add_evaluation(self, step, seconds, results):
+        """Adds `{metric: {length: value}}`, evaluated after `step` steps."""
+        for metric, by_length in results.items():
+            self._append(step, seconds, metric, by_length)
+            mean = unseen_mean(by_length, self._problem.longest_trained)
+            self._scalar(f"unseen_lengths/{metric}", mean, step)
+        self._tensorboard.flush()
+
+    def has_evaluation(self, step):
+        """Whether the model was evaluated at all lengths after `step` steps."""
+        # The last metric to be written tells.
+        last = f"{self._problem.metrics[-1].name}_by_length"
+        by_length = self.evaluations().get(step, {}).get(last, {})
+        return set(by_length) == set(map(str, self._problem.lengths))
+
+    def is_best(self, step):
+        """Whether no evaluation before that of `step` had its score."""
+        found = self.evaluations()
+        earlier = [found[at] for at in found if at < step]
+        return self.best([*earlier, found[step]]) is found[step]
+
+    def best(self, evaluations):
+        """Returns the first of the evaluations with the best score."""
+        better = max if self._problem.metrics[0].higher_is_better else min
+        return better(evaluations, key=lambda found: found["score"])
+
+    def evaluations(self):
+        """All evaluations by step, each as results have it."""
+        found = {}
+        for row in self._rows():
+            if row["length"]:
+                evaluation = found.setdefault(row["step"], {})
+                by_length = evaluation.setdefault(
+                    f"{row['metric']}_by_length", {}
+                )
+                by_length[row["length"]] = row["value"]
+        main = self._problem.metrics[0].name
+        for step, evaluation in found.items():
+            by_length = evaluation[f"{main}_by_length"]
+            evaluation["score"] = unseen_mean(
+                by_length, self._problem.longest_trained
+            )
+            evaluation["step"] = step
+        return found
+
+    def _append(self, step, seconds, metric, by_length):
+        with (
+            writing(self._path, "earlier lines and checkpoints are whole"),
+            self._path.open("a", newline="") as file,
+        ):
+            csv.writer(file).writerows(
+                (step, f"{seconds:.3f}", metric, length, value)
+                for length, value in by_length.items()
+            )
+
+    def _rows(self):
+        if not self._path.exists():
+            return []
+        rows = []
+        # What follows the last line break was cut short by a kill.
+        lines = self._path.read_text().rpartition("\n")[0].splitlines()
+        for row in csv.DictReader(lines):
+            row["step"] = int(row["step"])
+            row["value"] = float(row["value"])
+            rows.append(row)
+        return rows
+
+    def _scalar(self, name, value, step):
+        with self._tensorboard.as_default():
+            tf.summary.scalar(name, value, step=step)
+
+
+def unseen_mean(by_length, longest_trained):
+    """Returns the mean over lengths above the trained ones.
+
+    Args:
+        by_length: `{length: value}`; lengths may be decimal strings.
+        longest_trained: The longest trained length. Without longer lengths,
+            the mean is over those there are.
+    """
+    unseen = [
+        value
+        for length, value in by_length.items()
+        if int(length) > longest_trained
+    ]
+    values = unseen or list(by_length.values())
+    return sum(values) / len(values)

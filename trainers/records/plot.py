@@ -1,0 +1,90 @@
+"""Plots of a metric against length."""
+
+import os
+import pathlib
+
+from trainers.records.files import writing
+
+
+def plot_results(path, results, problem):
+    """Draws the first metric of several results in one plot.
+
+    Args:
+        path: Directory, which gets `length_generalization.png`.
+        results: Content of `results.json` by label.
+        problem: The `Problem` of them all.
+    """
+    metric = problem.metrics[0]
+    first = next(iter(results.values()))
+    written = plot_lengths(
+        pathlib.Path(path) / "length_generalization.png",
+        {
+            label: result["final"][f"{metric.name}_by_length"]
+            for label, result in results.items()
+        },
+        metric,
+        title=f"{problem.title}: trained on lengths up to "
+        f"{problem.longest_trained}",
+        longest_trained=problem.longest_trained,
+        floors={
+            label: first[f"{name}_by_length"]
+            for name, label in problem.floor_labels.items()
+        },
+    )
+    if written:
+        print(f"plot: {written}")
+    else:
+        print("no plot: matplotlib is not installed (extra: plots)")
+
+
+def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
+    """Draws a metric against length, with the trained lengths shaded.
+
+    Args:
+        path: PNG file to write.
+        curves: `{label: {length: value}}`.
+        metric: The `Metric`.
+        title: Title of the plot.
+        longest_trained: The longest trained length.
+        floors: `{label: {length: value}}` of trivial predictors.
+
+    Returns:
+        The path, or `None` where matplotlib is not installed.
+    """
+    try:
+        from matplotlib import figure
+    except ImportError:
+        return None
+    plot = figure.Figure(figsize=(7, 4), layout="constrained")
+    axes = plot.subplots()
+    axes.axvspan(0, longest_trained, color="0.92", label="trained lengths")
+    for (label, curve), color in zip(curves.items(), _COLORS, strict=False):
+        axes.plot(*_points(curve), marker="o", ms=3, color=color, label=label)
+    for (label, curve), style in zip(floors.items(), ("--", ":"), strict=False):
+        axes.plot(*_points(curve), style, color="0.4", label=label)
+    name = metric.name.replace("_", " ")
+    axes.set(
+        xlabel="length",
+        ylabel=f"{name} ({metric.unit})" if metric.unit else name,
+        title=title,
+        xlim=(0, max(max(_points(curve)[0]) for curve in curves.values()) + 1),
+    )
+    if metric.is_share:
+        axes.set_ylim(0, 1.03)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best")
+    path = pathlib.Path(path)
+    beside = path.with_suffix(".partial.png")
+    with writing(path):
+        plot.savefig(beside, dpi=120)
+        os.replace(beside, path)
+    return path
+
+
+# Distinguishable without red and green.
+_COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def _points(curve):
+    points = sorted((int(length), value) for length, value in curve.items())
+    return [list(column) for column in zip(*points, strict=True)]

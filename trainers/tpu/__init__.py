@@ -1,0 +1,1 @@
+"""Google's TPU compiler, and the programs it compiles."""

@@ -1,0 +1,194 @@
+"""Published models that are no trainer, to compile for TPUs all the same."""
+
+import functools
+
+import tensorflow as tf
+from keras import ops
+
+from datasets.indexed import indexed_dataset
+from datasets.seeds import fold_in
+from keras_lengen.models import (
+    EncoderDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
+    presets,
+)
+from trainers.engine.losses import cross_entropies, summed
+from trainers.engine.problem import Metric, Problem
+from trainers.experiment import Experiment
+from trainers.options.fields import TrainerConfig
+from trainers.options.layers import model_arguments
+
+
+class RandomTokens(Problem):
+    """Random tokens and targets, of the shapes that a model takes.
+
+    Args:
+        config: Configuration of the run.
+        vocabulary_size: Number of token ids.
+        output_size: Number of classes of an output.
+        targets: For an encoder-decoder, which reads both sequences as one,
+            source first: tokens of the target; 0 for one sequence.
+    """
+
+    title = "random tokens"
+    metrics = (
+        Metric("accuracy"),
+        Metric("loss", "nats", higher_is_better=False),
+    )
+
+    def __init__(self, config, *, vocabulary_size, output_size, targets=0):
+        super().__init__(config)
+        self.vocabulary_size = vocabulary_size
+        self.output_size = output_size
+        self.targets = targets
+
+    def training_batches(self, *, padded_length, **steps):
+        def draw(step, number, size):
+            seed = fold_in(self.config.seed, step, number)
+            return self._draw(seed, size, padded_length)
+
+        size = self.config.batch_size
+        return indexed_dataset(draw, batch_size=size, **steps)
+
+    def tokens_at(self, step):
+        return tf.constant(self.tokens(self.longest_trained))
+
+    def evaluation_batch(self, *, index, batch_size, length, padded_length):
+        seed = fold_in(self.config.seed, -length, index)
+        return self._draw(seed, batch_size, padded_length)
+
+    def inputs(self, batch):
+        if not self.targets:
+            return super().inputs(batch)
+        token_ids = batch["token_ids"]
+        return {
+            "token_ids": token_ids[:, : -self.targets],
+            "lengths": batch["lengths"] - self.targets,
+            "target_ids": token_ids[:, -self.targets :],
+        }
+
+    def loss(self, outputs, batch):
+        targets = batch["targets"]
+        losses = cross_entropies(outputs, targets)
+        return summed(losses, ops.ones_like(targets, dtype="bool"))
+
+    def sums(self, outputs, batch):
+        targets = batch["targets"]
+        used = ops.ones_like(targets, dtype="bool") & batch["used"][:, None]
+        hits = ops.argmax(outputs, axis=-1) == targets
+        losses = cross_entropies(outputs, targets)
+        return ops.stack([*summed(hits, used), *summed(losses, used)])
+
+    def _draw(self, seed, size, tokens):
+        def random(number, length, classes):
+            return tf.random.stateless_uniform(
+                (size, length),
+                fold_in(0, number, seed[0]),
+                maxval=classes,
+                dtype=tf.int32,
+            )
+
+        return {
+            "token_ids": random(0, tokens, self.vocabulary_size),
+            "lengths": tf.constant(tokens),
+            "targets": random(1, self.targets or tokens, self.output_size),
+        }
+
+
+def stand_in(name, model, arguments, targets=0, **fields):
+    """Makes an experiment of a model.
+
+    Args:
+        name: Its name.
+        model: Class of the model.
+        arguments: Its arguments, as `presets` has them.
+        targets: As for `RandomTokens`.
+        **fields: Of the configuration.
+    """
+    told = ("num_layers", "num_heads", "model_dim", "dropout")
+    fields = {
+        **{name: arguments[name] for name in told},
+        "max_position": 2048,
+        "evaluation_examples": 500,
+        **fields,
+    }
+    vocabulary_size = arguments["vocabulary_size"]
+    return Experiment(
+        name,
+        TrainerConfig,
+        {"small": fields, "paper": fields},
+        functools.partial(_build, model, arguments),
+        functools.partial(
+            RandomTokens,
+            vocabulary_size=vocabulary_size,
+            output_size=arguments.get("output_size") or vocabulary_size,
+            targets=targets,
+        ),
+    )
+
+
+def _build(model, arguments, config):
+    return model(**{**arguments, **model_arguments(config)})
+
+
+_SMALL = {
+    **presets["ruoss"],
+    "num_layers": 1,
+    "vocabulary_size": 16,
+    "output_size": 16,
+}
+_SMALL_FIELDS = {"train_length": "64", "test_lengths": "64"}
+
+STAND_INS = {
+    made.name: made
+    for made in (
+        # The published shapes of models whose trainers are yet to come.
+        stand_in(
+            "enwik8",
+            TransformerDecoder,
+            presets["enwik8"],
+            batch_size=64,
+            train_length="256",
+            test_lengths="256,1024",
+        ),
+        stand_in(
+            "imagenet",
+            EncoderDecoder,
+            presets["imagenet"],
+            targets=1,
+            batch_size=32,
+            max_position=4096,
+            # Pixels, a delimiter after each row, and the token to start from.
+            train_length="507",
+            test_lengths="507,2026",
+        ),
+        stand_in(
+            "t5_decoder",
+            TransformerDecoder,
+            {**presets["t5_decoder"], "vocabulary_size": 32128},
+            batch_size=64,
+            train_length="128",
+            test_lengths="128",
+        ),
+        stand_in(
+            "gpt2",
+            TransformerDecoder,
+            presets["gpt2"],
+            batch_size=64,
+            train_length="512",
+            test_lengths="512",
+        ),
+        # One block each, to compile with every encoding and sampler.
+        stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
+        stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
+        stand_in(
+            "encoder_decoder",
+            EncoderDecoder,
+            _SMALL,
+            targets=64,
+            train_length="128",
+            test_lengths="128",
+        ),
+    )
+}

@@ -1,0 +1,305 @@
+"""The table of compiled programs: what is in it, and how it reads."""
+
+import json
+import pathlib
+
+from keras_lengen.layers import ENCODINGS, SAMPLERS
+from trainers.errors import ConfigError
+from trainers.options.fields import options
+from trainers.records.markdown import table
+from trainers.tpu.programs import MODES, trainers
+
+
+def determines():
+    """Returns the fields of a configuration that programs depend on."""
+    return {
+        name
+        for trainer in trainers().values()
+        for name, known in options(trainer.config).items()
+        if known.changes_program
+    }
+
+
+ARCHITECTURES = ("encoder", "decoder", "encoder_decoder")
+
+FAMILIES = (
+    "NoPE",
+    "SinusoidalEncoding",
+    "RandomizedRoPE",
+    "RelativeEncoding",
+    "ALiBi",
+)
+"""An encoding of each family."""
+
+POD = {"topology": "v5e:16x16", "batch_size": 8192}
+V4 = {"topology": "v4:2x2x1"}
+
+_PUBLISHED = (
+    {"trainer": "algorithmic", "preset": "paper", "lengths": "all"},
+    {
+        "trainer": "algorithmic",
+        "preset": "paper",
+        "encoding": "RandomizedRelativeEncoding",
+    },
+    {"trainer": "algorithmic", "preset": "paper", "precision": "float32"},
+    {"trainer": "enwik8", "encoding": "RoPE", "lengths": "all"},
+    {"trainer": "imagenet", "encoding": "RoPE", "lengths": "all"},
+    {"trainer": "t5_decoder", "encoding": "T5Bias"},
+    {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
+    *(
+        {
+            "trainer": trainer,
+            "encoding": "RoPE",
+            "train_length": tokens,
+            "mode": "train",
+        }
+        for trainer, tokens in (("enwik8", "1024"), ("imagenet", "2026"))
+    ),
+    {"trainer": "enwik8", "encoding": "ALiBi"},
+    {"trainer": "enwik8", "encoding": "RandomizedRelativeEncoding"},
+    {"trainer": "imagenet", "encoding": "ALiBi"},
+)
+"""Flags of the published set-ups."""
+
+
+def rows():
+    """Flags of the commands that together compile the table."""
+    yield from _PUBLISHED
+    yield from (
+        {"trainer": "encoder", "encoding": encoding, **slice_}
+        for slice_ in (POD, V4)
+        for encoding in FAMILIES
+    )
+    yield from (
+        {"trainer": trainer, "encoding": encoding}
+        for encoding in ENCODINGS
+        for trainer in ARCHITECTURES
+    )
+    yield from (
+        {"trainer": "encoder", "encoding": "RoPE", "sampler": sampler}
+        for sampler in SAMPLERS
+    )
+    yield {
+        "trainer": "encoder",
+        "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
+        "sampler": "GridPositions(width=8)",
+    }
+    yield {
+        "trainer": "encoder",
+        "encoding": "NoPE",
+        "attention": "GeometricAttention",
+    }
+
+
+class Results:
+    """Rows of programs in a file of JSON lines, the newest of each counts.
+
+    Args:
+        path: The file; made when the first row is added.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self._rows = {}
+        try:
+            text = self.path.read_text() if self.path.exists() else ""
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read --results={path}: {error.strerror}."
+            ) from None
+        # A kill may have cut the last line short.
+        self._ends = not text or text.endswith("\n")
+        for line in text.splitlines():
+            try:
+                self._keep(json.loads(line))
+            except ValueError:
+                continue
+
+    def _keep(self, row):
+        self._rows[_text(row)] = row
+
+    def __contains__(self, key):
+        return _text(key) in self._rows
+
+    def __getitem__(self, key):
+        return self._rows[_text(key)]
+
+    def __iter__(self):
+        return iter(self._rows.values())
+
+    def add(self, row):
+        """Appends a row to the file.
+
+        Raises:
+            ConfigError: If it cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write("" if self._ends else "\n")
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to --results={self.path}: {error.strerror}."
+            ) from None
+        self._ends = True
+        self._keep(row)
+
+    def write_report(self):
+        """Writes all rows as tables beside the file."""
+        path = self.path.with_suffix(".md")
+        path.write_text(report(list(self)))
+        print(f"report: {path}")
+
+
+def _text(row):
+    """What tells a program from another."""
+    names = ("topology", "trainer", "mode", "tokens", *determines())
+    return json.dumps({name: row.get(name) for name in names}, sort_keys=True)
+
+
+def describe(row):
+    """A program and what the compiler says of it, in a line."""
+    name = (
+        f"{row['trainer']}, {_encoding(row)}, {row['mode']}, "
+        f"{row['tokens']} tokens, {row['precision']}, {row['topology']}"
+    )
+    if row["status"] != "compiled":
+        return f"{name}: {row['status']}: {row['reason']}"
+    return (
+        f"{name}: compiled in {row['compile_seconds']:.0f} s; a chip needs "
+        f"{row['memory'] / 1e9:.2f} of {row['memory_limit'] / 1e9:.0f} GB for "
+        f"{row['examples_per_chip']} examples, {_number(row['flops'])}flop, "
+        f"{_number(row['bytes'])}B, {_number(row['all_reduce_bytes'])}B summed "
+        f"over the chips, {1e3 * row['step_seconds']:.2f} ms at least; one of "
+        f"{sum(row['programs'].values())} programs of the run"
+    )
+
+
+def _encoding(row):
+    parts = [row["encoding"], row["sampler"]]
+    if row["attention"] != "MultiHeadAttention":
+        parts.append(row["attention"])
+    return ", ".join(filter(None, parts))
+
+
+def _number(value):
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} "
+
+
+_HEAD = (
+    "program",
+    "tokens",
+    "examples a chip",
+    "memory a chip",
+    "of the limit",
+    "flop",
+    "bytes",
+    "summed over chips",
+    "step at least",
+    "compiled in",
+)
+
+
+def report(found):
+    """All rows as a page of Markdown."""
+    parts = [_INTRODUCTION.format(**_totals(found))]
+    parts.append("## Programs of a run\n")
+    parts.append(table(("trainer", *MODES), _runs(found)) + "\n")
+    groups = {}
+    for row in sorted(found, key=_order):
+        groups.setdefault((row["topology"], row["mode"]), []).append(row)
+    for (topology, mode), of_group in groups.items():
+        parts.append(f"## {topology}, {mode}\n")
+        parts.append(table(_HEAD, map(_cells, of_group)) + "\n")
+    return "\n".join(parts)
+
+
+_INTRODUCTION = """\
+# Programs compiled for TPUs
+
+<!-- Written by `python -m trainers.tpu_compile`. -->
+
+{compiled} programs compile and fit into the memory of a chip, {failed} do not,
+{refused} are refused by the library with a reason. The largest needs {largest}
+of a chip's memory. Numbers are of one chip, which runs its share of the batch.
+
+- *Memory*: arguments, results, temporaries and the program itself.
+- *Bytes* are those that operations read and write, in any memory of the chip.
+- *Summed over chips*: bytes of the all-reduces, which are the gradients, the
+  loss and the number of outputs.
+- *Step at least*: the greater of flop over the chip's peak and bytes over its
+  bandwidth, and the time of the all-reduce as `docs/scaling.md` has it. No TPU
+  has run these programs. Where the compiler copies an array in a loop, it
+  counts all of it for each turn, so that *bytes* and *step* are far too large:
+  `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
+  tokens.
+
+Versions and what determines each program are in `tpu_compile.jsonl`.
+"""
+
+
+def _totals(found):
+    compiled = [row for row in found if row["status"] == "compiled"]
+    shares = [row["memory"] / row["memory_limit"] for row in compiled]
+    return {
+        **{
+            status: sum(row["status"] == status for row in found)
+            for status in ("compiled", "failed", "refused")
+        },
+        "largest": f"{max(shares, default=0):.0%}",
+    }
+
+
+def _order(row):
+    names = list(ENCODINGS)
+    return (
+        list(trainers()).index(row["trainer"]),
+        names.index(row["encoding"]) if row["encoding"] in names else -1,
+        row["sampler"],
+        row["precision"],
+        row["tokens"],
+    )
+
+
+def _runs(found):
+    """How many programs a run of each published trainer needs."""
+    runs = {
+        row["trainer"]: row["programs"]
+        for row in found
+        if row["trainer"] not in ARCHITECTURES
+    }
+    return [
+        (f"`{trainer}`", *(str(runs[trainer][mode]) for mode in MODES))
+        for trainer in trainers()
+        if trainer in runs
+    ]
+
+
+def _cells(row):
+    name = f"`{row['trainer']}`, `{_encoding(row)}`"
+    if row["precision"] != "mixed_bfloat16":
+        name += f", {row['precision']}"
+    if row["gradient_accumulation_steps"] > 1:
+        name += f", in {row['gradient_accumulation_steps']} parts"
+    if row["status"] != "compiled":
+        reason = f"{row['status']}: {row['reason']}"
+        return (name, f"{row['tokens']:,}", reason, *[""] * (len(_HEAD) - 3))
+    return (
+        name,
+        f"{row['tokens']:,}",
+        f"{row['examples_per_chip']}",
+        f"{row['memory'] / 1e9:.3f} GB",
+        f"{row['memory'] / row['memory_limit']:.1%}",
+        _number(row["flops"]),
+        f"{_number(row['bytes'])}B",
+        f"{_number(row['all_reduce_bytes'])}B",
+        f"{1e3 * row['step_seconds']:.2f} ms",
+        f"{row['compile_seconds']:.0f} s",
+    )
