@@ -12,9 +12,6 @@ from trainers import experiment, tpu_compile
 from trainers.errors import StoppedError
 from trainers.options.fields import resolve
 
-# One process makes what all of them look at.
-pytestmark = pytest.mark.xdist_group("experiment")
-
 FLAGS = {
     "encoding": "RandomizedRoPE",
     "steps": 12,

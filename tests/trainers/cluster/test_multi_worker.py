@@ -8,9 +8,6 @@ import pytest
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
 from tests.trainers.workers import Nursery
 
-# One process makes what all of them look at.
-pytestmark = pytest.mark.xdist_group("multi_worker")
-
 FAMILIES = ["NoPE", "SinusoidalEncoding", "RoPE", "RelativeEncoding", "ALiBi"]
 RANDOMIZED = "RandomizedSinusoidalEncoding"
 QUICK = ["RoPE", RANDOMIZED]

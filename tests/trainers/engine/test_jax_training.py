@@ -11,9 +11,6 @@ import pytest
 
 from tests.trainers.toy import assert_same_weights, run_toy, train_losses
 
-# One process makes what all of them look at.
-pytestmark = pytest.mark.xdist_group("jax_training")
-
 STEPS = {
     "steps": 10,
     "steps_per_loop": 1,

@@ -7,9 +7,6 @@ import sys
 
 import pytest
 
-# One process makes what all of them look at.
-pytestmark = pytest.mark.xdist_group("command")
-
 MISTAKES = {
     "unknown task": (["--task=revers_string"], "Did you mean reverse_string"),
     "unknown encoding": (["--encoding=Rope"], "Did you mean RoPE"),
