@@ -1,6 +1,7 @@
 """Trains many models, each by its own command, several at a time."""
 
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -9,6 +10,9 @@ import sys
 import time
 
 import numpy as np
+
+from trainers.options.lengths import parse_lengths
+from trainers.records.metrics import unseen_mean
 
 LENGTHS = ("20", "25", "40", "60", "100")
 """Tested lengths that a table shows."""
@@ -101,17 +105,12 @@ def _train(flags, workdir, jobs):
 
 def _summary(row, flags, results):
     final = results["final"]
-    unseen = [
-        length
-        for length in final["accuracy_by_length"]
-        if int(length) > int(row["train_length"].rpartition("-")[2])
-    ]
-    # Without longer lengths, the mean over those there are.
-    scored = unseen or list(final["accuracy_by_length"])
-
-    def mean(by_length):
-        return float(np.mean([by_length[length] for length in scored]))
-
+    mean = functools.partial(
+        unseen_mean,
+        longest_trained=max(
+            parse_lengths("--train_length", row["train_length"])
+        ),
+    )
     quoted = [f'"{flag}"' if "(" in flag else flag for flag in flags]
     return {
         "task": row["task"],

@@ -1,7 +1,6 @@
 """Padded lengths, so that a few programs serve sequences of all lengths."""
 
 import numpy as np
-import tensorflow as tf
 
 
 def length_buckets(lengths, count):
@@ -41,18 +40,3 @@ def length_buckets(lengths, count):
         buckets.append(int(values[j - 1]))
         j = start[k, j]
     return tuple(reversed(buckets))
-
-
-def bucket_of(length, buckets):
-    """Returns the index of the smallest padded length that is long enough.
-
-    Args:
-        length: Number of tokens, an int or a scalar tensor.
-        buckets: Increasing padded lengths.
-
-    Returns:
-        A scalar int32 tensor.
-    """
-    return tf.searchsorted(
-        tf.constant(tuple(buckets), tf.int32), tf.reshape(length, (1,))
-    )[0]

@@ -36,6 +36,8 @@ class PartPolicies(keras.layers.Layer):
 
         Keras cannot save a quantized layer that has a map.
         """
+        if not isinstance(self.dtype_policy, DTypePolicyMap):
+            return
         for part in self._flatten_layers(include_self=False):
             if part.path is not None:
                 part._dtype_policy = _policy(part)

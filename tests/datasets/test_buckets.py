@@ -1,6 +1,6 @@
 import itertools
 
-from datasets.buckets import bucket_of, length_buckets
+from datasets.buckets import length_buckets
 
 
 def test_buckets_are_the_cheapest_choice():
@@ -17,8 +17,3 @@ def test_buckets_are_the_cheapest_choice():
 
 def test_few_lengths_get_a_bucket_each():
     assert length_buckets([5, 2, 5], 4) == (2, 5)
-
-
-def test_bucket_of_a_length():
-    found = [int(bucket_of(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
-    assert found == [0, 0, 1, 1, 2]

@@ -16,8 +16,6 @@ import tensorflow as tf
 from trainers.cluster.waiting import unreachable, wait_for
 from trainers.errors import ConfigError, WorkerLostError
 
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
-
 NO_TPU = (
     "--strategy=tpu found no TPU: this machine has neither /dev/accel* nor "
     "/dev/vfio/*. Run it on a TPU VM; TensorFlow also takes the name or the "

@@ -77,8 +77,7 @@ class TrainingStep:
 
     def bucket(self, step):
         """Index of the padded length of a step."""
-        tokens = tf.reshape(self.problem.tokens_at(step), (1,))
-        return tf.searchsorted(tf.constant(self.buckets, tf.int32), tokens)[0]
+        return bucket_of(self.problem.tokens_at(step), self.buckets)
 
     def run(self, iterator, first_step, steps):
         """Losses of `steps` steps from `first_step` on."""
@@ -251,6 +250,21 @@ def _check_finite(losses, first_step, checkpoints):
 def on_tpu(strategy):
     """Whether all that a replica does is compiled without our asking."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def bucket_of(length, buckets):
+    """Returns the index of the smallest padded length that is long enough.
+
+    Args:
+        length: Number of tokens, an int or a scalar tensor.
+        buckets: Increasing padded lengths.
+
+    Returns:
+        A scalar int32 tensor.
+    """
+    return tf.searchsorted(
+        tf.constant(tuple(buckets), tf.int32), tf.reshape(length, (1,))
+    )[0]
 
 
 def part(batch, index, parts):

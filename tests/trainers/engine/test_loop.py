@@ -10,7 +10,13 @@ from keras_lengen.models import TransformerEncoder
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import TaskProblem
 from trainers.cluster.strategies import make_strategy
-from trainers.engine.loop import TrainingStep, part, seed_states, set_seeds
+from trainers.engine.loop import (
+    TrainingStep,
+    bucket_of,
+    part,
+    seed_states,
+    set_seeds,
+)
 from trainers.errors import TrainingError
 from trainers.experiment import make_optimizer
 
@@ -254,3 +260,8 @@ def test_cut_shortens_what_has_tokens():
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     with pytest.raises(TrainingError, match=r"the loss of step \d+ is"):
         run_toy(tmp_path, learning_rate=1e30, steps=20, clip_norm=1e30)
+
+
+def test_bucket_of_a_length():
+    found = [int(bucket_of(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
+    assert found == [0, 0, 1, 1, 2]
