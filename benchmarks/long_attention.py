@@ -1,7 +1,7 @@
-"""Time and peak memory of attention over long sequences, in blocks or not.
+"""Time and peak memory of attention over long sequences, in chunks or not.
 
 Forward and backward pass of one attention layer, gradients of its inputs and
-of all weights included. In blocks of queries, memory grows with the length;
+of all weights included. In chunks of queries, memory grows with the length;
 with all scores at once, with its square. Every row has a process of its own.
 
     python -m benchmarks.long_attention
@@ -45,20 +45,20 @@ flags.DEFINE_list(
 )
 flags.DEFINE_integer("num_heads", 8, "Attention heads.")
 flags.DEFINE_integer("key_dim", 32, "Width of a head.")
-flags.DEFINE_integer("longest_direct", 4096, "Longest without blocks.")
+flags.DEFINE_integer("longest_direct", 4096, "Longest without chunks.")
 flags.DEFINE_bool("compile", True, "Whether XLA compiles the pass.")
 flags.DEFINE_string(
     "output", "benchmarks/results/long_attention.json", "The report."
 )
 
 
-def training_pass(encoding, block_size, longest, num_heads, key_dim, compile):
+def training_pass(encoding, chunk_size, longest, num_heads, key_dim, compile):
     """Forward and backward pass of a causal attention layer."""
     attention = MultiHeadAttention(
         num_heads,
         key_dim,
         encoding=make_encoding(encoding, longest),
-        block_size=block_size,
+        chunk_size=chunk_size,
     )
     shape = (1, None, num_heads * key_dim)
     attention.build(shape, shape)
@@ -107,15 +107,15 @@ def main(argv):
     lengths = sorted(map(int, FLAGS.lengths))
     rows = []
     for encoding in FLAGS.encodings:
-        for block_size in ("auto", None):
+        for chunk_size in ("auto", None):
             those = [
                 length
                 for length in lengths
-                if block_size or length <= FLAGS.longest_direct
+                if chunk_size or length <= FLAGS.longest_direct
             ]
             options = (
                 encoding,
-                block_size,
+                chunk_size,
                 max(lengths),
                 FLAGS.num_heads,
                 FLAGS.key_dim,
@@ -127,7 +127,7 @@ def main(argv):
                 rows.append(
                     {
                         "encoding": encoding,
-                        "block_size": block_size,
+                        "chunk_size": chunk_size,
                         "length": length,
                         "seconds": seconds,
                         "peak_mebibytes": peak / 2**20,

@@ -111,13 +111,13 @@ def evidence():
 
 
 def long_attention():
-    """Time and peak memory of attention, in blocks and without."""
+    """Time and peak memory of attention, in chunks and without."""
     report = json.loads((RESULTS / "long_attention.json").read_text())
     lengths = sorted({row["length"] for row in report["rows"]})
     found: dict = {}
     for row in report["rows"]:
         name = f"`{row['encoding']}`"
-        if row["block_size"] is None:
+        if row["chunk_size"] is None:
             name += ", all at once"
         found.setdefault(name, {})[row["length"]] = (
             f"{row['seconds']:.1f} s, {row['peak_mebibytes'] / 1024:.1f} GiB"

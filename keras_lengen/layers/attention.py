@@ -11,22 +11,25 @@ from keras_lengen.arguments import (
     check_integer,
     check_seed,
     check_share,
-    described,
 )
-from keras_lengen.layers.blocks import attend_in_blocks
+from keras_lengen.layers.cached_keys import (
+    CachedKeys,
+    sequence_length,
+    updated,
+)
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
 )
 from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.query_chunks import attend_in_chunks
 from keras_lengen.layers.side_inputs import (
     NamedInputs,
     as_message,
     as_size,
     as_truth_values,
     both,
-    check_index,
     check_padding_mask,
     check_rank,
     check_reference_length,
@@ -40,14 +43,14 @@ from keras_lengen.layers.side_inputs import (
 )
 
 DIRECT_PAIRS = 2**22
-"""Pairs of queries and keys up to which there are no blocks of queries."""
+"""Pairs of queries and keys up to which there are no chunks of queries."""
 
-BLOCK_PAIRS = 2**21
-"""Pairs of queries and keys in a block."""
+CHUNK_PAIRS = 2**21
+"""Pairs of queries and keys in a chunk."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
+class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     """Multi-head attention with a positional encoding.
 
     Used like `keras.layers.MultiHeadAttention`, with one hook more: the
@@ -78,7 +81,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
             `num_heads`.
         scale_scores: Whether scores are divided by `sqrt(key_dim)`. If not,
             the initial query projection is, as in T5.
-        block_size: Number of queries whose scores are held at a time.
+        chunk_size: Number of queries whose scores are held at a time.
             `"auto"`: all of them up to 2,048 x 2,048 pairs of tokens, fewer
             for longer sequences, if their length is known when the model is
             traced. `None`: always all.
@@ -121,10 +124,10 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
     Padding given by Keras masks is excluded from the keys and from the
     numbering of the tokens.
 
-    In blocks of queries the result is the same, and so are the gradients;
+    In chunks of queries the result is the same, and so are the gradients;
     scores are computed again in the backward pass instead of being kept, so
     memory grows with `T`, not with its square. Dropout draws other weights.
-    Where `return_attention_scores` is set there are no blocks.
+    Where `return_attention_scores` is set there are no chunks.
 
     Under `keras.RematScope` all draws are repeated in the backward pass. A
     `keras.remat` of a user's own function around the layer repeats none:
@@ -166,7 +169,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
         output_dim=None,
         num_key_value_heads=None,
         scale_scores=True,
-        block_size="auto",
+        chunk_size="auto",
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         seed=None,
@@ -199,7 +202,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
                 f"num_heads={num_heads}."
             )
         self.scale_scores = check_boolean("scale_scores", scale_scores)
-        self.block_size = check_block_size(block_size)
+        self.chunk_size = check_chunk_size(chunk_size)
         self.kernel_initializer = check_initializer(
             "kernel_initializer", kernel_initializer, optional=False
         )
@@ -345,7 +348,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
             holds = both(holds, _check_order(query, slots))
         holds = both(holds, both(cache_holds, mask_holds))
         if length is None and self.encoding.uses_length:
-            length = _length(value_mask, cache)
+            length = sequence_length(value_mask, cache)
         length = check_reference_length(length, query, name="length")
         positions, key_positions, new_positions = self._positions(
             query,
@@ -373,7 +376,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
         if cache is not None:
             # Later calls read the cache: no wrong entry may look right.
             entries = where_holds(holds, key), where_holds(holds, value)
-            key, value = cache = _updated(cache, entries, cache_update_index)
+            key, value = cache = updated(cache, entries, cache_update_index)
         keys = ops.shape(key)[1]
         tokens = ops.shape(query)[1]
         first = keys - tokens
@@ -395,15 +398,15 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
         attend = functools.partial(
             self._attend, causal=use_causal_mask, training=training
         )
-        block_size = self._block_size(query, key)
-        if block_size is None or return_attention_scores:
+        chunk_size = self._chunk_size(query, key)
+        if chunk_size is None or return_attention_scores:
             output, weights = attend(queries, others)
         else:
-            output = attend_in_blocks(
-                lambda *block: attend(*block)[0],
+            output = attend_in_chunks(
+                lambda *chunk: attend(*chunk)[0],
                 queries,
                 others,
-                block_size=block_size,
+                chunk_size=chunk_size,
                 layer=self,
                 generator=self._dropout_generator(training),
             )
@@ -417,19 +420,6 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
         if cache is not None:
             results.append(cache)
         return results[0] if len(results) == 1 else tuple(results)
-
-    def make_cache(self, batch_size, length):
-        """Empty keys and values of `length` tokens, to be passed as `cache`."""
-        for name, size in (("batch_size", batch_size), ("length", length)):
-            if not ops.is_tensor(size):
-                check_integer(name, size)
-        heads = self.num_key_value_heads or self.num_heads
-        return tuple(
-            ops.zeros(
-                (batch_size, length, heads, width), dtype=self.compute_dtype
-            )
-            for width in (self.key_dim, self.value_dim)
-        )
 
     def _attend(self, queries, others, *, causal, training):
         """What some queries take of all values, and by which weights.
@@ -481,17 +471,17 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
-    def _block_size(self, query, key):
-        """Number of queries to a block, or `None` for no blocks."""
+    def _chunk_size(self, query, key):
+        """Number of queries to a chunk, or `None` for no chunks."""
         tokens, keys = map(static_size, (query.shape[1], key.shape[1]))
-        size = self.block_size
+        size = self.chunk_size
         if tokens is None and query.shape[1] is not None:
-            # A symbol of JAX, of which it cannot tell that blocks divide it.
+            # A symbol of JAX, of which it cannot tell that chunks divide it.
             return None
         if size == "auto":
             if None in (tokens, keys) or tokens * keys <= DIRECT_PAIRS:
                 return None
-            size = max(1, BLOCK_PAIRS // keys)
+            size = max(1, CHUNK_PAIRS // keys)
         if size is None or (tokens is not None and tokens <= size):
             return None
         return size
@@ -501,56 +491,6 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
         if not (training and self.dropout):
             return None
         return self.dropout_layer.seed_generator
-
-    def _positions(
-        self,
-        query,
-        key,
-        positions,
-        key_positions,
-        *,
-        own,
-        query_mask,
-        key_mask,
-        cache,
-        start_index,
-        training,
-    ):
-        """Positions of the queries, of all keys, and of the new keys."""
-        sample = functools.partial(
-            self.encoding.sample_positions, training=training
-        )
-        if positions is not None:
-            positions = self.encoding.given_positions(positions, query)
-        if key_positions is not None:
-            key_positions = self.encoding.given_positions(
-                key_positions,
-                key if cache is None else cache[0],
-                name="key_positions",
-            )
-        if cache is None:
-            if not own:
-                self._check_drawn_apart(positions, key_positions)
-            if positions is None:
-                positions = sample(query, mask=query_mask)
-            if key_positions is None:
-                key_positions = positions if own else sample(key, mask=key_mask)
-            return positions, key_positions, key_positions
-        own = own and start_index is not None
-        self._check_cached_positions(positions, key_positions, own=own)
-        if key_positions is None:
-            key_positions = sample(cache[0], mask=key_mask)
-        new_positions = None
-        if start_index is not None:
-            indices = start_index + ops.arange(ops.shape(key)[1], dtype="int32")
-            new_positions = keras.tree.map_structure(
-                lambda axis: ops.take(axis, indices, axis=-1), key_positions
-            )
-        if not own:
-            positions = sample(query) if positions is None else positions
-        elif positions is None:
-            positions = new_positions
-        return positions, key_positions, positions if own else new_positions
 
     def _check_shapes(self, **tensors):
         """Whether query, key and value fit each other and the layer."""
@@ -612,109 +552,6 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
             mask = ops.logical_or(mask, ops.logical_not(holds))
         batch_size, heads, _, keys = ops.shape(mask)
         return ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
-
-    def check_cache(self, cache):
-        """Raises `ValueError` if a cache is not one that `make_cache` makes."""
-        heads = self.num_key_value_heads or self.num_heads
-        widths = (self.key_dim, self.value_dim)
-        shapes = [f"(B, S, {heads}, {width})" for width in widths]
-        pair = "a pair of keys {} and values {}, as `make_cache` makes it"
-        pair = pair.format(*shapes)
-        if not (isinstance(cache, tuple | list) and len(cache) == 2):
-            raise ValueError(f"cache must be {pair}; got {described(cache)}.")
-        for tensor, width, shape in zip(cache, widths, shapes, strict=True):
-            check_rank("cache", tensor, (4,), shape)
-            if tuple(tensor.shape[2:]) != (heads, width):
-                raise ValueError(
-                    f"cache must be {pair}; got one of shape "
-                    f"{tuple(tensor.shape)}."
-                )
-
-    def _check_cache(self, cache, mask, key, index):
-        """The index, and whether the mask and the new keys fit the cache."""
-        if cache is None:
-            if index is not None:
-                raise ValueError(
-                    "cache_update_index is given without a cache: pass "
-                    "`cache`, as `make_cache` makes it."
-                )
-            return None, True
-        self.check_cache(cache)
-        holds = True
-        for tensor in cache:
-            holds = both(holds, check_same_size(0, cache=tensor, query=key))
-        slots, tokens = size_of(cache[0], 1), size_of(key, 1)
-        holds = both(
-            holds,
-            demand(
-                equal_sizes(slots, size_of(cache[1], 1)),
-                "cache must hold as many keys as values; got ",
-                as_message(slots),
-                " and ",
-                as_message(size_of(cache[1], 1)),
-                ".",
-            ),
-        )
-        if len(getattr(mask, "shape", ())) == 2:
-            size, known = static_size(mask.shape[1]), static_size(slots)
-            if None not in (size, known) and size != known:
-                raise ValueError(
-                    f"with a cache of {slots} tokens, the mask of the keys is "
-                    f"that of all of them; got one of {size}: pass "
-                    "`value_mask`."
-                )
-        if index is None:
-            return None, holds
-        index = check_index("cache_update_index", index)
-        last = index + as_size(tokens)
-        inside = last <= as_size(slots)
-        if not isinstance(index, int):
-            inside = ops.logical_and(index >= 0, inside)
-        return index, both(
-            holds,
-            demand(
-                inside,
-                as_message(tokens),
-                " new tokens from cache_update_index=",
-                as_message(index),
-                " on do not fit a cache of ",
-                as_message(slots),
-                ": make a longer one.",
-            ),
-        )
-
-    def _check_drawn_apart(self, positions, key_positions):
-        """Raises `ValueError` if queries and keys would be drawn apart."""
-        drawn = self.encoding.stage is not None and self.encoding.sampler.draws
-        if drawn and (positions is None or key_positions is None):
-            raise ValueError(
-                f"{type(self.encoding.sampler).__name__} would draw positions "
-                "of the queries and of the keys apart. In self-attention pass "
-                "one tensor as query and value, computed once; otherwise pass "
-                "`positions` and `key_positions`."
-            )
-
-    def _check_cached_positions(self, positions, key_positions, *, own):
-        """Raises `ValueError` if other calls would number tokens otherwise."""
-        if self.encoding.stage is None:
-            return
-        if key_positions is None and self.encoding.sampler.draws:
-            raise ValueError(
-                f"{type(self.encoding.sampler).__name__} draws anew in every "
-                "call, and cached keys stay: draw once for the whole sequence "
-                "and pass `positions` and `key_positions`."
-            )
-        of_all_keys = key_positions is not None or self.encoding.stage != "bias"
-        if own and positions is not None and not of_all_keys:
-            raise ValueError(
-                "with a cache, `positions` are those of the new tokens alone: "
-                "pass `key_positions`, those of all its tokens, too."
-            )
-        if positions is None and not own:
-            raise ValueError(
-                "with a cache, queries that are not the tensor of the new "
-                "keys may start anywhere: pass their `positions`."
-            )
 
     def _project(self, query, key, value):
         """Queries, keys and values `(B, T or S, H, width)`."""
@@ -798,7 +635,7 @@ class MultiHeadAttention(NamedInputs, PartPolicies, DrawingLayer):
             "output_dim": self.output_dim,
             "num_key_value_heads": self.num_key_value_heads,
             "scale_scores": self.scale_scores,
-            "block_size": self.block_size,
+            "chunk_size": self.chunk_size,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             ),
@@ -825,23 +662,16 @@ def with_encoding(config):
     }
 
 
-def _length(key_mask, cache):
-    """Length of the whole sequence where it is not the number of keys."""
-    if key_mask is not None:
-        return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
-    return None if cache is None else ops.shape(cache[0])[1]
-
-
-def check_block_size(block_size):
-    """Returns a valid number of queries to a block, or raises `ValueError`."""
-    if isinstance(block_size, str) and block_size == "auto":
-        return block_size
+def check_chunk_size(chunk_size):
+    """Returns a valid number of queries to a chunk, or raises `ValueError`."""
+    if isinstance(chunk_size, str) and chunk_size == "auto":
+        return chunk_size
     try:
-        return check_integer("block_size", block_size, optional=True)
+        return check_integer("chunk_size", chunk_size, optional=True)
     except ValueError:
         raise ValueError(
-            'block_size must be "auto", None or a positive integer; '
-            f"got {block_size!r}."
+            'chunk_size must be "auto", None or a positive integer; '
+            f"got {chunk_size!r}."
         ) from None
 
 
@@ -867,16 +697,6 @@ def _check_order(query, key):
         " queries and ",
         as_message(keys),
         " keys: pass an attention_mask instead.",
-    )
-
-
-def _updated(cache, entries, index):
-    """A cache with new keys and values written from an index on."""
-    if index is None:
-        return tuple(cache)
-    return tuple(
-        ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
-        for old, new in zip(cache, entries, strict=True)
     )
 
 

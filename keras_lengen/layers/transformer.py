@@ -15,7 +15,7 @@ from keras_lengen.arguments import (
 )
 from keras_lengen.layers.attention import (
     MultiHeadAttention,
-    check_block_size,
+    check_chunk_size,
     with_encoding,
 )
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
@@ -56,7 +56,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             `num_heads`.
         scale_scores: Whether attention divides scores by the square root of
             the heads' width.
-        block_size: Number of queries whose scores are held at a time, as in
+        chunk_size: Number of queries whose scores are held at a time, as in
             `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, `None` for truncated
             normal of deviation `1 / sqrt(inputs)` before truncation.
@@ -113,7 +113,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         use_bias="feedforward",
         num_key_value_heads=None,
         scale_scores=True,
-        block_size="auto",
+        chunk_size="auto",
         kernel_initializer=None,
         use_causal_mask=False,
         **kwargs,
@@ -132,7 +132,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             use_bias=use_bias,
             num_key_value_heads=num_key_value_heads,
             scale_scores=scale_scores,
-            block_size=block_size,
+            chunk_size=chunk_size,
             kernel_initializer=kernel_initializer,
         )
         for name, value in arguments.items():
@@ -197,7 +197,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             use_bias=self.use_bias is True,
             num_key_value_heads=self.num_key_value_heads,
             scale_scores=self.scale_scores,
-            block_size=self.block_size,
+            chunk_size=self.chunk_size,
             kernel_initializer=kernel_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name=name,
@@ -428,7 +428,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             "use_bias": self.use_bias,
             "num_key_value_heads": self.num_key_value_heads,
             "scale_scores": self.scale_scores,
-            "block_size": self.block_size,
+            "chunk_size": self.chunk_size,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             ),
@@ -502,7 +502,7 @@ def check_block_arguments(**arguments):
         "use_bias": check_choice(
             "use_bias", arguments["use_bias"], ("feedforward", True, False)
         ),
-        "block_size": check_block_size(arguments["block_size"]),
+        "chunk_size": check_chunk_size(arguments["chunk_size"]),
         "kernel_initializer": check_initializer(
             "kernel_initializer", arguments["kernel_initializer"]
         ),

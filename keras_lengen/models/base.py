@@ -56,7 +56,7 @@ BLOCK_ARGUMENTS = (
     "use_bias",
     "num_key_value_heads",
     "scale_scores",
-    "block_size",
+    "chunk_size",
     "kernel_initializer",
 )
 """The arguments that a model hands on to all of its blocks."""
@@ -144,7 +144,7 @@ class Transformer(TokenModel):
         use_bias="feedforward",
         num_key_value_heads=None,
         scale_scores=True,
-        block_size="auto",
+        chunk_size="auto",
         tie_embeddings=False,
         embedding_scale=None,
         logit_scale=1.0,
@@ -172,7 +172,7 @@ class Transformer(TokenModel):
             use_bias=use_bias,
             num_key_value_heads=num_key_value_heads,
             scale_scores=scale_scores,
-            block_size=block_size,
+            chunk_size=chunk_size,
             kernel_initializer=kernel_initializer,
         )
         for name, value in arguments.items():

@@ -36,7 +36,7 @@ class TransformerEncoder(Transformer):
             by a group of query heads; `None` for `num_heads`.
         scale_scores: Whether attention divides scores by the square root of
             the heads' width.
-        block_size: Number of queries whose scores attention holds at a time,
+        chunk_size: Number of queries whose scores attention holds at a time,
             as in `MultiHeadAttention`.
         tie_embeddings: Whether logits are products with the embeddings.
         embedding_scale: Factor of the embeddings, `None` for `sqrt(M)`.

@@ -80,7 +80,7 @@ RIGHT = {
     "attention_dropout": ("0",),
     "beta_fast": ("2.5", "2**40"),
     "beta_slow": ("2.5",),
-    "block_size": ("None", "2**40"),
+    "chunk_size": ("None", "2**40"),
     "column": ("None", "sampler"),
     "cross_attention": FLAG,
     "cross_encoding": ("None", "encoding"),

@@ -181,7 +181,7 @@ def test_a_model(case, policies):
     [
         # One product for queries, keys and values.
         (policy_outputs.layers, {"use_bias": False, "num_key_value_heads": 1}),
-        (policy_outputs.layers, {"block_size": 4}),
+        (policy_outputs.layers, {"chunk_size": 4}),
         (
             policy_outputs.model,
             {

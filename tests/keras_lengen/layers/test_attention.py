@@ -318,7 +318,7 @@ def test_padding_in_a_cache_changes_nothing(encoding, chunks):
     "arguments",
     [
         {"num_key_value_heads": 1, "value_dim": 5},
-        {"block_size": 2},
+        {"chunk_size": 2},
         {"use_bias": False, "scale_scores": False},
     ],
     ids=str,
@@ -661,7 +661,7 @@ ARGUMENTS = {
     "output_dim": 6,
     "num_key_value_heads": 1,
     "scale_scores": False,
-    "block_size": 4,
+    "chunk_size": 4,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
     "seed": 2,
@@ -725,10 +725,10 @@ def test_initializers_are_used():
         ),
         *(
             (
-                {"num_heads": 2, "key_dim": 4, "block_size": block_size},
-                f"block_size must .* got {block_size!r}",
+                {"num_heads": 2, "key_dim": 4, "chunk_size": chunk_size},
+                f"chunk_size must .* got {chunk_size!r}",
             )
-            for block_size in (0, 2.0, "all")
+            for chunk_size in (0, 2.0, "all")
         ),
     ],
 )

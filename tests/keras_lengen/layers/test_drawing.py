@@ -44,7 +44,7 @@ LAYERS = {
     ),
     "axial attention": lambda: MultiHeadAttention(2, 8, encoding=axial()),
     "chunked attention": lambda: MultiHeadAttention(
-        2, 8, encoding=randomized(), dropout=0.3, block_size=4
+        2, 8, encoding=randomized(), dropout=0.3, chunk_size=4
     ),
     "geometric attention": lambda: GeometricAttention(2, 8, dropout=0.3),
     "block": lambda: TransformerBlock(

@@ -151,7 +151,7 @@ def test_attentions_get_their_arguments(attention):
     arguments = {
         "num_key_value_heads": 1,
         "scale_scores": False,
-        "block_size": 4,
+        "chunk_size": 4,
     }
     block = TransformerBlock(
         HEADS,
@@ -288,7 +288,7 @@ ARGUMENTS = {
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
-    "block_size": 4,
+    "chunk_size": 4,
     "kernel_initializer": "glorot_normal",
     "use_causal_mask": True,
 }

@@ -55,7 +55,7 @@ ARGUMENTS = {
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
-    "block_size": 2,
+    "chunk_size": 2,
     "tie_embeddings": True,
     "embedding_scale": 2.0,
     "logit_scale": 0.5,
@@ -84,8 +84,8 @@ def test_every_argument_is_an_attribute_and_counts(argument):
     attention = model.blocks[0].attention_layer
     if argument == "attention":
         assert isinstance(attention, Witness)
-    elif argument == "block_size":
-        assert attention.block_size == value
+    elif argument == "chunk_size":
+        assert attention.chunk_size == value
     else:
         assert differ(*outcomes)
     assert_is_attribute(model, argument, value)
@@ -285,7 +285,7 @@ def test_unknown_inputs_raise(inputs, message):
         ({"normalization": "rms"}, "normalization .* 'rms'"),
         ({"use_bias": "attention"}, "use_bias .* 'attention'"),
         ({"num_key_value_heads": 3}, "num_key_value_heads=3 does not divide"),
-        ({"block_size": 0}, "block_size .* 0"),
+        ({"chunk_size": 0}, "chunk_size .* 0"),
         ({"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
         ({"encoding": XPos()}, "XPos is for causal attention"),
     ],

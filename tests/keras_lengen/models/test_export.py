@@ -41,7 +41,7 @@ def exported(model, tmp_path):
     "make",
     [
         lambda: encoder(RandomizedRoPE(**EVEN)),
-        lambda: encoder(RandomizedALiBi(**EVEN), block_size=4),
+        lambda: encoder(RandomizedALiBi(**EVEN), chunk_size=4),
         lambda: decoder(ALiBi(), output_size=VOCABULARY_SIZE),
     ],
     ids=["rotation", "chunks", "decoder"],

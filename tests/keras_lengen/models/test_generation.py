@@ -152,7 +152,7 @@ def test_a_shared_draw_serves_prompts_of_all_lengths_as_alone():
                 row=RoPE(), column=RoPE(), sampler=GridPositions(width=3)
             )
         },
-        {"block_size": 2},
+        {"chunk_size": 2},
         {"dtype": "mixed_bfloat16"},
     ],
     ids=lambda changes: "-".join(changes),

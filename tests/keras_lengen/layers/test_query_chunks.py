@@ -30,7 +30,7 @@ from tests.keras_lengen.layers.encodings.table import (
 )
 from tests.keras_lengen.layers.positions import table as samplers
 
-TOKENS, BLOCK = 13, 4
+TOKENS, CHUNK = 13, 4
 LENGTHS = np.array([13, 9])
 MASK = np.arange(TOKENS) < LENGTHS[:, None]
 RANDOM = np.random.default_rng(3)
@@ -64,12 +64,12 @@ def reset_draws(layer):
         state.assign([1, 2])
 
 
-def program(layer, block_size, mode="eager", **arguments):
+def program(layer, chunk_size, mode="eager", **arguments):
     """A function of inputs: what a layer makes of them, and gradients.
 
     Those are of one loss, by the inputs and by all weights.
     """
-    layer.block_size = block_size
+    layer.chunk_size = chunk_size
 
     @COMPILE[mode]
     def output_and_gradients(*inputs):
@@ -96,19 +96,19 @@ def program(layer, block_size, mode="eager", **arguments):
     return run
 
 
-def assert_blocks_change_nothing(
-    layer, *inputs, block_size=BLOCK, mode="eager", tolerance=1e-5, **arguments
+def assert_chunks_change_nothing(
+    layer, *inputs, chunk_size=CHUNK, mode="eager", tolerance=1e-5, **arguments
 ):
     direct = program(layer, None, **arguments)(*inputs)
-    in_blocks = program(layer, block_size, mode, **arguments)(*inputs)
-    for expected, found in zip(direct, in_blocks, strict=True):
+    in_chunks = program(layer, chunk_size, mode, **arguments)(*inputs)
+    for expected, found in zip(direct, in_chunks, strict=True):
         scale = max(1, np.abs(expected).max())
         np.testing.assert_allclose(found, expected, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("variant", at_stage("rotation", "bias", None))
-def test_every_encoding_is_the_same_in_causal_blocks(variant):
-    assert_blocks_change_nothing(
+def test_every_encoding_is_the_same_in_causal_chunks(variant):
+    assert_chunks_change_nothing(
         self_attention(make(variant)),
         INPUTS,
         positions=POSITIONS["shared"],
@@ -127,12 +127,12 @@ def test_every_encoding_is_the_same_in_causal_blocks(variant):
     ],
     ids=["rotation", "distances", "sampled", "bias", "network"],
 )
-def test_long_sequences_are_the_same_in_blocks(encoding):
+def test_long_sequences_are_the_same_in_chunks(encoding):
     inputs = RANDOM.normal(size=(1, 512, MODEL_DIM)).astype("float32")
-    assert_blocks_change_nothing(
+    assert_chunks_change_nothing(
         self_attention(encoding),
         inputs,
-        block_size=100,
+        chunk_size=100,
         mode="graph",
         use_causal_mask=True,
     )
@@ -141,19 +141,19 @@ def test_long_sequences_are_the_same_in_blocks(encoding):
 @pytest.mark.parametrize(
     "variant", [v for v in at_stage("bias") if v in BIDIRECTIONAL]
 )
-def test_every_bias_is_the_same_in_blocks(variant):
-    assert_blocks_change_nothing(
+def test_every_bias_is_the_same_in_chunks(variant):
+    assert_chunks_change_nothing(
         self_attention(make(variant)), INPUTS, positions=POSITIONS["own"]
     )
 
 
 @pytest.mark.parametrize("sampler", samplers.ROWS)
 @pytest.mark.parametrize("distances", ["positions", "sampled"])
-def test_every_sampler_is_the_same_in_blocks(sampler, distances):
+def test_every_sampler_is_the_same_in_chunks(sampler, distances):
     encoding = RelativeEncoding(
         distances=distances, sampler=samplers.make(sampler)
     )
-    assert_blocks_change_nothing(
+    assert_chunks_change_nothing(
         self_attention(encoding),
         INPUTS,
         query_mask=MASK,
@@ -164,7 +164,7 @@ def test_every_sampler_is_the_same_in_blocks(sampler, distances):
 
 @pytest.mark.parametrize("row", [RoPE, ALiBi, RelativeEncoding])
 @pytest.mark.parametrize("resample", ["batch", "example"])
-def test_rows_and_columns_are_the_same_in_blocks(row, resample):
+def test_rows_and_columns_are_the_same_in_chunks(row, resample):
     encoding = AxialEncoding(
         row=row(),
         column=row(),
@@ -172,7 +172,7 @@ def test_rows_and_columns_are_the_same_in_blocks(row, resample):
             width=5, row=RandomizedPositions(max_position=9, resample=resample)
         ),
     )
-    assert_blocks_change_nothing(
+    assert_chunks_change_nothing(
         self_attention(encoding), INPUTS, training=True
     )
 
@@ -183,13 +183,13 @@ def test_rows_and_columns_are_the_same_in_blocks(row, resample):
     ids=str,
 )
 @pytest.mark.parametrize("others", ["", "causal and padded"])
-def test_masks_are_the_same_in_blocks(shape, others):
+def test_masks_are_the_same_in_chunks(shape, others):
     arguments = {}
     if others:
         arguments = {"use_causal_mask": True, "value_mask": MASK}
     mask = RANDOM.random((*shape, TOKENS, TOKENS)) < 0.5
     mask[..., 0] = True
-    assert_blocks_change_nothing(
+    assert_chunks_change_nothing(
         self_attention(ALiBi()), INPUTS, attention_mask=mask, **arguments
     )
 
@@ -197,8 +197,8 @@ def test_masks_are_the_same_in_blocks(shape, others):
 @pytest.mark.parametrize("encoding", [RoPE, ALiBi, RelativeEncoding, FIRE])
 @pytest.mark.parametrize("tokens", [6, 8], ids="{} queries".format)
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", ""])
-def test_cross_attention_is_the_same_in_blocks(encoding, tokens, causal):
-    assert_blocks_change_nothing(
+def test_cross_attention_is_the_same_in_chunks(encoding, tokens, causal):
+    assert_chunks_change_nothing(
         self_attention(encoding()),
         INPUTS[:, :tokens],
         OTHERS,
@@ -219,15 +219,15 @@ def test_cross_attention_is_the_same_in_blocks(encoding, tokens, causal):
     ],
     ids=str,
 )
-def test_every_shape_of_head_is_the_same_in_blocks(arguments):
+def test_every_shape_of_head_is_the_same_in_chunks(arguments):
     layer = self_attention(RelativeEncoding(), **arguments)
-    assert_blocks_change_nothing(layer, INPUTS)
+    assert_chunks_change_nothing(layer, INPUTS)
 
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", ""])
-def test_geometric_attention_is_the_same_in_blocks(normalize, causal):
-    assert_blocks_change_nothing(
+def test_geometric_attention_is_the_same_in_chunks(normalize, causal):
+    assert_chunks_change_nothing(
         self_attention(kind=GeometricAttention, normalize=normalize),
         INPUTS,
         value_mask=MASK,
@@ -235,10 +235,10 @@ def test_geometric_attention_is_the_same_in_blocks(normalize, causal):
     )
 
 
-@pytest.mark.parametrize("block_size", [1, 3, 4, 11, 12])
-def test_the_number_of_tokens_need_not_be_a_multiple(block_size):
+@pytest.mark.parametrize("chunk_size", [1, 3, 4, 11, 12])
+def test_the_number_of_tokens_need_not_be_a_multiple(chunk_size):
     layer = self_attention(RelativeEncoding(distances="sampled"))
-    assert_blocks_change_nothing(layer, INPUTS[:, :12], block_size=block_size)
+    assert_chunks_change_nothing(layer, INPUTS[:, :12], chunk_size=chunk_size)
 
 
 @pytest.mark.parametrize("mode", ["graph", "unknown_length", "xla"])
@@ -250,8 +250,8 @@ def test_the_number_of_tokens_need_not_be_a_multiple(block_size):
     ],
     ids=["relative", "geometric"],
 )
-def test_compiled_blocks_change_nothing(mode, encoding, kind):
-    assert_blocks_change_nothing(
+def test_compiled_chunks_change_nothing(mode, encoding, kind):
+    assert_chunks_change_nothing(
         self_attention(encoding, kind),
         INPUTS,
         mode=mode,
@@ -261,9 +261,9 @@ def test_compiled_blocks_change_nothing(mode, encoding, kind):
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
-def test_half_precision_is_the_same_in_blocks(mode):
+def test_half_precision_is_the_same_in_chunks(mode):
     layer = self_attention(RelativeEncoding(), dtype="mixed_bfloat16")
-    assert_blocks_change_nothing(layer, INPUTS, mode=mode, tolerance=0.02)
+    assert_chunks_change_nothing(layer, INPUTS, mode=mode, tolerance=0.02)
 
 
 def attended_queries(layer, monkeypatch):
@@ -279,7 +279,7 @@ def attended_queries(layer, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("block_size", "tokens", "expected"),
+    ("chunk_size", "tokens", "expected"),
     [
         (None, 13, 13),
         (13, 13, 13),
@@ -289,10 +289,10 @@ def attended_queries(layer, monkeypatch):
         ("auto", 13, 3),
     ],
 )
-def test_the_size_of_blocks(block_size, tokens, expected, monkeypatch):
+def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
     monkeypatch.setattr(attention, "DIRECT_PAIRS", 100)
-    monkeypatch.setattr(attention, "BLOCK_PAIRS", 44)
-    layer = self_attention(block_size=block_size)
+    monkeypatch.setattr(attention, "CHUNK_PAIRS", 44)
+    layer = self_attention(chunk_size=chunk_size)
     numbers = attended_queries(layer, monkeypatch)
     inputs = ops.convert_to_tensor(INPUTS[:, :tokens])
     layer(inputs, inputs)
@@ -302,7 +302,7 @@ def test_the_size_of_blocks(block_size, tokens, expected, monkeypatch):
     assert numbers == {tokens}
 
 
-def test_automatic_blocks_need_a_known_length(monkeypatch):
+def test_automatic_chunks_need_a_known_length(monkeypatch):
     monkeypatch.setattr(attention, "DIRECT_PAIRS", 1)
     layer = self_attention()
     numbers = attended_queries(layer, monkeypatch)
@@ -311,11 +311,11 @@ def test_automatic_blocks_need_a_known_length(monkeypatch):
     assert numbers == {None}
 
 
-@pytest.mark.parametrize("block_size", [None, 16, 24])
-def test_dropout_drops_its_share_of_the_weights(block_size):
+@pytest.mark.parametrize("chunk_size", [None, 16, 24])
+def test_dropout_drops_its_share_of_the_weights(chunk_size):
     tokens, rate = 64, 0.25
     layer = MultiHeadAttention(
-        1, tokens, dropout=rate, use_bias=False, block_size=block_size
+        1, tokens, dropout=rate, use_bias=False, chunk_size=chunk_size
     )
     # All weights are equal, and every key has a place of its own in the output.
     unit = np.eye(tokens, dtype="float32")
@@ -340,7 +340,7 @@ def test_dropout_drops_its_share_of_the_weights(block_size):
         # Within four deviations.
         deviation = (rate * (1 - rate) / weights.size) ** 0.5
         assert abs(np.mean(weights == 0) - rate) < 4 * deviation
-    # Calls, examples and blocks draw apart: both drop a share of rate ** 2.
+    # Calls, examples and chunks draw apart: both drop a share of rate ** 2.
     for one, other in (
         (first, second),
         (first[:4], first[4:]),
@@ -354,7 +354,7 @@ def test_dropout_drops_its_share_of_the_weights(block_size):
 @pytest.mark.parametrize("mode", ["eager", "graph", "unknown_length", "xla"])
 def test_dropout_is_the_same_forward_and_backward(mode):
     layer = self_attention(RelativeEncoding(), dropout=0.5)
-    run = program(layer, BLOCK, mode, training=True)
+    run = program(layer, CHUNK, mode, training=True)
     direction = OTHERS / 100
     _, after, *_ = run(INPUTS + direction)
     _, before, *_ = run(INPUTS - direction)
@@ -363,14 +363,14 @@ def test_dropout_is_the_same_forward_and_backward(mode):
     np.testing.assert_allclose(slope, (after - before) / 2, rtol=0.01)
 
 
-def fitted_weights(block_size, jit_compile):
+def fitted_weights(chunk_size, jit_compile):
     """The weights of a model before and after training."""
     keras.utils.set_random_seed(0)
     inputs = keras.Input((TOKENS, MODEL_DIM))
     block = TransformerBlock(
         HEADS,
         encoding=RelativeEncoding(),
-        block_size=block_size,
+        chunk_size=chunk_size,
         use_causal_mask=True,
     )
     model = keras.Model(inputs, block(inputs))
@@ -380,9 +380,9 @@ def fitted_weights(block_size, jit_compile):
     return before, model.get_weights()
 
 
-def test_a_model_trained_in_blocks_is_the_same():
+def test_a_model_trained_in_chunks_is_the_same():
     _, direct = fitted_weights(None, jit_compile=False)
-    before, in_blocks = fitted_weights(BLOCK, jit_compile=True)
-    for old, expected, found in zip(before, direct, in_blocks, strict=True):
+    before, in_chunks = fitted_weights(CHUNK, jit_compile=True)
+    for old, expected, found in zip(before, direct, in_chunks, strict=True):
         assert not np.array_equal(old, found)
         np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Attention in blocks of queries, in memory that grows with the length."""
+"""Attention in chunks of queries, in memory that grows with the length."""
 
 import keras
 from keras import ops
@@ -7,21 +7,21 @@ QUERY_AXES = {"query": 1, "inputs": 1, "positions": -1, "indices": 0, "mask": 2}
 """The axis of the queries in each of their tensors."""
 
 
-def attend_in_blocks(
-    attend, queries, others, *, block_size, layer, generator=None
+def attend_in_chunks(
+    attend, queries, others, *, chunk_size, layer, generator=None
 ):
-    """Applies `attend` to one block of queries after the other.
+    """Applies `attend` to one chunk of queries after the other.
 
-    What a block computes is forgotten and computed again in the backward
-    pass, so that no more than the scores of one block are ever held.
+    What a chunk computes is forgotten and computed again in the backward
+    pass, so that no more than the scores of one chunk are ever held.
 
     Args:
         attend: Function of the tensors of some queries and of `others` that
-            returns `(B, block_size, H, value_dim)`.
+            returns `(B, chunk_size, H, value_dim)`.
         queries: Dict of the tensors that have an axis of queries, by the names
             of `QUERY_AXES`; each a tensor, a pair of them, or `None`.
-        others: Dict of the tensors that all blocks need, in the same way.
-        block_size: Number of queries to a block.
+        others: Dict of the tensors that all chunks need, in the same way.
+        chunk_size: Number of queries to a chunk.
         layer: Layer whose variables `attend` reads.
         generator: `SeedGenerator` that `attend` draws from, or `None`.
 
@@ -29,12 +29,12 @@ def attend_in_blocks(
         `(B, T, H, value_dim)`.
     """
     tokens = ops.shape(queries["indices"])[0]
-    blocks = -(-tokens // block_size)
+    chunks = -(-tokens // chunk_size)
     absent = {name for name, tensor in queries.items() if tensor is None}
     absent_others = {name for name, tensor in others.items() if tensor is None}
     others = _present(others)
     sliced = _map(
-        lambda name, tensor: _split(tensor, QUERY_AXES[name], block_size),
+        lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
         _present(queries),
     )
     variables = [
@@ -43,10 +43,10 @@ def attend_in_blocks(
         if keras.backend.is_float_dtype(variable.dtype)
     ]
     if generator is not None:
-        # Random states come from outside the blocks: what is computed twice
+        # Random states come from outside the chunks: what is computed twice
         # must draw the same numbers.
         sliced["seed"] = keras.random.randint(
-            (blocks, 2), 0, 2**24, dtype="int32", seed=generator
+            (chunks, 2), 0, 2**24, dtype="int32", seed=generator
         )
     # Copies are tensors: a variable of TensorFlow as an argument would get no
     # gradient in eager mode.
@@ -56,7 +56,7 @@ def attend_in_blocks(
 
     # Everything is an argument: what is not would lose its gradient.
     @keras.remat
-    def block(*tensors):
+    def chunk(*tensors):
         slices, values, rest = keras.tree.pack_sequence_as(
             structure, list(map(ops.cast, tensors, dtypes))
         )
@@ -75,19 +75,19 @@ def attend_in_blocks(
                 {**rest, **dict.fromkeys(absent_others)},
             )
 
-    # Outside the blocks, or each of them would keep a copy.
+    # Outside the chunks, or each of them would keep a copy.
     fixed = [*values, *map(_floating, keras.tree.flatten(others))]
     batch_size, _, *shape = others["value"].shape
     outputs = _one_by_one(
-        lambda *slices: block(*map(_floating, slices), *fixed),
+        lambda *slices: chunk(*map(_floating, slices), *fixed),
         keras.tree.flatten(sliced),
-        shape=(batch_size, block_size, *shape),
+        shape=(batch_size, chunk_size, *shape),
         dtype=others["value"].dtype,
     )
-    # (blocks, B, block_size, ...) to (B, T, ...).
+    # (chunks, B, chunk_size, ...) to (B, T, ...).
     outputs = ops.moveaxis(outputs, 0, 1)
     shape = ops.shape(outputs)
-    outputs = ops.reshape(outputs, (shape[0], blocks * block_size, *shape[3:]))
+    outputs = ops.reshape(outputs, (shape[0], chunks * chunk_size, *shape[3:]))
     return outputs[:, :tokens]
 
 
@@ -115,13 +115,13 @@ def _floating(tensor):
     return ops.cast(tensor, "float32")
 
 
-def _split(tensor, axis, block_size):
-    """To `(blocks, block_size, ...)`, the axis first and padded at its end."""
+def _split(tensor, axis, chunk_size):
+    """To `(chunks, chunk_size, ...)`, the axis first and padded at its end."""
     tensor = ops.moveaxis(tensor, axis, 0)
     tokens, *shape = ops.shape(tensor)
-    padding = -tokens % block_size
+    padding = -tokens % chunk_size
     widths = [[0, padding]] + [[0, 0]] * len(shape)
-    return ops.reshape(ops.pad(tensor, widths), (-1, block_size, *shape))
+    return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 
 
 def _map(function, tensors):

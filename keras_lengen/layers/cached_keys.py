@@ -1,0 +1,211 @@
+"""Keys and values kept from earlier calls, and the positions of them all."""
+
+import functools
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import check_integer, described
+from keras_lengen.layers.side_inputs import (
+    as_message,
+    as_size,
+    both,
+    check_index,
+    check_rank,
+    check_same_size,
+    demand,
+    equal_sizes,
+    size_of,
+    static_size,
+)
+
+
+class CachedKeys(keras.layers.Layer):
+    """An attention whose keys and values may come from a cache.
+
+    Subclasses have `num_heads`, `num_key_value_heads`, `key_dim`, `value_dim`
+    and an `encoding`.
+    """
+
+    def make_cache(self, batch_size, length):
+        """Empty keys and values of `length` tokens, to be passed as `cache`."""
+        for name, size in (("batch_size", batch_size), ("length", length)):
+            if not ops.is_tensor(size):
+                check_integer(name, size)
+        heads = self.num_key_value_heads or self.num_heads
+        return tuple(
+            ops.zeros(
+                (batch_size, length, heads, width), dtype=self.compute_dtype
+            )
+            for width in (self.key_dim, self.value_dim)
+        )
+
+    def check_cache(self, cache):
+        """Raises `ValueError` if a cache is not one that `make_cache` makes."""
+        heads = self.num_key_value_heads or self.num_heads
+        widths = (self.key_dim, self.value_dim)
+        shapes = [f"(B, S, {heads}, {width})" for width in widths]
+        pair = "a pair of keys {} and values {}, as `make_cache` makes it"
+        pair = pair.format(*shapes)
+        if not (isinstance(cache, tuple | list) and len(cache) == 2):
+            raise ValueError(f"cache must be {pair}; got {described(cache)}.")
+        for tensor, width, shape in zip(cache, widths, shapes, strict=True):
+            check_rank("cache", tensor, (4,), shape)
+            if tuple(tensor.shape[2:]) != (heads, width):
+                raise ValueError(
+                    f"cache must be {pair}; got one of shape "
+                    f"{tuple(tensor.shape)}."
+                )
+
+    def _check_cache(self, cache, mask, key, index):
+        """The index, and whether the mask and the new keys fit the cache."""
+        if cache is None:
+            if index is not None:
+                raise ValueError(
+                    "cache_update_index is given without a cache: pass "
+                    "`cache`, as `make_cache` makes it."
+                )
+            return None, True
+        self.check_cache(cache)
+        holds = True
+        for tensor in cache:
+            holds = both(holds, check_same_size(0, cache=tensor, query=key))
+        slots, tokens = size_of(cache[0], 1), size_of(key, 1)
+        holds = both(
+            holds,
+            demand(
+                equal_sizes(slots, size_of(cache[1], 1)),
+                "cache must hold as many keys as values; got ",
+                as_message(slots),
+                " and ",
+                as_message(size_of(cache[1], 1)),
+                ".",
+            ),
+        )
+        if len(getattr(mask, "shape", ())) == 2:
+            size, known = static_size(mask.shape[1]), static_size(slots)
+            if None not in (size, known) and size != known:
+                raise ValueError(
+                    f"with a cache of {slots} tokens, the mask of the keys is "
+                    f"that of all of them; got one of {size}: pass "
+                    "`value_mask`."
+                )
+        if index is None:
+            return None, holds
+        index = check_index("cache_update_index", index)
+        last = index + as_size(tokens)
+        inside = last <= as_size(slots)
+        if not isinstance(index, int):
+            inside = ops.logical_and(index >= 0, inside)
+        return index, both(
+            holds,
+            demand(
+                inside,
+                as_message(tokens),
+                " new tokens from cache_update_index=",
+                as_message(index),
+                " on do not fit a cache of ",
+                as_message(slots),
+                ": make a longer one.",
+            ),
+        )
+
+    def _check_drawn_apart(self, positions, key_positions):
+        """Raises `ValueError` if queries and keys would be drawn apart."""
+        drawn = self.encoding.stage is not None and self.encoding.sampler.draws
+        if drawn and (positions is None or key_positions is None):
+            raise ValueError(
+                f"{type(self.encoding.sampler).__name__} would draw positions "
+                "of the queries and of the keys apart. In self-attention pass "
+                "one tensor as query and value, computed once; otherwise pass "
+                "`positions` and `key_positions`."
+            )
+
+    def _check_cached_positions(self, positions, key_positions, *, own):
+        """Raises `ValueError` if other calls would number tokens otherwise."""
+        if self.encoding.stage is None:
+            return
+        if key_positions is None and self.encoding.sampler.draws:
+            raise ValueError(
+                f"{type(self.encoding.sampler).__name__} draws anew in every "
+                "call, and cached keys stay: draw once for the whole sequence "
+                "and pass `positions` and `key_positions`."
+            )
+        of_all_keys = key_positions is not None or self.encoding.stage != "bias"
+        if own and positions is not None and not of_all_keys:
+            raise ValueError(
+                "with a cache, `positions` are those of the new tokens alone: "
+                "pass `key_positions`, those of all its tokens, too."
+            )
+        if positions is None and not own:
+            raise ValueError(
+                "with a cache, queries that are not the tensor of the new "
+                "keys may start anywhere: pass their `positions`."
+            )
+
+    def _positions(
+        self,
+        query,
+        key,
+        positions,
+        key_positions,
+        *,
+        own,
+        query_mask,
+        key_mask,
+        cache,
+        start_index,
+        training,
+    ):
+        """Positions of the queries, of all keys, and of the new keys."""
+        sample = functools.partial(
+            self.encoding.sample_positions, training=training
+        )
+        if positions is not None:
+            positions = self.encoding.given_positions(positions, query)
+        if key_positions is not None:
+            key_positions = self.encoding.given_positions(
+                key_positions,
+                key if cache is None else cache[0],
+                name="key_positions",
+            )
+        if cache is None:
+            if not own:
+                self._check_drawn_apart(positions, key_positions)
+            if positions is None:
+                positions = sample(query, mask=query_mask)
+            if key_positions is None:
+                key_positions = positions if own else sample(key, mask=key_mask)
+            return positions, key_positions, key_positions
+        own = own and start_index is not None
+        self._check_cached_positions(positions, key_positions, own=own)
+        if key_positions is None:
+            key_positions = sample(cache[0], mask=key_mask)
+        new_positions = None
+        if start_index is not None:
+            indices = start_index + ops.arange(ops.shape(key)[1], dtype="int32")
+            new_positions = keras.tree.map_structure(
+                lambda axis: ops.take(axis, indices, axis=-1), key_positions
+            )
+        if not own:
+            positions = sample(query) if positions is None else positions
+        elif positions is None:
+            positions = new_positions
+        return positions, key_positions, positions if own else new_positions
+
+
+def sequence_length(key_mask, cache):
+    """Length of the whole sequence where it is not the number of keys."""
+    if key_mask is not None:
+        return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
+    return None if cache is None else ops.shape(cache[0])[1]
+
+
+def updated(cache, entries, index):
+    """A cache with new keys and values written from an index on."""
+    if index is None:
+        return tuple(cache)
+    return tuple(
+        ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
+        for old, new in zip(cache, entries, strict=True)
+    )
