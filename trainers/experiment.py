@@ -10,22 +10,16 @@ import keras
 import trainers
 from datasets.buckets import length_buckets
 from trainers.cluster.interruption import StopRequest
-from trainers.cluster.strategies import (
+from trainers.cluster.workers import (
     check_same_flags,
     check_share,
     describe,
-    devices_of,
     directory_of_worker,
-    from_chief,
     watch_workers,
 )
 from trainers.engine import optimizer
-from trainers.engine.backend import (
-    LengthEvaluation,
-    TrainingStep,
-    make_strategy,
-)
-from trainers.engine.evaluation import PROGRAMS
+from trainers.engine.backend import EvaluationStep, TrainingStep, make_strategy
+from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
 from trainers.engine.loop import train
 from trainers.errors import ConfigError
 from trainers.options import command
@@ -147,18 +141,28 @@ def make_optimizer(config, model):
     )
 
 
-def padded_lengths(problem, lengths, count):
-    """Returns at most `count` padded lengths, in tokens, increasing."""
+def padded_lengths(config, problem, mode):
+    """Returns the padded lengths of a run, in tokens, increasing.
+
+    Args:
+        config: Configuration of the run.
+        problem: Its `Problem`.
+        mode: `"train"` or `"evaluate"`.
+    """
+    lengths, count = {
+        "train": (config.trained_lengths, config.buckets),
+        "evaluate": (problem.lengths, PROGRAMS),
+    }[mode]
     return length_buckets([problem.tokens(n) for n in lengths], count)
 
 
 def _train(experiment, config, path, strategy, stop):
     config = with_max_position(config)
-    check_share(strategy.num_replicas_in_sync, config)
+    check_share(strategy.num_replicas, config)
     model, made, problem = experiment.make_parts(config, strategy)
     workdir = Workdir(path, config)
     name = f"{problem.title}, {config.encoding}"
-    if from_chief(strategy, workdir.results is not None):
+    if strategy.from_chief(workdir.results is not None):
         print(f"{name}: already finished, see {path}/results.json")
         return workdir.results
     for field, value in dataclasses.asdict(config).items():
@@ -167,7 +171,6 @@ def _train(experiment, config, path, strategy, stop):
         f"  {describe(strategy, config)}; {model.count_params():,} parameters"
     )
 
-    compiled = _compiled(config, strategy)
     metrics = Metrics(path, problem)
     checkpoints = Checkpoints(
         path,
@@ -176,13 +179,16 @@ def _train(experiment, config, path, strategy, stop):
         strategy=strategy,
         keep=config.keep_checkpoints,
     )
+    common = {
+        "model": model,
+        "problem": problem,
+        "strategy": strategy,
+        "seed": config.seed,
+        "compiled": _compiled(config, strategy),
+    }
     evaluation = LengthEvaluation(
-        model,
-        problem,
-        strategy,
-        buckets=padded_lengths(problem, problem.lengths, PROGRAMS),
-        seed=config.seed,
-        compiled=compiled,
+        EvaluationStep(**common),
+        padded_lengths(config, problem, "evaluate"),
     )
 
     def evaluate(logs):
@@ -196,21 +202,17 @@ def _train(experiment, config, path, strategy, stop):
             line.show(text, last=length == last)
             stop.check(lambda: checkpoints.save(step, seconds))
 
-        if not from_chief(strategy, metrics.has_evaluation(step)):
+        if not strategy.from_chief(metrics.has_evaluation(step)):
             metrics.add_evaluation(step, seconds, evaluation(progress))
         # The first worker alone has the metrics of earlier starts.
-        if from_chief(strategy, metrics.is_best(step)):
+        if strategy.from_chief(metrics.is_best(step)):
             checkpoints.save_best(step, seconds)
 
     step = TrainingStep(
-        model,
-        made,
-        problem,
-        strategy,
-        buckets=padded_lengths(problem, config.trained_lengths, config.buckets),
-        seed=config.seed,
+        **common,
+        optimizer=made,
+        buckets=padded_lengths(config, problem, "train"),
         clip_norm=config.clip_norm,
-        compiled=compiled,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
     )
     with checkpoints:
@@ -242,5 +244,4 @@ def _compiled(config, strategy):
     if config.compile != "auto":
         return config.compile == "true"
     # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.
-    devices = devices_of(strategy)
-    return not all("CPU" in device for device in devices)
+    return not all("CPU" in device for device in strategy.devices)

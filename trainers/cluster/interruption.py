@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 
-from trainers.cluster.strategies import on_any_worker
 from trainers.errors import StoppedError
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -18,7 +17,7 @@ class StopRequest:
     once.
 
     Args:
-        strategy: The `tf.distribute` strategy: a request to one worker is a
+        strategy: The `Strategy`: a request to one worker is a
             request to all of them.
     """
 
@@ -54,6 +53,6 @@ class StopRequest:
         Args:
             before_stopping: Called before, to save what there is.
         """
-        if on_any_worker(self._strategy, self._signal is not None):
+        if self._strategy.on_any_worker(self._signal is not None):
             before_stopping()
             raise StoppedError(self._signal or signal.SIGTERM)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
@@ -88,6 +89,20 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     assert f"checkpoint {newest} is damaged" in output
     assert "resuming after step 4" in output
     assert_same_weights(tmp_path / "whole", path)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_checkpoint_of_another_format_is_refused(tmp_path, version):
+    run_toy(tmp_path)
+    (tmp_path / "results.json").unlink()
+    (path,) = (tmp_path / "checkpoints").glob("checkpoint*")
+    with np.load(path) as found:
+        arrays = {**found, "format": np.int64(version)}
+    if version == 1:
+        del arrays["format"]
+    np.savez(path, **arrays)
+    with pytest.raises(TrainingError, match=f"has format {version}, and this"):
+        run_toy(tmp_path)
 
 
 def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):

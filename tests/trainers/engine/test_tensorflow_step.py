@@ -9,14 +9,10 @@ from keras_lengen.layers import ENCODINGS, RandomizedRoPE
 from keras_lengen.models import TransformerEncoder
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import TaskProblem
-from trainers.cluster.strategies import make_strategy
-from trainers.engine.loop import (
-    TrainingStep,
-    bucket_of,
-    part,
-    seed_states,
-    set_seeds,
-)
+from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.engine.draws import find_seed_states, set_seeds
+from trainers.engine.tensorflow_step import TensorFlowTrainingStep, take_part
+from trainers.engine.training_step import find_bucket
 from trainers.errors import TrainingError
 from trainers.experiment import make_optimizer
 
@@ -80,7 +76,9 @@ def test_parts_of_a_batch_draw_their_own_positions_and_masks():
         tf.distribute.OneDeviceStrategy("CPU:0").run(
             lambda numbers=numbers: set_seeds(model, *numbers)
         )
-        states.append([state.numpy().tolist() for state in seed_states(model)])
+        states.append(
+            [state.numpy().tolist() for state in find_seed_states(model)]
+        )
     assert states[0] != states[1] != states[2] != states[0]
 
 
@@ -89,11 +87,13 @@ def test_a_part_is_a_slice_of_what_has_examples():
         "token_ids": tf.reshape(tf.range(12), (6, 2)),
         "lengths": tf.constant(2),
     }
-    assert part(batch, tf.constant(1), 3)["token_ids"].numpy().tolist() == [
+    assert take_part(batch, tf.constant(1), 3)[
+        "token_ids"
+    ].numpy().tolist() == [
         [4, 5],
         [6, 7],
     ]
-    assert part(batch, tf.constant(1), 3)["lengths"] == 2
+    assert take_part(batch, tf.constant(1), 3)["lengths"] == 2
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
@@ -125,11 +125,11 @@ def test_a_gradient_that_overflows_skips_the_step(strategy):
         tf.reduce_sum(outputs * batch["factor"]),
         tf.constant(1.0),
     )
-    step = TrainingStep(
-        model,
-        optimizer,
-        problem,
-        strategy,
+    step = TensorFlowTrainingStep(
+        model=model,
+        optimizer=optimizer,
+        problem=problem,
+        strategy=strategy,
         buckets=(6,),
         seed=0,
         clip_norm=1.0,
@@ -146,7 +146,7 @@ def test_a_gradient_that_overflows_skips_the_step(strategy):
             scaled = {**batch, "factor": tf.identity(factor)}
             step.update(scaled, tf.constant(0, tf.int64))
 
-        strategy.run(on_replica)
+        strategy.distribution.run(on_replica)
 
     head = model.head.kernel
     before, scale = head.numpy(), optimizer.dynamic_scale.numpy()
@@ -165,8 +165,8 @@ def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
 
 
 def test_replicas_draw_different_masks_and_positions():
-    strategy = make_strategy("mirrored")
-    with strategy.scope():
+    distribution = make_strategy("mirrored").distribution
+    with distribution.scope():
         model = small_model(RandomizedRoPE(max_position=1000), dropout=0.5)
     ones = tf.ones((2, 30, 8))
 
@@ -177,15 +177,15 @@ def test_replicas_draw_different_masks_and_positions():
             positions = model.encoding.sample_positions(ones, training=True)
             return positions, model.dropout_layer(ones, training=True)
 
-        return strategy.run(on_replica)
+        return distribution.run(on_replica)
 
     def draws(step):
         positions, masks = draw(tf.constant(step))
         return [
             np.concatenate([np.ravel(position), np.ravel(mask)])
             for position, mask in zip(
-                strategy.experimental_local_results(positions),
-                strategy.experimental_local_results(masks),
+                distribution.experimental_local_results(positions),
+                distribution.experimental_local_results(masks),
                 strict=True,
             )
         ]
@@ -202,9 +202,9 @@ def test_every_generator_of_a_model_gets_a_state_of_its_own():
     model = small_model(RandomizedRoPE(max_position=50), dropout=0.5)
     with tf.distribute.OneDeviceStrategy("CPU:0").scope():
         tf.distribute.get_strategy().run(lambda: set_seeds(model, 3, 4))
-    states = {tuple(state.numpy()) for state in seed_states(model)}
+    states = {tuple(state.numpy()) for state in find_seed_states(model)}
     # Positions, the embeddings' dropout and the block's.
-    assert len(states) == len(seed_states(model)) == 3
+    assert len(states) == len(find_seed_states(model)) == 3
 
 
 PROBLEM = TaskProblem(toy_config())
@@ -262,6 +262,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
         run_toy(tmp_path, learning_rate=1e30, steps=20, clip_norm=1e30)
 
 
-def test_bucket_of_a_length():
-    found = [int(bucket_of(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
+def test_find_bucket_a_length():
+    found = [int(find_bucket(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
     assert found == [0, 0, 1, 1, 2]
