@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 MISTAKES = {
     "unknown task": (["--task=revers_string"], "Did you mean reverse_string"),
     "unknown encoding": (["--encoding=Rope"], "Did you mean RoPE"),

@@ -32,6 +32,7 @@ def command(path):
     return [sys.executable, "-m", "trainers.algorithmic", *flags]
 
 
+@pytest.mark.process
 def test_kill_and_resume(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     subprocess.run(command(undisturbed), check=True, capture_output=True)
@@ -134,6 +135,7 @@ def test_the_last_checkpoints_are_kept_and_the_best(tmp_path):
     ]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_disk_leaves_the_checkpoints_there_were(tmp_path):
     subprocess.run(
