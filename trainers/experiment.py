@@ -1,4 +1,4 @@
-"""An experiment: from a configuration to a trained and evaluated run."""
+"""Trains, evaluates, resumes, plots and reports a run."""
 
 import dataclasses
 import importlib
@@ -31,7 +31,7 @@ from trainers.records.progress import Line, Progress
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
-"""The plain encoding and its randomized form that are shown by default."""
+"""Encodings to compare by default: a plain one and its randomized form."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +39,13 @@ class Experiment:
     """A program that trains a model on a problem.
 
     Attributes:
-        name: Name of its module below `trainers`, and of `--trainer`.
-        config: Its class of configurations, a `TrainerConfig`.
+        name: str. Name of its module below `trainers`, and of `--trainer`.
+        config: Class of its configurations, a `TrainerConfig`.
         presets: Dict from the name of a preset to the fields it sets.
-        build_model: Called with a configuration, under the strategy; returns a
-            built Keras model.
-        make_problem: Called with a configuration; returns a `Problem`.
+        build_model: Function of a configuration, called under the strategy;
+            returns a built Keras model.
+        make_problem: Function of a configuration; returns a `Problem`. It
+            should read no data: a command may need only the title.
     """
 
     name: str
@@ -54,11 +55,11 @@ class Experiment:
     make_problem: Callable
 
     def run(self):
-        """Runs the command line of the program."""
+        """Runs the program with the flags of the command line."""
         command.run(self.config, self.presets, self.main)
 
     def main(self, config):
-        """Trains what the configuration says, one variant or several."""
+        """Trains one model, or one for each encoding of the demonstration."""
         problem = self.make_problem(config)
         name = config.encoding.partition("(")[0] or "demonstration"
         path = pathlib.Path(
@@ -80,20 +81,20 @@ class Experiment:
         """Trains one model in a working directory, or resumes it there.
 
         Args:
-            config: Configuration of a single variant.
-            path: Working directory.
+            config: Configuration with an encoding.
+            path: `pathlib.Path` of the working directory.
 
         Returns:
-            The content of `results.json`; `None` in all but the first of
-            several workers.
+            Dict, the content of `results.json`; `None` on all workers but
+            the first.
 
         Raises:
-            ConfigError: If something is wrong that can be known before.
+            ConfigError: If a mistake is found before work starts.
             TrainingError: If training fails.
-            StoppedError: If a signal asked to stop; all is saved.
+            StoppedError: If a signal asked to stop; the state is saved.
             WorkerLostError: If another worker is gone.
         """
-        # First of all: several workers must meet before anything is computed.
+        # First: several workers must connect before anything is computed.
         strategy = make_strategy(config.strategy, config.tpu)
         with (
             watch_workers(strategy),
@@ -106,6 +107,13 @@ class Experiment:
 
     def make_parts(self, config, strategy):
         """Makes the model, its optimizer and the problem of a run.
+
+        Args:
+            config: Configuration with an encoding.
+            strategy: The `Strategy`.
+
+        Returns:
+            A built Keras model, a built optimizer, a `Problem`.
 
         Raises:
             ConfigError: If they cannot be made.
@@ -129,7 +137,7 @@ def registered():
 
 
 def make_optimizer(config, model):
-    """Makes the optimizer that the flags describe, built for a model."""
+    """Makes the optimizer that a configuration describes, for a model."""
     return optimizer.make_optimizer(
         model,
         learning_rate=config.learning_rate,

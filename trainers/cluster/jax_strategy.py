@@ -1,4 +1,4 @@
-"""Data parallelism over all devices of JAX, on one machine or several."""
+"""Data parallelism on JAX, on one machine or several."""
 
 import contextlib
 import os
@@ -94,10 +94,10 @@ def make_strategy(name, tpu="local"):
     """Makes the strategy of a name.
 
     Args:
-        name: `"one_device"`; `"mirrored"`: all devices of this process;
-            `"multi_worker"`: those of all processes; `"tpu"`: the same, and
-            they are TPUs; `"auto"`: the same, whatever they are.
-        tpu: `"local"`.
+        name: `"one_device"`: the first device. `"mirrored"`: all devices of
+            this process. `"multi_worker"`, `"tpu"`, `"auto"`: all devices of
+            all processes; for `"tpu"` they must be TPUs.
+        tpu: `"local"`, the only choice.
 
     Returns:
         A `JaxStrategy`.

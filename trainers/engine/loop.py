@@ -25,18 +25,20 @@ def train(
     Args:
         step: The `TrainingStep` of the backend.
         checkpoints: The `Checkpoints` of the run.
-        steps: Number of the last step.
-        steps_per_loop: Steps run on the devices without a look at the host.
-        checkpoint_every: Steps between checkpoints; the last one is saved
-            always.
-        evaluate_every: Steps between evaluations, 0 for none.
-        callbacks: Keras callbacks. `on_train_begin` is told the `step` it
-            starts from and `on_train_batch_end` the step that ended, with
-            the mean `loss` of the steps since the last call and `seconds`
-            spent training; `on_test_begin` says that it is time to evaluate,
-            once more after a resumption at that step.
+        steps: int. Number of the last step.
+        steps_per_loop: int. Steps that the devices compute without returning
+            to the host.
+        checkpoint_every: int. Steps between checkpoints; the last step always
+            gets one.
+        evaluate_every: int. Steps between evaluations; 0: none.
+        callbacks: Keras callbacks. The logs of `on_train_begin` hold the
+            `step` that training starts from; those of `on_train_batch_end`,
+            called with the number of the last step, the mean `loss` of the
+            steps since the last call and the `seconds` spent training.
+            `on_test_begin` is called when it is time to evaluate, and again
+            when a run resumes at that step.
         check: Called after every loop with a function that saves the state;
-            may raise an error to stop.
+            raises an error to stop.
 
     Returns:
         Seconds spent training, over all resumptions.

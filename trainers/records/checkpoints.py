@@ -28,9 +28,9 @@ FORMAT = 2
 class Checkpoints:
     """Keeps the last states of a run in `workdir/checkpoints`, and the best.
 
-    Writes in a thread of its own, from a copy of the variables; as a context
-    manager, waits for it in the end. Under several workers the first one
-    writes and reads, and tells the others.
+    A thread writes them from a copy of the variables; the context manager
+    waits for it at its end. With several workers, the first one writes and
+    reads, and sends the state to the others.
 
     Args:
         workdir: Working directory of the run.
@@ -62,7 +62,7 @@ class Checkpoints:
 
     @property
     def latest(self):
-        """Path of the newest checkpoint, or `None`."""
+        """`pathlib.Path` of the newest checkpoint, or `None`."""
         return next(iter(self._newest_first("checkpoint")), None)
 
     def save(self, step, seconds):
@@ -81,7 +81,7 @@ class Checkpoints:
         self._save("best", step, seconds, keep=1)
 
     def wait(self):
-        """Waits for what is being written, if anything.
+        """Waits until the last checkpoint is written.
 
         Raises:
             TrainingError: If it cannot be written.
@@ -91,7 +91,7 @@ class Checkpoints:
             pending.result()
 
     def restore(self):
-        """Restores the newest whole state; returns its steps and seconds.
+        """Restores the newest undamaged state; returns its steps and seconds.
 
         Raises:
             TrainingError: If there are checkpoints, but none can be used, or
@@ -107,7 +107,7 @@ class Checkpoints:
         return int(state["step"]), float(state["seconds"])
 
     def copy(self):
-        """The variables as arrays by name."""
+        """Returns copies of the variables, NumPy arrays by name."""
         # NumPy's own memory: the next step changes variables in place.
         return {
             name: np.array(keras.ops.convert_to_numpy(variable))
