@@ -14,8 +14,8 @@ from keras_lengen.arguments import (
 )
 from keras_lengen.layers.cached_keys import (
     CachedKeys,
-    sequence_length,
-    updated,
+    find_sequence_length,
+    update_cache,
 )
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
@@ -26,19 +26,19 @@ from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.query_chunks import attend_in_chunks
 from keras_lengen.layers.side_inputs import (
     NamedInputs,
-    as_message,
     as_size,
-    as_truth_values,
     both,
     check_padding_mask,
     check_rank,
     check_reference_length,
     check_same_size,
     check_tensors,
+    check_truth_values,
+    compare_sizes,
     demand,
-    equal_sizes,
-    size_of,
-    static_size,
+    find_size,
+    find_static_size,
+    format_size,
     where_holds,
 )
 
@@ -221,17 +221,19 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         }
         heads = self.num_heads
         key_heads = self.num_key_value_heads or heads
-        self.query_dense = self._dense(
+        self.query_dense = self._make_dense(
             "query",
             heads * self.key_dim,
             query_shape,
             scale=1 if self.scale_scores else self.key_dim**-0.5,
         )
-        self.key_dense = self._dense("key", key_heads * self.key_dim, key_shape)
-        self.value_dense = self._dense(
+        self.key_dense = self._make_dense(
+            "key", key_heads * self.key_dim, key_shape
+        )
+        self.value_dense = self._make_dense(
             "value", key_heads * self.value_dim, value_shape
         )
-        self.output_dense = self._dense(
+        self.output_dense = self._make_dense(
             "attention_output",
             self.output_dim or query_shape[-1],
             (*query_shape[:-1], heads * self.value_dim),
@@ -245,7 +247,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             )
         self.settle_policies()
 
-    def _dense(self, name, width, input_shape, scale=1):
+    def _make_dense(self, name, width, input_shape, scale=1):
         initializer = self.kernel_initializer
         if isinstance(initializer, keras.initializers.Initializer):
             # A copy: one instance would start all projections alike.
@@ -348,9 +350,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             holds = both(holds, _check_order(query, slots))
         holds = both(holds, both(cache_holds, mask_holds))
         if length is None and self.encoding.uses_length:
-            length = sequence_length(value_mask, cache)
+            length = find_sequence_length(value_mask, cache)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions, new_positions = self._positions(
+        positions, key_positions, new_positions = self._find_positions(
             query,
             key,
             positions,
@@ -376,7 +378,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if cache is not None:
             # Later calls read the cache: no wrong entry may look right.
             entries = where_holds(holds, key), where_holds(holds, value)
-            key, value = cache = updated(cache, entries, cache_update_index)
+            key, value = cache = update_cache(
+                cache, entries, cache_update_index
+            )
         keys = ops.shape(key)[1]
         tokens = ops.shape(query)[1]
         first = keys - tokens
@@ -398,7 +402,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         attend = functools.partial(
             self._attend, causal=use_causal_mask, training=training
         )
-        chunk_size = self._chunk_size(query, key)
+        chunk_size = self._find_chunk_size(query, key)
         if chunk_size is None or return_attention_scores:
             output, weights = attend(queries, others)
         else:
@@ -408,7 +412,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 others,
                 chunk_size=chunk_size,
                 layer=self,
-                generator=self._dropout_generator(training),
+                generator=self._find_dropout_generator(training),
             )
         output = ops.reshape(
             output,
@@ -436,15 +440,15 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         Returns:
             `(B, T, H, value_dim)`, and float32 weights `(B, H, T, S)`.
         """
-        scores = self._scores(queries, others, causal=causal)
-        mask = _joint_mask(queries, others, causal=causal)
-        weights = self._weights(scores, mask, queries["indices"])
+        scores = self._compute_scores(queries, others, causal=causal)
+        mask = _join_masks(queries, others, causal=causal)
+        weights = self._compute_weights(scores, mask, queries["indices"])
         dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
         output = ops.einsum("bhts,bshd->bthd", dropped, others["value"])
         return output, weights
 
-    def _scores(self, queries, others, *, causal):
+    def _compute_scores(self, queries, others, *, causal):
         """Scores before the masks, float32 `(B, H, T, S)`."""
         bias = self.encoding.attention_bias(
             queries["query"],
@@ -460,7 +464,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         scores = ops.einsum("bthd,bshd->bhts", query, key)
         return scores if bias is None else scores + bias
 
-    def _weights(self, scores, mask, indices):
+    def _compute_weights(self, scores, mask, indices):
         """Weights of the values, float32 `(B, H, T, S)`."""
         if mask is not None:
             # Below any bias, and finite: a query without keys gives numbers,
@@ -471,9 +475,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
-    def _chunk_size(self, query, key):
+    def _find_chunk_size(self, query, key):
         """Number of queries to a chunk, or `None` for no chunks."""
-        tokens, keys = map(static_size, (query.shape[1], key.shape[1]))
+        tokens, keys = map(find_static_size, (query.shape[1], key.shape[1]))
         size = self.chunk_size
         if tokens is None and query.shape[1] is not None:
             # A symbol of JAX, of which it cannot tell that chunks divide it.
@@ -486,7 +490,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return None
         return size
 
-    def _dropout_generator(self, training):
+    def _find_dropout_generator(self, training):
         """What draws the dropout of this call, or `None`."""
         if not (training and self.dropout):
             return None
@@ -519,31 +523,31 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if mask is None:
             return None
         shape = "(T, S), (B, T, S) or (B, H, T, S)"
-        mask = as_truth_values("attention_mask", mask, (2, 3, 4), shape)
+        mask = check_truth_values("attention_mask", mask, (2, 3, 4), shape)
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 2:
             mask = ops.expand_dims(mask, 0)
         if len(mask.shape) == 3:
             mask = ops.expand_dims(mask, 1)
         sizes = (
-            size_of(query, 0),
+            find_size(query, 0),
             self.num_heads,
-            size_of(query, 1),
-            size_of(key, 1),
+            find_size(query, 1),
+            find_size(key, 1),
         )
         holds = True
         for axis, wanted in enumerate(sizes):
-            size = size_of(mask, axis)
-            if static_size(size) == 1:
+            size = find_size(mask, axis)
+            if find_static_size(size) == 1:
                 continue
             holds = both(
                 holds,
                 demand(
                     _is_one_or(size, wanted),
                     f"attention_mask must have shape {shape}: got ",
-                    as_message(size),
+                    format_size(size),
                     f" {_MASK_AXES[axis]}, wanted 1 or ",
-                    as_message(wanted),
+                    format_size(wanted),
                     ".",
                 ),
             )
@@ -680,27 +684,27 @@ _MASK_AXES = ("examples", "heads", "queries", "keys")
 
 def _is_one_or(size, wanted):
     """Whether an axis has one entry, or as many as wanted."""
-    equal = equal_sizes(size, wanted)
-    if equal is True or static_size(size) is not None:
+    equal = compare_sizes(size, wanted)
+    if equal is True or find_static_size(size) is not None:
         return equal
     return ops.logical_or(equal, as_size(size) == 1)
 
 
 def _check_order(query, key):
     """Whether there are no more queries than keys, as a causal mask needs."""
-    tokens, keys = size_of(query, 1), size_of(key, 1)
+    tokens, keys = find_size(query, 1), find_size(key, 1)
     return demand(
         as_size(tokens) <= as_size(keys),
         "use_causal_mask needs at least as many keys as queries, which are the "
         "last tokens; got ",
-        as_message(tokens),
+        format_size(tokens),
         " queries and ",
-        as_message(keys),
+        format_size(keys),
         " keys: pass an attention_mask instead.",
     )
 
 
-def _joint_mask(queries, others, *, causal):
+def _join_masks(queries, others, *, causal):
     """What all masks allow, broadcastable to `(B, H, T, S)`, or `None`."""
     masks = [] if queries["mask"] is None else [queries["mask"]]
     if others["mask"] is not None:

@@ -7,16 +7,16 @@ from keras import ops
 
 from keras_lengen.arguments import check_integer, described
 from keras_lengen.layers.side_inputs import (
-    as_message,
     as_size,
     both,
     check_index,
     check_rank,
     check_same_size,
+    compare_sizes,
     demand,
-    equal_sizes,
-    size_of,
-    static_size,
+    find_size,
+    find_static_size,
+    format_size,
 )
 
 
@@ -70,20 +70,23 @@ class CachedKeys(keras.layers.Layer):
         holds = True
         for tensor in cache:
             holds = both(holds, check_same_size(0, cache=tensor, query=key))
-        slots, tokens = size_of(cache[0], 1), size_of(key, 1)
+        slots, tokens = find_size(cache[0], 1), find_size(key, 1)
         holds = both(
             holds,
             demand(
-                equal_sizes(slots, size_of(cache[1], 1)),
+                compare_sizes(slots, find_size(cache[1], 1)),
                 "cache must hold as many keys as values; got ",
-                as_message(slots),
+                format_size(slots),
                 " and ",
-                as_message(size_of(cache[1], 1)),
+                format_size(find_size(cache[1], 1)),
                 ".",
             ),
         )
         if len(getattr(mask, "shape", ())) == 2:
-            size, known = static_size(mask.shape[1]), static_size(slots)
+            size, known = (
+                find_static_size(mask.shape[1]),
+                find_static_size(slots),
+            )
             if None not in (size, known) and size != known:
                 raise ValueError(
                     f"with a cache of {slots} tokens, the mask of the keys is "
@@ -101,11 +104,11 @@ class CachedKeys(keras.layers.Layer):
             holds,
             demand(
                 inside,
-                as_message(tokens),
+                format_size(tokens),
                 " new tokens from cache_update_index=",
-                as_message(index),
+                format_size(index),
                 " on do not fit a cache of ",
-                as_message(slots),
+                format_size(slots),
                 ": make a longer one.",
             ),
         )
@@ -143,7 +146,7 @@ class CachedKeys(keras.layers.Layer):
                 "keys may start anywhere: pass their `positions`."
             )
 
-    def _positions(
+    def _find_positions(
         self,
         query,
         key,
@@ -194,14 +197,14 @@ class CachedKeys(keras.layers.Layer):
         return positions, key_positions, positions if own else new_positions
 
 
-def sequence_length(key_mask, cache):
+def find_sequence_length(key_mask, cache):
     """Length of the whole sequence where it is not the number of keys."""
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
     return None if cache is None else ops.shape(cache[0])[1]
 
 
-def updated(cache, entries, index):
+def update_cache(cache, entries, index):
     """A cache with new keys and values written from an index on."""
     if index is None:
         return tuple(cache)

@@ -47,8 +47,8 @@ class DrawingLayer(keras.layers.Layer):
         if rematerialized is repeatable:
             return layer_call
         states = {
-            id(generator.state): _new_state(generator)
-            for generator in seed_generators(self)
+            id(generator.state): _draw_state(generator)
+            for generator in find_seed_generators(self)
         }
         # All of them: a scope hides those of the scope around it.
         variables = self.variables
@@ -80,7 +80,7 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
         return keras.ops.cast(outputs, dtype)
 
 
-def seed_generators(layer):
+def find_seed_generators(layer):
     """The random generators of a layer and of the layers in it."""
     return [
         generator
@@ -95,7 +95,7 @@ def _has_gradient(value):
     )
 
 
-def _new_state(generator):
+def _draw_state(generator):
     """A state drawn from a generator, which moves on by one draw."""
     # Counting on from the generator's own state would repeat its next draws.
     state = keras.random.randint((2,), 0, 2**24, dtype="int32", seed=generator)

@@ -95,7 +95,7 @@ class GeometricAttention(MultiHeadAttention):
             )
         return super()._project(query, key, value)
 
-    def _scores(self, queries, others, *, causal):
+    def _compute_scores(self, queries, others, *, causal):
         """Logits of matches, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
         key = ops.cast(others["key"], "float32")
@@ -117,7 +117,7 @@ class GeometricAttention(MultiHeadAttention):
             alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
 
-    def _weights(self, scores, mask, indices):
+    def _compute_weights(self, scores, mask, indices):
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
         query_index = ops.expand_dims(indices, -1)
         allowed = index != query_index
@@ -134,9 +134,9 @@ class GeometricAttention(MultiHeadAttention):
         # On the other side of the query the nearer keys end at the mirror
         # image of j; for a right key the one at its distance is not nearer.
         mirror = 2 * query_index - index
-        nearer = _at(right, ops.where(later, index - 1, mirror)) + _at(
-            left, ops.where(later, mirror + 1, index + 1)
-        )
+        nearer = _take_at(
+            right, ops.where(later, index - 1, mirror)
+        ) + _take_at(left, ops.where(later, mirror + 1, index + 1))
         weights = ops.exp(matches + nearer)
         if self.normalize:
             total = ops.sum(weights, axis=-1, keepdims=True)
@@ -147,7 +147,7 @@ class GeometricAttention(MultiHeadAttention):
         return {**super().get_config(), "normalize": self.normalize}
 
 
-def _at(summed, places):
+def _take_at(summed, places):
     """Entries at `places` `(T, S)`, cut to the range, of `(B, H, T, S)`."""
     shape = ops.shape(summed)
     places = ops.clip(places, 0, shape[-1] - 1)

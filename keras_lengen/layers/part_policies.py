@@ -15,13 +15,13 @@ class PartPolicies(keras.layers.Layer):
     def get_config(self):
         config = super().get_config()
         parts = {
-            part.path: _policy(part)
+            part.path: _find_policy(part)
             for part in self._flatten_layers(include_self=False)
             if part.path is not None
         }
         if any(policy.quantization_mode for policy in parts.values()):
             config["dtype"] = keras.saving.serialize_keras_object(
-                DTypePolicyMap(_policy(self), parts)
+                DTypePolicyMap(_find_policy(self), parts)
             )
         return config
 
@@ -40,10 +40,10 @@ class PartPolicies(keras.layers.Layer):
             return
         for part in self._flatten_layers(include_self=False):
             if part.path is not None:
-                part._dtype_policy = _policy(part)
+                part._dtype_policy = _find_policy(part)
 
 
-def _policy(layer):
+def _find_policy(layer):
     """The policy of a layer alone, out of a map."""
     policy = layer.dtype_policy
     if not isinstance(policy, DTypePolicyMap):

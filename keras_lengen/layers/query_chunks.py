@@ -32,10 +32,10 @@ def attend_in_chunks(
     chunks = -(-tokens // chunk_size)
     absent = {name for name, tensor in queries.items() if tensor is None}
     absent_others = {name for name, tensor in others.items() if tensor is None}
-    others = _present(others)
-    sliced = _map(
+    others = _drop_absent(others)
+    sliced = _map_tensors(
         lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
-        _present(queries),
+        _drop_absent(queries),
     )
     variables = [
         variable
@@ -65,7 +65,7 @@ def attend_in_chunks(
         if generator is not None:
             seed = ops.cast(slices.pop("seed"), generator.state.dtype)
             states.append((generator.state, seed))
-        slices = _map(
+        slices = _map_tensors(
             lambda name, tensor: ops.moveaxis(tensor, 0, QUERY_AXES[name]),
             slices,
         )
@@ -76,10 +76,10 @@ def attend_in_chunks(
             )
 
     # Outside the chunks, or each of them would keep a copy.
-    fixed = [*values, *map(_floating, keras.tree.flatten(others))]
+    fixed = [*values, *map(_cast_to_float, keras.tree.flatten(others))]
     batch_size, _, *shape = others["value"].shape
-    outputs = _one_by_one(
-        lambda *slices: chunk(*map(_floating, slices), *fixed),
+    outputs = _map_one_by_one(
+        lambda *slices: chunk(*map(_cast_to_float, slices), *fixed),
         keras.tree.flatten(sliced),
         shape=(batch_size, chunk_size, *shape),
         dtype=others["value"].dtype,
@@ -91,7 +91,7 @@ def attend_in_chunks(
     return outputs[:, :tokens]
 
 
-def _one_by_one(function, slices, *, shape, dtype):
+def _map_one_by_one(function, slices, *, shape, dtype):
     """`ops.map` that does not start on a slice before the last is done."""
     if keras.backend.backend() != "tensorflow":
         return ops.map(lambda slices: function(*slices), slices)
@@ -107,7 +107,7 @@ def _one_by_one(function, slices, *, shape, dtype):
     )
 
 
-def _floating(tensor):
+def _cast_to_float(tensor):
     # TensorFlow warns of arguments without a gradient. Positions, indices and
     # seeds below 2 ** 24 are exact.
     if keras.backend.is_float_dtype(tensor.dtype):
@@ -124,7 +124,7 @@ def _split(tensor, axis, chunk_size):
     return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 
 
-def _map(function, tensors):
+def _map_tensors(function, tensors):
     """`function(name, tensor)` of every tensor of a dict, or of its pairs."""
     return {
         name: keras.tree.map_structure(
@@ -134,5 +134,5 @@ def _map(function, tensors):
     }
 
 
-def _present(tensors):
+def _drop_absent(tensors):
     return {name: value for name, value in tensors.items() if value is not None}

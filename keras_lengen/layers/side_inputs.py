@@ -30,7 +30,7 @@ def demand(holds, *message):
     """
     if isinstance(holds, keras.KerasTensor):
         return True
-    known = known_numbers(holds)
+    known = find_numbers(holds)
     if known is None:
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
@@ -42,7 +42,7 @@ def demand(holds, *message):
                 return tf.identity(holds)
         return holds
     if not known.all():
-        raise ValueError("".join(map(_text, message)))
+        raise ValueError("".join(map(_format, message)))
     return True
 
 
@@ -76,7 +76,7 @@ def where_holds(holds, tensor):
     return ops.where(holds, tensor, float("nan"))
 
 
-def known_numbers(value):
+def find_numbers(value):
     """The numbers of a tensor as an array, `None` where only a run has them."""
     if isinstance(value, bool | numbers.Number | np.ndarray | np.generic):
         return np.asarray(value)
@@ -89,12 +89,12 @@ def known_numbers(value):
         return None
 
 
-def static_size(size):
+def find_static_size(size):
     """A size of a tensor's axis as an integer, `None` if a run decides it."""
     return size if isinstance(size, int) else None
 
 
-def equal_sizes(first, second):
+def compare_sizes(first, second):
     """Whether two sizes of axes are equal: a truth value or a tensor."""
     if first is None or second is None:
         return True  # Symbols, which a run replaces.
@@ -115,7 +115,7 @@ def as_size(size):
     )
 
 
-def size_of(tensor, axis):
+def find_size(tensor, axis):
     """A size of a tensor: an integer, a scalar, or `None` of a symbol."""
     if isinstance(tensor, keras.KerasTensor):
         return tensor.shape[axis]
@@ -160,7 +160,7 @@ def check_tensors(**tensors):
             wanted = "a tensor of numbers"
             if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
                 wanted += " of 32 bits"
-            raise ValueError(f"{name} must be {wanted}; got {_shown(value)}.")
+            raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
 
 
 def is_convertible(value):
@@ -190,7 +190,7 @@ def check_rank(name, tensor, ranks, shape):
     """
     if not hasattr(tensor, "shape"):
         raise ValueError(
-            f"{name} must be a tensor of shape {shape}; got {_shown(tensor)}."
+            f"{name} must be a tensor of shape {shape}; got {_show(tensor)}."
         )
     if len(tensor.shape) not in ranks:
         raise ValueError(
@@ -209,14 +209,14 @@ def check_same_size(axis, **tensors):
         `True`, or a boolean tensor where only a run can tell.
     """
     (name, tensor), (other_name, other) = tensors.items()
-    size, other_size = size_of(tensor, axis), size_of(other, axis)
+    size, other_size = find_size(tensor, axis), find_size(other, axis)
     what = {0: "examples", 1: "tokens", 2: "heads", -1: "features"}[axis]
     return demand(
-        equal_sizes(size, other_size),
+        compare_sizes(size, other_size),
         f"{name} and {other_name} must have equally many {what}; got ",
-        as_message(size),
+        format_size(size),
         " and ",
-        as_message(other_size),
+        format_size(other_size),
         ".",
     )
 
@@ -236,30 +236,30 @@ def check_positions(positions, inputs, *, name="positions"):
         )
     positions = _as_tensor(name, positions, "numbers of shape (T,) or (B, T)")
     check_rank(name, positions, (1, 2), "(T,) or (B, T)")
-    tokens = size_of(inputs, 1)
-    count = size_of(positions, -1)
+    tokens = find_size(inputs, 1)
+    count = find_size(positions, -1)
     holds = demand(
-        equal_sizes(count, tokens),
+        compare_sizes(count, tokens),
         f"{name} must be one number for each token: got ",
-        as_message(count),
+        format_size(count),
         " for ",
-        as_message(tokens),
+        format_size(tokens),
         " tokens.",
     )
     if len(positions.shape) == 2:
-        if static_size(positions.shape[0]) == 1:
+        if find_static_size(positions.shape[0]) == 1:
             positions = positions[0]
         else:
-            examples, batch_size = size_of(positions, 0), size_of(inputs, 0)
+            examples, batch_size = find_size(positions, 0), find_size(inputs, 0)
             holds = both(
                 holds,
                 demand(
-                    equal_sizes(examples, batch_size),
+                    compare_sizes(examples, batch_size),
                     f"{name} of shape (B, T) must be those of each example: "
                     "got ",
-                    as_message(examples),
+                    format_size(examples),
                     " rows for a batch of ",
-                    as_message(batch_size),
+                    format_size(batch_size),
                     ".",
                 ),
             )
@@ -268,10 +268,10 @@ def check_positions(positions, inputs, *, name="positions"):
     if is_integer(positions):
         positions = as_signed(positions)
     positions = where_holds(holds, positions)
-    return where_holds(_in_reach(name, positions), positions)
+    return where_holds(_check_reach(name, positions), positions)
 
 
-def _in_reach(name, positions):
+def _check_reach(name, positions):
     """Whether the positions of each example are numbers to tell apart."""
     # NaN is not.
     inside = ops.abs(positions) <= LARGEST_POSITION
@@ -319,8 +319,8 @@ def check_lengths(lengths, inputs, *, name="lengths"):
             f"{name} must be integers, the true lengths of the sequences; got "
             f"{keras.backend.standardize_dtype(lengths.dtype)}."
         )
-    holds = _one_each(name, lengths, inputs)
-    tokens = size_of(inputs, 1)
+    holds = _check_one_each(name, lengths, inputs)
+    tokens = find_size(inputs, 1)
     if isinstance(lengths, keras.KerasTensor) or tokens is None:
         return lengths, True
     lengths = as_signed(lengths)
@@ -328,7 +328,7 @@ def check_lengths(lengths, inputs, *, name="lengths"):
     inside = demand(
         ops.logical_and(lengths >= 0, lengths <= most),
         f"{name} must be integers from 0 to the ",
-        as_message(tokens),
+        format_size(tokens),
         " tokens of the padded sequences; got ",
         lengths,
         ".",
@@ -354,7 +354,7 @@ def check_reference_length(length, inputs, *, name="reference_length"):
     if length is None:
         return None
     length = _as_tensor(name, length, "numbers of shape () or (B,)")
-    holds = _one_each(name, length, inputs)
+    holds = _check_one_each(name, length, inputs)
     if isinstance(length, keras.KerasTensor):
         return length
     length = ops.cast(length, "float32")
@@ -363,18 +363,18 @@ def check_reference_length(length, inputs, *, name="reference_length"):
     return where_holds(both(holds, positive), length)
 
 
-def _one_each(name, lengths, inputs):
+def _check_one_each(name, lengths, inputs):
     """Whether lengths are one, or one for each example."""
     check_rank(name, lengths, (0, 1), "() or (B,)")
     if len(lengths.shape) == 0:
         return True
-    count, batch_size = size_of(lengths, 0), size_of(inputs, 0)
+    count, batch_size = find_size(lengths, 0), find_size(inputs, 0)
     return demand(
-        equal_sizes(count, batch_size),
+        compare_sizes(count, batch_size),
         f"{name} must be one number, or one for each example: got ",
-        as_message(count),
+        format_size(count),
         " for a batch of ",
-        as_message(batch_size),
+        format_size(batch_size),
         ".",
     )
 
@@ -388,18 +388,18 @@ def check_padding_mask(mask, inputs, *, name="padding_mask"):
     """
     if mask is None:
         return None, True
-    mask = as_truth_values(name, mask, (2,), "(B, T)")
+    mask = check_truth_values(name, mask, (2,), "(B, T)")
     holds = True
     for axis, what in ((0, "examples"), (1, "tokens")):
-        size, wanted = size_of(mask, axis), size_of(inputs, axis)
+        size, wanted = find_size(mask, axis), find_size(inputs, axis)
         holds = both(
             holds,
             demand(
-                equal_sizes(size, wanted),
+                compare_sizes(size, wanted),
                 f"{name} must have shape (B, T), that of the tokens: got ",
-                as_message(size),
+                format_size(size),
                 " for ",
-                as_message(wanted),
+                format_size(wanted),
                 f" {what}.",
             ),
         )
@@ -427,7 +427,7 @@ def check_index(name, index):
     if isinstance(index, numbers.Integral | np.ndarray):
         right, known = not isinstance(index, bool), np.asarray(index)
     elif right:
-        known = known_numbers(index)
+        known = find_numbers(index)
     if right and known is not None:
         right = (
             known.shape == ()
@@ -438,13 +438,17 @@ def check_index(name, index):
     elif right:
         right = len(index.shape) == 0 and is_integer(index)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_shown(index)}.")
+        raise ValueError(f"{name} must be {wanted}; got {_show(index)}.")
     return index
 
 
-def as_message(size):
+def format_size(size):
     """A size as a part of a message."""
-    return str(size) if static_size(size) is not None or size is None else size
+    return (
+        str(size)
+        if find_static_size(size) is not None or size is None
+        else size
+    )
 
 
 def as_tensor(name, value, wanted):
@@ -452,7 +456,7 @@ def as_tensor(name, value, wanted):
     return _as_tensor(name, value, wanted, truth=True)
 
 
-def as_truth_values(name, value, ranks, shape):
+def check_truth_values(name, value, ranks, shape):
     """A tensor of truth values, or of 1 and 0 for them, or `ValueError`.
 
     Args:
@@ -494,19 +498,19 @@ def _as_tensor(name, value, wanted, *, truth=False):
         if right:
             value = ops.convert_to_tensor(value)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_shown(value)}.")
+        raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
     return value
 
 
-def _shown(value):
+def _show(value):
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"{dtype} of shape {tuple(value.shape)}"
     return described(value)
 
 
-def _text(part):
+def _format(part):
     if isinstance(part, str):
         return part
-    known = known_numbers(part)
+    known = find_numbers(part)
     return str(part if known is None else known)

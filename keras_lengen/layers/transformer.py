@@ -156,7 +156,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 f"num_heads={self.num_heads} does not divide the width "
                 f"{width} of the model."
             )
-        self.attention_layer = self._attention(
+        self.attention_layer = self._make_attention(
             "attention",
             self.attention or MultiHeadAttention,
             self.encoding,
@@ -166,7 +166,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         memory_shape = memory_shape or inputs_shape
         self.input_widths = {"inputs": width, "memory": memory_shape[-1]}
         if self.cross_attention:
-            self.cross_attention_layer = self._attention(
+            self.cross_attention_layer = self._make_attention(
                 "cross_attention",
                 MultiHeadAttention,
                 self.cross_encoding,
@@ -175,20 +175,24 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             self.cross_attention_layer.build(inputs_shape, memory_shape)
         hidden = self.feedforward_dim
         hidden = 4 * width if hidden is None else hidden
-        self.hidden_dense = self._dense("hidden", hidden, self.activation)
+        self.hidden_dense = self._make_dense("hidden", hidden, self.activation)
         self.hidden_dense.build(inputs_shape)
-        self.output_dense = self._dense("output", width, None)
+        self.output_dense = self._make_dense("output", width, None)
         self.output_dense.build((*inputs_shape[:-1], hidden))
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
-            self.attention_norm = self._norm("attention_norm", inputs_shape)
+            self.attention_norm = self._make_norm(
+                "attention_norm", inputs_shape
+            )
             if self.cross_attention:
-                self.cross_attention_norm = self._norm(
+                self.cross_attention_norm = self._make_norm(
                     "cross_attention_norm", inputs_shape
                 )
-            self.feedforward_norm = self._norm("feedforward_norm", inputs_shape)
+            self.feedforward_norm = self._make_norm(
+                "feedforward_norm", inputs_shape
+            )
 
-    def _attention(self, name, attention, encoding, width):
+    def _make_attention(self, name, attention, encoding, width):
         return attention(
             self.num_heads,
             width // self.num_heads,
@@ -203,7 +207,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             name=name,
         )
 
-    def _dense(self, name, width, activation):
+    def _make_dense(self, name, width, activation):
         return keras.layers.Dense(
             width,
             activation=activation,
@@ -213,7 +217,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             name=name,
         )
 
-    def _norm(self, name, input_shape):
+    def _make_norm(self, name, input_shape):
         norm = norm_layer(self.rms_norm, dtype=self.dtype_policy, name=name)
         norm.build(input_shape)
         return norm
@@ -248,7 +252,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         new_cache: dict = {}
 
         def attend(x):
-            return self._cached(
+            return self._attend_with_cache(
                 self.attention_layer,
                 new_cache,
                 x,
@@ -266,7 +270,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             )
 
         def cross_attend(x):
-            return self._cached(
+            return self._attend_with_cache(
                 self.cross_attention_layer,
                 new_cache,
                 x,
@@ -284,11 +288,11 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             return self.output_dense(self.hidden_dense(x))
 
         x = ops.cast(inputs, self.compute_dtype)
-        x = self._residual(x, attend, "attention_norm", training)
+        x = self._add_residual(x, attend, "attention_norm", training)
         if self.cross_attention:
             norm = "cross_attention_norm"
-            x = self._residual(x, cross_attend, norm, training)
-        x = self._residual(x, feed_forward, "feedforward_norm", training)
+            x = self._add_residual(x, cross_attend, norm, training)
+        x = self._add_residual(x, feed_forward, "feedforward_norm", training)
         return x if cache is None else (x, new_cache)
 
     def _check_widths(self, **tensors):
@@ -368,7 +372,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         mask, _ = check_padding_mask(mask, slots, name="memory_mask")
         return positions, mask
 
-    def _cached(self, attention, new_cache, *args, cache, **kwargs):
+    def _attend_with_cache(self, attention, new_cache, *args, cache, **kwargs):
         """Output of an attention, whose cache joins the new one."""
         if cache is None:
             kwargs.pop("cache_update_index")
@@ -390,7 +394,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             )
         return cache
 
-    def _residual(self, x, part, norm, training):
+    def _add_residual(self, x, part, norm, training):
         if self.normalization == "pre":
             added = part(getattr(self, norm)(x))
         else:
@@ -467,7 +471,7 @@ def norm_layer(rms_norm, **kwargs):
 
 def kernel_initializer(given):
     """A copy of a given initializer, or that of the original Transformer."""
-    return fan_in_normal() if given is None else copy_initializer(given)
+    return make_fan_in_normal() if given is None else copy_initializer(given)
 
 
 def copy_initializer(initializer):
@@ -477,7 +481,7 @@ def copy_initializer(initializer):
     return initializer
 
 
-def fan_in_normal():
+def make_fan_in_normal():
     """Truncated normal of deviation `1 / sqrt(inputs)` before truncation."""
     # Keras scales for the deviation after truncation at two sigma, Haiku, and
     # with it the code of Ruoss et al., 2023, for that before.

@@ -8,8 +8,8 @@ from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
-    asymmetric_distances,
     check_distances,
+    find_asymmetric_distances,
 )
 
 
@@ -61,14 +61,14 @@ class ALiBi(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        penalties = asymmetric_distances(
+        penalties = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,
             causal=causal,
             distances=self.distances,
         )
-        slopes = alibi_slopes(query.shape[2])[:, None, None]
+        slopes = make_slopes(query.shape[2])[:, None, None]
         return ops.multiply(-slopes, penalties)
 
     def get_config(self):
@@ -92,18 +92,18 @@ class RandomizedALiBi(SampledDistances, ALiBi):
     """
 
 
-def alibi_slopes(num_heads):
+def make_slopes(num_heads):
     """Slopes of the heads, float32 `(num_heads,)`.
 
     A geometric series for a power of two; otherwise that of the next smaller
     power, followed by every other slope of the next larger one.
     """
     power = 2 ** int(np.log2(num_heads))
-    slopes = _power_of_two_slopes(power)
-    between = _power_of_two_slopes(2 * power)[::2]
+    slopes = _make_geometric_slopes(power)
+    between = _make_geometric_slopes(2 * power)[::2]
     slopes = np.concatenate([slopes, between[: num_heads - power]])
     return slopes.astype("float32")
 
 
-def _power_of_two_slopes(num_heads):
+def _make_geometric_slopes(num_heads):
     return 2.0 ** (-8.0 / num_heads * np.arange(1, num_heads + 1))

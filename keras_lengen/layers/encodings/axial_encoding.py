@@ -143,13 +143,13 @@ class AxialEncoding(PositionalEncoding):
         check_boolean("causal", causal)
         if self.stage == "embeddings":
             self._check(query, query)
-            positions = self._given_or_sampled(
+            positions = self._find_positions(
                 query, positions, start_index, mask, training
             )
             return self.add_to_embeddings(self._cast(query), positions)
         pair = (query, query if key is None else key)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions = self._pair_positions(
+        positions, key_positions = self._find_pair_positions(
             *pair, positions, key_positions, start_index, training
         )
         if self.stage == "bias":
@@ -163,14 +163,14 @@ class AxialEncoding(PositionalEncoding):
     def given_positions(self, positions, inputs, *, name="positions"):
         return tuple(
             check_positions(axis, inputs, name=name)
-            for axis in _pair(positions)
+            for axis in _check_pair(positions)
         )
 
     def add_to_embeddings(self, embeddings, positions):
         halves = zip(
             (self.row, self.column),
-            self._halves(embeddings),
-            _pair(positions),
+            self._split_in_halves(embeddings),
+            _check_pair(positions),
             strict=True,
         )
         return ops.concatenate(
@@ -188,7 +188,7 @@ class AxialEncoding(PositionalEncoding):
             return query, key
         rotated = [
             encoding.rotate(*half, length=length)
-            for encoding, *half in self._of_pairs(
+            for encoding, *half in self._zip_axes(
                 query, key, query_positions, key_positions
             )
         ]
@@ -204,7 +204,7 @@ class AxialEncoding(PositionalEncoding):
             return None
         biases = [
             encoding.attention_bias(*half, causal=causal)
-            for encoding, *half in self._of_pairs(
+            for encoding, *half in self._zip_axes(
                 query, key, query_positions, key_positions
             )
         ]
@@ -219,17 +219,17 @@ class AxialEncoding(PositionalEncoding):
             [ops.broadcast_to(bias, shape) for bias in biases], axis=1
         )
 
-    def _halves(self, tensor):
+    def _split_in_halves(self, tensor):
         return ops.split(tensor, 2, axis=self._axis)
 
-    def _of_pairs(self, query, key, query_positions, key_positions):
+    def _zip_axes(self, query, key, query_positions, key_positions):
         """For rows and columns: encoding and arguments of its stage."""
         return zip(
             (self.row, self.column),
-            self._halves(query),
-            self._halves(key),
-            _pair(query_positions),
-            _pair(key_positions),
+            self._split_in_halves(query),
+            self._split_in_halves(key),
+            _check_pair(query_positions),
+            _check_pair(key_positions),
             strict=True,
         )
 
@@ -249,7 +249,7 @@ class AxialEncoding(PositionalEncoding):
         return super().from_config({**config, **encodings})
 
 
-def _pair(positions):
+def _check_pair(positions):
     """Positions of rows and columns, or `ValueError`."""
     if not is_pair(positions):
         raise ValueError(

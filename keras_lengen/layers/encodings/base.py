@@ -24,7 +24,6 @@ from keras_lengen.layers.positions.randomized_positions import (
 from keras_lengen.layers.side_inputs import (
     INVALID_POSITION,
     NamedInputs,
-    as_message,
     both,
     check_index,
     check_padding_mask,
@@ -32,10 +31,11 @@ from keras_lengen.layers.side_inputs import (
     check_rank,
     check_reference_length,
     check_same_size,
+    compare_sizes,
     demand,
-    equal_sizes,
+    find_size,
+    format_size,
     is_integer,
-    size_of,
     where_holds,
 )
 
@@ -145,7 +145,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             query_shape: Shape of the queries, or of the embeddings.
             name: Name of the argument.
         """
-        built = _query_shape(self.get_build_config())
+        built = _find_query_shape(self.get_build_config())
         axes = {None: 0, "embeddings": 1, "rotation": 1, "bias": 2}[self.stage]
         if not axes or built is None:
             return
@@ -153,8 +153,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         if wanted != got:
             what = {1: "width", 2: "heads and their width"}[axes]
             raise ValueError(
-                f"{name} must have the {what} {_joined(wanted)}, which this "
-                f"{type(self).__name__} was built for; got {_joined(got)}: "
+                f"{name} must have the {what} {_join(wanted)}, which this "
+                f"{type(self).__name__} was built for; got {_join(got)}: "
                 "make another encoding for it."
             )
 
@@ -170,7 +170,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     ):
         check_index("start_index", start_index)
         if key is None:
-            _no_key_positions(key_positions)
+            _check_no_key_positions(key_positions)
         # They change nothing, but a wrong number of them is a mistake.
         for name, given, inputs in (
             ("positions", positions, query),
@@ -230,7 +230,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             both, (check_same_size(axis, query=query, key=key) for axis in axes)
         )
 
-    def _pair_positions(
+    def _find_pair_positions(
         self, query, key, positions, key_positions, start_index, training
     ):
         """Positions of the queries and of the keys, checked."""
@@ -248,12 +248,12 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         elif key is query:
             key_positions = positions
         else:
-            tokens, keys = size_of(query, 1), size_of(key, 1)
+            tokens, keys = find_size(query, 1), find_size(key, 1)
             holds = demand(
-                equal_sizes(tokens, keys),
-                as_message(tokens),
+                compare_sizes(tokens, keys),
+                format_size(tokens),
                 " queries and ",
-                as_message(keys),
+                format_size(keys),
                 " keys cannot share positions: pass `positions` and "
                 "`key_positions`.",
             )
@@ -265,7 +265,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         )
         return positions, key_positions
 
-    def _given_or_sampled(
+    def _find_positions(
         self, embeddings, positions, start_index, mask, training
     ):
         """Positions of the tokens, checked."""
@@ -356,7 +356,9 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         if mask is not None:
             # Of the rows and of the columns where there are both.
             positions = keras.tree.map_structure(
-                lambda axis: where_holds(mask_holds, _numbered(axis, mask)),
+                lambda axis: where_holds(
+                    mask_holds, _number_real_tokens(axis, mask)
+                ),
                 positions,
             )
         if isinstance(start_index, int) and start_index == 0:
@@ -418,7 +420,7 @@ class AbsoluteEncoding(PositionalEncoding):
         mask=None,
     ):
         self._check(embeddings, embeddings)
-        positions = self._given_or_sampled(
+        positions = self._find_positions(
             embeddings, positions, start_index, mask, training
         )
         return self.add_to_embeddings(self._cast(embeddings), positions)
@@ -455,9 +457,9 @@ class RotaryEncoding(PositionalEncoding):
     ):
         alone = key is None
         if alone:
-            key, key_positions = query, _no_key_positions(key_positions)
+            key, key_positions = query, _check_no_key_positions(key_positions)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions = self._pair_positions(
+        positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
         query = self._cast(query)
@@ -498,8 +500,8 @@ class BiasEncoding(PositionalEncoding):
     ):
         check_boolean("causal", causal)
         if key is None:
-            key, key_positions = query, _no_key_positions(key_positions)
-        positions, key_positions = self._pair_positions(
+            key, key_positions = query, _check_no_key_positions(key_positions)
+        positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
         return self.attention_bias(
@@ -529,12 +531,12 @@ class Preset(PositionalEncoding):
             )
         arguments = {
             name: kwargs.pop(name)
-            for name in self._sampler_arguments()
+            for name in self._list_sampler_arguments()
             if name in kwargs
         }
         sampler = self.sampler_class(**arguments)
         super().__init__(sampler=sampler, **kwargs)
-        for name in self._sampler_arguments():
+        for name in self._list_sampler_arguments():
             setattr(self, name, getattr(sampler, name))
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
@@ -543,13 +545,13 @@ class Preset(PositionalEncoding):
         super().check_length(tokens, sampler=sampler, unit=unit)
 
     @classmethod
-    def _sampler_arguments(cls):
+    def _list_sampler_arguments(cls):
         return list(constructor_arguments(cls.sampler_class))
 
     def get_config(self):
         config = super().get_config()
         del config["sampler"]
-        arguments = self._sampler_arguments()
+        arguments = self._list_sampler_arguments()
         return {**config, **{name: getattr(self, name) for name in arguments}}
 
 
@@ -593,7 +595,7 @@ def expand_positions(positions, axes):
     return positions
 
 
-def _numbered(positions, mask):
+def _number_real_tokens(positions, mask):
     """The first positions, in order, for the real tokens of `(B, T)`."""
     indices = ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1
     # Padding comes last, where it changes the rank of no other position.
@@ -616,7 +618,7 @@ def check_encoding(name, encoding, *, optional=True):
     )
 
 
-def _no_key_positions(key_positions):
+def _check_no_key_positions(key_positions):
     if key_positions is not None:
         raise ValueError(
             "key_positions are given without a key: pass the key too, or the "
@@ -624,7 +626,7 @@ def _no_key_positions(key_positions):
         )
 
 
-def _query_shape(build_config):
+def _find_query_shape(build_config):
     """The first of the shapes that a layer was built with, or `None`."""
     if not build_config:
         return None
@@ -632,5 +634,5 @@ def _query_shape(build_config):
     return next(iter(shapes.values()), None)
 
 
-def _joined(numbers):
+def _join(numbers):
     return " x ".join(map(str, numbers))

@@ -27,7 +27,7 @@ def check_distances(distances):
     return check_choice("distances", distances, ("positions", "sampled"))
 
 
-def signed_distances(query_positions, key_positions, distances):
+def find_signed_distances(query_positions, key_positions, distances):
     """Distances from queries to keys, negative for past keys.
 
     Args:
@@ -49,7 +49,7 @@ def signed_distances(query_positions, key_positions, distances):
         queries = expand_positions(query_positions, 1)
         keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
         return keys - queries
-    indices, table = sampled_distances(query_positions, key_positions)
+    indices, table = make_distance_table(query_positions, key_positions)
     return _read(table, indices)
 
 
@@ -58,7 +58,7 @@ def as_indices(steps):
     return ops.cast(ops.where(ops.isnan(steps), 0, steps), "int32")
 
 
-def nan_where_invalid(steps):
+def make_nan_factor(steps):
     """1, or NaN for pairs whose distance is NaN, to multiply a bias by.
 
     Args:
@@ -73,7 +73,7 @@ def nan_where_invalid(steps):
     return ops.expand_dims(factor, 1)
 
 
-def asymmetric_distances(
+def find_asymmetric_distances(
     query_positions, key_positions, *, asymmetry, causal, distances="positions"
 ):
     """How far keys are from queries, past keys nearer than future ones.
@@ -83,13 +83,13 @@ def asymmetric_distances(
         key_positions: `(S,)` or `(B, S)`.
         asymmetry: What the distance of a past key is less by.
         causal: Whether future keys are masked, so that there is no asymmetry.
-        distances: As for `signed_distances`.
+        distances: As for `find_signed_distances`.
 
     Returns:
         float32 `(1 or B, 1, T, S)`, to broadcast over heads. Of past keys
         nearer than `asymmetry` it is negative.
     """
-    steps = signed_distances(query_positions, key_positions, distances)
+    steps = find_signed_distances(query_positions, key_positions, distances)
     lengths = ops.abs(steps)
     if not causal:
         past = ops.cast(steps < 0, "float32")
@@ -99,7 +99,7 @@ def asymmetric_distances(
     return ops.expand_dims(lengths, 1)
 
 
-def sampled_distances(query_positions, key_positions):
+def make_distance_table(query_positions, key_positions):
     """Which entry of a table of sampled distances each pair reads.
 
     Args:
@@ -114,8 +114,8 @@ def sampled_distances(query_positions, key_positions):
     queries = expand_positions(query_positions, 0)
     keys = expand_positions(key_positions, 0)
     ordered = ops.sort(keys, axis=-1)
-    steps = ops.expand_dims(_ranks(keys, ordered), -2) - ops.expand_dims(
-        _ranks(queries, ordered), -1
+    steps = ops.expand_dims(_find_ranks(keys, ordered), -2) - ops.expand_dims(
+        _find_ranks(queries, ordered), -1
     )
     # Only a query beyond all keys, which padding may be, steps further.
     reach = ops.shape(ordered)[-1] - 1
@@ -150,7 +150,7 @@ def read_scores(scores, indices):
     return ops.transpose(scores, (0, 3, 1, 2))
 
 
-def _ranks(positions, ordered):
+def _find_ranks(positions, ordered):
     """How many entries of the sorted `(..., S)` are smaller."""
     # Keras searches one sequence, which takes no table of all pairs, but not
     # one of JAX's symbolic sizes.

@@ -74,11 +74,11 @@ class FIRE(BiasEncoding):
         self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
         self.m = self._add_weight("m", (), "ones")
         self.hidden_kernel, self.hidden_bias = (
-            self._add_weight(name, (self.hidden_dim,), _uniform(fan_in=1))
+            self._add_weight(name, (self.hidden_dim,), _make_uniform(fan_in=1))
             for name in ("hidden_kernel", "hidden_bias")
         )
         self.output_kernel, self.output_bias = (
-            self._add_weight(name, shape, _uniform(fan_in=self.hidden_dim))
+            self._add_weight(name, shape, _make_uniform(fan_in=self.hidden_dim))
             for name, shape in (
                 ("output_kernel", (self.hidden_dim, heads)),
                 ("output_bias", (heads,)),
@@ -142,7 +142,7 @@ class RandomizedFIRE(Randomized, FIRE):
     """
 
 
-def _uniform(fan_in):
+def _make_uniform(fan_in):
     # What PyTorch draws kernels and biases of linear layers from.
     limit = fan_in**-0.5
     return keras.initializers.RandomUniform(-limit, limit)

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_lengen.arguments import check_boolean, check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import asymmetric_distances
+from keras_lengen.layers.encodings.distances import find_asymmetric_distances
 
 
 class KERPLE(BiasEncoding):
@@ -56,7 +56,7 @@ class KERPLE(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        distances = asymmetric_distances(
+        distances = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,

@@ -63,7 +63,7 @@ class NTKRoPE(RoPE):
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
-        width = self._rotary_width(query_shape[-1])
+        width = self._find_rotary_width(query_shape[-1])
         if width < 4:
             raise ValueError(
                 f"{type(self).__name__} needs at least 4 rotated features, "
@@ -71,12 +71,12 @@ class NTKRoPE(RoPE):
                 "rotary_fraction."
             )
 
-    def _rates(self, width, length):
+    def _find_rates(self, width, length):
         rates = frequencies(width, self.max_wavelength)
         if self.original_length is None:
             scale = self.scaling_factor
         else:
-            scale = self.scaling_factor * relative_length(
+            scale = self.scaling_factor * find_relative_length(
                 length, self.original_length
             )
             scale = ops.maximum(scale - (self.scaling_factor - 1), 1.0)
@@ -94,7 +94,7 @@ class NTKRoPE(RoPE):
         }
 
 
-def relative_length(length, original_length):
+def find_relative_length(length, original_length):
     """Float32 length over the trained one, a scalar or `(B, 1, 1)`."""
     length = ops.cast(length, "float32") / original_length
     return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))

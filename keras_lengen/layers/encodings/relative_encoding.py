@@ -9,14 +9,14 @@ from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
     check_distances,
+    find_signed_distances,
+    make_distance_table,
     read_scores,
-    sampled_distances,
-    signed_distances,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     check_max_wavelength,
-    sinusoid,
+    make_sinusoid,
 )
 
 LARGEST_TABLE = 2**26
@@ -100,16 +100,22 @@ class RelativeEncoding(BiasEncoding):
         content_bias = ops.cast(self.content_bias, "float32")
         content = ops.einsum("hd,bshd->bhs", content_bias, key)
         query = query + ops.cast(self.position_bias, "float32")
-        if self._worth_a_table(query, query_positions, key_positions):
-            position = self._by_table(query, query_positions, key_positions)
+        if self._is_table_cheaper(query, query_positions, key_positions):
+            position = self._score_by_table(
+                query, query_positions, key_positions
+            )
         elif self.distances == "sampled":
-            position = self._by_rank(query, query_positions, key_positions)
+            position = self._score_by_rank(
+                query, query_positions, key_positions
+            )
         else:
-            position = self._by_angle(query, query_positions, key_positions)
+            position = self._score_by_angle(
+                query, query_positions, key_positions
+            )
         scale = query.shape[-1] ** -0.5
         return scale * (ops.expand_dims(content, -2) + position)
 
-    def _worth_a_table(self, query, query_positions, key_positions):
+    def _is_table_cheaper(self, query, query_positions, key_positions):
         """Whether a map of all pairs' distances costs less than the others.
 
         Products per pair of tokens: `M * M` for the table, shared by the
@@ -132,17 +138,19 @@ class RelativeEncoding(BiasEncoding):
             return False
         return heads * width + batch_size < heads * batch_size
 
-    def _by_rank(self, query, query_positions, key_positions):
+    def _score_by_rank(self, query, query_positions, key_positions):
         # As many distances as ranks differ, not as there are pairs.
-        indices, table = sampled_distances(query_positions, key_positions)
+        indices, table = make_distance_table(query_positions, key_positions)
         table = self._project(table)
         batch = "b" if len(table.shape) == 4 else ""
         scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
         return read_scores(scores, indices)
 
-    def _by_table(self, query, query_positions, key_positions):
+    def _score_by_table(self, query, query_positions, key_positions):
         table = self._project(
-            signed_distances(query_positions, key_positions, self.distances)
+            find_signed_distances(
+                query_positions, key_positions, self.distances
+            )
         )
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
@@ -151,7 +159,7 @@ class RelativeEncoding(BiasEncoding):
         """What the map makes of distances, float32 `(..., H, D)`."""
         model_width, heads, width = self.kernel.shape
         # One product of matrices, which is faster than one with more axes.
-        flat = ops.reshape(self._sinusoid(distances), (-1, model_width))
+        flat = ops.reshape(self._make_sinusoid(distances), (-1, model_width))
         kernel = ops.reshape(
             ops.cast(self.kernel, "float32"), (model_width, heads * width)
         )
@@ -159,7 +167,7 @@ class RelativeEncoding(BiasEncoding):
             ops.matmul(flat, kernel), (*ops.shape(distances), heads, width)
         )
 
-    def _by_angle(self, query, query_positions, key_positions):
+    def _score_by_angle(self, query, query_positions, key_positions):
         # sin and cos of a difference are products of sines and cosines: turn
         # the query's side by its position, then multiply by the key's sines.
         kernel = ops.cast(self.kernel, "float32")
@@ -167,7 +175,9 @@ class RelativeEncoding(BiasEncoding):
         at_sine, at_cosine = ops.split(query, 2, axis=-1)
         sine, cosine = (
             ops.expand_dims(part, -3)
-            for part in ops.split(self._sinusoid(query_positions), 2, axis=-1)
+            for part in ops.split(
+                self._make_sinusoid(query_positions), 2, axis=-1
+            )
         )
         turned = ops.concatenate(
             [
@@ -176,12 +186,12 @@ class RelativeEncoding(BiasEncoding):
             ],
             axis=-1,
         )
-        keys = self._sinusoid(key_positions)
+        keys = self._make_sinusoid(key_positions)
         batch = "b" if len(keys.shape) == 3 else ""
         return ops.einsum(f"bhtm,{batch}sm->bhts", turned, keys)
 
-    def _sinusoid(self, positions):
-        return sinusoid(
+    def _make_sinusoid(self, positions):
+        return make_sinusoid(
             positions,
             self.kernel.shape[0],
             max_wavelength=self.max_wavelength,

@@ -71,7 +71,7 @@ class RoPE(RotaryEncoding):
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
-        width = self._rotary_width(query_shape[-1])
+        width = self._find_rotary_width(query_shape[-1])
         check_even(width, "the rotated width of a head")
         if width == 0:
             raise ValueError(
@@ -82,24 +82,24 @@ class RoPE(RotaryEncoding):
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
-        width = self._rotary_width(query.shape[-1])
+        width = self._find_rotary_width(query.shape[-1])
         length = ops.shape(key)[1] if length is None else length
-        rates = self._rates(width, length)
-        magnitude = self._magnitude(length)
+        rates = self._find_rates(width, length)
+        magnitude = self._find_magnitude(length)
         query_turn = self._turn(query_positions, rates, magnitude)
         key_turn = query_turn
         if key_positions is not query_positions:
             key_turn = self._turn(key_positions, rates, magnitude)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
-    def _rotary_width(self, head_width):
+    def _find_rotary_width(self, head_width):
         return int(head_width * self.rotary_fraction)
 
-    def _rates(self, width, length):
+    def _find_rates(self, width, length):
         """Angles per position, `(R / 2,)`, or `(B, 1, R / 2)` by length."""
         return frequencies(width, self.max_wavelength)
 
-    def _magnitude(self, length):
+    def _find_magnitude(self, length):
         """What lengths of rotated vectors are multiplied by, or `None`."""
         return None
 
@@ -125,12 +125,12 @@ class RoPE(RotaryEncoding):
         sines = ops.cast(sines, features.dtype)
         width = cosines.shape[-1]
         turned, kept = features[..., :width], features[..., width:]
-        turned = turned * cosines + self._partners(turned) * sines
+        turned = turned * cosines + self._swap_pairs(turned) * sines
         if kept.shape[-1] == 0:
             return turned
         return ops.concatenate([turned, kept], axis=-1)
 
-    def _partners(self, features):
+    def _swap_pairs(self, features):
         """The other feature of every pair."""
         if self.layout == "halves":
             first, second = ops.split(features, 2, axis=-1)

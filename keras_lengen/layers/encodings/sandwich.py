@@ -12,7 +12,7 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
-    sinusoid,
+    make_sinusoid,
 )
 
 
@@ -71,8 +71,8 @@ class Sandwich(BiasEncoding):
         # The cosine of a difference is a product of cosines plus one of
         # sines: a matrix product sums them for all pairs.
         similarity = ops.matmul(
-            self._sinusoid(queries - origin),
-            ops.swapaxes(self._sinusoid(keys - origin), -1, -2),
+            self._make_sinusoid(queries - origin),
+            ops.swapaxes(self._make_sinusoid(keys - origin), -1, -2),
         )
         if len(similarity.shape) == 2:
             similarity = ops.expand_dims(similarity, 0)
@@ -81,8 +81,8 @@ class Sandwich(BiasEncoding):
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
         return ops.multiply(ratios[:, None, None], penalties)
 
-    def _sinusoid(self, positions):
-        return sinusoid(positions, self.dimension, max_wavelength=10000)
+    def _make_sinusoid(self, positions):
+        return make_sinusoid(positions, self.dimension, max_wavelength=10000)
 
     def get_config(self):
         return {**super().get_config(), "dimension": self.dimension}

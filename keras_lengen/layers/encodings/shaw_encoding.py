@@ -11,9 +11,9 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
-    nan_where_invalid,
+    find_signed_distances,
+    make_nan_factor,
     read_scores,
-    signed_distances,
 )
 
 
@@ -71,9 +71,11 @@ class ShawEncoding(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, "positions")
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
         reach = self.max_distance
-        scale = nan_where_invalid(steps) * query.shape[-1] ** -0.5
+        scale = make_nan_factor(steps) * query.shape[-1] ** -0.5
         steps = ops.clip(ops.round(steps), -reach, reach)
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)

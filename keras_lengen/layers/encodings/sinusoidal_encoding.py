@@ -58,7 +58,7 @@ class SinusoidalEncoding(AbsoluteEncoding):
         check_even(query_shape[-1], "the width of the embeddings")
 
     def add_to_embeddings(self, embeddings, positions):
-        encoding = sinusoid(
+        encoding = make_sinusoid(
             positions,
             embeddings.shape[-1],
             max_wavelength=self.max_wavelength,
@@ -84,7 +84,7 @@ class RandomizedSinusoidalEncoding(Randomized, SinusoidalEncoding):
     """
 
 
-def sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
+def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
     """Sines and cosines of positions, float32 `(..., width)`."""
     angles = expand_positions(positions, 1) * frequencies(width, max_wavelength)
     sines, cosines = ops.sin(angles), ops.cos(angles)

@@ -14,8 +14,8 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
-    nan_where_invalid,
-    signed_distances,
+    find_signed_distances,
+    make_nan_factor,
 )
 
 
@@ -97,11 +97,13 @@ class T5Bias(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, "positions")
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
         reach = self.max_distance
-        valid = nan_where_invalid(steps)
+        valid = make_nan_factor(steps)
         steps = as_indices(ops.clip(steps, -reach, reach))
-        buckets = ops.convert_to_tensor(self._buckets(causal), "int32")
+        buckets = ops.convert_to_tensor(self._find_buckets(causal), "int32")
         rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, steps + reach, axis=0)
         if len(bias.shape) == 3:
@@ -109,16 +111,16 @@ class T5Bias(BiasEncoding):
         bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
         return valid * bias
 
-    def _buckets(self, causal):
+    def _find_buckets(self, causal):
         """Buckets of the distances from `-max_distance` to `max_distance`."""
         steps = np.arange(-self.max_distance, self.max_distance + 1)
         if causal:
-            return self._bucket(np.maximum(-steps, 0), self.num_buckets)
+            return self._assign_buckets(np.maximum(-steps, 0), self.num_buckets)
         half = self.num_buckets // 2
-        return self._bucket(np.abs(steps), half) + half * (steps > 0)
+        return self._assign_buckets(np.abs(steps), half) + half * (steps > 0)
 
-    def _bucket(self, distances, num_buckets):
-        starts = bucket_starts(num_buckets, self.max_distance)
+    def _assign_buckets(self, distances, num_buckets):
+        starts = find_bucket_starts(num_buckets, self.max_distance)
         return np.searchsorted(starts, distances, side="right") - 1
 
     def get_config(self):
@@ -130,7 +132,7 @@ class T5Bias(BiasEncoding):
         }
 
 
-def bucket_starts(num_buckets, max_distance):
+def find_bucket_starts(num_buckets, max_distance):
     """The smallest distance of every bucket of one direction."""
     exact = num_buckets // 2
     others = num_buckets - exact

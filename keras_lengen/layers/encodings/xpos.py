@@ -71,15 +71,15 @@ class XPos(RoPE):
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
-        width = self._rotary_width(query.shape[-1])
-        rates = self._rates(width, length)
-        query_decay = self._decay(query_positions, width, query.dtype)
-        key_decay = self._decay(key_positions, width, key.dtype)
+        width = self._find_rotary_width(query.shape[-1])
+        rates = self._find_rates(width, length)
+        query_decay = self._find_decay(query_positions, width, query.dtype)
+        key_decay = self._find_decay(key_positions, width, key.dtype)
         query_turn = self._turn(query_positions, rates, query_decay)
         key_turn = self._turn(key_positions, rates, 1 / key_decay)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
-    def _decay(self, positions, width, dtype):
+    def _find_decay(self, positions, width, dtype):
         """`zeta ** (p / scale_base)`, float32 `(1 or B, T, R / 2)`."""
         zeta = (np.arange(0, width, 2) + 0.4 * width) / (1.4 * width)
         logarithm = (np.log(zeta) / self.scale_base).astype("float32")

@@ -10,7 +10,7 @@ from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.ntk_rope import (
     check_original_length,
     check_scaling_factor,
-    relative_length,
+    find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
@@ -82,12 +82,14 @@ class YaRN(RoPE):
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _scale(self, length):
+    def _find_scale(self, length):
         if self.scaling_factor is not None:
             return ops.cast(self.scaling_factor, "float32")
-        return ops.maximum(relative_length(length, self.original_length), 1.0)
+        return ops.maximum(
+            find_relative_length(length, self.original_length), 1.0
+        )
 
-    def _rates(self, width, length):
+    def _find_rates(self, width, length):
         rates = frequencies(width, self.max_wavelength)
         first, last = (
             rounded(self._pair_that_turns(turns, width))
@@ -102,7 +104,7 @@ class YaRN(RoPE):
         span = last - first or 0.001
         slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
         slowed = slowed.astype("float32")
-        interpolated = ops.divide(slowed, self._scale(length))
+        interpolated = ops.divide(slowed, self._find_scale(length))
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
     def _pair_that_turns(self, turns, width):
@@ -112,8 +114,8 @@ class YaRN(RoPE):
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _magnitude(self, length):
-        return 0.1 * ops.log(self._scale(length)) + 1.0
+    def _find_magnitude(self, length):
+        return 0.1 * ops.log(self._find_scale(length)) + 1.0
 
     def get_config(self):
         return {

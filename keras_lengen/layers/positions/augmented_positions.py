@@ -11,7 +11,7 @@ from keras_lengen.arguments import (
     check_number,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -94,7 +94,7 @@ class AugmentedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         positions = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
         if self.normalize:
             lengths = tokens if lengths is None else lengths

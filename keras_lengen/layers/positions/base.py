@@ -140,7 +140,7 @@ def check_sampler(name, sampler, *, pairs=False):
     return sampler
 
 
-def token_count(inputs):
+def count_tokens(inputs):
     """Number of tokens `T` of `(B, T, ...)`: an int where it is static."""
     return ops.shape(inputs)[1]
 

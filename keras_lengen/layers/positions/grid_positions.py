@@ -7,7 +7,7 @@ from keras_lengen.arguments import LARGEST_POSITION, check_integer
 from keras_lengen.layers.positions.base import (
     PositionSampler,
     check_sampler,
-    token_count,
+    count_tokens,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 
@@ -71,7 +71,7 @@ class GridPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        tokens = token_count(inputs)
+        tokens = count_tokens(inputs)
         indices = ops.arange(tokens, dtype="int32")
         row_lengths = None
         if lengths is not None:

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_lengen.arguments import check_integer, check_number
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -64,13 +64,13 @@ class InterpolatedPositions(PositionSampler):
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         if self.scaling_factor is None:
-            return interpolated(
+            return interpolate_positions(
                 inputs,
                 self.train_length,
                 lengths=lengths,
                 reference_length=reference_length,
             )
-        indices = ops.arange(token_count(inputs), dtype="int32")
+        indices = ops.arange(count_tokens(inputs), dtype="int32")
         return ops.cast(indices, "float32") * (1 / self.scaling_factor)
 
     def get_config(self):
@@ -81,9 +81,9 @@ class InterpolatedPositions(PositionSampler):
         }
 
 
-def interpolated(inputs, train_length, *, lengths, reference_length):
+def interpolate_positions(inputs, train_length, *, lengths, reference_length):
     """Positions `i * min(1, train_length / n)`, float32 `(T,)` or `(B, T)`."""
-    tokens = token_count(inputs)
+    tokens = count_tokens(inputs)
     if reference_length is None:
         reference_length = tokens if lengths is None else lengths
     length = ops.cast(reference_length, "float32")

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -30,4 +30,4 @@ class OrdinalPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        return ops.arange(token_count(inputs), dtype="int32")
+        return ops.arange(count_tokens(inputs), dtype="int32")

@@ -10,12 +10,12 @@ from keras_lengen.arguments import (
     check_integer,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.side_inputs import (
-    as_message,
     as_size,
     demand,
-    static_size,
+    find_static_size,
+    format_size,
     where_holds,
 )
 
@@ -105,11 +105,11 @@ class RandomizedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        tokens = token_count(inputs)
+        tokens = count_tokens(inputs)
         holds = demand(
             as_size(tokens) <= self.max_position,
             "a sequence of ",
-            as_message(tokens),
+            format_size(tokens),
             " tokens needs as many positions, but max_position is "
             f"{self.max_position}: raise max_position to at least the longest "
             "sequence of training and evaluation.",
@@ -136,7 +136,7 @@ class RandomizedPositions(PositionSampler):
         if self.include_zero:
             first = ops.arange(self.max_position, dtype="int32") == 0
             scores = ops.where(first, 2.0, scores)
-        positions = self._largest(scores, tokens)
+        positions = self._find_largest(scores, tokens)
         if lengths is not None:
             indices = ops.arange(tokens, dtype="int32")
             used = ops.less(indices, ops.expand_dims(lengths, -1))
@@ -145,9 +145,9 @@ class RandomizedPositions(PositionSampler):
             positions = ops.sort(positions, axis=-1)
         return ops.cast(ops.minimum(positions, self.max_position - 1), "int32")
 
-    def _largest(self, scores, tokens):
+    def _find_largest(self, scores, tokens):
         """Places of the largest scores, `tokens` of them, largest first."""
-        if static_size(tokens) is not None:
+        if find_static_size(tokens) is not None:
             return ops.top_k(scores, tokens)[1]
         # There may be more tokens than scores, which top_k refuses with words
         # that say nothing of max_position.
@@ -164,7 +164,7 @@ class RandomizedPositions(PositionSampler):
         )
         whole = self.max_position // lengths
         rest = self.max_position - whole * lengths
-        positions = indices * whole + _share(indices, rest, lengths)
+        positions = indices * whole + _scale_indices(indices, rest, lengths)
         return ops.minimum(positions, self.max_position - 1)
 
     def get_config(self):
@@ -179,12 +179,12 @@ class RandomizedPositions(PositionSampler):
         }
 
 
-def _share(indices, rest, lengths):
+def _scale_indices(indices, rest, lengths):
     """`floor(indices * rest / lengths)` of int32 below `2 ** 24`.
 
     `rest` is below `lengths`, which is at most the number of indices.
     """
-    if (static_size(indices.shape[0]) or 2**24) ** 2 < 2**31:
+    if (find_static_size(indices.shape[0]) or 2**24) ** 2 < 2**31:
         return (indices * rest) // lengths
     # The product is beyond int32: a bit of it at a time, as in long division.
     share = remainder = ops.zeros_like(indices * lengths)

@@ -9,7 +9,7 @@ from keras_lengen.arguments import (
     check_integer,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -73,7 +73,7 @@ class ShiftedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         count = last = self.max_shift
         if self.max_shift is None:
             lengths = tokens if lengths is None else lengths

@@ -4,10 +4,10 @@ import keras
 from keras import ops
 
 from keras_lengen.arguments import check_choice, check_number, check_seed
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
     check_train_length,
-    interpolated,
+    interpolate_positions,
 )
 
 
@@ -102,9 +102,9 @@ class WarpedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         if not training:
-            positions = interpolated(
+            positions = interpolate_positions(
                 inputs,
                 self.train_length,
                 lengths=lengths,
@@ -162,11 +162,11 @@ def _check_scales(head_scales):
     )
 
 
-def beta_distribution(x):
+def compute_beta_distribution(x):
     """Distribution function of Beta(2, 5) on 0 .. 1."""
     rest = 1 - x
     return 1 - ops.square(ops.square(rest)) * rest * (1 + 5 * x)
 
 
-SKEWS = {"sqrt": ops.sqrt, "beta": beta_distribution}
+SKEWS = {"sqrt": ops.sqrt, "beta": compute_beta_distribution}
 """What tail warping makes of the relative position in a sequence."""
