@@ -1,4 +1,4 @@
-"""Two encodings in one: of rows and of columns."""
+"""Encoding of rows and columns by one encoding each."""
 
 import keras
 from keras import ops
@@ -20,23 +20,23 @@ from keras_lengen.layers.side_inputs import (
 class AxialEncoding(PositionalEncoding):
     """Encodes the row of a token in one half, and its column in the other.
 
-    The two encodings act at one stage, each with half of what there is:
-    features of the embeddings, features of every head where they rotate, heads
-    where they bias the scores. The first half belongs to the rows.
+    Two encodings act at the same stage, `row` on the first half and `column`
+    on the second half: of the features of the embeddings, of the features of
+    every head (rotation), or of the heads (bias).
 
-    Stage: that of the two encodings.
-    Positions: a pair of tensors, rows and columns, as `GridPositions` gives
-    them, each `(T,)` or `(B, T)`.
+    Stage: that of the two encodings; shapes as in `PositionalEncoding`.
+    Positions: a pair of tensors, rows and columns, each `(T,)` or `(B, T)`, as
+    `GridPositions` returns them; numbers that `row` and `column` accept.
 
     Args:
         row: `PositionalEncoding` of the rows.
         column: `PositionalEncoding` of the columns, of the same stage.
-        sampler: `PositionSampler` of pairs, or `None` where positions are
-            always given.
+        sampler: `PositionSampler` of pairs, such as `GridPositions`, or `None`
+            if positions are always given.
 
     Raises:
         ValueError: If the stages differ, `row` or `column` has a sampler of
-            its own, `sampler` is not one of pairs, the width or the number of
+            its own, `sampler` does not give pairs, the number of features or
             heads is odd, or positions are not pairs.
 
     Example:
@@ -56,13 +56,13 @@ class AxialEncoding(PositionalEncoding):
 
     def __init__(self, *, row, column, **kwargs):
         super().__init__(**kwargs)
-        # Ordinal positions are what `None` stands for.
+        # The base class replaces `None` by OrdinalPositions.
         if not (
             self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
         ):
             raise ValueError(
-                "sampler must be one of pairs, such as GridPositions(width=23),"
-                f" or None; got a {type(self.sampler).__name__}."
+                "sampler must give pairs, as GridPositions(width=23) does, or "
+                f"be None; got a {type(self.sampler).__name__}."
             )
         for name, encoding in (("row", row), ("column", column)):
             check_encoding(name, encoding, optional=False)
@@ -93,7 +93,7 @@ class AxialEncoding(PositionalEncoding):
 
     @property
     def _axis(self):
-        """The axis that is halved: heads, or features."""
+        """The axis that is split in halves: heads or features."""
         return 2 if self.stage == "bias" else -1
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
@@ -208,7 +208,7 @@ class AxialEncoding(PositionalEncoding):
                 query, key, query_positions, key_positions
             )
         ]
-        # One may be the same for the whole batch, or for all heads.
+        # A bias may have size 1 along the axes of the batch or of the heads.
         shape = (
             ops.shape(query)[0],
             query.shape[2] // 2,
@@ -223,7 +223,7 @@ class AxialEncoding(PositionalEncoding):
         return ops.split(tensor, 2, axis=self._axis)
 
     def _zip_axes(self, query, key, query_positions, key_positions):
-        """For rows and columns: encoding and arguments of its stage."""
+        """Pairs each of the two encodings with the arguments of its stage."""
         return zip(
             (self.row, self.column),
             self._split_in_halves(query),
@@ -250,7 +250,7 @@ class AxialEncoding(PositionalEncoding):
 
 
 def _check_pair(positions):
-    """Positions of rows and columns, or `ValueError`."""
+    """Returns positions of rows and columns, or raises `ValueError`."""
     if not is_pair(positions):
         raise ValueError(
             "AxialEncoding needs positions of rows and of columns: give it "

@@ -1,4 +1,4 @@
-"""Relative encoding of Transformer-XL."""
+"""Relative positional encoding of Transformer-XL."""
 
 import math
 
@@ -20,35 +20,39 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 )
 
 LARGEST_TABLE = 2**26
-"""Numbers up to which a table of all pairs' mapped distances is made."""
+"""Largest number of entries in a table of the mapped distances of all pairs.
+"""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RelativeEncoding(BiasEncoding):
     """Scores keys by a learned map of their distance (Transformer-XL).
 
-    The scaled score of a query `q` and a key `k` at signed distance `d` gains
-    `(u . k + (q + v) . W R(d)) / sqrt(D)`, where `R` is a sinusoid of the
-    model's width `M = H * D`, and `u`, `v` and `W` are learned per head. Both
-    directions are told apart; a causal mask needs nothing else, for the
-    score depends on the pair alone and never on the length.
+    `(u . k + (q + v) . W R(d)) / sqrt(D)` is added to the scaled score of a
+    query `q` and a key `k` at signed distance `d`. Here `R` is a sinusoid of
+    the model's width `M = H * D`, and `u`, `v` and `W` are learned per head.
+    Past and future keys are told apart. The bias depends on the pair of tokens
+    alone and not on the length of the sequence, so it is the same in causal
+    and in bidirectional attention.
 
-    Stage: `attention_bias`, float32 `(B, H, T, S)`. Weights, in every layer:
-    `W (M, H, D)`, `u` and `v (H, D)`.
+    Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
+    Weights, in every layer: `W (M, H, D)`, `u` and `v (H, D)`.
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: Base of the sinusoid's frequencies.
-        distances: `"positions"`: differences of positions. `"sampled"`: the
-            positions are a table of distances by number of tokens, as in the
-            code of Ruoss et al., 2023.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        max_wavelength: float above 1. Base of the geometric series of the
+            sinusoid's frequencies.
+        distances: str. `"positions"`: distances are differences of positions.
+            `"sampled"`: the sampled positions are read as a table of distances
+            whose index is a number of tokens, as in the code of Ruoss et al.,
+            2023.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If `H * D` is odd or an argument is out of range.
 
-    Differs from the paper: `u` and `v` belong to each layer, as in the code
-    of Ruoss et al., 2023; and `d` is the key's position less the query's.
+    Differs from the paper: every layer has its own `u` and `v`, as in the code
+    of Ruoss et al., 2023, and `d` is the key's position minus the query's.
 
     Example:
 
@@ -116,12 +120,13 @@ class RelativeEncoding(BiasEncoding):
         return scale * (ops.expand_dims(content, -2) + position)
 
     def _is_table_cheaper(self, query, query_positions, key_positions):
-        """Whether a map of all pairs' distances costs less than the others.
+        """Whether mapping the distances of all pairs costs the least.
 
-        Products per pair of tokens: `M * M` for the table, shared by the
-        batch, and `M` to read it for each example; `H * M` for each example
-        by angles. By rank there are far fewer distances, but reading them pair
-        by pair is slow: that is for those that would not fit in memory.
+        Multiplications per pair of tokens: the table takes `M * M`, shared by
+        the batch, and `M` for each example; angles take `H * M` for each
+        example. By rank, far fewer distances are mapped, but reading one
+        number per pair is slow, so ranks are only used for tables that are too
+        large or would be made again for every chunk of queries.
         """
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
@@ -131,15 +136,15 @@ class RelativeEncoding(BiasEncoding):
         if size > LARGEST_TABLE:
             return False
         if self.distances == "sampled":
-            # A block of the queries of a long sequence reads few distances
-            # more than once, but there are many blocks.
+            # A chunk of the queries of a long sequence reads few distances
+            # more than once, but there are many chunks.
             return None in pairs or pairs[0] in (1, pairs[1])
         if batch_size is None:
             return False
         return heads * width + batch_size < heads * batch_size
 
     def _score_by_rank(self, query, query_positions, key_positions):
-        # As many distances as ranks differ, not as there are pairs.
+        # One distance for each difference of ranks, not for each pair.
         indices, table = make_distance_table(query_positions, key_positions)
         table = self._project(table)
         batch = "b" if len(table.shape) == 4 else ""
@@ -156,9 +161,10 @@ class RelativeEncoding(BiasEncoding):
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
 
     def _project(self, distances):
-        """What the map makes of distances, float32 `(..., H, D)`."""
+        """Maps distances by `W R(d)`, to float32 `(..., H, D)`."""
         model_width, heads, width = self.kernel.shape
-        # One product of matrices, which is faster than one with more axes.
+        # A product of two matrices is faster than one of tensors with more
+        # axes.
         flat = ops.reshape(self._make_sinusoid(distances), (-1, model_width))
         kernel = ops.reshape(
             ops.cast(self.kernel, "float32"), (model_width, heads * width)
@@ -168,8 +174,9 @@ class RelativeEncoding(BiasEncoding):
         )
 
     def _score_by_angle(self, query, query_positions, key_positions):
-        # sin and cos of a difference are products of sines and cosines: turn
-        # the query's side by its position, then multiply by the key's sines.
+        # The sine and cosine of a difference are sums of products of sines and
+        # cosines: rotate the mapped query by its position, then multiply it by
+        # the sinusoid of the key.
         kernel = ops.cast(self.kernel, "float32")
         query = ops.einsum("bthd,mhd->bhtm", query, kernel)
         at_sine, at_cosine = ops.split(query, 2, axis=-1)
@@ -207,15 +214,17 @@ class RelativeEncoding(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedRelativeEncoding(SampledDistances, RelativeEncoding):
-    """`RelativeEncoding` over randomized distances.
+    """`RelativeEncoding` with randomized distances.
 
-    Takes the arguments of `RandomizedPositions` and `RelativeEncoding`.
-    Distances are sampled unless `distances="positions"`: in all runs of
-    `benchmarks/results/randomized_forms.md` they generalized better. Draws
-    then have position 0, unless `include_zero` says otherwise.
+    Takes the arguments of `RandomizedPositions` and `RelativeEncoding`. Unless
+    `distances="positions"`, distances are sampled: in all runs of
+    `benchmarks/results/randomized_forms.md`, sampled distances generalized
+    better. `include_zero=None` stands for `True` if distances are sampled and
+    for `False` otherwise.
 
-    Differs from the authors' code: that reads future keys and the token
-    itself from one clamped row; here both directions keep their sign.
+    Differs from the authors' code: their code uses one row of its table for
+    the token itself and all future keys; here the distances of past and of
+    future keys keep their sign.
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

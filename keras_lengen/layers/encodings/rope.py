@@ -21,22 +21,24 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 class RoPE(RotaryEncoding):
     """Rotates queries and keys by angles that grow with the position (RoPE).
 
-    Feature pair `m` of the first `R = rotary_fraction * D` features of every
-    head turns by `p * max_wavelength ** (-2 * m / R)`. The product of a query
-    and a key then depends on the difference of their positions alone.
+    In every head, feature pair `m` of the first `R = rotary_fraction * D`
+    features is rotated by the angle `p * max_wavelength ** (-2 * m / R)` at
+    position `p`. The inner product of a rotated query and a rotated key then
+    depends only on the difference of their positions.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: Base of the geometric series of frequencies.
-        rotary_fraction: Share of each head's features that turn, above 0 and
-            at most 1.
-        layout: `"interleaved"`: features `2m` and `2m + 1` are a pair.
-            `"halves"`: features `m` and `m + R / 2` are, as in
-            `keras_hub.layers.RotaryEmbedding`. The two differ by a
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        rotary_fraction: float above 0 and at most 1. Fraction of each head's
+            features that are rotated.
+        layout: str. `"interleaved"`: features `2m` and `2m + 1` form a pair.
+            `"halves"`: features `m` and `m + R / 2` form a pair, as in
+            `keras_hub.layers.RotaryEmbedding`. The two layouts differ by a
             permutation of the features.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
@@ -76,7 +78,7 @@ class RoPE(RotaryEncoding):
         if width == 0:
             raise ValueError(
                 f"rotary_fraction={self.rotary_fraction} of a head of width "
-                f"{query_shape[-1]} rotates nothing: raise either."
+                f"{query_shape[-1]} rotates nothing: raise one of the two."
             )
 
     def rotate(
@@ -96,17 +98,34 @@ class RoPE(RotaryEncoding):
         return int(head_width * self.rotary_fraction)
 
     def _find_rates(self, width, length):
-        """Angles per position, `(R / 2,)`, or `(B, 1, R / 2)` by length."""
+        """Computes the angle per position of each pair, in radians.
+
+        Args:
+            width: int, number `R` of rotated features.
+            length: Length of the whole sequence in tokens, `()` or `(B,)`.
+
+        Returns:
+            float32 `(R / 2,)`, or `(B, 1, R / 2)` if it depends on the length
+            of each example.
+        """
         return frequencies(width, self.max_wavelength)
 
     def _find_magnitude(self, length):
-        """What lengths of rotated vectors are multiplied by, or `None`."""
+        """Computes the factor of rotated queries and keys, `None` for 1."""
         return None
 
     def _turn(self, positions, rates, magnitude=None):
-        """Cosine of every feature and signed sine of its partner's share.
+        """Computes the factors of every feature and of its pair's other one.
 
-        Both are float32 `(1 or B, T, 1, R)`.
+        Args:
+            positions: Integer or float tensor `(T,)` or `(B, T)`.
+            rates: Angle per position of each pair, as of `_find_rates`.
+            magnitude: Factor of the result, or `None` for 1.
+
+        Returns:
+            Cosines, which multiply the features, and signed sines, which
+            multiply the other feature of each pair; float32 `(T, 1, R)` or
+            `(B, T, 1, R)` each.
         """
         angles = expand_positions(positions, 1) * rates
         sines, cosines = ops.sin(angles), ops.cos(angles)
@@ -131,11 +150,11 @@ class RoPE(RotaryEncoding):
         return ops.concatenate([turned, kept], axis=-1)
 
     def _swap_pairs(self, features):
-        """The other feature of every pair."""
+        """Swaps the two features of every pair."""
         if self.layout == "halves":
             first, second = ops.split(features, 2, axis=-1)
             return ops.concatenate([second, first], axis=-1)
-        # A flip, for strided slices cost several times as much on a CPU.
+        # Strided slices would take several times as long as a flip on a CPU.
         shape = ops.shape(features)
         pairs = ops.reshape(features, (*shape[:-1], shape[-1] // 2, 2))
         return ops.reshape(ops.flip(pairs, axis=-1), shape)
@@ -151,7 +170,7 @@ class RoPE(RotaryEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedRoPE(Randomized, RoPE):
-    """`RoPE` at randomized positions.
+    """`RoPE` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `RoPE`.
 

@@ -10,11 +10,11 @@ from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 class OrdinalPositions(PositionSampler):
     """Numbers the tokens 0, 1, 2, ...
 
-    The positions of an ordinary Transformer, and the default of every
-    encoding.
+    These are the positions of an ordinary Transformer, and encodings use them
+    by default.
 
     Returns:
-        int32 of shape `(T,)`, whatever the lengths.
+        int32 positions `(T,)`, which do not depend on the lengths.
 
     Example:
 
