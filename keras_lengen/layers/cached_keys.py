@@ -146,10 +146,10 @@ class CachedKeys(keras.layers.Layer):
         drawn = self.encoding.stage is not None and self.encoding.sampler.draws
         if drawn and (positions is None or key_positions is None):
             raise ValueError(
-                f"{type(self.encoding.sampler).__name__} would draw positions "
-                "of the queries and of the keys apart. In self-attention pass "
-                "one tensor as query and value, computed once; otherwise pass "
-                "`positions` and `key_positions`."
+                f"{type(self.encoding.sampler).__name__} would draw the "
+                "positions of queries and keys apart from each other. In "
+                "self-attention, pass one tensor as query and value, computed "
+                "once; otherwise pass `positions` and `key_positions`."
             )
 
     def _check_cached_positions(self, positions, key_positions, *, own):

@@ -108,6 +108,7 @@ def _has_gradient(value):
 
 def _draw_state(generator):
     """Draws a new state from a generator, which advances by one draw."""
-    # The generator's own state, advanced, would repeat its next draws.
+    # A state made by advancing the generator's own would repeat the draws that
+    # the generator gives next.
     state = keras.random.randint((2,), 0, 2**24, dtype="int32", seed=generator)
     return keras.ops.cast(state, generator.state.dtype)

@@ -91,6 +91,13 @@ class RandomizedALiBi(SampledDistances, ALiBi):
     generalized better. `include_zero=None` stands for `True` if distances are
     sampled and for `False` otherwise.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedALiBi
+    >>> RandomizedALiBi(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 

@@ -140,6 +140,13 @@ class RandomizedFIRE(Randomized, FIRE):
 
     Takes the arguments of `RandomizedPositions` and `FIRE`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedFIRE
+    >>> RandomizedFIRE(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 

@@ -179,6 +179,14 @@ class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
     draw the labels of a training sequence once and keep them; here labels are
     drawn again at every use.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedLearnedEncoding
+    >>> encoding = RandomizedLearnedEncoding(max_position=64)
+    >>> encoding(ops.ones((2, 5, 8))).shape
+    TensorShape([2, 5, 8])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     Label-based encodings: Li & McClelland, 2022.
     https://arxiv.org/abs/2210.00400

@@ -59,5 +59,12 @@ class RandomizedLogKERPLE(Randomized, LogKERPLE):
 
     Takes the arguments of `RandomizedPositions` and `LogKERPLE`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedLogKERPLE
+    >>> RandomizedLogKERPLE(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

@@ -64,5 +64,13 @@ class RandomizedPowerKERPLE(Randomized, PowerKERPLE):
 
     Takes the arguments of `RandomizedPositions` and `PowerKERPLE`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedPowerKERPLE
+    >>> encoding = RandomizedPowerKERPLE(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

@@ -226,5 +226,13 @@ class RandomizedRelativeEncoding(SampledDistances, RelativeEncoding):
     the token itself and all future keys; here the distances of past and of
     future keys keep their sign.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedRelativeEncoding
+    >>> encoding = RandomizedRelativeEncoding(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([2, 4, 5, 5])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

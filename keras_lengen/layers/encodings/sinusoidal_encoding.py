@@ -81,6 +81,14 @@ class RandomizedSinusoidalEncoding(Randomized, SinusoidalEncoding):
 
     Takes the arguments of `RandomizedPositions` and `SinusoidalEncoding`.
 
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedSinusoidalEncoding
+    >>> encoding = RandomizedSinusoidalEncoding(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 8))).shape
+    TensorShape([2, 5, 8])
+
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 
@@ -123,6 +131,6 @@ def check_even(width, name):
     """
     if width % 2:
         raise ValueError(
-            f"{name} is {width}, but sines and cosines come in pairs: choose "
-            "an even number."
+            f"{name} is {width}: choose an even number, because sines and "
+            "cosines come in pairs."
         )
