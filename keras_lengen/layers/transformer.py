@@ -31,11 +31,11 @@ from keras_lengen.layers.side_inputs import (
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
-    """Transformer block: self-attention and a feed-forward network.
+    """Block of a Transformer, with self-attention and a feed-forward network.
 
-    Each of these parts is a residual branch, `x + dropout(part(x))`, with
-    normalization. With `cross_attention`, a third branch between the two
-    attends to another sequence, the memory.
+    Each of these two parts is a residual branch, `x + dropout(part(x))`, with
+    normalization. With `cross_attention`, a third branch between them attends
+    to another sequence, the memory.
 
     Args:
         num_heads: int, at least 1. Number of attention heads; divides the

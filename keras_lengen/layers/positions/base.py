@@ -17,9 +17,10 @@ class PositionSampler(NamedInputs, DrawingLayer):
     """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
-    Every sampler works with every encoding, except that encodings with a table
-    need integers. Subclasses implement `sample`, which receives arguments that
-    `call` has checked.
+    Every sampler works with every encoding, with two exceptions: encodings
+    with a table need integers, and only `AxialEncoding` takes the pairs of
+    `GridPositions`. Subclasses implement `sample`, which receives arguments
+    that `call` has checked.
 
     Call arguments:
         inputs: Tensor `(B, T, ...)` of any dtype; only its shape is read.

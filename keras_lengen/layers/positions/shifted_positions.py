@@ -23,8 +23,8 @@ class ShiftedPositions(PositionSampler):
 
     `max_shift=None` is random padding: in an example of true length `n` that
     is padded to `T`, the shift `k` is uniform over `0 .. T - n`, as if the
-    padding were split at random between both ends. Positions then do not
-    exceed `T - 1`.
+    padding were split at random between both ends. The positions of real
+    tokens then do not exceed `T - 1`.
 
     Args:
         max_shift: int, from 1 to `2 ** 24`. Number of shifts to draw from, or
