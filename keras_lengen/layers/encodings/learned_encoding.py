@@ -79,10 +79,10 @@ class LearnedEncoding(AbsoluteEncoding):
 
     def _check_sampler(self):
         sampler = self.sampler
-        name = f"sampler={type(sampler).__name__}"
+        name, own = f"sampler={type(sampler).__name__}", type(self).__name__
         if sampler.fractional:
             raise ValueError(
-                f"{name} gives fractions, but LearnedEncoding needs integers "
+                f"{name} gives fractions, but {own} needs integers "
                 "to look up in its table: choose another sampler, or an "
                 "encoding without a table, such as SinusoidalEncoding."
             )
@@ -90,7 +90,7 @@ class LearnedEncoding(AbsoluteEncoding):
             reach = getattr(sampler, argument, None)
             if reach is not None and reach > self.max_position:
                 raise ValueError(
-                    f"{name} has {argument}={reach}, but LearnedEncoding has "
+                    f"{name} has {argument}={reach}, but {own} has "
                     f"only max_position={self.max_position} rows: make the "
                     "two equal."
                 )
@@ -130,17 +130,18 @@ class LearnedEncoding(AbsoluteEncoding):
         self.check_positions(positions)
 
     def check_positions(self, positions):
+        own = type(self).__name__
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if not keras.backend.is_int_dtype(dtype):
             raise ValueError(
-                "LearnedEncoding looks positions up in a table and needs "
+                f"{own} looks positions up in a table and needs "
                 f"integers; got {dtype}: use an encoding without a table, "
                 "such as SinusoidalEncoding."
             )
         tokens = positions.shape[-1]
         if tokens is not None and tokens > self.max_position:
             raise ValueError(
-                f"positions reach {tokens - 1}, but LearnedEncoding has "
+                f"positions reach {tokens - 1}, but {own} has "
                 f"{self.max_position} rows: raise max_position or use an "
                 "encoding without a table."
             )
@@ -150,7 +151,7 @@ class LearnedEncoding(AbsoluteEncoding):
                 ops.logical_and(positions >= 0, positions < self.max_position),
             ),
             f"positions must be from 0 to {self.max_position - 1}, the rows of "
-            "LearnedEncoding; got numbers from ",
+            f"{own}; got numbers from ",
             ops.min(positions, initial=0),
             " to ",
             ops.max(positions, initial=0),

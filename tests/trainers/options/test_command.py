@@ -26,7 +26,7 @@ MISTAKES = {
     ),
     "a table of fractions": (
         ["--encoding=LearnedEncoding", "--sampler=InterpolatedPositions"],
-        "gives fractions, but LearnedEncoding looks integers up",
+        "gives fractions, but LearnedEncoding needs integers",
     ),
     "unknown encoding of rows": (
         ["--encoding=AxialEncoding(row=Rope())"],
