@@ -46,7 +46,7 @@ class Uniform(Curriculum):
     def index_at(self, seed, step, lengths):
         """Uniform."""
         del step
-        return _uniform_below(len(lengths), seed)
+        return _draw_below(len(lengths), seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class RegularIncrease(Curriculum):
         increases = tf.cast(step // self.every, tf.int32)
         increases = tf.minimum(increases, (len(lengths) - 1) // self.amount)
         if self.shorter:
-            increases = _uniform_below(increases + 1, seed)
+            increases = _draw_below(increases + 1, seed)
         return increases * self.amount
 
 
@@ -130,7 +130,7 @@ CURRICULA = {
 }
 
 
-def _uniform_below(count, seed):
+def _draw_below(count, seed):
     return tf.random.stateless_uniform(
         (), seed, maxval=count, dtype=tf.int32, alg="philox"
     )

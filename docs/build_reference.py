@@ -23,7 +23,7 @@ from docs.examples import (
     SAMPLERS,
     WIDTH,
     build,
-    call_of,
+    get_call,
     make,
 )
 from keras_lengen.layers.encodings.base import Randomized
@@ -89,7 +89,7 @@ def page():
                 "source",
             ),
             [
-                encoding_row(name, cls)
+                make_encoding_row(name, cls)
                 for name, cls in ENCODINGS.items()
                 if not issubclass(cls, Randomized) and name != "AxialEncoding"
             ],
@@ -98,13 +98,13 @@ def page():
         AFTER_ENCODINGS,
         table(
             ("sampler", "draws", "positions", "in evaluation", "source"),
-            [sampler_row(name, cls) for name, cls in SAMPLERS.items()],
+            [make_sampler_row(name, cls) for name, cls in SAMPLERS.items()],
         )
         + "\n",
         AFTER_SAMPLERS,
         table(
             ("attention", "parameters", "source"),
-            [attention_row(name, cls) for name, cls in ATTENTIONS.items()],
+            [make_attention_row(name, cls) for name, cls in ATTENTIONS.items()],
         )
         + "\n",
         *(
@@ -116,14 +116,14 @@ def page():
             )
             for text in (
                 f"## {title}\n",
-                *(section(name, cls) for name, cls in classes.items()),
+                *(make_section(name, cls) for name, cls in classes.items()),
             )
         ),
     ]
     return "\n".join(parts)
 
 
-def encoding_row(name, cls):
+def make_encoding_row(name, cls):
     """What the table says of an encoding."""
     encoding = build(make(name))
     randomized = [
@@ -134,19 +134,19 @@ def encoding_row(name, cls):
     return (
         _link(name),
         encoding.stage or "none",
-        _parameters(encoding),
-        _past_training(encoding),
+        _count_parameters(encoding),
+        _describe_past_training(encoding),
         "causal" if cls.causal_only else "causal, bidirectional",
-        _past_and_future(encoding),
+        _compare_past_and_future(encoding),
         ", ".join(randomized),
-        _source(cls),
+        _format_sources(cls),
     )
 
 
-def sampler_row(name, cls):
+def make_sampler_row(name, cls):
     """What the table says of a sampler."""
     sampler = make(name)
-    (positions, *others) = _positions(sampler, 8, training=True)
+    (positions, *others) = _sample_positions(sampler, 8, training=True)
     dtype = keras.backend.standardize_dtype(positions.dtype)
     draws = "no"
     if sampler.draws:
@@ -154,49 +154,49 @@ def sampler_row(name, cls):
         draws = "one for the batch" if shared else "one for each example"
     return (
         _link(name),
-        _with_choices(cls, draws, "resample"),
+        _append_choices(cls, draws, "resample"),
         f"{dtype} pairs" if others else dtype,
-        _with_choices(cls, _evaluation(sampler), "evaluation"),
-        _source(cls),
+        _append_choices(cls, _describe_evaluation(sampler), "evaluation"),
+        _format_sources(cls),
     )
 
 
-def attention_row(name, cls):
+def make_attention_row(name, cls):
     """What the table says of a kind of attention."""
     attention = make(name)
     attention.build(*[(None, 2, MODEL_WIDTH)] * 2)
-    return _link(name), _parameters(attention), _source(cls)
+    return _link(name), _count_parameters(attention), _format_sources(cls)
 
 
-def section(name, cls):
+def make_section(name, cls):
     """The docstring and the picture of a class."""
     text = [
         f"### {name}",
         f"```python\n{docstrings.signature(cls, name)}\n```",
-        _linked(docstrings.markdown(cls), but=name),
+        _link_names(docstrings.markdown(cls), but=name),
     ]
-    picture = pictures.picture_of(name)
+    picture = pictures.find_picture(name)
     if picture is not None:
         caption = " ".join(picture.__doc__.split())
-        file = picture_path(name).relative_to(DOCS).as_posix()
+        file = get_picture_path(name).relative_to(DOCS).as_posix()
         text += [
             f"![{name}: {caption.partition('.')[0].lower()}]({file})",
-            f"`{call_of(name)}`. {caption}",
+            f"`{get_call(name)}`. {caption}",
         ]
     return "\n\n".join(text) + "\n"
 
 
-def picture_path(name):
+def get_picture_path(name):
     """The file of the picture of a class."""
     return PICTURES / f"{name}.png"
 
 
-def pictured():
+def list_pictured():
     """Names of the classes that have a picture."""
-    return [name for name in CLASSES if pictures.picture_of(name) is not None]
+    return [name for name in CLASSES if pictures.find_picture(name) is not None]
 
 
-def _parameters(layer):
+def _count_parameters(layer):
     count = sum(int(np.prod(w.shape)) for w in layer.trainable_weights)
     if count == 0:
         return "none"
@@ -206,7 +206,7 @@ def _parameters(layer):
     return f"{count:,} {'for all layers' if shared else 'in every layer'}"
 
 
-def _past_training(encoding):
+def _describe_past_training(encoding):
     if not encoding.defined_past_training:
         return "no: the table ends"
     near, far = (
@@ -218,7 +218,7 @@ def _past_training(encoding):
     return "yes"
 
 
-def _past_and_future(encoding):
+def _compare_past_and_future(encoding):
     """Whether two tokens that change places change the scores."""
     if encoding.causal_only:
         return ""
@@ -253,17 +253,18 @@ def _apply(encoding, positions):
     return (query[:, 0] * key[:, 1]).sum(-1)
 
 
-def _positions(sampler, tokens, *, training):
+def _sample_positions(sampler, tokens, *, training):
     positions = sampler(ops.zeros((2, tokens)), training=training)
     return [np.asarray(axis) for axis in keras.tree.flatten(positions)]
 
 
-def _evaluation(sampler):
+def _describe_evaluation(sampler):
     """What the positions of evaluation are, found by sampling some."""
-    if len(_positions(sampler, 8, training=False)) > 1:
+    if len(_sample_positions(sampler, 8, training=False)) > 1:
         return "as in training"
     (short,), (again,), (long,) = (
-        _positions(sampler, tokens, training=False) for tokens in (8, 8, 256)
+        _sample_positions(sampler, tokens, training=False)
+        for tokens in (8, 8, 256)
     )
     if not np.array_equal(short, again):
         return "drawn"
@@ -274,7 +275,7 @@ def _evaluation(sampler):
     return "0, 1, 2, ...; of longer sequences below `train_length`"
 
 
-def _with_choices(cls, default, argument):
+def _append_choices(cls, default, argument):
     choices = docstrings.choices(cls, argument)
     if not choices:
         return default
@@ -283,9 +284,9 @@ def _with_choices(cls, default, argument):
     )
 
 
-def _source(cls):
+def _format_sources(cls):
     return "; ".join(
-        f"[{text}]({address})" if address else _linked(text)
+        f"[{text}]({address})" if address else _link_names(text)
         for text, address in docstrings.references(cls)
     )
 
@@ -294,7 +295,7 @@ def _link(name):
     return f"[`{name}`](#{name.lower()})"
 
 
-def _linked(text, but=None):
+def _link_names(text, but=None):
     """Text whose names of classes lead to their sections."""
 
     def link(match):
@@ -311,11 +312,11 @@ def _linked(text, but=None):
 def main():
     """Writes the page and the pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name in pictured():
-        print(picture_path(name).relative_to(DOCS.parent), flush=True)
-        pictures.draw(name, picture_path(name))
+    for name in list_pictured():
+        print(get_picture_path(name).relative_to(DOCS.parent), flush=True)
+        pictures.draw(name, get_picture_path(name))
     for path in PICTURES.glob("*.png"):
-        if path.stem not in pictured():
+        if path.stem not in list_pictured():
             path.unlink()
     PAGE.write_text(page())
 

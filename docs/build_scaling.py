@@ -11,7 +11,7 @@ from trainers.tpu.compiler import (
     CHIPS,
     HOP_SECONDS,
     Topology,
-    all_reduce_seconds,
+    estimate_all_reduce_seconds,
 )
 from trainers.tpu.table import FAMILIES, POD, Results
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
@@ -129,10 +129,10 @@ def page():
         KeyError: If a program has not been compiled yet.
     """
     results = Results(RESULTS)
-    found = [_row(results, flags) for flags in TRAINERS]
+    found = [_find_row(results, flags) for flags in TRAINERS]
     pairs = [
         [
-            _row(
+            _find_row(
                 results, {"trainer": "encoder", "encoding": encoding, **slice_}
             )
             for slice_ in ({}, POD)
@@ -146,15 +146,15 @@ def page():
         compiled=COMPILED,
         pod=POD["topology"],
         share=pairs[0][0]["examples_per_chip"],
-        chips=_chips(),
-        programs=_programs(found),
-        pods=_pods(pairs),
-        weak=_weak(found),
-        strong=_strong(found),
+        chips=_format_chips(),
+        programs=_format_programs(found),
+        pods=_format_pods(pairs),
+        weak=_format_weak(found),
+        strong=_format_strong(found),
     )
 
 
-def _chips():
+def _format_chips():
     rows = [
         (
             name,
@@ -168,7 +168,7 @@ def _chips():
     return table(("chip", "peak", "memory", "bandwidth", "links"), rows)
 
 
-def _programs(found):
+def _format_programs(found):
     chip = Topology(COMPILED).chip
     head = (
         "trainer",
@@ -200,7 +200,7 @@ def _programs(found):
     return table(head, rows)
 
 
-def _pods(pairs):
+def _format_pods(pairs):
     columns = {
         "Mflop": ("flops", 1e6),
         "MB": ("bytes", 1e6),
@@ -225,7 +225,7 @@ def _pods(pairs):
     return table(("encoding", *head), rows)
 
 
-def _weak(found):
+def _format_weak(found):
     rows = [
         (
             f"`{row['trainer']}`",
@@ -236,7 +236,7 @@ def _weak(found):
     return table(("efficiency on chips", *_NUMBERS), rows)
 
 
-def _strong(found):
+def _format_strong(found):
     rows = [
         (
             f"`{row['trainer']}`",
@@ -253,7 +253,7 @@ def _strong(found):
     return table(("efficiency on chips", "batch", *_NUMBERS), rows)
 
 
-def _row(results, flags):
+def _find_row(results, flags):
     config = resolve(
         TpuCompileConfig,
         PRESETS,
@@ -270,20 +270,22 @@ def weak(row, topology):
         row: That of a training step, compiled.
         topology: The `Topology` it is to run on.
     """
-    own = _own_seconds(row, topology, 1)
-    return own / (own + all_reduce_seconds(row["all_reduce_bytes"], topology))
+    own = _estimate_own_seconds(row, topology, 1)
+    return own / (
+        own + estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    )
 
 
 def strong(row, topology):
     """Efficiency where the chips share the batch."""
     share = Topology(row["topology"]).chips / topology.chips
-    seconds = _own_seconds(row, topology, share)
-    seconds += all_reduce_seconds(row["all_reduce_bytes"], topology)
-    alone = _own_seconds(row, topology, share * topology.chips)
+    seconds = _estimate_own_seconds(row, topology, share)
+    seconds += estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    alone = _estimate_own_seconds(row, topology, share * topology.chips)
     return alone / (topology.chips * seconds)
 
 
-def _own_seconds(row, topology, share):
+def _estimate_own_seconds(row, topology, share):
     """Seconds that a chip computes, with that share of the row's examples."""
     fixed = min(UPDATE_BYTES * row["trained_parameters"], row["bytes"])
     moved = fixed + (row["bytes"] - fixed) * share

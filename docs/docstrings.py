@@ -16,7 +16,7 @@ LABEL = r"(?:[A-Z][\w-]+(?: [a-z]+)?|Differs from [\w' ]+):"
 def markdown(cls):
     """The docstring of a class, as Markdown."""
     blocks = inspect.cleandoc(cls.__doc__).split("\n\n")
-    return "\n\n".join(filter(None, map(_block, blocks)))
+    return "\n\n".join(filter(None, map(_render_paragraph, blocks)))
 
 
 def references(cls):
@@ -53,7 +53,7 @@ def signature(cls, name):
     arguments = [
         name
         if parameter.default is parameter.empty
-        else f"{name}={_literal(parameter.default)}"
+        else f"{name}={_format_literal(parameter.default)}"
         for name, parameter in parameters.items()
     ]
     call = f"{name}({', '.join(arguments)})"
@@ -63,11 +63,11 @@ def signature(cls, name):
     return f"{name}(\n{lines})"
 
 
-def _literal(value):
+def _format_literal(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _block(block):
+def _render_paragraph(block):
     head, *rest = block.splitlines()
     if head == "Example:":
         # What makes it one follows, in a block of its own.
@@ -75,12 +75,12 @@ def _block(block):
     if head.startswith(">>>"):
         return f"```pycon\n{block}\n```"
     if head in LISTS:
-        entries = _joined(textwrap.dedent("\n".join(rest)), r"(?=\S)")
-        return f"**{head}**\n\n" + "\n".join(map(_entry, entries))
+        entries = _split_entries(textwrap.dedent("\n".join(rest)), r"(?=\S)")
+        return f"**{head}**\n\n" + "\n".join(map(_render_entry, entries))
     if head == "Returns:":
         return f"**{head}** {' '.join(' '.join(rest).split())}"
     if head.startswith("- "):
-        return "\n".join(_joined(block, "(?=- )"))
+        return "\n".join(_split_entries(block, "(?=- )"))
     # A label begins a paragraph, or a line after the end of a sentence or an
     # address.
     paragraphs = re.split(rf"(?<=[./]|\d)\n(?={LABEL} )", block)
@@ -90,11 +90,11 @@ def _block(block):
     )
 
 
-def _joined(text, beginning):
+def _split_entries(text, beginning):
     """Entries of a list, each begun by what matches, on a line of its own."""
     entries = re.split(rf"^{beginning}", text, flags=re.MULTILINE)
     return [" ".join(entry.split()) for entry in entries if entry.strip()]
 
 
-def _entry(entry):
+def _render_entry(entry):
     return re.sub(r"^- ([\w*]+):", r"- `\1`:", f"- {entry}")

@@ -40,14 +40,14 @@ CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
 """Everything that has a section, by name."""
 
 
-def call_of(name):
+def get_call(name):
     """The Python expression that makes the example of a class."""
     return CALLS.get(name, f"{name}()")
 
 
 def make(name):
     """The example of a class."""
-    return eval(call_of(name), dict(vars(layers)))
+    return eval(get_call(name), dict(vars(layers)))
 
 
 def build(encoding, *, tokens=2, heads=HEADS, width=WIDTH):

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from docs.examples import MODEL_WIDTH, build, call_of, make
+from docs.examples import MODEL_WIDTH, build, get_call, make
 from keras_lengen import layers
 
 HEADS, WIDTH = 4, 8
@@ -18,7 +18,7 @@ LONG = 4 * REACH
 SEED = 1
 
 
-def picture_of(name):
+def find_picture(name):
     """The function that draws a class, or `None` where there is none."""
     special = {
         "AxialEncoding": grid,
@@ -41,8 +41,8 @@ def draw(name, path):
 
     keras.utils.set_random_seed(SEED)
     plot = figure.Figure(figsize=(8, 3.2), layout="constrained")
-    picture_of(name)(plot, make(name))
-    plot.suptitle(call_of(name), fontsize="medium", family="monospace")
+    find_picture(name)(plot, make(name))
+    plot.suptitle(get_call(name), fontsize="medium", family="monospace")
     for axes in plot.axes:
         axes.spines[["top", "right"]].set_visible(False)
     image = io.BytesIO()
@@ -76,12 +76,12 @@ def bias(plot, encoding):
             panels = {"bidirectional; causal is the left half": lines()}
         else:
             panels["causal"] = causal
-    for axes, (title, heads) in _panels(plot, panels):
+    for axes, (title, heads) in _make_panels(plot, panels):
         for head, line in enumerate(heads):
             axes.plot(
                 np.arange(-REACH, line.size - REACH),
                 line,
-                color=_shade(head, HEADS),
+                color=_choose_shade(head, HEADS),
                 label=f"head {head + 1}",
             )
         axes.set(title=title, xlabel="key minus query, in tokens")
@@ -102,7 +102,7 @@ def rotation(plot, encoding):
     """
     build(encoding, heads=1, width=ROTARY_WIDTH)
     draws = 3 if encoding.sampler.draws else 1
-    products = [_products(encoding) for _ in range(draws)]
+    products = [_compute_products(encoding) for _ in range(draws)]
     distances = np.arange(-LONG, 1)
     left, right = plot.subplots(1, 2)
     for index, product in enumerate(products):
@@ -110,12 +110,12 @@ def rotation(plot, encoding):
         left.plot(
             distances,
             product.mean(0),
-            color=_shade(index, draws),
+            color=_choose_shade(index, draws),
             label=label,
         )
     if type(encoding) is not layers.RoPE:
         plain = layers.RoPE()
-        mean = _products(plain).mean(0)
+        mean = _compute_products(plain).mean(0)
         left.plot(distances, mean, "--", color="0.6", label="RoPE", zorder=1)
     left.set(
         title="mean over features",
@@ -123,7 +123,9 @@ def rotation(plot, encoding):
         ylabel="product",
     )
     left.legend(loc="upper left")
-    _heat(plot, right, products[0], (distances[0], 0), left.get_xlabel())
+    _draw_heat_map(
+        plot, right, products[0], (distances[0], 0), left.get_xlabel()
+    )
     right.set(
         title="by pair" + (", draw 1" if draws > 1 else ""), ylabel="pair"
     )
@@ -138,8 +140,8 @@ def rows(plot, encoding):
     titles = ["one draw", "another draw"] if drawn else ["every token"]
     results = [np.asarray(encoding(zeros, training=True))[0] for _ in titles]
     panels = dict(zip(titles, results, strict=True))
-    for axes, (title, result) in _panels(plot, panels):
-        _heat(plot, axes, result.T, (0, tokens), "token")
+    for axes, (title, result) in _make_panels(plot, panels):
+        _draw_heat_map(plot, axes, result.T, (0, tokens), "token")
         axes.set(title=title)
     plot.axes[0].set_ylabel("feature")
 
@@ -152,14 +154,14 @@ def positions(plot, sampler):
     """
     draws = 6 if sampler.draws else 1
     modes = {"training": REACH, "evaluation": 2 * REACH}
-    for axes, (title, tokens) in _panels(plot, modes):
+    for axes, (title, tokens) in _make_panels(plot, modes):
         inputs = ops.zeros((1, tokens))
         for index in range(draws):
             drawn = sampler(inputs, training=title == "training")
             lines = keras.tree.flatten(drawn)
             for line, style in zip(lines, ("-", ":"), strict=False):
                 line = np.asarray(line).reshape(-1)
-                axes.plot(line, style, color=_shade(index, draws))
+                axes.plot(line, style, color=_choose_shade(index, draws))
         if len(lines) > 1:
             axes.legend(["rows", "columns"], loc="upper left")
         axes.set(title=title, xlabel="index of the token", xlim=(0, 2 * REACH))
@@ -182,7 +184,7 @@ def no_positions(plot, encoding):
         axes.plot(
             np.asarray(weights)[0, 0, :, 0],
             style,
-            color=_shade(0, 1),
+            color=_choose_shade(0, 1),
             label="causal" if causal else "bidirectional",
         )
     axes.set(xlabel="index of the query", ylabel="weight of the first token")
@@ -206,7 +208,7 @@ def nearest(plot, attention):
             np.arange(tokens) - tokens // 2,
             line,
             marker=".",
-            color=_shade(head, attention.num_heads),
+            color=_choose_shade(head, attention.num_heads),
             label=f"head {head + 1}",
         )
     axes.set(xlabel="key minus query, in tokens", ylabel="weight")
@@ -224,20 +226,20 @@ def grid(plot, encoding):
     middle = width // 2 * width + width // 2
     biases = np.asarray(encoding(query))[0, :, middle]
     heads = {"a head of the rows": 0, "a head of the columns": HEADS // 2}
-    for axes, (title, head) in _panels(plot, heads):
+    for axes, (title, head) in _make_panels(plot, heads):
         image = axes.imshow(biases[head].reshape(width, width))
         axes.set(title=title, xlabel="column of the key")
     plot.axes[0].set_ylabel("row of the key")
     plot.colorbar(image, ax=plot.axes, label="bias")
 
 
-def _panels(plot, panels):
+def _make_panels(plot, panels):
     """Axes of equal scale, side by side, for each item of a dict."""
     axes = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     return zip(axes, panels.items(), strict=True)
 
 
-def _heat(plot, axes, values, extent, label):
+def _draw_heat_map(plot, axes, values, extent, label):
     top = np.abs(values).max()
     image = axes.imshow(
         values,
@@ -252,7 +254,7 @@ def _heat(plot, axes, values, extent, label):
     plot.colorbar(image, ax=axes)
 
 
-def _products(encoding):
+def _compute_products(encoding):
     """Products of the last token with each one before, `(pairs, tokens)`."""
     ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
     query, key = (
@@ -263,7 +265,7 @@ def _products(encoding):
     return products.reshape(len(products), -1, 2).mean(-1).T
 
 
-def _shade(index, count):
+def _choose_shade(index, count):
     from matplotlib import colormaps
 
     return colormaps["viridis"](index / max(count, 1) * 0.9)

@@ -36,7 +36,7 @@ from trainers.tpu.compiler import (
     COMPILER,
     Topology,
     compile_program,
-    step_seconds,
+    estimate_step_seconds,
 )
 from trainers.tpu.programs import MODES, lower, padded_lengths, trainers
 
@@ -127,7 +127,7 @@ class Program:
             "tokens": self.tokens,
             **{
                 name: told[name]
-                for name in tpu_table.determines()
+                for name in tpu_table.list_program_fields()
                 if name in told
             },
         }
@@ -212,7 +212,7 @@ def compile_all(missing, results, jobs):
     # TensorFlow's memory only grows: now and then, the processes are new.
     size = 20 * jobs
     for first in range(0, len(missing), size):
-        for row in _compiled(missing[first : first + size], jobs):
+        for row in _compile_some(missing[first : first + size], jobs):
             results.add(row)
             done += 1
             left = (time.monotonic() - start) / done * (len(missing) - done)
@@ -223,13 +223,13 @@ def compile_all(missing, results, jobs):
             )
 
 
-def _compiled(some, jobs):
+def _compile_some(some, jobs):
     """The rows of programs, as they are done."""
     with concurrent.futures.ProcessPoolExecutor(
         jobs,
         # TensorFlow does not survive a fork.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_end_with,
+        initializer=_exit_with,
         initargs=(os.getpid(),),
     ) as pool:
         futures = [pool.submit(compile_one, program) for program in some]
@@ -245,7 +245,7 @@ def _compiled(some, jobs):
             pool.shutdown(cancel_futures=True)
 
 
-def _end_with(parent):
+def _exit_with(parent):
     """Ends this process when its parent ends, however that comes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -266,7 +266,7 @@ def compile_one(program):
             mode: len(padded_lengths(experiment, program.config, mode))
             for mode in MODES
         },
-        "versions": versions(),
+        "versions": read_versions(),
     }
     start = time.monotonic()
     try:
@@ -280,7 +280,7 @@ def compile_one(program):
     except ConfigError as error:
         return {**row, "status": "refused", "reason": str(error)}
     except Exception as error:
-        return {**row, "status": "failed", "reason": _reason(error)}
+        return {**row, "status": "failed", "reason": _format_reason(error)}
     row |= {
         "examples_per_chip": examples,
         "trained_parameters": trained,
@@ -289,11 +289,11 @@ def compile_one(program):
     try:
         found = compile_program(text, topology)
     except RuntimeError as error:
-        return {**row, "status": "failed", "reason": _reason(error)}
+        return {**row, "status": "failed", "reason": _format_reason(error)}
     row |= {
         **found,
         "memory_limit": topology.chip.memory,
-        "step_seconds": step_seconds(found, topology),
+        "step_seconds": estimate_step_seconds(found, topology),
     }
     reason = check(row)
     return {**row, "status": "failed" if reason else "compiled"} | (
@@ -301,7 +301,7 @@ def compile_one(program):
     )
 
 
-def _reason(error):
+def _format_reason(error):
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
 
@@ -324,16 +324,16 @@ def check(row):
     return ""
 
 
-def versions():
+def read_versions():
     """Versions of what makes programs and compiles them."""
     return {
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
-        **{name: _version(name) for name in COMPILER},
+        **{name: _read_version(name) for name in COMPILER},
     }
 
 
-def _version(package):
+def _read_version(package):
     # What is refused needs no compiler.
     try:
         return importlib.metadata.version(package)

@@ -148,14 +148,14 @@ class RearrangedBits(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        bits = draw_symbols(seed, batch_size, length, 2)
         return bits, self.rearrange(bits)
 
     def floor_accuracy(self, length):
         """The more frequent bit of the sequence at every position."""
         ones = np.arange(length + 1)
         share = np.maximum(ones, length - ones) / length
-        return float(binomial_probabilities(length, 0.5) @ share)
+        return float(compute_binomial_probabilities(length, 0.5) @ share)
 
     def position_only_accuracy(self, length):
         """Any constant: each bit is fair whatever its position."""
@@ -163,7 +163,7 @@ class RearrangedBits(Task):
         return 0.5
 
 
-def uniform_symbols(seed, batch_size, length, alphabet_size):
+def draw_symbols(seed, batch_size, length, alphabet_size):
     """Draws int32 ids `(B, length)`, each uniform below `alphabet_size`."""
     return tf.random.stateless_uniform(
         (batch_size, length),
@@ -175,7 +175,7 @@ def uniform_symbols(seed, batch_size, length, alphabet_size):
     )
 
 
-def binomial_probabilities(trials, probability):
+def compute_binomial_probabilities(trials, probability):
     """Probabilities of 0, 1, ..., `trials` successes, as a numpy array.
 
     Args:

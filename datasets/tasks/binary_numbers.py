@@ -8,10 +8,10 @@ import math
 
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 
 
-def random_numbers(seed, batch_size, lengths, width):
+def draw_numbers(seed, batch_size, lengths, width):
     """Draws numbers uniform from 1 to `2**length - 1`.
 
     Args:
@@ -36,11 +36,11 @@ def random_numbers(seed, batch_size, lengths, width):
     places_down = -tf.math.log(1 - uniform * share) / math.log(2)
     top = tf.maximum(lengths - 1 - tf.cast(places_down, tf.int32), 0)
     place = tf.range(width)
-    bits = uniform_symbols(bit_seed, batch_size, width, 2)
+    bits = draw_symbols(bit_seed, batch_size, width, 2)
     return tf.where(place < top, bits, tf.cast(place == top, tf.int32))
 
 
-def significant_bits(bits):
+def count_significant_bits(bits):
     """Number of bits without leading zeros, `(B, 1)`; 0 for zero."""
     place = tf.range(1, tf.shape(bits)[1] + 1)
     return tf.reduce_max(bits * place, axis=1, keepdims=True)
@@ -65,7 +65,7 @@ def multiply(first, second):
     return carry(tf.ensure_shape(digits, first.shape))
 
 
-def square_root(bits):
+def compute_square_root(bits):
     """The root of a number, rounded down, in half of the width, rounded up.
 
     The schoolbook method in base 2: two bits of the number are brought down
@@ -80,7 +80,7 @@ def square_root(bits):
     rest = tf.zeros((tf.shape(bits)[0], half + 3), tf.int32)
     root = tf.zeros_like(rest)
 
-    def one_bit(index, root, rest):
+    def decide_bit(index, root, rest):
         pair = tf.slice(bits, [0, 2 * index], [-1, 2])
         rest = tf.concat([pair, rest[:, :-2]], axis=1)
         one = tf.ones_like(pair[:, :1])
@@ -88,7 +88,7 @@ def square_root(bits):
         # Turned around, a difference of digits carries like a sum: 2 borrows,
         # 1 passes a borrow on, 0 stops it.
         difference = rest - trial
-        borrows = _carries_out(1 - difference)
+        borrows = _find_carries(1 - difference)
         fits = borrows[:, -1:] == 0
         rest = tf.where(fits, (difference + _shift(borrows)) % 2, rest)
         root = tf.concat([tf.cast(fits, tf.int32), root[:, :-1]], axis=1)
@@ -96,7 +96,7 @@ def square_root(bits):
 
     _, root, _ = tf.while_loop(
         lambda index, *_: index >= 0,
-        one_bit,
+        decide_bit,
         (half - 1, root, rest),
     )
     return root[:, :half]
@@ -110,10 +110,10 @@ def carry(digits):
         lambda digits: (digits % 2 + _shift(digits // 2),),
         (digits,),
     )[0]
-    return (digits + _shift(_carries_out(digits))) % 2
+    return (digits + _shift(_find_carries(digits))) % 2
 
 
-def _carries_out(digits):
+def _find_carries(digits):
     """Which places of digits 0, 1 or 2 send a carry to the next one.
 
     A 2 sends one, a 0 does not, and a 1 does what the place below it does. So

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
-from datasets.tasks.binary_numbers import random_numbers, significant_bits
+from datasets.tasks.base import draw_symbols
+from datasets.tasks.binary_numbers import draw_numbers, count_significant_bits
 from datasets.tasks.terminated_answer import TERMINATION, TerminatedAnswer
 
 SEPARATOR = 2
@@ -38,13 +38,13 @@ class BinaryOperation(TerminatedAnswer):
         )
         alone = tf.less_equal(length, 2)
         width = self.output_length(length)
-        place = 1 + uniform_symbols(
+        place = 1 + draw_symbols(
             place_seed, batch_size, 1, tf.maximum(length - 2, 1)
         )
-        first = random_numbers(
+        first = draw_numbers(
             first_seed, batch_size, tf.where(alone, length, place), width
         )
-        second = random_numbers(
+        second = draw_numbers(
             second_seed, batch_size, tf.maximum(length - 1 - place, 1), width
         )
         # Ones and zeros exchanged, all ones are left out instead of zero.
@@ -64,7 +64,9 @@ class BinaryOperation(TerminatedAnswer):
         inputs = tf.where(alone, first[:, :length], inputs)
         answer = self.combine(first, second)
         # Zero is written as one bit where there is room for it.
-        count = tf.minimum(tf.maximum(significant_bits(answer), 1), width - 1)
+        count = tf.minimum(
+            tf.maximum(count_significant_bits(answer), 1), width - 1
+        )
         return inputs, self.terminate(answer, count)
 
     def simple_rules(self, inputs):

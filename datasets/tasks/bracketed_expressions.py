@@ -15,7 +15,7 @@ Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 
 PLUS, MINUS, TIMES, OPEN, CLOSE = 5, 6, 7, 8, 9
 
@@ -35,13 +35,13 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
     digit_seed, operator_seed, split_seed = tf.unstack(
         tf.random.split(seed, 3, alg="philox")
     )
-    digits = uniform_symbols(digit_seed, batch_size, length, 5)
+    digits = draw_symbols(digit_seed, batch_size, length, 5)
     # An operation takes its operator and its split from where it starts. Of
     # the largest range, the remainders used below are as good as uniform.
-    operators = PLUS + uniform_symbols(
+    operators = PLUS + draw_symbols(
         operator_seed, batch_size, length, number_of_operators
     )
-    splits = uniform_symbols(split_seed, batch_size, length, 2**31 - 1)
+    splits = draw_symbols(split_seed, batch_size, length, 2**31 - 1)
     place = tf.zeros_like(digits) + tf.range(length)
 
     def unfold(depth, tokens, start, size, operator, first, second):
@@ -113,7 +113,7 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
     return tokens, values[:, :1]
 
 
-def value_probabilities(length, number_of_operators):
+def compute_value_probabilities(length, number_of_operators):
     """Probabilities of the values 0 to 4 of an expression, as a numpy array."""
     probabilities = np.full((length + 1, 5), 1 / 5)
     values = np.arange(5)

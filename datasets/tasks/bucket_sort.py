@@ -12,7 +12,11 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,12 +42,12 @@ class BucketSort(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws independent uniform symbols."""
-        symbols = uniform_symbols(seed, batch_size, length, 5)
+        symbols = draw_symbols(seed, batch_size, length, 5)
         return symbols, tf.sort(symbols, axis=1)
 
     def floor_accuracy(self, length):
         """The most frequent symbol of the sequence at every position."""
-        return expected_maximum_count(length) / length
+        return compute_expected_maximum(length) / length
 
     def position_only_accuracy(self, length):
         """The likeliest symbol at each position."""
@@ -51,12 +55,12 @@ class BucketSort(Task):
         at_most = np.ones((6, length))
         at_most[0] = 0
         for symbol in range(4):
-            counts = binomial_probabilities(length, (symbol + 1) / 5)
+            counts = compute_binomial_probabilities(length, (symbol + 1) / 5)
             at_most[symbol + 1] = np.cumsum(counts[::-1])[::-1][1:]
         return float(np.diff(at_most, axis=0).max(axis=0).mean())
 
 
-def expected_maximum_count(length):
+def compute_expected_maximum(length):
     """Mean number of times the most frequent of five symbols occurs.
 
     Counts of five symbols in a string are five independent Poisson counts

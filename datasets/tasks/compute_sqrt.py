@@ -12,7 +12,7 @@ import math
 import tensorflow as tf
 
 from datasets.tasks.base import Task
-from datasets.tasks.binary_numbers import random_numbers, square_root
+from datasets.tasks.binary_numbers import draw_numbers, compute_square_root
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +36,8 @@ class ComputeSqrt(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws a number and computes its root."""
-        number = random_numbers(seed, batch_size, length, length)
-        root = square_root(number)
+        number = draw_numbers(seed, batch_size, length, length)
+        root = compute_square_root(number)
         return tf.reverse(number, [1]), tf.reverse(root, [1])
 
     def floor_accuracy(self, length):
@@ -45,16 +45,16 @@ class ComputeSqrt(Task):
 
         The number of ones tells a little more: .02 at length 8, .001 at 40.
         """
-        ones = self._probabilities_of_ones(length)
+        ones = self._compute_probabilities(length)
         mean = sum(ones) / len(ones)
         return max(mean, 1 - mean)
 
     def position_only_accuracy(self, length):
         """The likelier bit at each position."""
-        ones = self._probabilities_of_ones(length)
+        ones = self._compute_probabilities(length)
         return sum(max(one, 1 - one) for one in ones) / len(ones)
 
-    def _probabilities_of_ones(self, length):
+    def _compute_probabilities(self, length):
         """How probable a 1 is at each bit of the root, the lowest first."""
         numbers = 2**length - 1
         last = math.isqrt(numbers)

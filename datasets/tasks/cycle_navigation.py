@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CycleNavigation(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws independent uniform steps."""
-        tokens = uniform_symbols(seed, batch_size, length, 3)
+        tokens = draw_symbols(seed, batch_size, length, 3)
         place = tf.reduce_sum(tokens - 1, axis=1, keepdims=True) % 5
         return tokens, place
 

@@ -11,7 +11,11 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,7 @@ class EvenPairs(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        bits = draw_symbols(seed, batch_size, length, 2)
         differ = tf.not_equal(bits[:, :1], bits[:, -1:])
         return bits, tf.cast(differ, tf.int32)
 
@@ -49,7 +53,7 @@ class EvenPairs(Task):
         ends_agree = ones * (ones - 1) + zeros * (zeros - 1)
         ends_agree = ends_agree / (length * (length - 1))
         best = np.maximum(ends_agree, 1 - ends_agree)
-        return float(binomial_probabilities(length, 0.5) @ best)
+        return float(compute_binomial_probabilities(length, 0.5) @ best)
 
     def position_only_accuracy(self, length):
         """A constant: two different bits agree half of the time."""

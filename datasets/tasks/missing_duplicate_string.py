@@ -11,7 +11,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +46,9 @@ class MissingDuplicateString(Task):
         bit_seed, place_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        bits = uniform_symbols(bit_seed, batch_size, half, 2)
+        bits = draw_symbols(bit_seed, batch_size, half, 2)
         doubled = tf.concat([bits, bits], axis=1)
-        place = uniform_symbols(place_seed, batch_size, 1, 2 * half)
+        place = draw_symbols(place_seed, batch_size, 1, 2 * half)
         hidden = tf.gather(doubled, place, axis=1, batch_dims=1)
         inputs = tf.where(tf.range(2 * half) == place, 2, doubled)
         inputs = tf.pad(inputs, [[0, 0], [0, 1]], constant_values=3)
@@ -62,7 +66,9 @@ class MissingDuplicateString(Task):
         if length == 1:
             return 1.0
         other_bits = length // 2 - 1
-        return float(0.5 + binomial_probabilities(other_bits, 0.5).max() / 2)
+        return float(
+            0.5 + compute_binomial_probabilities(other_bits, 0.5).max() / 2
+        )
 
     def position_only_accuracy(self, length):
         """A constant: the hidden bit is fair, except at length 1."""

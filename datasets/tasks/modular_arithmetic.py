@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 
 PLUS, MINUS, TIMES = 5, 6, 7
 
@@ -52,8 +52,8 @@ class ModularArithmetic(Task):
         digit_seed, operator_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        digits = uniform_symbols(digit_seed, batch_size, number_of_digits, 5)
-        operators = PLUS + uniform_symbols(
+        digits = draw_symbols(digit_seed, batch_size, number_of_digits, 5)
+        operators = PLUS + draw_symbols(
             operator_seed, batch_size, number_of_digits - 1, 3
         )
         operators = tf.pad(operators, [[0, 0], [1, 0]], constant_values=PLUS)

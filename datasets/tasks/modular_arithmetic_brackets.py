@@ -11,7 +11,7 @@ import dataclasses
 from datasets.tasks.base import Task
 from datasets.tasks.bracketed_expressions import (
     draw_expressions,
-    value_probabilities,
+    compute_value_probabilities,
 )
 
 
@@ -38,7 +38,7 @@ class ModularArithmeticBrackets(Task):
 
     def floor_accuracy(self, length):
         """The likeliest value at this length."""
-        return float(value_probabilities(length, 3).max())
+        return float(compute_value_probabilities(length, 3).max())
 
     def position_only_accuracy(self, length):
         """The same constant as for the floor."""

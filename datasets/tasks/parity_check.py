@@ -10,7 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ParityCheck(Task):
 
     def draw(self, seed, batch_size, length):
         """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        bits = draw_symbols(seed, batch_size, length, 2)
         return bits, tf.reduce_sum(bits, axis=1, keepdims=True) % 2
 
     def floor_accuracy(self, length):

@@ -10,7 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 from datasets.tasks.bracketed_expressions import OPEN, draw_expressions
 
 UNKNOWN, EQUALS = 9, 10
@@ -47,7 +47,7 @@ class SolveEquation(Task):
         larger = max if isinstance(length, int) else tf.maximum
         size = larger(length - 2, 1)
         tokens, value = draw_expressions(expression_seed, batch_size, size, 2)
-        start = uniform_symbols(place_seed, batch_size, 1, size)
+        start = draw_symbols(place_seed, batch_size, 1, size)
         place = tf.range(size)
         steps = tf.where(tokens < 5, (place - start) % size, size)
         hidden = tf.argmin(steps, axis=1, output_type=tf.int32)[:, tf.newaxis]

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 from datasets.tasks.terminated_answer import TERMINATION, TerminatedAnswer
 
 POP, PUSH = 2, 3
@@ -45,18 +45,18 @@ class StackManipulation(TerminatedAnswer):
         height_seed, bit_seed, instruction_seed = tf.unstack(
             tf.random.split(seed, 3, alg="philox")
         )
-        height = 1 + uniform_symbols(
+        height = 1 + draw_symbols(
             height_seed, batch_size, 1, tf.maximum(length - 1, 1)
         )
-        bits = uniform_symbols(bit_seed, batch_size, length, 2)
-        instructions = POP + uniform_symbols(
+        bits = draw_symbols(bit_seed, batch_size, length, 2)
+        instructions = POP + draw_symbols(
             instruction_seed, batch_size, length, 3
         )
         inputs = tf.where(tf.range(length) < height, bits, instructions)
-        stack, count = self._final_stack(inputs, batch_size, length)
+        stack, count = self._compute_final_stack(inputs, batch_size, length)
         return inputs, self.terminate(stack, count)
 
-    def _final_stack(self, inputs, batch_size, length):
+    def _compute_final_stack(self, inputs, batch_size, length):
         """The final stack `(B, n + 1)`, its top first, and its height.
 
         Read from the end, a pop takes away the next push that no other pop

@@ -49,15 +49,15 @@ class TerminatedAnswer(Task):
 
     def floor_accuracy(self, length):
         """The best of the `simple_rules`, measured on drawn examples."""
-        return _measured_floors(self, length)[0]
+        return _measure_floors(self, length)[0]
 
     def position_only_accuracy(self, length):
         """The commonest symbol of each place, measured on drawn examples."""
-        return _measured_floors(self, length)[1]
+        return _measure_floors(self, length)[1]
 
 
 @functools.cache
-def _measured_floors(task, length):
+def _measure_floors(task, length):
     halves = [
         {
             name: array.numpy()

@@ -119,14 +119,14 @@ def test_asymmetry_tells_past_from_future(name):
     encoding = make(name)
     encoding.asymmetry = 0.5
     build_reference.build(encoding)
-    assert build_reference._past_and_future(encoding) == "told apart"
+    assert build_reference._compare_past_and_future(encoding) == "told apart"
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_evaluation_is_what_the_table_says(name):
     said = cells(name)["in evaluation"].partition("; `")[0]
     short, long = (
-        build_reference._positions(make(name), tokens, training=False)[0]
+        build_reference._sample_positions(make(name), tokens, training=False)[0]
         for tokens in (64, 128)
     )
     assert said.startswith("0, 1, 2, ...") == np.array_equal(

@@ -141,7 +141,7 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     # the number of outputs.
     assert sums >= 17 if mode == "train" else not sums
     assert trained > 50_000
-    assert "mhlo.copy" not in compiler.readable(text)
+    assert "mhlo.copy" not in compiler.make_readable(text)
 
 
 def test_what_the_library_refuses_is_a_row():
@@ -182,7 +182,7 @@ def test_an_all_reduce_over_some_chips_is_refused():
 
 
 def test_seconds_of_an_all_reduce():
-    seconds = compiler.all_reduce_seconds
+    seconds = compiler.estimate_all_reduce_seconds
     assert seconds(1e9, Topology("v5e:1x1")) == 0
     # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
     assert seconds(1e9, Topology("v5e:2x2")) == pytest.approx(0.015 + 4e-6)
@@ -199,9 +199,9 @@ def test_seconds_of_an_all_reduce():
 def test_a_step_takes_what_takes_longest():
     topology = Topology("v5e:1x1")
     row = {"flops": 197e12, "bytes": 0, "all_reduce_bytes": 1e9}
-    assert compiler.step_seconds(row, topology) == 1
+    assert compiler.estimate_step_seconds(row, topology) == 1
     row = {"flops": 197e12, "bytes": 2 * 819e9, "all_reduce_bytes": 0}
-    assert compiler.step_seconds(row, topology) == 2
+    assert compiler.estimate_step_seconds(row, topology) == 2
 
 
 @pytest.mark.parametrize(

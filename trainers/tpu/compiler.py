@@ -152,7 +152,7 @@ def compile_program(stablehlo, topology):
         np.array(numbers)
     )
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(readable(stablehlo))
+        module = mlir.ir.Module.parse(make_readable(stablehlo))
         start = time.monotonic()
         compiled = devices[0].client.compile(
             module, xla_client.DeviceList(devices), options
@@ -177,10 +177,10 @@ def compile_program(stablehlo, topology):
     }
 
 
-def readable(stablehlo):
+def make_readable(stablehlo):
     """TensorFlow's StableHLO without what other parsers do not know.
 
-    >>> readable("%1 = mhlo.copy %0 : tensor<2x3xf32>")
+    >>> make_readable("%1 = mhlo.copy %0 : tensor<2x3xf32>")
     '%1 = stablehlo.reshape %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>'
     """
     return re.sub(
@@ -211,14 +211,14 @@ def all_reduces(hlo, chips):
             raise RuntimeError(
                 f"an all-reduce is not over all {chips} chips: {groups}."
             )
-        found.append(_bytes(match[1]))
+        found.append(_count_bytes(match[1]))
     return found
 
 
-def _bytes(shapes):
+def _count_bytes(shapes):
     """Bytes of the arrays in the text of a type, as `(f32[2,3]{1,0}, f32[])`.
 
-    >>> _bytes("(f32[2,3]{1,0:T(8,128)}, bf16[4]{0}, s32[])")
+    >>> _count_bytes("(f32[2,3]{1,0:T(8,128)}, bf16[4]{0}, s32[])")
     36
     """
     return sum(
@@ -227,7 +227,7 @@ def _bytes(shapes):
     )
 
 
-def all_reduce_seconds(size, topology):
+def estimate_all_reduce_seconds(size, topology):
     """Least seconds that a sum of `size` bytes over all chips takes.
 
     First every chip gets the sum of a part, then everyone gets all parts. Both
@@ -250,8 +250,8 @@ def all_reduce_seconds(size, topology):
     return 2 * (sent / bandwidth + hops * HOP_SECONDS)
 
 
-def step_seconds(row, topology):
+def estimate_step_seconds(row, topology):
     """Least seconds of a step: of products or memory, and of the sums."""
     chip = topology.chip
     own = max(row["flops"] / chip.flops, row["bytes"] / chip.bandwidth)
-    return own + all_reduce_seconds(row["all_reduce_bytes"], topology)
+    return own + estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)

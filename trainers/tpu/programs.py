@@ -104,7 +104,7 @@ def trace(experiment, config, mode, tokens, replicas):
     keras.backend.clear_session()
     check_share(replicas, config)
     parts = experiment.make_parts(config, tf.distribute.get_strategy())
-    make = {"train": _training, "evaluate": _evaluation}[mode]
+    make = {"train": _prepare_training, "evaluate": _prepare_evaluation}[mode]
     examples, batch, step = make(*parts, config, tokens, replicas)
 
     def run(number, *values):
@@ -121,7 +121,7 @@ def trace(experiment, config, mode, tokens, replicas):
     return function, examples, trained
 
 
-def _training(model, optimizer, problem, config, tokens, replicas):
+def _prepare_training(model, optimizer, problem, config, tokens, replicas):
     """Examples and batch of a replica, and what it does in a step."""
     step = TrainingStep(
         model,
@@ -141,7 +141,7 @@ def _training(model, optimizer, problem, config, tokens, replicas):
     return examples, batch, lambda number, batch: step.update(batch, number)
 
 
-def _evaluation(model, optimizer, problem, config, tokens, replicas):
+def _prepare_evaluation(model, optimizer, problem, config, tokens, replicas):
     """Examples and batch of a replica, and what it does with a batch."""
     evaluation = LengthEvaluation(
         model,

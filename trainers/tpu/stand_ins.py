@@ -96,7 +96,7 @@ class RandomTokens(Problem):
         }
 
 
-def stand_in(name, model, arguments, targets=0, **fields):
+def make_stand_in(name, model, arguments, targets=0, **fields):
     """Makes an experiment of a model.
 
     Args:
@@ -144,7 +144,7 @@ STAND_INS = {
     made.name: made
     for made in (
         # The published shapes of models whose trainers are yet to come.
-        stand_in(
+        make_stand_in(
             "enwik8",
             TransformerDecoder,
             presets["enwik8"],
@@ -152,7 +152,7 @@ STAND_INS = {
             train_length="256",
             test_lengths="256,1024",
         ),
-        stand_in(
+        make_stand_in(
             "imagenet",
             EncoderDecoder,
             presets["imagenet"],
@@ -163,7 +163,7 @@ STAND_INS = {
             train_length="507",
             test_lengths="507,2026",
         ),
-        stand_in(
+        make_stand_in(
             "t5_decoder",
             TransformerDecoder,
             {**presets["t5_decoder"], "vocabulary_size": 32128},
@@ -171,7 +171,7 @@ STAND_INS = {
             train_length="128",
             test_lengths="128",
         ),
-        stand_in(
+        make_stand_in(
             "gpt2",
             TransformerDecoder,
             presets["gpt2"],
@@ -180,9 +180,9 @@ STAND_INS = {
             test_lengths="512",
         ),
         # One block each, to compile with every encoding and sampler.
-        stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
-        stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
-        stand_in(
+        make_stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
+        make_stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
+        make_stand_in(
             "encoder_decoder",
             EncoderDecoder,
             _SMALL,

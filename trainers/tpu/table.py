@@ -10,7 +10,7 @@ from trainers.records.markdown import table
 from trainers.tpu.programs import MODES, trainers
 
 
-def determines():
+def list_program_fields():
     """Returns the fields of a configuration that programs depend on."""
     return {
         name
@@ -119,13 +119,13 @@ class Results:
                 continue
 
     def _keep(self, row):
-        self._rows[_text(row)] = row
+        self._rows[_make_key(row)] = row
 
     def __contains__(self, key):
-        return _text(key) in self._rows
+        return _make_key(key) in self._rows
 
     def __getitem__(self, key):
-        return self._rows[_text(key)]
+        return self._rows[_make_key(key)]
 
     def __iter__(self):
         return iter(self._rows.values())
@@ -155,16 +155,16 @@ class Results:
         print(f"report: {path}")
 
 
-def _text(row):
+def _make_key(row):
     """What tells a program from another."""
-    names = ("topology", "trainer", "mode", "tokens", *determines())
+    names = ("topology", "trainer", "mode", "tokens", *list_program_fields())
     return json.dumps({name: row.get(name) for name in names}, sort_keys=True)
 
 
 def describe(row):
     """A program and what the compiler says of it, in a line."""
     name = (
-        f"{row['trainer']}, {_encoding(row)}, {row['mode']}, "
+        f"{row['trainer']}, {_describe_encoding(row)}, {row['mode']}, "
         f"{row['tokens']} tokens, {row['precision']}, {row['topology']}"
     )
     if row["status"] != "compiled":
@@ -172,21 +172,21 @@ def describe(row):
     return (
         f"{name}: compiled in {row['compile_seconds']:.0f} s; a chip needs "
         f"{row['memory'] / 1e9:.2f} of {row['memory_limit'] / 1e9:.0f} GB for "
-        f"{row['examples_per_chip']} examples, {_number(row['flops'])}flop, "
-        f"{_number(row['bytes'])}B, {_number(row['all_reduce_bytes'])}B summed "
+        f"{row['examples_per_chip']} examples, {_format_number(row['flops'])}flop, "
+        f"{_format_number(row['bytes'])}B, {_format_number(row['all_reduce_bytes'])}B summed "
         f"over the chips, {1e3 * row['step_seconds']:.2f} ms at least; one of "
         f"{sum(row['programs'].values())} programs of the run"
     )
 
 
-def _encoding(row):
+def _describe_encoding(row):
     parts = [row["encoding"], row["sampler"]]
     if row["attention"] != "MultiHeadAttention":
         parts.append(row["attention"])
     return ", ".join(filter(None, parts))
 
 
-def _number(value):
+def _format_number(value):
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
             return f"{value / size:.1f} {unit}"
@@ -209,15 +209,15 @@ _HEAD = (
 
 def report(found):
     """All rows as a page of Markdown."""
-    parts = [_INTRODUCTION.format(**_totals(found))]
+    parts = [_INTRODUCTION.format(**_count_totals(found))]
     parts.append("## Programs of a run\n")
-    parts.append(table(("trainer", *MODES), _runs(found)) + "\n")
+    parts.append(table(("trainer", *MODES), _count_programs(found)) + "\n")
     groups = {}
-    for row in sorted(found, key=_order):
+    for row in sorted(found, key=_get_order):
         groups.setdefault((row["topology"], row["mode"]), []).append(row)
     for (topology, mode), of_group in groups.items():
         parts.append(f"## {topology}, {mode}\n")
-        parts.append(table(_HEAD, map(_cells, of_group)) + "\n")
+        parts.append(table(_HEAD, map(_make_cells, of_group)) + "\n")
     return "\n".join(parts)
 
 
@@ -245,7 +245,7 @@ Versions and what determines each program are in `tpu_compile.jsonl`.
 """
 
 
-def _totals(found):
+def _count_totals(found):
     compiled = [row for row in found if row["status"] == "compiled"]
     shares = [row["memory"] / row["memory_limit"] for row in compiled]
     return {
@@ -257,7 +257,7 @@ def _totals(found):
     }
 
 
-def _order(row):
+def _get_order(row):
     names = list(ENCODINGS)
     return (
         list(trainers()).index(row["trainer"]),
@@ -268,7 +268,7 @@ def _order(row):
     )
 
 
-def _runs(found):
+def _count_programs(found):
     """How many programs a run of each published trainer needs."""
     runs = {
         row["trainer"]: row["programs"]
@@ -282,8 +282,8 @@ def _runs(found):
     ]
 
 
-def _cells(row):
-    name = f"`{row['trainer']}`, `{_encoding(row)}`"
+def _make_cells(row):
+    name = f"`{row['trainer']}`, `{_describe_encoding(row)}`"
     if row["precision"] != "mixed_bfloat16":
         name += f", {row['precision']}"
     if row["gradient_accumulation_steps"] > 1:
@@ -297,9 +297,9 @@ def _cells(row):
         f"{row['examples_per_chip']}",
         f"{row['memory'] / 1e9:.3f} GB",
         f"{row['memory'] / row['memory_limit']:.1%}",
-        _number(row["flops"]),
-        f"{_number(row['bytes'])}B",
-        f"{_number(row['all_reduce_bytes'])}B",
+        _format_number(row["flops"]),
+        f"{_format_number(row['bytes'])}B",
+        f"{_format_number(row['all_reduce_bytes'])}B",
         f"{1e3 * row['step_seconds']:.2f} ms",
         f"{row['compile_seconds']:.0f} s",
     )
