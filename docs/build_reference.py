@@ -1,9 +1,9 @@
-"""Writes the reference page, and its pictures, from the classes themselves.
+"""Writes the reference page and its pictures from the classes.
 
 python -m docs.build_reference
 
-Text comes from docstrings, the tables from class attributes and from what an
-instance of each does.
+The text comes from docstrings. The tables come from class attributes and from
+the behaviour of an instance of each class.
 """
 
 import pathlib
@@ -39,42 +39,43 @@ INTRODUCTION = f"""\
 <!-- Written by `python -m docs.build_reference`: edit docstrings instead. -->
 <!-- fmt: off -->
 
-Every encoding takes every sampler. `B` is the batch, `T` the number of
-queries, `S` of keys, `H` of heads, `D` the width of a head and `M` that of the
-model.
+Every encoding works with every sampler. `B` is the batch size, `T` the number
+of queries, `S` the number of keys, `H` the number of heads, `D` the width of a
+head and `M` the width of the model.
 
 ## Encodings
 
-- *Parameters* that are trained, with {HEADS} heads of width {WIDTH}, a model
-  of width {MODEL_WIDTH} and the arguments given below each picture.
-- *Past training*: whether positions larger than any trained one mean something.
-  That a model makes good use of them does not follow. Randomized forms train
-  all positions below `max_position`, and refuse sequences of more tokens.
-- *Past and future* keys, equally far away, get different scores without the
-  help of a causal mask.
-- *Source*: where formulas come from; of randomized forms, it is in their
-  sections.
+- *Parameters*: number of trained parameters, with {HEADS} heads of width
+  {WIDTH}, a model of width {MODEL_WIDTH} and the arguments given below each
+  picture.
+- *Past training*: whether positions larger than any position in training are
+  defined. It does not follow that a model uses them well. Randomized forms
+  train all positions below `max_position` and refuse longer sequences.
+- *Past and future*: whether an earlier key and a later key at the same
+  distance get different scores, without a causal mask.
+- *Source*: where the formulas come from. The sections of the randomized forms
+  name their own source.
 """
 
 AFTER_ENCODINGS = """\
-`AxialEncoding` joins two of them and has the properties of both.
+`AxialEncoding` combines two encodings and has the properties of both.
 
 ## Samplers
 
-- *Draws*: whether two calls may differ, by default, and the arguments that
-  change it.
-- *In evaluation*: positions where `training` is false, by default.
+- *Draws*: whether two calls may return different positions by default, and the
+  argument that changes this.
+- *In evaluation*: default positions if `training` is false.
 """
 
 AFTER_SAMPLERS = """\
 ## Attention
 
-Layers that `attention` of the models may be.
+Classes for the argument `attention` of the models.
 """
 
 
-def page():
-    """The text of the page."""
+def make_page():
+    """Returns the text of the page."""
     parts = [
         INTRODUCTION,
         table(
@@ -124,7 +125,7 @@ def page():
 
 
 def make_encoding_row(name, cls):
-    """What the table says of an encoding."""
+    """Returns the cells of an encoding's row in the table."""
     encoding = build(make(name))
     randomized = [
         _link(other)
@@ -144,7 +145,7 @@ def make_encoding_row(name, cls):
 
 
 def make_sampler_row(name, cls):
-    """What the table says of a sampler."""
+    """Returns the cells of a sampler's row in the table."""
     sampler = make(name)
     (positions, *others) = _sample_positions(sampler, 8, training=True)
     dtype = keras.backend.standardize_dtype(positions.dtype)
@@ -162,18 +163,18 @@ def make_sampler_row(name, cls):
 
 
 def make_attention_row(name, cls):
-    """What the table says of a kind of attention."""
+    """Returns the cells of an attention layer's row in the table."""
     attention = make(name)
     attention.build(*[(None, 2, MODEL_WIDTH)] * 2)
     return _link(name), _count_parameters(attention), _format_sources(cls)
 
 
 def make_section(name, cls):
-    """The docstring and the picture of a class."""
+    """Returns the section of a class: its docstring and its picture."""
     text = [
         f"### {name}",
-        f"```python\n{docstrings.signature(cls, name)}\n```",
-        _link_names(docstrings.markdown(cls), but=name),
+        f"```python\n{docstrings.format_signature(cls, name)}\n```",
+        _link_names(docstrings.render_markdown(cls), but=name),
     ]
     picture = pictures.find_picture(name)
     if picture is not None:
@@ -187,12 +188,12 @@ def make_section(name, cls):
 
 
 def get_picture_path(name):
-    """The file of the picture of a class."""
+    """Returns the path of the picture of a class."""
     return PICTURES / f"{name}.png"
 
 
 def list_pictured():
-    """Names of the classes that have a picture."""
+    """Lists the names of the classes that have a picture."""
     return [name for name in CLASSES if pictures.find_picture(name) is not None]
 
 
@@ -219,7 +220,7 @@ def _describe_past_training(encoding):
 
 
 def _compare_past_and_future(encoding):
-    """Whether two tokens that change places change the scores."""
+    """Describes whether swapping the positions of two tokens changes scores."""
     if encoding.causal_only:
         return ""
     forwards, backwards = (
@@ -235,7 +236,7 @@ def _compare_past_and_future(encoding):
 
 
 def _apply(encoding, positions):
-    """What comes of two random tokens at these positions."""
+    """Applies the encoding to two random tokens at these positions."""
     generator = np.random.default_rng(0)
     first, second = (
         ops.convert_to_tensor(
@@ -259,7 +260,7 @@ def _sample_positions(sampler, tokens, *, training):
 
 
 def _describe_evaluation(sampler):
-    """What the positions of evaluation are, found by sampling some."""
+    """Describes the positions in evaluation, found by sampling some."""
     if len(_sample_positions(sampler, 8, training=False)) > 1:
         return "as in training"
     (short,), (again,), (long,) = (
@@ -276,7 +277,7 @@ def _describe_evaluation(sampler):
 
 
 def _append_choices(cls, default, argument):
-    choices = docstrings.choices(cls, argument)
+    choices = docstrings.find_choices(cls, argument)
     if not choices:
         return default
     return f"{default}; `{argument}`: " + ", ".join(
@@ -287,7 +288,7 @@ def _append_choices(cls, default, argument):
 def _format_sources(cls):
     return "; ".join(
         f"[{text}]({address})" if address else _link_names(text)
-        for text, address in docstrings.references(cls)
+        for text, address in docstrings.find_references(cls)
     )
 
 
@@ -296,12 +297,12 @@ def _link(name):
 
 
 def _link_names(text, but=None):
-    """Text whose names of classes lead to their sections."""
+    """Turns class names in a text into links to their sections."""
 
     def link(match):
         return _link(match[1]) if match[1] in CLASSES else match[0]
 
-    # Neither in code blocks nor in links.
+    # Not inside code blocks.
     parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
     parts[::2] = [
         re.sub(rf"`(?!{but}`)(\w+)`", link, part) for part in parts[::2]
@@ -318,7 +319,7 @@ def main():
     for path in PICTURES.glob("*.png"):
         if path.stem not in list_pictured():
             path.unlink()
-    PAGE.write_text(page())
+    PAGE.write_text(make_page())
 
 
 if __name__ == "__main__":

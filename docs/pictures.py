@@ -1,4 +1,4 @@
-"""The pictures of the reference page."""
+"""Draws the pictures of the reference page."""
 
 import io
 
@@ -11,31 +11,35 @@ from keras_lengen import layers
 
 HEADS, WIDTH = 4, 8
 ROTARY_WIDTH = 64
-"""Width of the one head that is rotated."""
+"""Number of rotated features of the single head."""
 REACH = 64
-"""Tokens on either side of a query."""
+"""Number of tokens on either side of a query."""
 LONG = 4 * REACH
 SEED = 1
 
 
 def find_picture(name):
-    """The function that draws a class, or `None` where there is none."""
+    """Returns the function that draws a class, or `None` if none does."""
     special = {
-        "AxialEncoding": grid,
-        "GeometricAttention": nearest,
+        "AxialEncoding": draw_grid,
+        "GeometricAttention": draw_nearest,
         "MultiHeadAttention": None,
-        "NoPE": no_positions,
+        "NoPE": draw_no_positions,
     }
     if name in special:
         return special[name]
     cls = getattr(layers, name)
     if issubclass(cls, layers.PositionSampler):
-        return positions
-    return {"bias": bias, "rotation": rotation, "embeddings": rows}[cls.stage]
+        return draw_positions
+    return {
+        "bias": draw_bias,
+        "rotation": draw_rotation,
+        "embeddings": draw_rows,
+    }[cls.stage]
 
 
 def draw(name, path):
-    """Writes the picture of the example of a class to a PNG file."""
+    """Draws the example of a class and writes the picture to a PNG file."""
     from matplotlib import figure
     from PIL import Image
 
@@ -47,16 +51,16 @@ def draw(name, path):
         axes.spines[["top", "right"]].set_visible(False)
     image = io.BytesIO()
     plot.savefig(image, dpi=90)
-    # Few colors make small files.
+    # A palette of few colors keeps the file small.
     image = Image.open(image).convert("RGB")
     image.quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-def bias(plot, encoding):
-    """Bias against the distance from query to key, a line for each head.
+def draw_bias(plot, encoding):
+    """Bias against the distance from query to key, one line for each head.
 
-    The query is random and the keys are zero, which leaves what depends on
-    positions alone; weights are as initialised.
+    The query is random and the keys are zero, so only the part that depends on
+    positions is left. Weights have their initial values.
     """
     tokens = 2 * REACH + 1
     build(encoding, heads=HEADS, width=WIDTH)
@@ -94,11 +98,12 @@ def bias(plot, encoding):
     )
 
 
-def rotation(plot, encoding):
+def draw_rotation(plot, encoding):
     """Product of a rotated query and key, both all ones, against distance.
 
-    Left the mean over the features of a head of width 64, dashed that of
-    `RoPE`; right by pair of features, fastest first.
+    Left: the mean over the features of a head of width 64, with that of `RoPE`
+    as a dashed line. Right: the mean of each pair of features, highest
+    frequency first.
     """
     build(encoding, heads=1, width=ROTARY_WIDTH)
     draws = 3 if encoding.sampler.draws else 1
@@ -131,8 +136,8 @@ def rotation(plot, encoding):
     )
 
 
-def rows(plot, encoding):
-    """What is added to the embeddings, a column for each token."""
+def draw_rows(plot, encoding):
+    """Values added to the embeddings, one column for each token."""
     tokens = 2 * REACH
     build(encoding)
     zeros = ops.zeros((1, tokens, MODEL_WIDTH))
@@ -146,11 +151,11 @@ def rows(plot, encoding):
     plot.axes[0].set_ylabel("feature")
 
 
-def positions(plot, sampler):
+def draw_positions(plot, sampler):
     """Positions against the index of the token.
 
-    Left in training on 64 tokens, right in evaluation on 128; a line for each
-    of six draws where they differ.
+    Left: in training, for 64 tokens. Right: in evaluation, for 128 tokens. If
+    draws differ, there is one line for each of six draws.
     """
     draws = 6 if sampler.draws else 1
     modes = {"training": REACH, "evaluation": 2 * REACH}
@@ -168,11 +173,11 @@ def positions(plot, sampler):
     plot.axes[0].set_ylabel("position")
 
 
-def no_positions(plot, encoding):
-    """Attention to the first token, of a model without an encoding.
+def draw_no_positions(plot, encoding):
+    """Attention weight of the first token without an encoding.
 
-    All tokens are alike. Under a causal mask the weight of the first one tells
-    where the query stands.
+    All tokens are equal. With a causal mask, the weight of the first token
+    still depends on the index of the query.
     """
     x = ops.ones((1, LONG, 8))
     attention = layers.MultiHeadAttention(1, 8, encoding=encoding)
@@ -192,11 +197,11 @@ def no_positions(plot, encoding):
     axes.legend(loc="upper right")
 
 
-def nearest(plot, attention):
-    """Weights of a query among keys that are all alike, as initialised.
+def draw_nearest(plot, attention):
+    """Attention weights of a query for equal keys, one line for each head.
 
-    A line for each head: the nearer keys come first, and left and right may
-    differ.
+    Weights of the layer have their initial values. Nearer keys get larger
+    weights, and left and right may differ.
     """
     tokens = 17
     x = np.random.default_rng(SEED).normal(size=(1, 1, MODEL_WIDTH))
@@ -215,17 +220,17 @@ def nearest(plot, attention):
     plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
 
 
-def grid(plot, encoding):
+def draw_grid(plot, encoding):
     """Bias of the token in the middle of an image, on the grid of its keys.
 
-    Left a head of the rows, right one of the columns.
+    Left: a head for the rows. Right: a head for the columns.
     """
     width = encoding.sampler.width
     tokens = width * width
     query = ops.zeros((1, tokens, HEADS, WIDTH))
     middle = width // 2 * width + width // 2
     biases = np.asarray(encoding(query))[0, :, middle]
-    heads = {"a head of the rows": 0, "a head of the columns": HEADS // 2}
+    heads = {"a head for the rows": 0, "a head for the columns": HEADS // 2}
     for axes, (title, head) in _make_panels(plot, heads):
         image = axes.imshow(biases[head].reshape(width, width))
         axes.set(title=title, xlabel="column of the key")
@@ -234,7 +239,7 @@ def grid(plot, encoding):
 
 
 def _make_panels(plot, panels):
-    """Axes of equal scale, side by side, for each item of a dict."""
+    """Makes one panel for each item of a dict; returns axes with items."""
     axes = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     return zip(axes, panels.items(), strict=True)
 
@@ -255,7 +260,7 @@ def _draw_heat_map(plot, axes, values, extent, label):
 
 
 def _compute_products(encoding):
-    """Products of the last token with each one before, `(pairs, tokens)`."""
+    """Computes products of the last query with all keys: `(pairs, tokens)`."""
     ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
     query, key = (
         np.asarray(part)[0, :, 0]

@@ -50,7 +50,7 @@ class Coverage:
 
     @property
     def unseen_share(self):
-        """Fraction of test values in unseen intervals, float64 `()` or `(P,)`."""
+        """Fraction of test values in unseen intervals: float64 `()`, `(P,)`."""
         counts = self.test_counts
         return (counts * self.unseen).sum(axis=-1) / counts.sum(axis=-1)
 
@@ -70,8 +70,8 @@ def position_coverage(
             used in turn.
         test_length: int, at least 1. Test length, in tokens.
         draws: int, at least 1. Number of sequences to draw for training, and
-            for the test. A sampler that does not draw numbers each length
-            once.
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
         resolution: float, above 0. Width of the intervals in which positions
             are counted, in positions.
 
@@ -120,8 +120,8 @@ def distance_coverage(
             used in turn.
         test_length: int, at least 1. Test length, in tokens.
         draws: int, at least 1. Number of sequences to draw for training, and
-            for the test. A sampler that does not draw numbers each length
-            once.
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
         resolution: float, above 0. Width of the intervals in which distances
             are counted, in positions.
 
@@ -180,8 +180,8 @@ def phase_coverage(
         max_wavelength: float, above 1. Base of the geometric series of
             frequencies.
         draws: int, at least 1. Number of sequences to draw for training, and
-            for the test. A sampler that does not draw numbers each length
-            once.
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
         num_phases: int, at least 1. Number of intervals of a full turn.
 
     Returns:
@@ -462,7 +462,7 @@ def _draw_line(axes, coverage):
         xlabel=coverage.quantity,
         xlim=coverage.edges[[0, -1]],
         ylabel="relative frequency",
-        # Distance 0, of each token to itself, is much more frequent than others.
+        # Distance 0, of each token to itself, is far more frequent than others.
         yscale="log",
     )
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)

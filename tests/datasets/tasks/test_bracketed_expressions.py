@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from datasets.tasks.bracketed_expressions import (
-    draw_expressions,
     compute_value_probabilities,
+    draw_expressions,
 )
 from tests.datasets.tasks.chi_square import assert_counts_follow
 from tests.datasets.tasks.test_conformance import ROWS
