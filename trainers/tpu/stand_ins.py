@@ -1,4 +1,4 @@
-"""Published models that are no trainer, to compile for TPUs all the same."""
+"""Experiments with published models that have no trainer, for compiling."""
 
 import functools
 
@@ -21,14 +21,14 @@ from trainers.options.layers import model_arguments
 
 
 class RandomTokens(Problem):
-    """Random tokens and targets, of the shapes that a model takes.
+    """A problem with random tokens and targets.
 
     Args:
         config: Configuration of the run.
-        vocabulary_size: Number of token ids.
-        output_size: Number of classes of an output.
-        targets: For an encoder-decoder, which reads both sequences as one,
-            source first: tokens of the target; 0 for one sequence.
+        vocabulary_size: int. Number of token ids.
+        output_size: int. Number of classes of an output.
+        targets: int. Number of target tokens of an encoder-decoder, which are
+            the last tokens of each sequence; 0 for any other model.
     """
 
     title = "random tokens"
@@ -97,18 +97,21 @@ class RandomTokens(Problem):
 
 
 def make_stand_in(name, model, arguments, targets=0, **fields):
-    """Makes an experiment of a model.
+    """Makes an experiment that trains a model on random tokens.
 
     Args:
-        name: Its name.
+        name: str. Name of the experiment.
         model: Class of the model.
-        arguments: Its arguments, as `presets` has them.
-        targets: As for `RandomTokens`.
-        **fields: Of the configuration.
+        arguments: Dict of the model's arguments, as in `presets`.
+        targets: int. Number of target tokens, as for `RandomTokens`.
+        **fields: Values of the configuration.
+
+    Returns:
+        `Experiment`.
     """
-    told = ("num_layers", "num_heads", "model_dim", "dropout")
+    shared = ("num_layers", "num_heads", "model_dim", "dropout")
     fields = {
-        **{name: arguments[name] for name in told},
+        **{name: arguments[name] for name in shared},
         "max_position": 2048,
         "evaluation_examples": 500,
         **fields,
@@ -143,7 +146,7 @@ _SMALL_FIELDS = {"train_length": "64", "test_lengths": "64"}
 STAND_INS = {
     made.name: made
     for made in (
-        # The published shapes of models whose trainers are yet to come.
+        # Models with published shapes that have no trainer yet.
         make_stand_in(
             "enwik8",
             TransformerDecoder,
@@ -159,7 +162,7 @@ STAND_INS = {
             targets=1,
             batch_size=32,
             max_position=4096,
-            # Pixels, a delimiter after each row, and the token to start from.
+            # Pixels, a delimiter after each row, and the start token.
             train_length="507",
             test_lengths="507,2026",
         ),
@@ -179,7 +182,7 @@ STAND_INS = {
             train_length="512",
             test_lengths="512",
         ),
-        # One block each, to compile with every encoding and sampler.
+        # Models with one block, to compile with every encoding and sampler.
         make_stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
         make_stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
         make_stand_in(
