@@ -55,8 +55,8 @@ PAGE_TEXT = """\
 How much faster is training on more chips? No TPU was available, so the numbers
 on this page are computed from the programs that Google's compiler makes of the
 training steps ([table](../benchmarks/results/tpu_compile.md)). They are limits
-that follow from the chips, their memory and their links. Real runs will be
-slower.
+that follow from the chips, their memory and their links; a run will not reach
+them.
 
 ## The formula
 

@@ -96,7 +96,7 @@ def _render_paragraph(text):
 
 
 def _split_entries(text, beginning):
-    """Splits a list where a line matches `beginning`; one line per entry."""
+    """Splits text into entries that begin where a line matches `beginning`."""
     entries = re.split(rf"^{beginning}", text, flags=re.MULTILINE)
     return [" ".join(entry.split()) for entry in entries if entry.strip()]
 

@@ -239,7 +239,7 @@ def draw_grid(plot, encoding):
 
 
 def _make_panels(plot, panels):
-    """Makes one panel for each item of a dict; returns axes with items."""
+    """Pairs each item of a dict with its own axes; all axes share a scale."""
     axes = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     return zip(axes, panels.items(), strict=True)
 

@@ -228,7 +228,7 @@ def check_keys(given, known, owner):
     Args:
         given: Keys to check.
         known: Allowed keys.
-        owner: str. What has these keys, for the error message.
+        owner: str. Name of the dict, for the error message.
     """
     for name in given:
         if name not in known:

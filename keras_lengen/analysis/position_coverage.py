@@ -1,4 +1,4 @@
-"""Which positions, distances and phases of a test length training covers."""
+"""Coverage of a test length's positions, distances and phases by training."""
 
 import collections
 import dataclasses

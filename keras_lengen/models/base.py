@@ -203,8 +203,8 @@ class Transformer(TokenModel):
             )
         if self.tie_embeddings and self.output_size != self.vocabulary_size:
             raise ValueError(
-                "tie_embeddings makes logits of the token ids: output_size "
-                f"must be vocabulary_size={vocabulary_size}; "
+                "tie_embeddings uses the embeddings as output layer: "
+                f"output_size must be vocabulary_size={vocabulary_size}; "
                 f"got {output_size!r}."
             )
 
@@ -423,6 +423,10 @@ class Transformer(TokenModel):
         ]
 
     def logits(self, features):
+        """Maps features `(B, T, M)` to float32 logits `(B, T, output_size)`.
+
+        Without an output layer, it returns the features.
+        """
         if self.head is not None:
             logits = self.head(features)
         elif self.tie_embeddings:

@@ -102,8 +102,8 @@ class TransformerEncoder(Transformer):
         if encoding is not None and encoding.causal_only:
             raise ValueError(
                 f"encoding={type(encoding).__name__} is for causal attention, "
-                "but an encoder's tokens see later ones: choose another "
-                "encoding."
+                "but in an encoder, tokens attend to later tokens: choose "
+                "another encoding."
             )
         super().__init__(encoding=encoding, **kwargs)
         self._make_layers()

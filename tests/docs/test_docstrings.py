@@ -154,7 +154,7 @@ def test_every_docstring_names_its_source(name):
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_every_argument_is_described(name):
-    """By its class, or by those that a preset refers to."""
+    """By its class, or by its bases and its fixed sampler."""
     cls = EVERYTHING[name]
     described = docstrings.render_markdown(cls)
     if hasattr(cls, "sampler_class"):

@@ -19,7 +19,7 @@ COMPILER = ("jax", "libtpu")
 """Packages that contain the compiler."""
 
 HOP_SECONDS = 1e-6
-"""Time in which a message of any size reaches the neighbouring chip."""
+"""Latency of a message to the neighbouring chip."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The programs of a run on a TPU, as StableHLO.
 
-Each program is a training step or an evaluation step of the trainer, as one
-of several replicas runs it: with the replica's share of the global batch, and
-with sums over all replicas.
+Each program is the training step of a trainer, or the evaluation of a batch,
+as one of several replicas runs it: with the replica's share of the global
+batch, and with sums over all replicas.
 """
 
 import math
