@@ -215,7 +215,7 @@ def _describe_past_training(encoding):
         for distance in (1000, 2000)
     )
     if encoding.stage is not None and np.array_equal(near, far):
-        return "yes, far distances alike"
+        return "yes; far distances are not distinguished"
     return "yes"
 
 
@@ -227,11 +227,11 @@ def _compare_past_and_future(encoding):
         _apply(encoding, np.array(positions)) for positions in ([0, 5], [5, 0])
     )
     if not np.allclose(forwards, backwards, atol=1e-4):
-        return "told apart"
+        return "different"
     return (
-        "told apart with `asymmetry`"
+        "different with `asymmetry`"
         if hasattr(encoding, "asymmetry")
-        else "alike"
+        else "equal"
     )
 
 

@@ -168,7 +168,7 @@ class RearrangedBits(Task):
         raise NotImplementedError
 
     def draw(self, seed, batch_size, length):
-        """Draws independent fair bits."""
+        """Draws independent uniform bits."""
         bits = draw_symbols(seed, batch_size, length, 2)
         return bits, self.rearrange(bits)
 

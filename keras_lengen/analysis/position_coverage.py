@@ -271,9 +271,9 @@ def plot_coverage(path, coverage, *, title):
     draw(axes, coverage)
     axes.set_title(title)
     path = pathlib.Path(path)
-    beside = path.with_suffix(".partial.png")
-    picture.savefig(beside, dpi=120)
-    os.replace(beside, path)
+    partial = path.with_suffix(".partial.png")
+    picture.savefig(partial, dpi=120)
+    os.replace(partial, path)
     return path
 
 

@@ -252,10 +252,10 @@ def _prepare(
     reference_length = inputs.get("reference_length")
     positions = inputs.get("positions")
     if positions is None:
-        whole = ops.pad(token_ids, [[0, 0], [0, max_new_tokens]])
+        padded = ops.pad(token_ids, [[0, 0], [0, max_new_tokens]])
         positions = model.sample_positions(
             {
-                "token_ids": whole,
+                "token_ids": padded,
                 "padding_mask": in_cache,
                 "reference_length": reference_length,
             },
