@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from trainers.options.lengths import parse_lengths
-from trainers.records.metrics import unseen_mean
+from trainers.records.metrics import average_unseen
 
 LENGTHS = ("20", "25", "40", "60", "100")
 """Tested lengths that a table shows."""
@@ -106,7 +106,7 @@ def _train(flags, workdir, jobs):
 def _summary(row, flags, results):
     final = results["final"]
     mean = functools.partial(
-        unseen_mean,
+        average_unseen,
         longest_trained=max(
             parse_lengths("--train_length", row["train_length"])
         ),

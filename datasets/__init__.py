@@ -1,1 +1,1 @@
-"""Data for the trainers: synthetic tasks, text and images as `tf.data`."""
+"""Data sets for the trainers, as `tf.data` pipelines."""

@@ -1,30 +1,32 @@
-"""Padded lengths, so that a few programs serve sequences of all lengths."""
+"""Choice of padded lengths, so that few programs serve all lengths."""
 
 import numpy as np
 
 
 def length_buckets(lengths, count):
-    """At most `count` padded lengths that serve all of `lengths`.
+    """Chooses at most `count` padded lengths for sequences of `lengths`.
 
-    Each is one of the lengths, and they are chosen so that the pairs of
-    tokens computed, a square per length, exceed those needed by as little as
-    possible.
+    A sequence is padded to the smallest padded length that is not below its
+    own length. The choice minimizes the total number of pairs of tokens, which
+    is the sum of the squared padded lengths. Each padded length is one of
+    `lengths`.
 
     >>> length_buckets([2, 4, 6, 8, 10, 12], 2)
     (6, 12)
 
     Args:
-        lengths: Numbers of tokens, each as often as it will be computed.
-        count: Largest number of padded lengths.
+        lengths: Non-empty list of int. Numbers of tokens; a length that occurs
+            several times counts several times.
+        count: int, at least 1. Largest number of padded lengths.
 
     Returns:
-        Increasing padded lengths, the last one the largest length.
+        Tuple of increasing ints; the last one is the largest of `lengths`.
     """
     values, counts = np.unique(np.asarray(lengths), return_counts=True)
     if len(values) <= count:
         return tuple(int(value) for value in values)
-    # cost[k, j]: least cost of the first j values with k buckets; the last
-    # of them reaches from value i to value j - 1.
+    # cost[k, j] is the least cost of the first j values with k buckets, and
+    # start[k, j] is the index of the first value in the last of these buckets.
     total = np.concatenate([[0], np.cumsum(counts)])
     number = len(values)
     cost = np.full((count + 1, number + 1), np.inf)

@@ -1,7 +1,7 @@
-"""Curricula: which of the trained lengths a step of training has.
+"""Curricula: which of the training lengths each training step uses.
 
-A curriculum is a pure function of the seed and the step, like all data. It is
-written by name, or as a call: `RegularIncrease(every=1000)`.
+Like all data, a curriculum is a pure function of the seed and the step. A flag
+names a curriculum, or calls it with arguments: `RegularIncrease(every=1000)`.
 
 Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
 """
@@ -14,61 +14,74 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Curriculum:
-    """The contract of a curriculum.
+    """Base class of curricula.
 
-    A curriculum is made with numbers, raises `ValueError` for those that
-    cannot work, and says in `index_at` which length comes.
+    A subclass implements `index_at`, which chooses the length of a step. Its
+    fields are numbers; its constructor raises `ValueError` for numbers that
+    are out of range.
     """
 
     def length_at(self, seed, step, lengths):
-        """The length of all examples of a step.
+        """Returns the length of all examples of a step.
 
         Args:
-            seed: int64 tensor of shape `(2,)`, another one for each step.
-            step: Number of the step, from 0; an int or a scalar tensor.
-            lengths: The trained lengths, increasing.
+            seed: int64 tensor `(2,)`, different for each step.
+            step: int or scalar int tensor, at least 0.
+            lengths: Increasing training lengths, in tokens.
 
         Returns:
-            A scalar int32 tensor.
+            Scalar int32 tensor, one of `lengths`.
         """
         index = self.index_at(seed, step, lengths)
         return tf.gather(tf.constant(tuple(lengths), tf.int32), index)
 
     def index_at(self, seed, step, lengths):
-        """Where in `lengths` the length of a step stands."""
+        """Returns the index in `lengths` of the length of a step.
+
+        Args:
+            seed: int64 tensor `(2,)`, different for each step.
+            step: int or scalar int tensor, at least 0.
+            lengths: Increasing training lengths, in tokens.
+
+        Returns:
+            int or scalar int tensor.
+        """
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Uniform(Curriculum):
-    """Every length is as likely as the others, at every step."""
+    """Draws each length with the same probability at every step."""
 
     def index_at(self, seed, step, lengths):
-        """Uniform."""
+        """Draws a uniform index."""
         del step
-        return _uniform_below(len(lengths), seed)
+        return _draw_below(len(lengths), seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fixed(Curriculum):
-    """The longest of the lengths, at every step."""
+    """Uses the longest length at every step."""
 
     def index_at(self, seed, step, lengths):
-        """The last."""
+        """Returns the last index."""
         del seed, step
         return len(lengths) - 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegularIncrease(Curriculum):
-    """Longer lengths come in as training goes on, until all have.
+    """Adds longer lengths at regular intervals during training.
+
+    Training starts with the first length.
 
     Args:
-        every: Steps after which the next length comes in; the first one is
-            there from the start.
-        amount: How many lengths further the next one is.
-        shorter: Whether the shorter ones that came in before stay, all as
-            likely; otherwise each replaces the one before.
+        every: int, at least 1. Number of steps after which the next length is
+            added.
+        amount: int, at least 1. By how many places in the list of lengths the
+            next length is after the previous one.
+        shorter: bool. Whether to draw each of the lengths added so far with
+            the same probability; otherwise only the newest is used.
     """
 
     every: int = 1000
@@ -76,7 +89,7 @@ class RegularIncrease(Curriculum):
     shorter: bool = True
 
     def __post_init__(self):
-        """Checks the numbers."""
+        """Raises `ValueError` if a number is out of range."""
         for name in ("every", "amount"):
             if getattr(self, name) < 1:
                 raise ValueError(
@@ -85,36 +98,37 @@ class RegularIncrease(Curriculum):
                 )
 
     def index_at(self, seed, step, lengths):
-        """One of those that have come in, or the last of them."""
+        """Returns the index of one of the added lengths, or of the newest."""
         increases = tf.cast(step // self.every, tf.int32)
         increases = tf.minimum(increases, (len(lengths) - 1) // self.amount)
         if self.shorter:
-            increases = _uniform_below(increases + 1, seed)
+            increases = _draw_below(increases + 1, seed)
         return increases * self.amount
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReverseExponential(Curriculum):
-    """A length n is drawn with a probability that grows like `tau**n`.
+    """Draws a length `n` with a probability proportional to `tau**n`.
 
     Args:
-        tau: Above 1 long lengths are likelier, below 1 short ones.
+        tau: float, above 0. Above 1, longer lengths are more likely; below 1,
+            shorter lengths.
     """
 
     tau: float = 1.1
 
     def __post_init__(self):
-        """Checks the number."""
+        """Raises `ValueError` if `tau` is not above 0."""
         if not self.tau > 0:
             raise ValueError(
                 f"ReverseExponential needs tau above 0; got {self.tau}."
             )
 
     def index_at(self, seed, step, lengths):
-        """The place of a uniform number among the summed probabilities."""
+        """Draws an index by inverting the cumulative distribution."""
         del step
         logarithms = np.log(self.tau) * np.asarray(lengths)
-        # The largest power is 1, so that none overflows.
+        # Scaled so that the largest power is 1, to avoid overflow.
         summed = np.cumsum(np.exp(logarithms - logarithms.max()))
         uniform = tf.random.stateless_uniform(
             (1,), seed, dtype=tf.float64, alg="philox"
@@ -130,7 +144,7 @@ CURRICULA = {
 }
 
 
-def _uniform_below(count, seed):
+def _draw_below(count, seed):
     return tf.random.stateless_uniform(
         (), seed, maxval=count, dtype=tf.int32, alg="philox"
     )

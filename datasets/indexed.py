@@ -1,8 +1,9 @@
-"""Batches by index: what step 7 sees depends on nothing else.
+"""Data sets whose batches are a function of the step number.
 
-A global batch is a fixed number of sub-batches, each a pure function of the
-step and of its number, so the same data is seen under every strategy, and a
-resumed run needs no state of an iterator.
+A global batch consists of a fixed number of sub-batches, each a pure function
+of the step and the index of the sub-batch. The data is therefore the same
+under every distribution strategy, and a resumed run does not need the state of
+an iterator.
 """
 
 import math
@@ -10,30 +11,31 @@ import math
 import tensorflow as tf
 
 SUB_BATCHES = 8
-"""Number of parts that a global batch is drawn in, where they divide it."""
+"""Number of sub-batches of a global batch, if it divides the batch size."""
 
 
 def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     """Returns the batches of steps `first_step` to `last_step - 1`.
 
     Args:
-        draw: Called with a step and the number of a sub-batch, scalar int64
-            tensors, and its size; returns a dict of tensors, examples first,
-            or scalars that are the same for all sub-batches of a step. A pure
-            function of its arguments, made of TensorFlow operations.
-        batch_size: Examples in a global batch.
-        first_step: Number of the first step, from 0.
-        last_step: Number of the step to end before.
-        context: `tf.distribute.InputContext` that tells the number of
-            replicas and which of them this pipeline feeds; `None` for one
-            replica.
+        draw: Pure function of TensorFlow operations. Its arguments are a step,
+            scalar int64 tensor; the index of a sub-batch, int; and the number
+            of its examples, int. It returns a dict of tensors whose first axis
+            is the examples, or scalars that are the same for all sub-batches
+            of a step.
+        batch_size: int. Number of examples in a global batch; a multiple of
+            the number of replicas.
+        first_step: int, at least 0. The first step.
+        last_step: int. One more than the last step.
+        context: `tf.distribute.InputContext` with the number of replicas and
+            the index of this pipeline; `None`: a single replica.
 
     Returns:
-        A `tf.data.Dataset` of batches of one replica each, those of a step for
-        all replicas of the process one after the other.
+        `tf.data.Dataset` whose elements are each the batch of one replica. The
+        batches of a step for all replicas of this process follow one another.
 
     Raises:
-        ValueError: If the replicas cannot share a global batch equally.
+        ValueError: If the number of replicas does not divide `batch_size`.
     """
     context = context or tf.distribute.InputContext()
     replicas = context.num_replicas_in_sync
@@ -46,11 +48,11 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     share = local * batch_size // replicas
     first = context.input_pipeline_id * share
     sub_batch = batch_size // math.gcd(batch_size, SUB_BATCHES)
-    # Those that hold the share: its ends may lie within them.
+    # The share of this process may begin and end inside a sub-batch.
     numbers = range(first // sub_batch, -(-(first + share) // sub_batch))
     before = first - numbers[0] * sub_batch
 
-    def batches_at(step):
+    def make_batches(step):
         parts = [draw(step, number, sub_batch) for number in numbers]
 
         def join(name):
@@ -64,30 +66,30 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
         return {name: join(name) for name in parts[0]}
 
     dataset = tf.data.Dataset.range(first_step, last_step)
-    # Batches in order: the options keep runs repeatable under parallel maps.
-    dataset = dataset.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE)
+    # By default, a parallel map returns batches in order.
+    dataset = dataset.map(make_batches, num_parallel_calls=tf.data.AUTOTUNE)
     return dataset.prefetch(2).unbatch()
 
 
 def shuffled_index(seed, number, size):
-    """Returns which of `size` items comes as number `number`.
+    """Returns the index of the item at place `number` of a shuffled sequence.
 
-    Items come in epochs, each item once an epoch, in an order of its own for
-    each epoch. Needs no buffer and no state.
+    The sequence consists of epochs. Each epoch contains every item once, in a
+    different random order. No buffer and no state are needed.
 
     Args:
-        seed: Integer seed of the orders.
-        number: Number of the item from the start of the first epoch on, an
-            integer tensor of any shape.
-        size: Number of items, below 2**31.
+        seed: int. Seed of the random orders.
+        number: int tensor of any shape, at least 0. Place in the sequence,
+            counted from the start of the first epoch.
+        size: int from 1 to `2**31 - 1`. Number of items.
 
     Returns:
-        int64 tensor of the shape of `number`.
+        int64 tensor of the shape of `number`, from 0 to `size - 1`.
     """
     number = tf.cast(number, tf.int64)
     flat = tf.reshape(number, (-1,))
     epochs = flat // size
-    # The function that takes two words of a seed takes one seed alone.
+    # tf.random.experimental.index_shuffle accepts only a single seed.
     words = [tf.fill(tf.shape(flat), tf.constant(seed, tf.int64)), epochs]
     words.append(tf.zeros_like(flat))
     indices = tf.raw_ops.RandomIndexShuffle(

@@ -1,17 +1,17 @@
-"""Seeds: one for every sequence of integers."""
+"""Random seeds derived from integers."""
 
 import tensorflow as tf
 
 
 def fold_in(seed, *numbers):
-    """Returns a seed of its own for every sequence of integers.
+    """Derives a different seed for each sequence of integers.
 
     Args:
-        seed: Integer seed of the data.
-        *numbers: Integers or scalar tensors.
+        seed: int. Seed of the data.
+        *numbers: ints or scalar int tensors.
 
     Returns:
-        int64 tensor of shape `(2,)`, for stateless random functions.
+        int64 tensor `(2,)`, for stateless random functions.
     """
     key = tf.constant([seed, 0], tf.int64)
     for number in numbers:

@@ -1,1 +1,1 @@
-"""Documentation, and the script that writes the generated part of it."""
+"""Documentation, and the scripts that write its generated pages."""

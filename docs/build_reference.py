@@ -1,9 +1,9 @@
-"""Writes the reference page, and its pictures, from the classes themselves.
+"""Writes the reference page and its pictures from the classes.
 
 python -m docs.build_reference
 
-Text comes from docstrings, the tables from class attributes and from what an
-instance of each does.
+The text comes from docstrings. The tables come from class attributes and from
+the behaviour of an instance of each class.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ from docs.examples import (
     SAMPLERS,
     WIDTH,
     build,
-    call_of,
+    get_call,
     make,
 )
 from keras_lengen.layers.encodings.base import Randomized
@@ -39,42 +39,43 @@ INTRODUCTION = f"""\
 <!-- Written by `python -m docs.build_reference`: edit docstrings instead. -->
 <!-- fmt: off -->
 
-Every encoding takes every sampler. `B` is the batch, `T` the number of
-queries, `S` of keys, `H` of heads, `D` the width of a head and `M` that of the
-model.
+Every encoding works with every sampler. `B` is the batch size, `T` the number
+of queries, `S` the number of keys, `H` the number of heads, `D` the width of a
+head and `M` the width of the model.
 
 ## Encodings
 
-- *Parameters* that are trained, with {HEADS} heads of width {WIDTH}, a model
-  of width {MODEL_WIDTH} and the arguments given below each picture.
-- *Past training*: whether positions larger than any trained one mean something.
-  That a model makes good use of them does not follow. Randomized forms train
-  all positions below `max_position`, and refuse sequences of more tokens.
-- *Past and future* keys, equally far away, get different scores without the
-  help of a causal mask.
-- *Source*: where formulas come from; of randomized forms, it is in their
-  sections.
+- *Parameters*: number of trained parameters, with {HEADS} heads of width
+  {WIDTH}, a model of width {MODEL_WIDTH} and the arguments given below each
+  picture.
+- *Past training*: whether positions larger than any position in training are
+  defined. It does not follow that a model uses them well. Randomized forms
+  train all positions below `max_position` and refuse longer sequences.
+- *Past and future*: whether an earlier key and a later key at the same
+  distance get different scores, without a causal mask.
+- *Source*: where the formulas come from. The sections of the randomized forms
+  name their own source.
 """
 
 AFTER_ENCODINGS = """\
-`AxialEncoding` joins two of them and has the properties of both.
+`AxialEncoding` combines two encodings and has the properties of both.
 
 ## Samplers
 
-- *Draws*: whether two calls may differ, by default, and the arguments that
-  change it.
-- *In evaluation*: positions where `training` is false, by default.
+- *Draws*: whether two calls may return different positions by default, and the
+  argument that changes this.
+- *In evaluation*: default positions if `training` is false.
 """
 
 AFTER_SAMPLERS = """\
 ## Attention
 
-Layers that `attention` of the models may be.
+Classes for the argument `attention` of the models.
 """
 
 
-def page():
-    """The text of the page."""
+def make_page():
+    """Returns the text of the page."""
     parts = [
         INTRODUCTION,
         table(
@@ -89,7 +90,7 @@ def page():
                 "source",
             ),
             [
-                encoding_row(name, cls)
+                make_encoding_row(name, cls)
                 for name, cls in ENCODINGS.items()
                 if not issubclass(cls, Randomized) and name != "AxialEncoding"
             ],
@@ -98,13 +99,13 @@ def page():
         AFTER_ENCODINGS,
         table(
             ("sampler", "draws", "positions", "in evaluation", "source"),
-            [sampler_row(name, cls) for name, cls in SAMPLERS.items()],
+            [make_sampler_row(name, cls) for name, cls in SAMPLERS.items()],
         )
         + "\n",
         AFTER_SAMPLERS,
         table(
             ("attention", "parameters", "source"),
-            [attention_row(name, cls) for name, cls in ATTENTIONS.items()],
+            [make_attention_row(name, cls) for name, cls in ATTENTIONS.items()],
         )
         + "\n",
         *(
@@ -116,15 +117,15 @@ def page():
             )
             for text in (
                 f"## {title}\n",
-                *(section(name, cls) for name, cls in classes.items()),
+                *(make_section(name, cls) for name, cls in classes.items()),
             )
         ),
     ]
     return "\n".join(parts)
 
 
-def encoding_row(name, cls):
-    """What the table says of an encoding."""
+def make_encoding_row(name, cls):
+    """Returns the cells of an encoding's row in the table."""
     encoding = build(make(name))
     randomized = [
         _link(other)
@@ -134,19 +135,19 @@ def encoding_row(name, cls):
     return (
         _link(name),
         encoding.stage or "none",
-        _parameters(encoding),
-        _past_training(encoding),
+        _count_parameters(encoding),
+        _describe_past_training(encoding),
         "causal" if cls.causal_only else "causal, bidirectional",
-        _past_and_future(encoding),
+        _compare_past_and_future(encoding),
         ", ".join(randomized),
-        _source(cls),
+        _format_sources(cls),
     )
 
 
-def sampler_row(name, cls):
-    """What the table says of a sampler."""
+def make_sampler_row(name, cls):
+    """Returns the cells of a sampler's row in the table."""
     sampler = make(name)
-    (positions, *others) = _positions(sampler, 8, training=True)
+    (positions, *others) = _sample_positions(sampler, 8, training=True)
     dtype = keras.backend.standardize_dtype(positions.dtype)
     draws = "no"
     if sampler.draws:
@@ -154,49 +155,49 @@ def sampler_row(name, cls):
         draws = "one for the batch" if shared else "one for each example"
     return (
         _link(name),
-        _with_choices(cls, draws, "resample"),
+        _append_choices(cls, draws, "resample"),
         f"{dtype} pairs" if others else dtype,
-        _with_choices(cls, _evaluation(sampler), "evaluation"),
-        _source(cls),
+        _append_choices(cls, _describe_evaluation(sampler), "evaluation"),
+        _format_sources(cls),
     )
 
 
-def attention_row(name, cls):
-    """What the table says of a kind of attention."""
+def make_attention_row(name, cls):
+    """Returns the cells of an attention layer's row in the table."""
     attention = make(name)
     attention.build(*[(None, 2, MODEL_WIDTH)] * 2)
-    return _link(name), _parameters(attention), _source(cls)
+    return _link(name), _count_parameters(attention), _format_sources(cls)
 
 
-def section(name, cls):
-    """The docstring and the picture of a class."""
+def make_section(name, cls):
+    """Returns the section of a class: its docstring and its picture."""
     text = [
         f"### {name}",
-        f"```python\n{docstrings.signature(cls, name)}\n```",
-        _linked(docstrings.markdown(cls), but=name),
+        f"```python\n{docstrings.format_signature(cls, name)}\n```",
+        _link_names(docstrings.render_markdown(cls), but=name),
     ]
-    picture = pictures.picture_of(name)
+    picture = pictures.find_picture(name)
     if picture is not None:
         caption = " ".join(picture.__doc__.split())
-        file = picture_path(name).relative_to(DOCS).as_posix()
+        file = get_picture_path(name).relative_to(DOCS).as_posix()
         text += [
             f"![{name}: {caption.partition('.')[0].lower()}]({file})",
-            f"`{call_of(name)}`. {caption}",
+            f"`{get_call(name)}`. {caption}",
         ]
     return "\n\n".join(text) + "\n"
 
 
-def picture_path(name):
-    """The file of the picture of a class."""
+def get_picture_path(name):
+    """Returns the path of the picture of a class."""
     return PICTURES / f"{name}.png"
 
 
-def pictured():
-    """Names of the classes that have a picture."""
-    return [name for name in CLASSES if pictures.picture_of(name) is not None]
+def list_pictured():
+    """Lists the names of the classes that have a picture."""
+    return [name for name in CLASSES if pictures.find_picture(name) is not None]
 
 
-def _parameters(layer):
+def _count_parameters(layer):
     count = sum(int(np.prod(w.shape)) for w in layer.trainable_weights)
     if count == 0:
         return "none"
@@ -206,7 +207,7 @@ def _parameters(layer):
     return f"{count:,} {'for all layers' if shared else 'in every layer'}"
 
 
-def _past_training(encoding):
+def _describe_past_training(encoding):
     if not encoding.defined_past_training:
         return "no: the table ends"
     near, far = (
@@ -214,28 +215,28 @@ def _past_training(encoding):
         for distance in (1000, 2000)
     )
     if encoding.stage is not None and np.array_equal(near, far):
-        return "yes, far distances alike"
+        return "yes; far distances are not distinguished"
     return "yes"
 
 
-def _past_and_future(encoding):
-    """Whether two tokens that change places change the scores."""
+def _compare_past_and_future(encoding):
+    """Describes whether swapping the positions of two tokens changes scores."""
     if encoding.causal_only:
         return ""
     forwards, backwards = (
         _apply(encoding, np.array(positions)) for positions in ([0, 5], [5, 0])
     )
     if not np.allclose(forwards, backwards, atol=1e-4):
-        return "told apart"
+        return "different"
     return (
-        "told apart with `asymmetry`"
+        "different with `asymmetry`"
         if hasattr(encoding, "asymmetry")
-        else "alike"
+        else "equal"
     )
 
 
 def _apply(encoding, positions):
-    """What comes of two random tokens at these positions."""
+    """Applies the encoding to two random tokens at these positions."""
     generator = np.random.default_rng(0)
     first, second = (
         ops.convert_to_tensor(
@@ -253,17 +254,18 @@ def _apply(encoding, positions):
     return (query[:, 0] * key[:, 1]).sum(-1)
 
 
-def _positions(sampler, tokens, *, training):
+def _sample_positions(sampler, tokens, *, training):
     positions = sampler(ops.zeros((2, tokens)), training=training)
     return [np.asarray(axis) for axis in keras.tree.flatten(positions)]
 
 
-def _evaluation(sampler):
-    """What the positions of evaluation are, found by sampling some."""
-    if len(_positions(sampler, 8, training=False)) > 1:
+def _describe_evaluation(sampler):
+    """Describes the positions in evaluation, found by sampling some."""
+    if len(_sample_positions(sampler, 8, training=False)) > 1:
         return "as in training"
     (short,), (again,), (long,) = (
-        _positions(sampler, tokens, training=False) for tokens in (8, 8, 256)
+        _sample_positions(sampler, tokens, training=False)
+        for tokens in (8, 8, 256)
     )
     if not np.array_equal(short, again):
         return "drawn"
@@ -274,8 +276,8 @@ def _evaluation(sampler):
     return "0, 1, 2, ...; of longer sequences below `train_length`"
 
 
-def _with_choices(cls, default, argument):
-    choices = docstrings.choices(cls, argument)
+def _append_choices(cls, default, argument):
+    choices = docstrings.find_choices(cls, argument)
     if not choices:
         return default
     return f"{default}; `{argument}`: " + ", ".join(
@@ -283,10 +285,10 @@ def _with_choices(cls, default, argument):
     )
 
 
-def _source(cls):
+def _format_sources(cls):
     return "; ".join(
-        f"[{text}]({address})" if address else _linked(text)
-        for text, address in docstrings.references(cls)
+        f"[{text}]({address})" if address else _link_names(text)
+        for text, address in docstrings.find_references(cls)
     )
 
 
@@ -294,13 +296,13 @@ def _link(name):
     return f"[`{name}`](#{name.lower()})"
 
 
-def _linked(text, but=None):
-    """Text whose names of classes lead to their sections."""
+def _link_names(text, but=None):
+    """Turns class names in a text into links to their sections."""
 
     def link(match):
         return _link(match[1]) if match[1] in CLASSES else match[0]
 
-    # Neither in code blocks nor in links.
+    # Not inside code blocks.
     parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
     parts[::2] = [
         re.sub(rf"`(?!{but}`)(\w+)`", link, part) for part in parts[::2]
@@ -311,13 +313,13 @@ def _linked(text, but=None):
 def main():
     """Writes the page and the pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for name in pictured():
-        print(picture_path(name).relative_to(DOCS.parent), flush=True)
-        pictures.draw(name, picture_path(name))
+    for name in list_pictured():
+        print(get_picture_path(name).relative_to(DOCS.parent), flush=True)
+        pictures.draw(name, get_picture_path(name))
     for path in PICTURES.glob("*.png"):
-        if path.stem not in pictured():
+        if path.stem not in list_pictured():
             path.unlink()
-    PAGE.write_text(page())
+    PAGE.write_text(make_page())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the page on scaling from the programs compiled for TPUs.
+"""Writes the page on scaling from the results of compiling for TPUs.
 
 python -m docs.build_scaling
 """
@@ -11,7 +11,7 @@ from trainers.tpu.compiler import (
     CHIPS,
     HOP_SECONDS,
     Topology,
-    all_reduce_seconds,
+    estimate_all_reduce_seconds,
 )
 from trainers.tpu.table import FAMILIES, POD, Results
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
@@ -21,7 +21,7 @@ PAGE = DOCS / "scaling.md"
 RESULTS = DOCS.parent / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 COMPILED = "v5e:2x2"
-"""The slice whose programs tell what a chip has to do."""
+"""The slice for which the programs on the page are compiled."""
 
 SLICES = tuple(
     Topology(f"v5e:{shape}")
@@ -37,45 +37,49 @@ TRAINERS = (
     {"trainer": "t5_decoder", "encoding": "T5Bias"},
     {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
 )
-"""Flags of the training steps on the page, the longest one of each."""
+"""Flags of the trainers on the page; of each, the longest training step."""
 
 UPDATE_BYTES = 28
-"""Bytes that the update moves of a parameter, whatever the batch is.
+"""Bytes that an update reads and writes for each parameter.
 
-It reads the parameter, its gradient and Adam's two moments, and writes all but
-the gradient, as float32.
+It reads the parameter, its gradient and Adam's two moments, and writes the
+parameter and the moments; each is a float32 number. The bytes do not depend on
+the batch size.
 """
 
 PAGE_TEXT = """\
-# Scaling on paper
+# Estimated scaling
 
 <!-- Written by `python -m docs.build_scaling`. -->
 
-How much faster is training on more chips? No TPU was at hand, so this is
-computed from the programs that Google's compiler makes of the trainers' steps
-([table](../benchmarks/results/tpu_compile.md)). It is what the chips, their
-memory and their links allow, not what a run will reach.
+How much faster is training on more chips? No TPU was available, so the numbers
+on this page are computed from the programs that Google's compiler makes of the
+training steps ([table](../benchmarks/results/tpu_compile.md)). They are limits
+that follow from the chips, their memory and their links; a run will not reach
+them.
 
 ## The formula
 
-Every chip has a copy of the model and its share of the batch; the gradients
-are summed over all of them. With `n` chips a step takes
+Each chip has a copy of the model and an equal share of the batch; gradients are
+summed over all chips. With `n` chips, a training step takes the time
 
     step(n) = max(flop / peak, bytes / bandwidth) + sum(n)
     sum(n)  = 2 * (gradients * (n - 1) / n / links + hops * {hop:.0f} us)
 
-- `flop`, `bytes` and `gradients` are those of a chip's program, as the
-  compiler counts them. It counts bytes in fast memory on the chip like those
-  in its main memory, so `bytes / bandwidth` is rather too long, and efficiency
-  rather too good.
-- `links` is the bandwidth of the links in use, in one direction: two along an
-  axis that is a ring, one along an axis that is not. On v5e, axes of
-  {ring} chips are rings. `hops` are those to the farthest chip.
-- Nothing is computed during the sum: the compiler puts the gradients into a
-  few messages at the end, and clipping by the global norm needs them all.
+- `flop`, `bytes` and `gradients` are the compiler's counts for the program of
+  one chip. The compiler counts bytes in fast memory on the chip like bytes in
+  main memory, so the estimate of `bytes / bandwidth` is too long and that of
+  efficiency is too high.
+- `links` is the bandwidth, in one direction, of the links in use: two links
+  along an axis that is a ring, one along any other axis. On v5e, axes of
+  {ring} chips are rings. `hops` is the number of links to the farthest chip.
+- Nothing is computed during the sum, because the compiler combines the
+  gradients into a few messages at the end, and clipping by the global norm
+  needs all of them.
 
 The [scaling book](https://jax-ml.github.io/scaling-book/sharding) derives the
-sum and measures a hop at about a microsecond. Chips, as Google gives them for
+time of the sum and measures about one microsecond for a hop. Google's
+specifications of the chips are those for
 [v5e](https://cloud.google.com/tpu/docs/v5e) and
 [v4](https://cloud.google.com/tpu/docs/v4):
 
@@ -83,56 +87,58 @@ sum and measures a hop at about a microsecond. Chips, as Google gives them for
 
 ## The programs
 
-Training in mixed_bfloat16, compiled for {compiled}; of one chip:
+Training steps in mixed_bfloat16, compiled for {compiled}; numbers are those of
+one chip:
 
 {programs}
 
-That a chip has the same to do on {pod} as on {compiled} is not assumed: small
-encoders compiled for both, with {share} examples a chip, say so.
+A chip has the same work on {pod} as on {compiled}. Small encoders compiled for
+both slices, with {share} examples for each chip, confirm this:
 
 {pods}
 
 ## More chips, larger batch
 
-Each chip keeps its number of examples, and the batch grows with the chips.
-Efficiency is `step(1) / step(n)`. From {ring} chips along an axis on, its links
-are a ring, and the sum takes half the time.
+The number of examples for each chip is constant, so the batch grows with the
+number of chips. Efficiency is `step(1) / step(n)`. An axis of {ring} or more
+chips is a ring, which halves the time of the sum.
 
 {weak}
 
 ## More chips, same batch
 
-The published batch is shared by more chips. `flop` falls with the share;
-`bytes` too, but for the {update} bytes of each parameter that the update
-moves. Efficiency is `step(1) / (n * step(n))`; there is none where chips would
-be without an example.
+The chips share the published batch. `flop` is proportional to the share of a
+chip; so is `bytes`, except for the {update} bytes that the update reads and
+writes for each parameter. Efficiency is `step(1) / (n * step(n))`. A cell is
+empty if there are more chips than examples.
 
 {strong}
 
-The models are small: on many chips nothing is left to compute while the sum
-stays, so a larger batch is the use for a larger slice, and several runs side by
-side are a better one.
+The models are small: on many chips, little computation is left for each chip,
+but the time of the sum remains. Therefore use a larger slice for a larger
+batch, or better, for several runs at the same time.
 
-## What is left out
+## What the estimate ignores
 
-The time to start a program and each of its operations, which is most of the
-time of steps below a millisecond; the host, which draws the batches; padding
-of small matrices to the size of the chip's units; and the sums' own
-arithmetic.
+- The time to start a program and each of its operations, which is most of the
+  time of a step that takes less than a millisecond.
+- The host, which draws the batches.
+- The padding of small matrices to the size of the chip's units.
+- The additions of the sums.
 """
 
 
-def page():
-    """The text of the page.
+def make_page():
+    """Returns the text of the page.
 
     Raises:
-        KeyError: If a program has not been compiled yet.
+        KeyError: If a program is not in the file of results.
     """
     results = Results(RESULTS)
-    found = [_row(results, flags) for flags in TRAINERS]
+    found = [_find_row(results, flags) for flags in TRAINERS]
     pairs = [
         [
-            _row(
+            _find_row(
                 results, {"trainer": "encoder", "encoding": encoding, **slice_}
             )
             for slice_ in ({}, POD)
@@ -146,15 +152,15 @@ def page():
         compiled=COMPILED,
         pod=POD["topology"],
         share=pairs[0][0]["examples_per_chip"],
-        chips=_chips(),
-        programs=_programs(found),
-        pods=_pods(pairs),
-        weak=_weak(found),
-        strong=_strong(found),
+        chips=_format_chips(),
+        programs=_format_programs(found),
+        pods=_format_pods(pairs),
+        weak=_format_weak(found),
+        strong=_format_strong(found),
     )
 
 
-def _chips():
+def _format_chips():
     rows = [
         (
             name,
@@ -168,7 +174,7 @@ def _chips():
     return table(("chip", "peak", "memory", "bandwidth", "links"), rows)
 
 
-def _programs(found):
+def _format_programs(found):
     chip = Topology(COMPILED).chip
     head = (
         "trainer",
@@ -178,9 +184,9 @@ def _programs(found):
         "Gflop",
         "GB",
         "MB of gradients",
-        "in messages",
-        "ms for products",
-        "ms for memory",
+        "messages",
+        "ms of products",
+        "ms of memory access",
     )
     rows = [
         (
@@ -200,7 +206,7 @@ def _programs(found):
     return table(head, rows)
 
 
-def _pods(pairs):
+def _format_pods(pairs):
     columns = {
         "Mflop": ("flops", 1e6),
         "MB": ("bytes", 1e6),
@@ -225,24 +231,27 @@ def _pods(pairs):
     return table(("encoding", *head), rows)
 
 
-def _weak(found):
+def _format_weak(found):
     rows = [
         (
             f"`{row['trainer']}`",
-            *(f"{weak(row, topology):.0%}" for topology in SLICES),
+            *(
+                f"{estimate_weak_efficiency(row, topology):.0%}"
+                for topology in SLICES
+            ),
         )
         for row in found
     ]
-    return table(("efficiency on chips", *_NUMBERS), rows)
+    return table(("efficiency by number of chips", *_NUMBERS), rows)
 
 
-def _strong(found):
+def _format_strong(found):
     rows = [
         (
             f"`{row['trainer']}`",
             f"{row['batch_size']}",
             *(
-                f"{strong(row, topology):.0%}"
+                f"{estimate_strong_efficiency(row, topology):.0%}"
                 if topology.chips <= row["batch_size"]
                 else ""
                 for topology in SLICES
@@ -250,10 +259,10 @@ def _strong(found):
         )
         for row in found
     ]
-    return table(("efficiency on chips", "batch", *_NUMBERS), rows)
+    return table(("efficiency by number of chips", "batch", *_NUMBERS), rows)
 
 
-def _row(results, flags):
+def _find_row(results, flags):
     config = resolve(
         TpuCompileConfig,
         PRESETS,
@@ -263,28 +272,47 @@ def _row(results, flags):
     return results[program.key]
 
 
-def weak(row, topology):
-    """Efficiency where each chip keeps its examples.
+def estimate_weak_efficiency(row, topology):
+    """Estimates the efficiency if the batch grows with the number of chips.
 
     Args:
-        row: That of a training step, compiled.
-        topology: The `Topology` it is to run on.
+        row: Dict. The results of compiling a training step.
+        topology: `Topology` on which the step runs.
+
+    Returns:
+        float in `(0, 1]`.
     """
-    own = _own_seconds(row, topology, 1)
-    return own / (own + all_reduce_seconds(row["all_reduce_bytes"], topology))
+    own = _estimate_own_seconds(row, topology, 1)
+    return own / (
+        own + estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    )
 
 
-def strong(row, topology):
-    """Efficiency where the chips share the batch."""
+def estimate_strong_efficiency(row, topology):
+    """Estimates the efficiency if all chips share one batch.
+
+    Args:
+        row: Dict. The results of compiling a training step.
+        topology: `Topology` on which the step runs.
+
+    Returns:
+        float in `(0, 1]`.
+    """
     share = Topology(row["topology"]).chips / topology.chips
-    seconds = _own_seconds(row, topology, share)
-    seconds += all_reduce_seconds(row["all_reduce_bytes"], topology)
-    alone = _own_seconds(row, topology, share * topology.chips)
+    seconds = _estimate_own_seconds(row, topology, share)
+    seconds += estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    alone = _estimate_own_seconds(row, topology, share * topology.chips)
     return alone / (topology.chips * seconds)
 
 
-def _own_seconds(row, topology, share):
-    """Seconds that a chip computes, with that share of the row's examples."""
+def _estimate_own_seconds(row, topology, share):
+    """Estimates the seconds in which a chip computes its part of a step.
+
+    Args:
+        row: Dict. The results of compiling a training step.
+        topology: `Topology` on which the step runs.
+        share: float. The chip's examples as a multiple of those in the row.
+    """
     fixed = min(UPDATE_BYTES * row["trained_parameters"], row["bytes"])
     moved = fixed + (row["bytes"] - fixed) * share
     chip = topology.chip
@@ -292,5 +320,5 @@ def _own_seconds(row, topology, share):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(make_page())
     print(f"page: {PAGE}")

@@ -1,4 +1,4 @@
-"""Markdown of docstrings written as this library writes them."""
+"""Converts docstrings in the format of this library to Markdown."""
 
 import inspect
 import re
@@ -7,53 +7,58 @@ import textwrap
 from keras_lengen.arguments import constructor_arguments
 
 LISTS = ("Args:", "Call arguments:", "Raises:")
-"""Lines that begin a list of entries."""
+"""Docstring lines that begin a list of entries."""
 LABEL = r"(?:[A-Z][\w-]+(?: [a-z]+)?|Differs from [\w' ]+):"
-"""What may begin a paragraph: one word or two, or what the code differs from.
-"""
+"""Labels that begin a paragraph: one or two words, or `Differs from ...`."""
 
 
-def markdown(cls):
-    """The docstring of a class, as Markdown."""
-    blocks = inspect.cleandoc(cls.__doc__).split("\n\n")
-    return "\n\n".join(filter(None, map(_block, blocks)))
+def render_markdown(cls):
+    """Returns the docstring of a class as Markdown."""
+    paragraphs = inspect.cleandoc(cls.__doc__).split("\n\n")
+    return "\n\n".join(filter(None, map(_render_paragraph, paragraphs)))
 
 
-def references(cls):
-    """What the docstring refers to: pairs of a text and an address.
+def find_references(cls):
+    """Lists the references in the docstring of a class.
 
-    Remarks in parentheses and text after the first address are left out; the
-    address is `None` where there is none.
+    Returns:
+        List of pairs of a text and a web address, which is `None` if there is
+        none. Remarks in parentheses and text after the first address are left
+        out.
     """
     found = []
-    for line in re.findall(r"^\*\*Reference:\*\* (.*)", markdown(cls), re.M):
+    for line in re.findall(
+        r"^\*\*Reference:\*\* (.*)", render_markdown(cls), re.M
+    ):
         text, *addresses = re.split(r"\s*(https://\S+)", line)
         text = re.sub(r"\s*\([^)]*\)", "", text).removesuffix(".")
         found.append((text, addresses[0] if addresses else None))
     return found
 
 
-def choices(cls, argument):
-    """The strings that an argument may be, as its entry names them."""
-    entry = re.search(rf"^- `{argument}`: (.*)$", markdown(cls), re.MULTILINE)
+def find_choices(cls, argument):
+    """Lists the strings that an argument may be, according to its entry."""
+    entry = re.search(
+        rf"^- `{argument}`: (.*)$", render_markdown(cls), re.MULTILINE
+    )
     if entry is None:
         return []
     return list(dict.fromkeys(re.findall(r'`("\w+")`', entry[1])))
 
 
-def signature(cls, name):
-    """The call of the constructor, by this name, with all of its arguments.
+def format_signature(cls, name):
+    """Returns a constructor's signature, with `name` as the class name.
 
-    Those that a class hands on to its bases come behind its own.
+    Arguments that the class passes on to its bases follow its own arguments.
     """
     parameters = constructor_arguments(cls)
     if hasattr(cls, "sampler_class"):
-        # A preset brings its own.
+        # The class has a fixed sampler.
         del parameters["sampler"]
     arguments = [
         name
         if parameter.default is parameter.empty
-        else f"{name}={_literal(parameter.default)}"
+        else f"{name}={_format_literal(parameter.default)}"
         for name, parameter in parameters.items()
     ]
     call = f"{name}({', '.join(arguments)})"
@@ -63,38 +68,38 @@ def signature(cls, name):
     return f"{name}(\n{lines})"
 
 
-def _literal(value):
+def _format_literal(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _block(block):
-    head, *rest = block.splitlines()
+def _render_paragraph(text):
+    head, *rest = text.splitlines()
     if head == "Example:":
-        # What makes it one follows, in a block of its own.
+        # The code of the example is the next paragraph.
         return ""
     if head.startswith(">>>"):
-        return f"```pycon\n{block}\n```"
+        return f"```pycon\n{text}\n```"
     if head in LISTS:
-        entries = _joined(textwrap.dedent("\n".join(rest)), r"(?=\S)")
-        return f"**{head}**\n\n" + "\n".join(map(_entry, entries))
+        entries = _split_entries(textwrap.dedent("\n".join(rest)), r"(?=\S)")
+        return f"**{head}**\n\n" + "\n".join(map(_render_entry, entries))
     if head == "Returns:":
         return f"**{head}** {' '.join(' '.join(rest).split())}"
     if head.startswith("- "):
-        return "\n".join(_joined(block, "(?=- )"))
-    # A label begins a paragraph, or a line after the end of a sentence or an
-    # address.
-    paragraphs = re.split(rf"(?<=[./]|\d)\n(?={LABEL} )", block)
+        return "\n".join(_split_entries(text, "(?=- )"))
+    # A label is at the start of a paragraph, or of a line that follows the end
+    # of a sentence or an address.
+    paragraphs = re.split(rf"(?<=[./]|\d)\n(?={LABEL} )", text)
     return "\n\n".join(
         re.sub(rf"^({LABEL}) ", r"**\1** ", " ".join(lines.split()))
         for lines in paragraphs
     )
 
 
-def _joined(text, beginning):
-    """Entries of a list, each begun by what matches, on a line of its own."""
+def _split_entries(text, beginning):
+    """Splits text into entries that begin where a line matches `beginning`."""
     entries = re.split(rf"^{beginning}", text, flags=re.MULTILINE)
     return [" ".join(entry.split()) for entry in entries if entry.strip()]
 
 
-def _entry(entry):
+def _render_entry(entry):
     return re.sub(r"^- ([\w*]+):", r"- `\1`:", f"- {entry}")

@@ -1,4 +1,4 @@
-"""What the reference page has a section of, and an instance of each."""
+"""The classes on the reference page, and an example instance of each."""
 
 from keras_lengen import layers
 
@@ -31,27 +31,27 @@ CALLS = {
     "MultiHeadAttention": f"MultiHeadAttention({HEADS}, {WIDTH})",
     "GeometricAttention": f"GeometricAttention({HEADS}, {WIDTH})",
 }
-"""Calls of those that need arguments, or that show more with some."""
+"""Calls of the classes that need arguments or show more with some."""
 
 ENCODINGS = {**layers.ENCODINGS, "AxialEncoding": layers.AxialEncoding}
 SAMPLERS = {**layers.SAMPLERS, "GridPositions": layers.GridPositions}
 ATTENTIONS = layers.ATTENTIONS
 CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
-"""Everything that has a section, by name."""
+"""All classes with a section, by name."""
 
 
-def call_of(name):
-    """The Python expression that makes the example of a class."""
+def get_call(name):
+    """Returns the Python expression that makes the example of a class."""
     return CALLS.get(name, f"{name}()")
 
 
 def make(name):
-    """The example of a class."""
-    return eval(call_of(name), dict(vars(layers)))
+    """Makes the example instance of a class."""
+    return eval(get_call(name), dict(vars(layers)))
 
 
 def build(encoding, *, tokens=2, heads=HEADS, width=WIDTH):
-    """The encoding, with the weights it has in a model of this size."""
+    """Builds an encoding as in a model of this size and returns it."""
     if encoding.stage == "embeddings":
         encoding.build((None, tokens, heads * width))
     else:

@@ -1,4 +1,4 @@
-"""The pictures of the reference page."""
+"""Draws the pictures of the reference page."""
 
 import io
 
@@ -6,57 +6,61 @@ import keras
 import numpy as np
 from keras import ops
 
-from docs.examples import MODEL_WIDTH, build, call_of, make
+from docs.examples import MODEL_WIDTH, build, get_call, make
 from keras_lengen import layers
 
 HEADS, WIDTH = 4, 8
 ROTARY_WIDTH = 64
-"""Width of the one head that is rotated."""
+"""Number of rotated features of the single head."""
 REACH = 64
-"""Tokens on either side of a query."""
+"""Number of tokens on either side of a query."""
 LONG = 4 * REACH
 SEED = 1
 
 
-def picture_of(name):
-    """The function that draws a class, or `None` where there is none."""
+def find_picture(name):
+    """Returns the function that draws a class, or `None` if none does."""
     special = {
-        "AxialEncoding": grid,
-        "GeometricAttention": nearest,
+        "AxialEncoding": draw_grid,
+        "GeometricAttention": draw_nearest,
         "MultiHeadAttention": None,
-        "NoPE": no_positions,
+        "NoPE": draw_no_positions,
     }
     if name in special:
         return special[name]
     cls = getattr(layers, name)
     if issubclass(cls, layers.PositionSampler):
-        return positions
-    return {"bias": bias, "rotation": rotation, "embeddings": rows}[cls.stage]
+        return draw_positions
+    return {
+        "bias": draw_bias,
+        "rotation": draw_rotation,
+        "embeddings": draw_rows,
+    }[cls.stage]
 
 
 def draw(name, path):
-    """Writes the picture of the example of a class to a PNG file."""
+    """Draws the example of a class and writes the picture to a PNG file."""
     from matplotlib import figure
     from PIL import Image
 
     keras.utils.set_random_seed(SEED)
     plot = figure.Figure(figsize=(8, 3.2), layout="constrained")
-    picture_of(name)(plot, make(name))
-    plot.suptitle(call_of(name), fontsize="medium", family="monospace")
+    find_picture(name)(plot, make(name))
+    plot.suptitle(get_call(name), fontsize="medium", family="monospace")
     for axes in plot.axes:
         axes.spines[["top", "right"]].set_visible(False)
     image = io.BytesIO()
     plot.savefig(image, dpi=90)
-    # Few colors make small files.
+    # A palette of few colors keeps the file small.
     image = Image.open(image).convert("RGB")
     image.quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-def bias(plot, encoding):
-    """Bias against the distance from query to key, a line for each head.
+def draw_bias(plot, encoding):
+    """Bias against the distance from query to key, one line for each head.
 
-    The query is random and the keys are zero, which leaves what depends on
-    positions alone; weights are as initialised.
+    The query is random and the keys are zero, so only the part that depends on
+    positions is left. Weights have their initial values.
     """
     tokens = 2 * REACH + 1
     build(encoding, heads=HEADS, width=WIDTH)
@@ -76,12 +80,12 @@ def bias(plot, encoding):
             panels = {"bidirectional; causal is the left half": lines()}
         else:
             panels["causal"] = causal
-    for axes, (title, heads) in _panels(plot, panels):
+    for axes, (title, heads) in _make_panels(plot, panels):
         for head, line in enumerate(heads):
             axes.plot(
                 np.arange(-REACH, line.size - REACH),
                 line,
-                color=_shade(head, HEADS),
+                color=_choose_shade(head, HEADS),
                 label=f"head {head + 1}",
             )
         axes.set(title=title, xlabel="key minus query, in tokens")
@@ -94,15 +98,16 @@ def bias(plot, encoding):
     )
 
 
-def rotation(plot, encoding):
+def draw_rotation(plot, encoding):
     """Product of a rotated query and key, both all ones, against distance.
 
-    Left the mean over the features of a head of width 64, dashed that of
-    `RoPE`; right by pair of features, fastest first.
+    Left: the mean over the features of a head of width 64, with that of `RoPE`
+    as a dashed line. Right: the mean of each pair of features, highest
+    frequency first.
     """
     build(encoding, heads=1, width=ROTARY_WIDTH)
     draws = 3 if encoding.sampler.draws else 1
-    products = [_products(encoding) for _ in range(draws)]
+    products = [_compute_products(encoding) for _ in range(draws)]
     distances = np.arange(-LONG, 1)
     left, right = plot.subplots(1, 2)
     for index, product in enumerate(products):
@@ -110,12 +115,12 @@ def rotation(plot, encoding):
         left.plot(
             distances,
             product.mean(0),
-            color=_shade(index, draws),
+            color=_choose_shade(index, draws),
             label=label,
         )
     if type(encoding) is not layers.RoPE:
         plain = layers.RoPE()
-        mean = _products(plain).mean(0)
+        mean = _compute_products(plain).mean(0)
         left.plot(distances, mean, "--", color="0.6", label="RoPE", zorder=1)
     left.set(
         title="mean over features",
@@ -123,14 +128,16 @@ def rotation(plot, encoding):
         ylabel="product",
     )
     left.legend(loc="upper left")
-    _heat(plot, right, products[0], (distances[0], 0), left.get_xlabel())
+    _draw_heat_map(
+        plot, right, products[0], (distances[0], 0), left.get_xlabel()
+    )
     right.set(
         title="by pair" + (", draw 1" if draws > 1 else ""), ylabel="pair"
     )
 
 
-def rows(plot, encoding):
-    """What is added to the embeddings, a column for each token."""
+def draw_rows(plot, encoding):
+    """Values added to the embeddings, one column for each token."""
     tokens = 2 * REACH
     build(encoding)
     zeros = ops.zeros((1, tokens, MODEL_WIDTH))
@@ -138,39 +145,39 @@ def rows(plot, encoding):
     titles = ["one draw", "another draw"] if drawn else ["every token"]
     results = [np.asarray(encoding(zeros, training=True))[0] for _ in titles]
     panels = dict(zip(titles, results, strict=True))
-    for axes, (title, result) in _panels(plot, panels):
-        _heat(plot, axes, result.T, (0, tokens), "token")
+    for axes, (title, result) in _make_panels(plot, panels):
+        _draw_heat_map(plot, axes, result.T, (0, tokens), "token")
         axes.set(title=title)
     plot.axes[0].set_ylabel("feature")
 
 
-def positions(plot, sampler):
+def draw_positions(plot, sampler):
     """Positions against the index of the token.
 
-    Left in training on 64 tokens, right in evaluation on 128; a line for each
-    of six draws where they differ.
+    Left: in training, for 64 tokens. Right: in evaluation, for 128 tokens. If
+    draws differ, there is one line for each of six draws.
     """
     draws = 6 if sampler.draws else 1
     modes = {"training": REACH, "evaluation": 2 * REACH}
-    for axes, (title, tokens) in _panels(plot, modes):
+    for axes, (title, tokens) in _make_panels(plot, modes):
         inputs = ops.zeros((1, tokens))
         for index in range(draws):
             drawn = sampler(inputs, training=title == "training")
             lines = keras.tree.flatten(drawn)
             for line, style in zip(lines, ("-", ":"), strict=False):
                 line = np.asarray(line).reshape(-1)
-                axes.plot(line, style, color=_shade(index, draws))
+                axes.plot(line, style, color=_choose_shade(index, draws))
         if len(lines) > 1:
             axes.legend(["rows", "columns"], loc="upper left")
         axes.set(title=title, xlabel="index of the token", xlim=(0, 2 * REACH))
     plot.axes[0].set_ylabel("position")
 
 
-def no_positions(plot, encoding):
-    """Attention to the first token, of a model without an encoding.
+def draw_no_positions(plot, encoding):
+    """Attention weight of the first token without an encoding.
 
-    All tokens are alike. Under a causal mask the weight of the first one tells
-    where the query stands.
+    All tokens are equal. With a causal mask, the weight of the first token
+    still depends on the index of the query.
     """
     x = ops.ones((1, LONG, 8))
     attention = layers.MultiHeadAttention(1, 8, encoding=encoding)
@@ -182,7 +189,7 @@ def no_positions(plot, encoding):
         axes.plot(
             np.asarray(weights)[0, 0, :, 0],
             style,
-            color=_shade(0, 1),
+            color=_choose_shade(0, 1),
             label="causal" if causal else "bidirectional",
         )
     axes.set(xlabel="index of the query", ylabel="weight of the first token")
@@ -190,11 +197,11 @@ def no_positions(plot, encoding):
     axes.legend(loc="upper right")
 
 
-def nearest(plot, attention):
-    """Weights of a query among keys that are all alike, as initialised.
+def draw_nearest(plot, attention):
+    """Attention weights of a query for equal keys, one line for each head.
 
-    A line for each head: the nearer keys come first, and left and right may
-    differ.
+    Weights of the layer have their initial values. Nearer keys get larger
+    weights, and left and right may differ.
     """
     tokens = 17
     x = np.random.default_rng(SEED).normal(size=(1, 1, MODEL_WIDTH))
@@ -206,38 +213,38 @@ def nearest(plot, attention):
             np.arange(tokens) - tokens // 2,
             line,
             marker=".",
-            color=_shade(head, attention.num_heads),
+            color=_choose_shade(head, attention.num_heads),
             label=f"head {head + 1}",
         )
     axes.set(xlabel="key minus query, in tokens", ylabel="weight")
     plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
 
 
-def grid(plot, encoding):
+def draw_grid(plot, encoding):
     """Bias of the token in the middle of an image, on the grid of its keys.
 
-    Left a head of the rows, right one of the columns.
+    Left: a head for the rows. Right: a head for the columns.
     """
     width = encoding.sampler.width
     tokens = width * width
     query = ops.zeros((1, tokens, HEADS, WIDTH))
     middle = width // 2 * width + width // 2
     biases = np.asarray(encoding(query))[0, :, middle]
-    heads = {"a head of the rows": 0, "a head of the columns": HEADS // 2}
-    for axes, (title, head) in _panels(plot, heads):
+    heads = {"a head for the rows": 0, "a head for the columns": HEADS // 2}
+    for axes, (title, head) in _make_panels(plot, heads):
         image = axes.imshow(biases[head].reshape(width, width))
         axes.set(title=title, xlabel="column of the key")
     plot.axes[0].set_ylabel("row of the key")
     plot.colorbar(image, ax=plot.axes, label="bias")
 
 
-def _panels(plot, panels):
-    """Axes of equal scale, side by side, for each item of a dict."""
+def _make_panels(plot, panels):
+    """Pairs each item of a dict with its own axes; all axes share a scale."""
     axes = plot.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     return zip(axes, panels.items(), strict=True)
 
 
-def _heat(plot, axes, values, extent, label):
+def _draw_heat_map(plot, axes, values, extent, label):
     top = np.abs(values).max()
     image = axes.imshow(
         values,
@@ -252,8 +259,8 @@ def _heat(plot, axes, values, extent, label):
     plot.colorbar(image, ax=axes)
 
 
-def _products(encoding):
-    """Products of the last token with each one before, `(pairs, tokens)`."""
+def _compute_products(encoding):
+    """Computes products of the last query with all keys: `(pairs, tokens)`."""
     ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
     query, key = (
         np.asarray(part)[0, :, 0]
@@ -263,7 +270,7 @@ def _products(encoding):
     return products.reshape(len(products), -1, 2).mean(-1).T
 
 
-def _shade(index, count):
+def _choose_shade(index, count):
     from matplotlib import colormaps
 
     return colormaps["viridis"](index / max(count, 1) * 0.9)

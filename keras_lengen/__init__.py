@@ -1,4 +1,4 @@
-"""Positional encodings and position sampling for length generalization."""
+"""Positional encodings and position samplers for length generalization."""
 
 from keras_lengen import analysis, layers, models
 

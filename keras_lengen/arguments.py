@@ -1,7 +1,8 @@
-"""Checks of the arguments that constructors and functions take.
+"""Checks for the arguments of constructors and functions.
 
-Each check returns the argument, as a plain Python number where it is one, or
-raises `ValueError` with the argument's name, what was expected and what came.
+Each check returns the argument, converted to a plain Python number if it is a
+number. Otherwise it raises `ValueError` with the argument's name, the expected
+value and the value that was given.
 """
 
 import difflib
@@ -13,26 +14,37 @@ import keras
 import numpy as np
 
 LARGEST_POSITION = 2**24
-"""Beyond it float32, in which encodings compute, merges neighbours."""
+"""Largest absolute value of a position.
+
+Encodings compute in float32, which rounds larger integers to their neighbours.
+"""
 
 
 def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
     """Returns an integer in `least .. most`, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        value: Its value.
-        least: Smallest value allowed, or `None`.
-        most: Largest value allowed, or `None`.
-        optional: Whether `None` is allowed.
-        what: What the number is, for the message.
+        name: str. Name of the argument.
+        value: Value of the argument.
+        least: int, smallest value allowed; `None`: no bound.
+        most: int, largest value allowed; `None`: no bound.
+        optional: bool. Whether `None` is allowed.
+        what: str. What the number means, for the error message.
+
+    Returns:
+        int, or `None` if `value` is `None` and `optional` is true.
+
+    Raises:
+        ValueError: If `value` is not such an integer.
     """
     if optional and value is None:
         return None
     fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if fits and _in_range(int(value), least, most):
         return int(value)
-    raise _wrong(name, _kind("an integer", least, most, optional), what, value)
+    raise _make_error(
+        name, _describe_kind("an integer", least, most, optional), what, value
+    )
 
 
 def check_number(
@@ -41,13 +53,19 @@ def check_number(
     """Returns a finite number in a range, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        value: Its value.
-        least: Smallest value allowed, or `None`.
-        above: Number that it must be larger than, or `None`.
-        most: Largest value allowed, or `None`.
-        optional: Whether `None` is allowed.
-        what: What the number is, for the message.
+        name: str. Name of the argument.
+        value: Value of the argument.
+        least: Number, smallest value allowed; `None`: no bound.
+        above: Number, exclusive lower bound; `None`: no bound.
+        most: Number, largest value allowed; `None`: no bound.
+        optional: bool. Whether `None` is allowed.
+        what: str. What the number means, for the error message.
+
+    Returns:
+        int or float, or `None` if `value` is `None` and `optional` is true.
+
+    Raises:
+        ValueError: If `value` is not such a number.
     """
     if optional and value is None:
         return None
@@ -58,30 +76,30 @@ def check_number(
     ):
         integral = isinstance(value, numbers.Integral)
         return int(value) if integral else float(value)
-    kind = _kind("a finite number", least, most, optional, above)
-    raise _wrong(name, kind, what, value)
+    kind = _describe_kind("a finite number", least, most, optional, above)
+    raise _make_error(name, kind, what, value)
 
 
 def check_share(name, value, *, optional=False, what=""):
-    """Returns a number from 0 to below 1, or raises `ValueError`."""
+    """Returns a number in `[0, 1)`, or raises `ValueError`."""
     if optional and value is None:
         return None
     if _is_finite(value) and 0 <= value < 1:
         return check_number(name, value)
     kind = "a number of at least 0 and below 1" + ", or None" * optional
-    raise _wrong(name, kind, what, value)
+    raise _make_error(name, kind, what, value)
 
 
 def check_boolean(name, value):
     """Returns `True` or `False`, or raises `ValueError`."""
     if isinstance(value, bool):
         return value
-    raise _wrong(name, "True or False", "", value)
+    raise _make_error(name, "True or False", "", value)
 
 
 def check_choice(name, value, choices):
-    """Returns one of some values, or raises `ValueError`."""
-    # By type too: 1 equals True.
+    """Returns the value if it is one of `choices`, or raises `ValueError`."""
+    # Types are compared too, because 1 equals True.
     for choice in choices:
         if type(value) is type(choice) and value == choice:
             return value
@@ -89,11 +107,11 @@ def check_choice(name, value, choices):
         f'"{choice}"' if isinstance(choice, str) else repr(choice)
         for choice in choices
     )
-    raise _wrong(name, f"{', '.join(others)} or {last}", "", value)
+    raise _make_error(name, f"{', '.join(others)} or {last}", "", value)
 
 
 def check_seed(value):
-    """Returns a seed, an integer or `None`, or raises `ValueError`."""
+    """Returns a seed, an int below 2**31 or `None`, or raises `ValueError`."""
     return check_integer("seed", value, least=0, most=2**31 - 1, optional=True)
 
 
@@ -101,11 +119,17 @@ def check_instance(name, value, cls, *, example, optional=True):
     """Returns an instance of a class, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        value: Its value.
-        cls: Class that it must be an instance of.
-        example: What a user could write instead, for the message.
-        optional: Whether `None` is allowed.
+        name: str. Name of the argument.
+        value: Value of the argument.
+        cls: Class of which the value must be an instance.
+        example: str. Valid Python expression, for the error message.
+        optional: bool. Whether `None` is allowed.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: If the value is not an instance of the class.
     """
     if isinstance(value, cls) or (optional and value is None):
         return value
@@ -117,19 +141,25 @@ def check_instance(name, value, cls, *, example, optional=True):
             f"{name} must be {kind}; got the class {value.__name__}: call it, "
             f"{value.__name__}(...)."
         )
-    raise _wrong(name, kind, "", value)
+    raise _make_error(name, kind, "", value)
 
 
 def check_subclass(name, value, cls):
     """Returns a subclass of a class or `None`, or raises `ValueError`."""
     if value is None or (inspect.isclass(value) and issubclass(value, cls)):
         return value
-    raise _wrong(name, f"{cls.__name__}, a subclass of it, or None", "", value)
+    raise _make_error(
+        name, f"{cls.__name__}, a subclass of it, or None", "", value
+    )
 
 
 def check_activation(name, value):
-    """Returns Keras' activation of a name, or raises `ValueError`."""
-    return _resolved(
+    """Returns the activation function for a name, config or function.
+
+    Raises:
+        ValueError: If Keras has no such activation.
+    """
+    return _resolve(
         name,
         value,
         keras.activations.get,
@@ -138,11 +168,15 @@ def check_activation(name, value):
 
 
 def check_initializer(name, value, *, optional=True):
-    """Returns Keras' initializer of a name, or raises `ValueError`."""
+    """Returns the initializer for a name, config or initializer.
+
+    Raises:
+        ValueError: If Keras has no such initializer.
+    """
     kind = 'an initializer of Keras such as "glorot_uniform"'
     if value is None and not optional:
-        raise _wrong(name, kind, "", value)
-    return _resolved(
+        raise _make_error(name, kind, "", value)
+    return _resolve(
         name, value, keras.initializers.get, kind + ", or None" * optional
     )
 
@@ -151,26 +185,32 @@ def check_callable(name, value):
     """Returns a function, or raises `ValueError`."""
     if callable(value) and not _is_misplaced(value):
         return value
-    raise _wrong(name, "a function", "", value)
+    raise _make_error(name, "a function", "", value)
 
 
 def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
     """Returns finite numbers as a float64 array, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        value: A number, a nest of lists of them, or an array.
-        shape: The right shape, for the message.
-        axes: Number of axes, `None` for any.
-        most: Largest absolute value allowed, or `None`.
+        name: str. Name of the argument.
+        value: A number, an array, or a nested list of numbers.
+        shape: str. The expected shape, for the error message.
+        axes: int, expected number of axes; `None`: any number.
+        most: Number, largest absolute value allowed; `None`: no bound.
+
+    Returns:
+        float64 array of the shape of `value`.
+
+    Raises:
+        ValueError: If `value` does not hold such numbers.
     """
     kind = "finite numbers" + ("" if most is None else f" up to {most} in size")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError):
-        array = None  # Lists of unequal lengths.
+        array = None  # Nested lists of unequal lengths.
     if array is None or array.dtype.kind not in "iuf":
-        raise _wrong(name, f"{kind}, {shape}", "", value)
+        raise _make_error(name, f"{kind}, {shape}", "", value)
     if axes not in (None, array.ndim):
         raise ValueError(
             f"{name} must be {kind}, {shape}; got shape {array.shape}."
@@ -178,12 +218,18 @@ def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
     array = array.astype("float64")
     wrong = ~np.isfinite(array) | (np.abs(array) > (most or np.inf))
     if wrong.any():
-        raise _wrong(name, f"{kind}, {shape}", "", array[wrong][0].item())
+        raise _make_error(name, f"{kind}, {shape}", "", array[wrong][0].item())
     return array
 
 
 def check_keys(given, known, owner):
-    """Raises `ValueError` if a key of a dict is not among the known ones."""
+    """Raises `ValueError` if a given key is not among the known keys.
+
+    Args:
+        given: Keys to check.
+        known: Allowed keys.
+        owner: str. Name of the dict, for the error message.
+    """
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
@@ -195,27 +241,27 @@ def check_keys(given, known, owner):
 
 
 def described(value):
-    """A value as a message shows it, in a few words."""
+    """Describes a value in at most 80 characters, for an error message."""
     if isinstance(value, keras.layers.Layer):
         return f"a {type(value).__name__}"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _resolved(name, value, get, kind):
+def _resolve(name, value, get, kind):
     if value is None or isinstance(value, str | dict) or callable(value):
         try:
             found = get(value)
         except (ValueError, TypeError):
-            # What follows says the same with the argument's name.
-            raise _wrong(name, kind, "", value) from None
+            # Keras' error does not name the argument.
+            raise _make_error(name, kind, "", value) from None
         if not _is_misplaced(found):
             return found
-    raise _wrong(name, kind, "", value)
+    raise _make_error(name, kind, "", value)
 
 
 def _is_misplaced(found):
-    """Whether something is a class, or a layer of this library."""
+    """Whether a value is a class, or a layer of this library."""
     package, *_ = type(found).__module__.split(".")
     return inspect.isclass(found) or (
         isinstance(found, keras.layers.Layer) and package == "keras_lengen"
@@ -228,14 +274,14 @@ def _is_finite(value):
     try:
         return math.isfinite(value)
     except OverflowError:
-        return False  # An integer beyond all floats.
+        return False  # An integer too large for a float.
 
 
 def _in_range(value, least, most):
     return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _kind(kind, least, most, optional, above=None):
+def _describe_kind(kind, least, most, optional, above=None):
     if kind == "an integer" and least == 1 and most is None:
         kind = "a positive integer"
     elif least is not None and most is not None:
@@ -249,19 +295,20 @@ def _kind(kind, least, most, optional, above=None):
     return kind + (", or None" if optional else "")
 
 
-def _wrong(name, kind, what, value):
+def _make_error(name, kind, what, value):
     what = f", {what}" if what else ""
     return ValueError(f"{name} must be {kind}{what}; got {described(value)}.")
 
 
 def constructor_arguments(cls):
-    """The arguments that a class of ours and its bases add to Keras' own.
+    """Lists the constructor arguments that a class adds to those of Keras.
 
     Args:
         cls: Class of this library.
 
     Returns:
-        Dict from names to `inspect.Parameter`, those of the class first.
+        Dict from argument names to `inspect.Parameter`: the arguments of the
+        class itself, then those of its bases.
     """
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:

@@ -14,7 +14,7 @@ from keras import ops
 from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS, batches
 from keras_lengen.models import TransformerEncoder
-from trainers.engine.losses import cross_entropies, summed
+from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import TrainerConfig, option
@@ -103,7 +103,7 @@ class TaskProblem(Problem):
 
     def loss(self, outputs, batch):
         losses = cross_entropies(outputs, batch["targets"])
-        return summed(losses, batch["answer"])
+        return sum_counted(losses, batch["answer"])
 
     def evaluation_batch(self, **which):
         seed = self.config.seed
@@ -116,9 +116,9 @@ class TaskProblem(Problem):
         losses = cross_entropies(outputs, targets)
         return ops.stack(
             [
-                *summed(hits, batch["scored"] & used[:, None]),
-                *summed(~wrong, used),
-                *summed(losses, batch["answer"] & used[:, None]),
+                *sum_counted(hits, batch["scored"] & used[:, None]),
+                *sum_counted(~wrong, used),
+                *sum_counted(losses, batch["answer"] & used[:, None]),
             ]
         )
 

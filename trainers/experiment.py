@@ -149,7 +149,7 @@ def make_optimizer(config, model):
     )
 
 
-def padded_lengths(config, problem, mode):
+def find_padded_lengths(config, problem, mode):
     """Returns the padded lengths of a run, in tokens, increasing.
 
     Args:
@@ -192,11 +192,11 @@ def _train(experiment, config, path, strategy, stop):
         "problem": problem,
         "strategy": strategy,
         "seed": config.seed,
-        "compiled": _compiled(config, strategy),
+        "compiled": _should_compile(config, strategy),
     }
     evaluation = LengthEvaluation(
         EvaluationStep(**common),
-        padded_lengths(config, problem, "evaluate"),
+        find_padded_lengths(config, problem, "evaluate"),
     )
 
     def evaluate(logs):
@@ -219,7 +219,7 @@ def _train(experiment, config, path, strategy, stop):
     step = TrainingStep(
         **common,
         optimizer=made,
-        buckets=padded_lengths(config, problem, "train"),
+        buckets=find_padded_lengths(config, problem, "train"),
         clip_norm=config.clip_norm,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
     )
@@ -239,7 +239,7 @@ def _train(experiment, config, path, strategy, stop):
             check=stop.check,
         )
         evaluate({"step": config.steps, "seconds": seconds})
-    results = workdir.results_of(metrics, problem, seconds=seconds)
+    results = workdir.make_results(metrics, problem, seconds=seconds)
     plot_results(path, {config.encoding: results}, problem)
     # The last file: a run that has it is finished.
     workdir.write_json("results.json", results)
@@ -248,7 +248,7 @@ def _train(experiment, config, path, strategy, stop):
     return results
 
 
-def _compiled(config, strategy):
+def _should_compile(config, strategy):
     if config.compile != "auto":
         return config.compile == "true"
     # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.

@@ -1,12 +1,13 @@
-"""Compiles a trainer's steps for a TPU, on a machine that has none.
+"""Compiles a trainer's programs for a TPU, on a machine without a TPU.
 
     python -m trainers.tpu_compile --topology=v5e:2x2 --encoding=RandomizedRoPE
     python -m trainers.tpu_compile --trainer=enwik8 --encoding=ALiBi
     python -m trainers.tpu_compile --table=true --jobs=2
 
-Says of each program whether it compiles, whether it fits into a chip's memory,
-what it computes and moves, and how long a step takes at least. Results go to
-one file, a line for each program; those that are in it are not compiled again.
+Reports for each program whether it compiles, whether it fits into a chip's
+memory, how much it computes, reads and writes, and the least time of a step.
+Results are appended to one file, with one line for each program. A program with
+a result in the file is not compiled again.
 """
 
 import concurrent.futures
@@ -22,7 +23,7 @@ import keras
 import tensorflow as tf
 
 from trainers.errors import ConfigError, TrainingError
-from trainers.experiment import padded_lengths
+from trainers.experiment import find_padded_lengths
 from trainers.options.command import run
 from trainers.options.fields import (
     check_choice,
@@ -37,60 +38,80 @@ from trainers.tpu.compiler import (
     COMPILER,
     Topology,
     compile_program,
-    step_seconds,
+    estimate_step_seconds,
 )
-from trainers.tpu.programs import MODES, lower, trainers
+from trainers.tpu.programs import MODES, list_trainers, lower
 
 
 @dataclasses.dataclass(frozen=True)
 class TpuCompileConfig:
-    """Flags of this command; those of trainers that are empty are theirs."""
+    """Flags of this command.
 
-    preset: str = option("small", "Set of defaults of the trainer.")
-    topology: str = option("v5e:2x2", "Chips: v5e:2x2, v4:2x2x1, ...")
-    trainer: str = option(
-        "algorithmic", f"Trainer to compile: {', '.join(trainers())}."
+    A flag of a trainer that is empty or 0 keeps the trainer's own default.
+    """
+
+    preset: str = option("small", "Preset of the trainer.")
+    topology: str = option(
+        "v5e:2x2", "Slice to compile for, such as v5e:2x2 or v4:2x2x1."
     )
-    mode: str = option("all", "Steps to compile.", choices=("all", *MODES))
+    trainer: str = option(
+        "algorithmic", f"Trainer to compile: {', '.join(list_trainers())}."
+    )
+    mode: str = option(
+        "all", "Kind of programs to compile.", choices=("all", *MODES)
+    )
     lengths: str = option(
-        "longest", "Padded lengths to compile.", choices=("longest", "all")
+        "longest",
+        "Padded lengths to compile.",
+        choices=("longest", "all"),
     )
     task: str = option("", "Task of the algorithmic trainer.")
-    encoding: str = option("RandomizedRoPE", "Encoding, by name or call.")
-    sampler: str = option("", "Position sampler, by name or call.")
-    attention: str = option("", "Attention, by name.")
-    max_position: int = option(0, "Range of positions.", least=0)
-    draw: str = option("", "Draws of positions: per model or per layer.")
-    precision: str = option("mixed_bfloat16", "float32 or mixed_bfloat16.")
-    batch_size: int = option(0, "Examples in a global batch.", least=0)
-    gradient_accumulation_steps: int = option(
+    encoding: str = option("RandomizedRoPE", "Encoding: a name or a call.")
+    sampler: str = option("", "Position sampler: a name or a call.")
+    attention: str = option("", "Name of the attention layer.")
+    max_position: int = option(
         0,
-        "Parts that each chip divides its batch into, to save memory.",
+        "Positions are below this number, for layers with this argument.",
         least=0,
     )
-    train_length: str = option("", "Trained lengths.")
-    test_lengths: str = option("", "Further evaluated lengths.")
+    draw: str = option(
+        "", "Draws of positions: one per model, or one per layer."
+    )
+    precision: str = option(
+        "mixed_bfloat16", "Dtype policy: float32 or mixed_bfloat16."
+    )
+    batch_size: int = option(
+        0, "Number of examples in a global batch.", least=0
+    )
+    gradient_accumulation_steps: int = option(
+        0,
+        "Number of parts in which a chip computes its share of the batch.",
+        least=0,
+    )
+    train_length: str = option("", "Training lengths.")
+    test_lengths: str = option("", "Further lengths for evaluation.")
     table: str = option(
         "false",
-        "true: compile the whole table instead of one trainer.",
+        "true: compile all programs of the table instead of one trainer.",
         choices=("true", "false"),
     )
     jobs: int = option(
-        1, "Programs to compile at a time; large ones take 10 GB each."
+        1,
+        "Number of programs to compile at a time; large ones need 10 GB each.",
     )
     force: str = option(
         "false",
-        "true: compile again what is in the file.",
+        "true: also compile programs with results in the file.",
         choices=("true", "false"),
     )
     results: str = option(
-        "benchmarks/results/tpu_compile.jsonl", "File of results."
+        "benchmarks/results/tpu_compile.jsonl", "File for the results."
     )
 
     def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
+        """Raises `ConfigError` for the first invalid value."""
         Topology(self.topology)
-        check_choice("--trainer", self.trainer, tuple(trainers()))
+        check_choice("--trainer", self.trainer, tuple(list_trainers()))
         check_options(self)
 
 
@@ -99,15 +120,15 @@ PRESETS = {"small": {}, "paper": {}}
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A step to compile.
+    """A program to compile.
 
     Attributes:
-        topology: Name of the slice.
-        trainer: Name of the trainer.
+        topology: str. Name of the slice.
+        trainer: str. Name of the trainer.
         mode: `"train"` or `"evaluate"`.
-        tokens: Padded length.
+        tokens: int. Padded length.
         config: Configuration of the trainer.
-        experiment: The `Experiment` of that name.
+        experiment: `Experiment` of the trainer.
     """
 
     topology: str
@@ -119,29 +140,37 @@ class Program:
 
     @property
     def key(self):
-        """All that determines the program, but for versions."""
-        told = dataclasses.asdict(self.config)
+        """Dict of everything that determines the program, except versions."""
+        values = dataclasses.asdict(self.config)
         return {
             "topology": self.topology,
             "trainer": self.trainer,
             "mode": self.mode,
             "tokens": self.tokens,
             **{
-                name: told[name]
-                for name in tpu_table.determines()
-                if name in told
+                name: values[name]
+                for name in tpu_table.list_program_fields()
+                if name in values
             },
         }
 
 
 def main(config):
-    """Compiles what the configuration says and reports where results are."""
+    """Compiles the programs of a configuration and writes their results.
+
+    Args:
+        config: `TpuCompileConfig`.
+
+    Raises:
+        ConfigError: If the library refuses the configuration.
+        TrainingError: If a program does not compile or is too large.
+    """
     Topology(config.topology).devices()
     results = tpu_table.Results(config.results)
     if config.table == "true":
         wanted = [
             program
-            for flags in tpu_table.rows()
+            for flags in tpu_table.list_flags()
             for program in programs(resolve(TpuCompileConfig, PRESETS, flags))
         ]
     else:
@@ -154,7 +183,7 @@ def main(config):
     if len(missing) < len(wanted):
         print(
             f"{len(wanted) - len(missing)} of {len(wanted)} programs are in "
-            f"{config.results}: --force=true compiles them again."
+            f"{config.results} already; --force=true compiles them again."
         )
         for program in wanted if config.table == "false" else ():
             if program not in missing:
@@ -174,11 +203,18 @@ def main(config):
 
 
 def programs(config):
-    """The programs that a configuration asks for."""
-    trainer = trainers()[config.trainer]
+    """Returns a list of the `Program`s that a configuration asks for.
+
+    Args:
+        config: `TpuCompileConfig`.
+
+    Raises:
+        ConfigError: If a flag is invalid or does not belong to the trainer.
+    """
+    trainer = list_trainers()[config.trainer]
     known = {
         field.name
-        for some in trainers().values()
+        for some in list_trainers().values()
         for field in dataclasses.fields(some.config)
     }
     given = {
@@ -187,7 +223,7 @@ def programs(config):
         if name in known and value
     }
     for name in given.keys() - options(trainer.config).keys():
-        raise ConfigError(f"--{name} is no flag of {config.trainer}.")
+        raise ConfigError(f"--{name} is not a flag of {config.trainer}.")
     given["strategy"] = "tpu"
     of_trainer = with_max_position(
         resolve(trainer.config, trainer.presets, given)
@@ -199,25 +235,30 @@ def programs(config):
         )
         for mode in MODES
         if config.mode in ("all", mode)
-        for tokens in _padded_lengths(trainer, of_trainer, mode)[first:]
+        for tokens in _find_padded_lengths(trainer, of_trainer, mode)[first:]
     ]
 
 
-def _padded_lengths(experiment, config, mode):
-    return padded_lengths(config, experiment.make_problem(config), mode)
+def _find_padded_lengths(experiment, config, mode):
+    return find_padded_lengths(config, experiment.make_problem(config), mode)
 
 
 def compile_all(missing, results, jobs):
-    """Compiles programs, several at a time, and keeps each when it is done.
+    """Compiles programs, several at a time, and saves each result.
+
+    Args:
+        missing: List of `Program`.
+        results: `Results` to which the rows are added.
+        jobs: int. Number of programs to compile at the same time.
 
     Raises:
-        TrainingError: If a process that compiles is gone.
+        TrainingError: If a process that compiles is killed.
     """
     start, done = time.monotonic(), 0
-    # TensorFlow's memory only grows: now and then, the processes are new.
+    # New processes from time to time, because TensorFlow never frees memory.
     size = 20 * jobs
     for first in range(0, len(missing), size):
-        for row in _compiled(missing[first : first + size], jobs):
+        for row in _compile_some(missing[first : first + size], jobs):
             results.add(row)
             done += 1
             left = (time.monotonic() - start) / done * (len(missing) - done)
@@ -228,13 +269,13 @@ def compile_all(missing, results, jobs):
             )
 
 
-def _compiled(some, jobs):
-    """The rows of programs, as they are done."""
+def _compile_some(some, jobs):
+    """Yields the row of each program when it is compiled."""
     with concurrent.futures.ProcessPoolExecutor(
         jobs,
-        # TensorFlow does not survive a fork.
+        # TensorFlow does not work in a forked process.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_end_with,
+        initializer=_exit_with,
         initargs=(os.getpid(),),
     ) as pool:
         futures = [pool.submit(compile_one, program) for program in some]
@@ -243,15 +284,16 @@ def _compiled(some, jobs):
                 yield future.result()
         except concurrent.futures.process.BrokenProcessPool:
             raise TrainingError(
-                "a process that compiles was killed, perhaps for want of "
-                "memory: the same command goes on, with --jobs=1 in less."
+                "a process that compiles was killed, perhaps because memory "
+                "ran out. Run the same command again to resume; --jobs=1 needs "
+                "less memory."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _end_with(parent):
-    """Ends this process when its parent ends, however that comes."""
+def _exit_with(parent):
+    """Starts a thread that ends this process when its parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch():
@@ -263,15 +305,15 @@ def _end_with(parent):
 
 
 def compile_one(program):
-    """The row of a program: what it is, and what the compiler says of it."""
+    """Compiles a program and returns its row, a dict of its key and results."""
     experiment, topology = program.experiment, Topology(program.topology)
     row = {
         **program.key,
         "programs": {
-            mode: len(_padded_lengths(experiment, program.config, mode))
+            mode: len(_find_padded_lengths(experiment, program.config, mode))
             for mode in MODES
         },
-        "versions": versions(),
+        "versions": read_versions(),
     }
     start = time.monotonic()
     try:
@@ -285,7 +327,7 @@ def compile_one(program):
     except ConfigError as error:
         return {**row, "status": "refused", "reason": str(error)}
     except Exception as error:
-        return {**row, "status": "failed", "reason": _reason(error)}
+        return {**row, "status": "failed", "reason": _format_reason(error)}
     row |= {
         "examples_per_chip": examples,
         "trained_parameters": trained,
@@ -294,11 +336,11 @@ def compile_one(program):
     try:
         found = compile_program(text, topology)
     except RuntimeError as error:
-        return {**row, "status": "failed", "reason": _reason(error)}
+        return {**row, "status": "failed", "reason": _format_reason(error)}
     row |= {
         **found,
         "memory_limit": topology.chip.memory,
-        "step_seconds": step_seconds(found, topology),
+        "step_seconds": estimate_step_seconds(found, topology),
     }
     reason = check(row)
     return {**row, "status": "failed" if reason else "compiled"} | (
@@ -306,40 +348,40 @@ def compile_one(program):
     )
 
 
-def _reason(error):
+def _format_reason(error):
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
 
 
 def check(row):
-    """Why a program that compiles will not do, or an empty string."""
+    """Returns why a compiled program cannot be used, or an empty string."""
     if row["memory"] > row["memory_limit"]:
         return (
-            f"it needs {row['memory'] / 1e9:.1f} GB of a chip's "
+            f"it needs {row['memory'] / 1e9:.1f} GB, but a chip has "
             f"{row['memory_limit'] / 1e9:.0f} GB."
         )
-    # A float32 number of every gradient, at least.
+    # At least one float32 number for each trained parameter.
     gradients = 4 * row["trained_parameters"]
     summed = row["mode"] == "train" and Topology(row["topology"]).chips > 1
     if summed and row["all_reduce_bytes"] < gradients:
         return (
-            f"the chips sum {row['all_reduce_bytes']} bytes, but there are "
-            f"{gradients} of gradients."
+            f"the chips sum {row['all_reduce_bytes']} bytes, but the gradients "
+            f"have {gradients} bytes."
         )
     return ""
 
 
-def versions():
-    """Versions of what makes programs and compiles them."""
+def read_versions():
+    """Returns the versions of the packages that make and compile programs."""
     return {
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
-        **{name: _version(name) for name in COMPILER},
+        **{name: _read_version(name) for name in COMPILER},
     }
 
 
-def _version(package):
-    # What is refused needs no compiler.
+def _read_version(package):
+    # A refused configuration gets a row even if no compiler is installed.
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

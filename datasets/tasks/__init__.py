@@ -1,4 +1,4 @@
-"""Algorithmic tasks with a difficulty that grows with length, by name."""
+"""Algorithmic tasks of the Chomsky hierarchy benchmark, by name."""
 
 from datasets.tasks.base import Task
 from datasets.tasks.binary_addition import BinaryAddition

@@ -1,7 +1,8 @@
-"""The contract of a task, and what several tasks share.
+"""Base classes of tasks and functions that several tasks use.
 
-A task is a file with one frozen dataclass: it draws problems of any length,
-answers them, and knows how well a predictor that solved nothing would score.
+A task is a file with one frozen dataclass. It draws problems of any length,
+computes their answers, and gives the accuracy of simple rules that do not
+solve the task.
 """
 
 import dataclasses
@@ -14,16 +15,16 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A family of problems with an input and an answer at every length.
+    """A family of problems, each with an input and an answer, of any length.
 
-    A concrete task gives each attribute a default, so that it is made without
-    arguments, and implements `draw`, `floor_accuracy` and
-    `position_only_accuracy`. One whose answer is longer than one symbol
-    implements `output_length` as well.
+    A concrete task gives each attribute a default value, so its constructor
+    needs no arguments. It implements `draw`, `floor_accuracy` and
+    `position_only_accuracy`, and also `output_length` if answers are longer
+    than one symbol.
 
-    Everything random is stateless TensorFlow: the same seed, batch size and
-    length give the same batch eagerly, in a `tf.function` and inside
-    `tf.data`, where the length may be a scalar tensor.
+    All random operations are stateless TensorFlow operations: the same seed,
+    batch size and length give the same batch in eager mode, in a `tf.function`
+    and inside `tf.data`, where the length may be a scalar tensor.
 
     >>> from datasets.tasks import TASKS
     >>> batch = TASKS["duplicate_string"].sample((0, 1), 8, length=5)
@@ -31,13 +32,13 @@ class Task:
     {'inputs': (8, 5), 'targets': (8, 10), 'mask': (8, 10)}
 
     Attributes:
-        input_vocabulary_size: Input ids are below this number.
-        output_vocabulary_size: Target ids are below this number.
-        level: The language class of the task in the Chomsky hierarchy:
+        input_vocabulary_size: int. Number of input ids.
+        output_vocabulary_size: int. Number of target ids.
+        level: str. Language class of the task in the Chomsky hierarchy:
             `"regular"`, `"deterministic_context_free"` or
             `"context_sensitive"`.
-        random_accuracy: What the papers print as the accuracy of guessing.
-            `floor_accuracy` is the one to beat.
+        random_accuracy: float. Accuracy of guessing that the papers report.
+            The accuracy that a model has to exceed is `floor_accuracy`.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -48,29 +49,33 @@ class Task:
     random_accuracy: float
 
     def input_length(self, length):
-        """Number of input tokens of a problem asked for at `length`.
+        """Returns the number of input tokens of a problem of `length`.
 
-        Like the other two lengths it takes a Python int or an int tensor, and
-        stays a Python int wherever the answer is static.
+        Like the other two methods for lengths, it takes a Python int or an int
+        tensor, and returns a Python int for a Python int.
         """
         return length
 
     def output_length(self, length):
-        """Number of output tokens of a problem asked for at `length`."""
+        """Returns the number of output tokens of a problem of `length`."""
         del length
         return 1
 
     def total_length(self, length):
-        """Number of tokens a model reads: the input and a slot per output."""
+        """Returns the number of tokens that a model reads.
+
+        They are the input tokens and one empty token for each output token.
+        """
         return self.input_length(length) + self.output_length(length)
 
     def sample(self, seed, batch_size, length):
         """Draws a batch of independent problems of one length.
 
         Args:
-            seed: Two integers, or an int tensor of shape `(2,)`.
-            batch_size: Number of problems B, an int or a scalar int tensor.
-            length: Length to ask for, an int or a scalar int tensor.
+            seed: Two integers, or an int tensor `(2,)`.
+            batch_size: int or scalar int tensor. Number of problems B.
+            length: int or scalar int tensor, at least 1. Length of the
+                problems.
 
         Returns:
             A dict: `"inputs"`, int32 `(B, n)` with n the `input_length`;
@@ -78,7 +83,7 @@ class Task:
             bool `(B, m)`, true where accuracy is measured.
 
         Raises:
-            ValueError: The length is known before the graph runs and below 1.
+            ValueError: If the length is static and below 1.
         """
         static_length = tf.get_static_value(length)
         if static_length is None:
@@ -87,10 +92,11 @@ class Task:
             length = operator.index(static_length)
             if length < 1:
                 raise ValueError(
-                    f"{type(self).__name__} was asked for length {length}, "
-                    "but the shortest problem has 1 token: pass length >= 1."
+                    f"{type(self).__name__} has no problems of length "
+                    f"{length}, because the shortest problem has 1 token: pass "
+                    "length >= 1."
                 )
-        # One dtype: `tf.random.split` gives other children for int32 seeds.
+        # `tf.random.split` gives different results for int32 and int64 seeds.
         seed = tf.cast(seed, tf.int64)
         inputs, targets = self.draw(seed, batch_size, self.input_length(length))
         return {
@@ -100,13 +106,13 @@ class Task:
         }
 
     def draw(self, seed, batch_size, length):
-        """Draws the inputs and their answers; `sample` is the way in.
+        """Draws the inputs and computes their answers, for `sample`.
 
         Args:
-            seed: int64 tensor of shape `(2,)`, good for one draw. Several
-                draws take children of it, by `tf.random.split`.
-            batch_size: As for `sample`.
-            length: The input length, a valid int or an int32 scalar tensor.
+            seed: int64 tensor `(2,)`, to be used for one random operation.
+                Split it with `tf.random.split` for several operations.
+            batch_size: int or scalar int tensor. Number of problems B.
+            length: int or scalar int32 tensor. A valid input length.
 
         Returns:
             Two int32 tensors: inputs `(B, n)` and targets `(B, m)`.
@@ -114,73 +120,91 @@ class Task:
         raise NotImplementedError
 
     def scored(self, targets):
-        """Which output positions count for accuracy; all, unless overridden."""
+        """Returns bool `(B, m)`, true for the outputs that accuracy counts.
+
+        All outputs count unless a subclass overrides this method.
+        """
         return tf.ones_like(targets, dtype=tf.bool)
 
     def floor_accuracy(self, length):
-        """Accuracy of the best simple rule that sees tokens, not positions.
+        """Returns the accuracy of the best simple rule without positions.
 
-        Simple means a constant, or a rule on how often each symbol occurs
-        that does not count modulo anything. A model that scores this much has
-        learned nothing about order.
+        A simple rule is a constant, or a function of the number of times each
+        symbol occurs that does not compute remainders. A model that is not
+        better than this rule has learned nothing about order.
+
+        Args:
+            length: int. Length of the problems.
+
+        Returns:
+            float in `[0, 1]`.
         """
         raise NotImplementedError
 
     def position_only_accuracy(self, length):
-        """Accuracy of the best rule that sees positions and length, no tokens.
+        """Returns the accuracy of the best rule that reads no tokens.
 
-        A constant may differ from position to position and length to length.
+        Such a rule gives a constant symbol for each output position and each
+        length.
+
+        Args:
+            length: int. Length of the problems.
+
+        Returns:
+            float in `[0, 1]`.
         """
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class RearrangedBits(Task):
-    """Base of the tasks that ask for uniform bits again, in another order.
+    """Base of the tasks whose answer is the input bits in another order.
 
-    A subclass says in `rearrange` which bit stands where in the answer, and
-    the answer holds every bit equally often.
+    A subclass implements `rearrange`, which must use every bit equally often.
     """
 
     def rearrange(self, bits):
-        """Maps inputs `(B, n)` to targets `(B, m)`."""
+        """Maps int32 inputs `(B, n)` to targets `(B, m)`."""
         raise NotImplementedError
 
     def draw(self, seed, batch_size, length):
-        """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        """Draws independent uniform bits."""
+        bits = draw_symbols(seed, batch_size, length, 2)
         return bits, self.rearrange(bits)
 
     def floor_accuracy(self, length):
-        """The more frequent bit of the sequence at every position."""
+        """Accuracy of the more frequent bit of the input at every position."""
         ones = np.arange(length + 1)
         share = np.maximum(ones, length - ones) / length
-        return float(binomial_probabilities(length, 0.5) @ share)
+        return float(compute_binomial_probabilities(length, 0.5) @ share)
 
     def position_only_accuracy(self, length):
-        """Any constant: each bit is fair whatever its position."""
+        """Accuracy of any constant: bits are uniform at every position."""
         del length
         return 0.5
 
 
-def uniform_symbols(seed, batch_size, length, alphabet_size):
+def draw_symbols(seed, batch_size, length, alphabet_size):
     """Draws int32 ids `(B, length)`, each uniform below `alphabet_size`."""
     return tf.random.stateless_uniform(
         (batch_size, length),
         seed,
         maxval=alphabet_size,
         dtype=tf.int32,
-        # Not "auto_select", which lets the device choose the bits.
+        # Not "auto_select", whose numbers depend on the device.
         alg="philox",
     )
 
 
-def binomial_probabilities(trials, probability):
-    """Probabilities of 0, 1, ..., `trials` successes, as a numpy array.
+def compute_binomial_probabilities(trials, probability):
+    """Computes the probabilities of 0, 1, ..., `trials` successes.
 
     Args:
-        trials: Number of independent trials, 0 or more.
-        probability: Chance of success in each, strictly between 0 and 1.
+        trials: int, at least 0. Number of independent trials.
+        probability: float in `(0, 1)`. Probability of success in each trial.
+
+    Returns:
+        float64 array `(trials + 1,)`.
     """
     successes = np.arange(trials + 1)
     log_factorial = np.array([math.lgamma(k + 1) for k in successes])

@@ -1,13 +1,18 @@
-"""Batches of a task, padded, for a model that answers in empty tokens.
+"""Padded batches of a task for a model that answers at empty tokens.
 
-A curriculum draws one length for every step.
+The input is followed by one empty token for each output token, and by padding.
+The curriculum chooses one length for each step. An example of the task
+reverse_string at length 3, padded to 8 tokens:
 
-    inputs   1 0 1   targets  1 0 1    at reverse_string, length 3
-    ->
-    token_ids  1 0 1 2 2 2 0 0         2 is the empty output token
+    inputs     1 0 1
+    targets    1 0 1
+
+becomes
+
+    token_ids  1 0 1 2 2 2 0 0    2 is the empty token
     targets    0 0 0 1 0 1 0 0
-    answer     . . . x x x . .         where the loss is measured
-    scored     . . . x x x . .         where accuracy is measured
+    answer     . . . x x x . .    where the loss is measured
+    scored     . . . x x x . .    where accuracy is measured
     lengths    6
 """
 
@@ -20,20 +25,20 @@ from datasets.seeds import fold_in
 def training_dataset(
     task, *, lengths, curriculum, batch_size, seed, padded_length, **steps
 ):
-    """Returns the batches of some training steps, one per replica.
+    """Returns the batches of some training steps, one for each replica.
 
     Args:
-        task: The `Task` to draw from.
-        lengths: Lengths to draw from for every step.
-        curriculum: The `Curriculum` that draws them.
-        batch_size: Examples in a global batch.
-        seed: Integer seed of the data.
-        padded_length: Number of tokens that every example is padded to.
+        task: `Task` that draws the examples.
+        lengths: Increasing training lengths, in tokens.
+        curriculum: `Curriculum` that chooses the length of each step.
+        batch_size: int. Number of examples in a global batch.
+        seed: int. Seed of the data.
+        padded_length: int. Number of tokens to which each example is padded.
         **steps: `first_step`, `last_step` and `context` of
             `indexed_dataset`.
 
     Returns:
-        A `tf.data.Dataset` of batches as `assemble` makes them.
+        `tf.data.Dataset` of batches in the format of `assemble`.
     """
 
     def draw(step, number, size):
@@ -50,27 +55,41 @@ def length_at(seed, step, lengths, curriculum):
 
 
 def evaluation_batch(task, *, seed, index, batch_size, length, padded_length):
-    """Returns batch number `index` to evaluate at one length, padded."""
-    # Negative numbers, which no training step has.
+    """Returns a padded batch of one length for evaluation.
+
+    Args:
+        task: `Task` that draws the examples.
+        seed: int. Seed of the data.
+        index: int or scalar int tensor, at least 0. Index of the batch.
+        batch_size: int or scalar int tensor. Number of examples.
+        length: int or scalar int tensor. Length of the problems.
+        padded_length: int or scalar int tensor. Number of tokens to which
+            each example is padded.
+
+    Returns:
+        Dict in the format of `assemble`.
+    """
+    # A negative number gives a different seed from that of any training step.
     sample = task.sample(fold_in(seed, -length, index), batch_size, length)
     return assemble(task, sample, padded_length)
 
 
 def assemble(task, sample, padded_length):
-    """Lays a sample out as model inputs and targets, padded at the end.
+    """Arranges a sample as padded model inputs and targets.
 
     Args:
-        task: The task of the sample.
-        sample: Inputs `(B, n)`, targets and mask `(B, m)`.
-        padded_length: Number of tokens P, at least `n + m`; static shapes
-            need an int.
+        task: `Task` of the sample.
+        sample: Dict returned by `task.sample`: inputs `(B, n)`, targets and
+            mask `(B, m)`.
+        padded_length: int or scalar int tensor, at least `n + m`. Number of
+            tokens P. The shapes are static only if it is an int.
 
     Returns:
-        A dict: `"token_ids"`, int32 `(B, P)`: the inputs, an empty token
-        `task.input_vocabulary_size` for each output, padding; `"lengths"`,
-        the scalar `n + m`; `"targets"`, int32 `(B, P)`, at the empty tokens;
-        `"answer"` and `"scored"`, bool `(B, P)`, where loss and accuracy are
-        measured.
+        A dict: `"token_ids"`, int32 `(B, P)`, the inputs, an empty token with
+        the id `task.input_vocabulary_size` for each output, and padding;
+        `"lengths"`, the scalar `n + m`; `"targets"`, int32 `(B, P)`, which are
+        at the empty tokens and 0 elsewhere; `"answer"` and `"scored"`, bool
+        `(B, P)`, true where loss and accuracy are measured, respectively.
     """
     inputs, targets = sample["inputs"], sample["targets"]
     before, outputs = tf.shape(inputs)[1], tf.shape(targets)[1]

@@ -1,4 +1,4 @@
-"""Binary addition: the sum of two numbers, the lowest bit first.
+"""Binary addition: the sum of two numbers, lowest bit first.
 
 An example of length 9, which adds 4 and 22:
 
@@ -16,8 +16,9 @@ from datasets.tasks.binary_operation import BinaryOperation
 class BinaryAddition(BinaryOperation):
     """The sum of two binary numbers, a termination token, and zeros.
 
-    Tokens are the bits and the separator 2; the answer has one token more than
-    the input. A single number, at lengths 1 and 2, is its own sum.
+    Tokens are the bits and the separator 2. The answer has one token more than
+    the input. At lengths 1 and 2 there is a single number, and the answer is
+    this number.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -28,9 +29,9 @@ class BinaryAddition(BinaryOperation):
     random_accuracy: float = 0.5
 
     def output_length(self, length):
-        """The input length and one for the termination token."""
+        """Input length plus one, for the termination token."""
         return length + 1
 
     def combine(self, first, second):
-        """Adds."""
+        """Adds the numbers."""
         return add(first, second)

@@ -1,4 +1,4 @@
-"""Binary multiplication: the product of two numbers, the lowest bit first.
+"""Binary multiplication: the product of two numbers, lowest bit first.
 
 An example of length 9, which multiplies 4 and 22:
 
@@ -16,9 +16,10 @@ from datasets.tasks.binary_operation import BinaryOperation
 class BinaryMultiplication(BinaryOperation):
     """The product of two binary numbers, a termination token, and zeros.
 
-    Tokens are the bits and the separator 2; the answer is as long as the
-    input. A single number is multiplied by zero: the answer is the termination
-    token alone at length 1, after one 0 at length 2.
+    Tokens are the bits and the separator 2. The answer is as long as the
+    input. At lengths 1 and 2 there is a single number, which is multiplied by
+    zero: the answer is only the termination token at length 1, and 0 and the
+    termination token at length 2.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -29,9 +30,9 @@ class BinaryMultiplication(BinaryOperation):
     random_accuracy: float = 0.5
 
     def output_length(self, length):
-        """As many as input tokens."""
+        """One output for each input token."""
         return length
 
     def combine(self, first, second):
-        """Multiplies."""
+        """Multiplies the numbers."""
         return multiply(first, second)

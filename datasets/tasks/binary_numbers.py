@@ -1,94 +1,102 @@
 """Arithmetic on numbers of hundreds of bits.
 
-A number is a row of bits, the lowest first, in an int32 tensor `(B, width)`.
-Every operation keeps the width, which must have room for the result.
+A batch of numbers is an int32 tensor `(B, width)` of bits, lowest bit first.
+Results have the same width as the operands, unless stated otherwise; it must
+be large enough for the result.
 """
 
 import math
 
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 
 
-def random_numbers(seed, batch_size, lengths, width):
-    """Draws numbers uniform from 1 to `2**length - 1`.
+def draw_numbers(seed, batch_size, lengths, width):
+    """Draws uniform numbers from 1 to `2**length - 1`.
 
     Args:
-        seed: int64 tensor of shape `(2,)`.
-        batch_size: Number of rows B.
-        lengths: Bits that a number may have, at least 1: an int or an int32
-            tensor `(B, 1)`.
-        width: Number of columns.
+        seed: int64 tensor `(2,)`.
+        batch_size: int or scalar int tensor. Number of rows B.
+        lengths: int or int32 tensor `(B, 1)`, at least 1. Largest number of
+            bits of each number.
+        width: int or scalar int tensor. Number of columns.
 
     Returns:
-        int32 `(B, width)`, zero from the length of each row on.
+        int32 `(B, width)`; in each row, the columns from `length` on are zero.
     """
     top_seed, bit_seed = tf.unstack(tf.random.split(seed, 2, alg="philox"))
     uniform = tf.random.stateless_uniform(
         (batch_size, 1), top_seed, dtype=tf.float64, alg="philox"
     )
-    # Half of the numbers have the highest bit set, a quarter the next one
-    # only, and so on; no number is zero. The bits below are fair.
+    # The highest bit that is set: with probability 1/2 the top bit, 1/4 the
+    # next one, and so on, given that the number is not zero. All lower bits
+    # are uniform.
     share = 1 - tf.pow(
         tf.constant(2, tf.float64), -tf.cast(lengths, tf.float64)
     )
     places_down = -tf.math.log(1 - uniform * share) / math.log(2)
     top = tf.maximum(lengths - 1 - tf.cast(places_down, tf.int32), 0)
     place = tf.range(width)
-    bits = uniform_symbols(bit_seed, batch_size, width, 2)
+    bits = draw_symbols(bit_seed, batch_size, width, 2)
     return tf.where(place < top, bits, tf.cast(place == top, tf.int32))
 
 
-def significant_bits(bits):
-    """Number of bits without leading zeros, `(B, 1)`; 0 for zero."""
+def count_significant_bits(bits):
+    """Counts the bits without leading zeros, int32 `(B, 1)`; 0 for zero."""
     place = tf.range(1, tf.shape(bits)[1] + 1)
     return tf.reduce_max(bits * place, axis=1, keepdims=True)
 
 
 def add(first, second):
-    """The sum of two numbers."""
+    """Adds two numbers, int32 `(B, width)`."""
     return carry(first + second)
 
 
 def multiply(first, second):
-    """The product of two numbers."""
+    """Multiplies two numbers, int32 `(B, width)`, by Fourier transforms."""
     width = tf.shape(first)[1]
 
     def transform(bits):
         return tf.signal.rfft(tf.cast(bits, tf.float64), [width])
 
-    # The product fits, so nothing wraps around. float64 leaves errors far
-    # below a half.
+    # The product fits into the width, so the circular convolution does not wrap
+    # around. Rounding errors of float64 are far below 0.5.
     digits = tf.signal.irfft(transform(first) * transform(second), [width])
     digits = tf.cast(tf.round(digits), tf.int32)
     return carry(tf.ensure_shape(digits, first.shape))
 
 
-def square_root(bits):
-    """The root of a number, rounded down, in half of the width, rounded up.
+def compute_square_root(bits):
+    """Computes square roots, rounded down.
 
-    The schoolbook method in base 2: two bits of the number are brought down
-    at a time, and each pair decides one bit of the root, from the highest.
+    This is the digit-by-digit method in base 2: each pair of bits of the
+    number, from the highest, decides one bit of the root.
+
+    Args:
+        bits: int32 `(B, width)`.
+
+    Returns:
+        int32 `(B, (width + 1) // 2)`.
     """
     width = bits.shape[1]
     if width is None:
         width = tf.shape(bits)[1]
     half = (width + 1) // 2
     bits = tf.pad(bits, [[0, 0], [0, 2 * half - width]])
-    # A remainder is at most twice the root; then come two more bits.
+    # A remainder is at most twice the root, and two more bits are appended.
     rest = tf.zeros((tf.shape(bits)[0], half + 3), tf.int32)
     root = tf.zeros_like(rest)
 
-    def one_bit(index, root, rest):
+    def decide_bit(index, root, rest):
         pair = tf.slice(bits, [0, 2 * index], [-1, 2])
         rest = tf.concat([pair, rest[:, :-2]], axis=1)
         one = tf.ones_like(pair[:, :1])
         trial = tf.concat([one, tf.zeros_like(one), root[:, :-2]], axis=1)
-        # Turned around, a difference of digits carries like a sum: 2 borrows,
-        # 1 passes a borrow on, 0 stops it.
+        # With 1 - difference, borrows propagate like carries: 2 makes a borrow,
+        # 1 passes a borrow on, and 0 stops it.
         difference = rest - trial
-        borrows = _carries_out(1 - difference)
+        borrows = _find_carries(1 - difference)
         fits = borrows[:, -1:] == 0
         rest = tf.where(fits, (difference + _shift(borrows)) % 2, rest)
         root = tf.concat([tf.cast(fits, tf.int32), root[:, :-1]], axis=1)
@@ -96,28 +104,39 @@ def square_root(bits):
 
     _, root, _ = tf.while_loop(
         lambda index, *_: index >= 0,
-        one_bit,
+        decide_bit,
         (half - 1, root, rest),
     )
     return root[:, :half]
 
 
 def carry(digits):
-    """Turns digits of any size, the lowest first, into the bits of the sum."""
-    # Every pass leaves a digit its last bit and hands half of it on.
+    """Converts digits of any size, lowest first, to bits of the same number.
+
+    Args:
+        digits: int32 `(B, width)`, at least 0. Coefficients of powers of 2.
+
+    Returns:
+        int32 `(B, width)`, 0 or 1.
+    """
+    # Each pass keeps the last bit of a digit and carries the other bits.
     digits = tf.while_loop(
         lambda digits: tf.reduce_max(digits) > 2,
         lambda digits: (digits % 2 + _shift(digits // 2),),
         (digits,),
     )[0]
-    return (digits + _shift(_carries_out(digits))) % 2
+    return (digits + _shift(_find_carries(digits))) % 2
 
 
-def _carries_out(digits):
-    """Which places of digits 0, 1 or 2 send a carry to the next one.
+def _find_carries(digits):
+    """Finds the places of digits 0, 1 or 2 that carry to the next place.
 
-    A 2 sends one, a 0 does not, and a 1 does what the place below it does. So
-    a run of ones does as the digit before it, without a loop over places.
+    A 2 carries, a 0 does not, and a 1 carries if the place below it does.
+    Therefore all ones in a run do as the digit before the run, and no loop over
+    places is needed.
+
+    Returns:
+        int32 `(B, width)`, 1 where there is a carry.
     """
     batch_size, width = tf.unstack(tf.shape(digits))
     run = tf.cumsum(tf.cast(digits != 1, tf.int32), axis=1)

@@ -1,13 +1,13 @@
 """Random expressions modulo 5 with brackets around every operation.
 
-An expression of n tokens is one of these, d being a digit:
+An expression of n tokens has one of these forms, where d is a digit:
 
     n = 1  d         n = 3  ( d )
     n = 2  - d       n = 4  ( - d )
     n > 4  ( expression operator expression )
 
-The first of the two inner expressions has from 1 to n - 4 tokens, each number
-equally likely; digits and operators are uniform.
+The first of the two inner expressions has from 1 to n - 4 tokens; each number
+is equally likely. Digits and operators are uniform.
 
 Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
 """
@@ -15,7 +15,7 @@ Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 
 PLUS, MINUS, TIMES, OPEN, CLOSE = 5, 6, 7, 8, 9
 
@@ -24,10 +24,11 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
     """Draws expressions and evaluates them.
 
     Args:
-        seed: int64 tensor of shape `(2,)`.
-        batch_size: Number of expressions B.
-        length: Number of tokens n of each, at least 1.
-        number_of_operators: 2 for `+` and `-`, 3 for `*` as well.
+        seed: int64 tensor `(2,)`.
+        batch_size: int or scalar int tensor. Number of expressions B.
+        length: int or scalar int tensor, at least 1. Number of tokens n of
+            each expression.
+        number_of_operators: 2 for `+` and `-`, 3 for `+`, `-` and `*`.
 
     Returns:
         Two int32 tensors: token ids `(B, n)`, and values from 0 to 4 `(B, 1)`.
@@ -35,21 +36,24 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
     digit_seed, operator_seed, split_seed = tf.unstack(
         tf.random.split(seed, 3, alg="philox")
     )
-    digits = uniform_symbols(digit_seed, batch_size, length, 5)
-    # An operation takes its operator and its split from where it starts. Of
-    # the largest range, the remainders used below are as good as uniform.
-    operators = PLUS + uniform_symbols(
+    digits = draw_symbols(digit_seed, batch_size, length, 5)
+    # An operation uses the operator and the split drawn for its first token.
+    # The range of splits is so large that the remainders computed below are
+    # very nearly uniform.
+    operators = PLUS + draw_symbols(
         operator_seed, batch_size, length, number_of_operators
     )
-    splits = uniform_symbols(split_seed, batch_size, length, 2**31 - 1)
+    splits = draw_symbols(split_seed, batch_size, length, 2**31 - 1)
     place = tf.zeros_like(digits) + tf.range(length)
 
     def unfold(depth, tokens, start, size, operator, first, second):
-        """Writes what surrounds the inner expressions, all at one depth.
+        """Writes the brackets and operators of all expressions at one depth.
 
-        Every token knows where the expression that it is in starts, and its
-        size: 0 once the token is written. Of what it writes, it keeps the
-        operator and where the operands start, at the start of the whole.
+        All tensors are `(B, n)`. For each token, `start` and `size` are the
+        first token and the size of the innermost expression found so far that
+        contains it; `size` is 0 once the token is written. For the first token
+        of each expression, `operator`, `first` and `second` are the operator
+        and the first tokens of the two operands.
         """
         offset = place - start
         negation, operation = size == 2, size > 4
@@ -66,7 +70,7 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
         )
         tokens = tf.where(closing, CLOSE, tokens)
 
-        # -d is 0 - d, and (d) is d + 0; zero stands behind the last token.
+        # -d is 0 - d, and (d) is d + 0; the zero is after the last token.
         alone = tf.where(negation, MINUS, PLUS)
         operator_here = tf.where(operation, operators, alone)
         first_here = tf.where(negation, length, start + 1)
@@ -95,7 +99,7 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
     )
 
     def evaluate(values):
-        """Evaluates every operation from the values of its operands."""
+        """Evaluates each operation from the values of its operands."""
         values = tf.pad(values, [[0, 0], [0, 1]])
         left = tf.gather(values, first, batch_dims=1)
         right = tf.gather(values, second, batch_dims=1)
@@ -106,15 +110,24 @@ def draw_expressions(seed, batch_size, length, number_of_operators):
         )
         return (tf.where(operator == 0, digits, results % 5),)
 
-    # Each round is right one operation further out.
+    # After each round, the values of operations one level further out are
+    # correct.
     (values,) = tf.while_loop(
         lambda values: True, evaluate, (digits,), maximum_iterations=depth
     )
     return tokens, values[:, :1]
 
 
-def value_probabilities(length, number_of_operators):
-    """Probabilities of the values 0 to 4 of an expression, as a numpy array."""
+def compute_value_probabilities(length, number_of_operators):
+    """Computes the probabilities of the values of a random expression.
+
+    Args:
+        length: int, at least 1. Number of tokens of the expression.
+        number_of_operators: 2 for `+` and `-`, 3 for `+`, `-` and `*`.
+
+    Returns:
+        float64 array `(5,)`: the probabilities of 0 to 4.
+    """
     probabilities = np.full((length + 1, 5), 1 / 5)
     values = np.arange(5)
     results = (

@@ -12,17 +12,21 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class BucketSort(Task):
     """Uniform symbols 0 to 4 in ascending order.
 
-    The answer depends on the input only through how often each symbol occurs,
-    so it needs no input positions, but it does need output positions. Those
-    alone go a long way: the symbol at a quantile hardly varies when the string
-    is long, and `position_only_accuracy` nears 1.
+    The answer depends only on how often each symbol occurs in the input, so a
+    model needs no input positions, but it does need output positions. In a
+    long string, the symbol at an output position hardly varies between
+    inputs, so `position_only_accuracy` approaches 1.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -33,35 +37,43 @@ class BucketSort(Task):
     random_accuracy: float = 0.2
 
     def output_length(self, length):
-        """One output per input token."""
+        """One output for each input token."""
         return length
 
     def draw(self, seed, batch_size, length):
         """Draws independent uniform symbols."""
-        symbols = uniform_symbols(seed, batch_size, length, 5)
+        symbols = draw_symbols(seed, batch_size, length, 5)
         return symbols, tf.sort(symbols, axis=1)
 
     def floor_accuracy(self, length):
-        """The most frequent symbol of the sequence at every position."""
-        return expected_maximum_count(length) / length
+        """Accuracy of the most frequent input symbol at every position."""
+        return compute_expected_maximum(length) / length
 
     def position_only_accuracy(self, length):
-        """The likeliest symbol at each position."""
-        # Position p holds a symbol <= s if more than p of all symbols are.
+        """Accuracy of the most likely symbol at each position."""
+        # The symbol at position p is <= s if more than p symbols are <= s.
         at_most = np.ones((6, length))
         at_most[0] = 0
         for symbol in range(4):
-            counts = binomial_probabilities(length, (symbol + 1) / 5)
+            counts = compute_binomial_probabilities(length, (symbol + 1) / 5)
             at_most[symbol + 1] = np.cumsum(counts[::-1])[::-1][1:]
         return float(np.diff(at_most, axis=0).max(axis=0).mean())
 
 
-def expected_maximum_count(length):
-    """Mean number of times the most frequent of five symbols occurs.
+def compute_expected_maximum(length):
+    """Computes the expected count of the most frequent of five symbols.
 
-    Counts of five symbols in a string are five independent Poisson counts
-    given their sum. So P(no count above c) is the coefficient of x^length in
-    the fifth power of a Poisson law cut off at c, over that of one not cut.
+    The counts of five symbols in a string are distributed like five
+    independent Poisson counts, given their sum. Therefore P(no count above c)
+    is a quotient of two coefficients of `x**length`: in the fifth power of the
+    Poisson generating function truncated after `x**c`, and in that of the
+    full generating function.
+
+    Args:
+        length: int, at least 1. Number of symbols in the string.
+
+    Returns:
+        float.
     """
     counts = np.arange(length + 1)
     log_factorial = np.array([math.lgamma(k + 1) for k in counts])
@@ -69,7 +81,7 @@ def expected_maximum_count(length):
     sum_is_length = math.exp(
         length * math.log(length) - length - log_factorial[-1]
     )
-    # Some symbol fills at least a fifth: smaller maxima have probability 0.
+    # The most frequent symbol occurs at least length / 5 times.
     maximum = math.ceil(length / 5)
     expectation = maximum
     while maximum < length:

@@ -1,4 +1,4 @@
-"""Duplicate string: the input, twice.
+"""Duplicate string: the input twice.
 
 An example of length 3:
 
@@ -15,7 +15,7 @@ from datasets.tasks.base import RearrangedBits
 
 @dataclasses.dataclass(frozen=True)
 class DuplicateString(RearrangedBits):
-    """A string of fair bits followed by itself.
+    """A string of uniform bits, followed by a copy of it.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -26,9 +26,9 @@ class DuplicateString(RearrangedBits):
     random_accuracy: float = 0.5
 
     def output_length(self, length):
-        """Two outputs per input token."""
+        """Two outputs for each input token."""
         return 2 * length
 
     def rearrange(self, bits):
-        """The string and its copy."""
+        """Returns the string and its copy."""
         return tf.concat([bits, bits], axis=1)

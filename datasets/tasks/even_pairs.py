@@ -1,4 +1,4 @@
-"""Even pairs: is the number of places where neighbours differ even?
+"""Even pairs: is the number of unequal adjacent bits even?
 
 An example of length 5, with the unequal pairs 01, 10 and 01:
 
@@ -11,17 +11,20 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class EvenPairs(Task):
-    """Parity of the number of unequal neighbours in a string of fair bits.
+    """Parity of the number of unequal adjacent bits in a string.
 
-    The answer is 0 for an even number and 1 for an odd one. The string
-    changes its bit an odd number of times exactly if it ends on another bit
-    than it began with, so the first and the last bit settle it. A string of
-    one bit has no pairs: its answer is always 0.
+    Bits are uniform. The answer is 0 for an even number and 1 for an odd one.
+    The number is odd exactly if the first and the last bit differ. A string of
+    one bit has no pairs, so its answer is always 0.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -32,15 +35,15 @@ class EvenPairs(Task):
     random_accuracy: float = 0.5
 
     def draw(self, seed, batch_size, length):
-        """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        """Draws independent uniform bits."""
+        bits = draw_symbols(seed, batch_size, length, 2)
         differ = tf.not_equal(bits[:, :1], bits[:, -1:])
         return bits, tf.cast(differ, tf.int32)
 
     def floor_accuracy(self, length):
-        """The likelier answer given how many ones the string has.
+        """Accuracy of the more likely answer, given the number of ones.
 
-        The rarer a symbol is, the likelier both ends hold the other one.
+        If one symbol is rare, both ends probably have the other symbol.
         """
         if length == 1:
             return 1.0
@@ -49,8 +52,8 @@ class EvenPairs(Task):
         ends_agree = ones * (ones - 1) + zeros * (zeros - 1)
         ends_agree = ends_agree / (length * (length - 1))
         best = np.maximum(ends_agree, 1 - ends_agree)
-        return float(binomial_probabilities(length, 0.5) @ best)
+        return float(compute_binomial_probabilities(length, 0.5) @ best)
 
     def position_only_accuracy(self, length):
-        """A constant: two different bits agree half of the time."""
+        """Accuracy of a constant: two bits are equal with probability 1/2."""
         return 1.0 if length == 1 else 0.5

@@ -1,7 +1,7 @@
 """Missing duplicate string: which bit of a doubled string was hidden?
 
-An example of length 7: 0 1 1 doubled, its fifth bit hidden by a 2, and a 3 to
-make the length odd:
+An example of length 7: the string 0 1 1 and its copy, with the fifth bit hidden
+by a 2, and a 3 to fill the odd length:
 
     inputs   0 1 1 0 2 1 3
     targets  1
@@ -11,21 +11,26 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, binomial_probabilities, uniform_symbols
+from datasets.tasks.base import (
+    Task,
+    compute_binomial_probabilities,
+    draw_symbols,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class MissingDuplicateString(Task):
-    """The bit behind a placeholder in a string of fair bits and its copy.
+    """The bit that a placeholder hides in a string and its copy.
 
-    The string has half of the length, rounded down; token 2 replaces one of
-    the bits of the string and its copy, each equally likely; token 3 fills an
-    odd length. Length 1 leaves no room for a copy: the input is the token 1
-    and the answer 1.
+    The string has uniform bits and half of the length, rounded down. Token 2
+    replaces one bit of the string or its copy; each bit is equally likely to
+    be replaced. Token 3 fills an odd length. Length 1 leaves no room for a
+    copy: the input is the token 1 and the answer is 1.
 
-    A doubled string has an even number of ones, so the answer is also the
-    parity of the visible ones, and a model can solve the task without
-    positions. Its floor counts only so far as to compare with a threshold.
+    A string and its copy together have an even number of ones, so the answer
+    is also the parity of the visible ones, and a model can solve the task
+    without positions. The best simple rule compares the number of ones with a
+    threshold.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -36,15 +41,15 @@ class MissingDuplicateString(Task):
     random_accuracy: float = 0.5
 
     def draw(self, seed, batch_size, length):
-        """Draws fair bits and the place of the placeholder."""
-        # Length 1 is drawn with a half of 1, cut short, and then replaced.
+        """Draws uniform bits and the place of the placeholder."""
+        # At length 1, half is 1; the inputs are truncated and then replaced.
         half = length // 2 + 1 // length
         bit_seed, place_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        bits = uniform_symbols(bit_seed, batch_size, half, 2)
+        bits = draw_symbols(bit_seed, batch_size, half, 2)
         doubled = tf.concat([bits, bits], axis=1)
-        place = uniform_symbols(place_seed, batch_size, 1, 2 * half)
+        place = draw_symbols(place_seed, batch_size, 1, 2 * half)
         hidden = tf.gather(doubled, place, axis=1, batch_dims=1)
         inputs = tf.where(tf.range(2 * half) == place, 2, doubled)
         inputs = tf.pad(inputs, [[0, 0], [0, 1]], constant_values=3)
@@ -53,17 +58,19 @@ class MissingDuplicateString(Task):
         return tf.where(alone, 1, inputs), tf.where(alone, 1, hidden)
 
     def floor_accuracy(self, length):
-        """Whether the visible ones reach the best threshold.
+        """Accuracy of whether the visible ones reach the best threshold.
 
-        With K ones among the other bits of the string, 2 K or 2 K + 1 are
-        visible. A threshold of 2 k + 1 errs on neither side at K = k, and on
-        exactly one of the two at every other K.
+        With K ones among the other bits of the string, 2 K or 2 K + 1 ones are
+        visible. A threshold of 2 k + 1 gives both answers correctly if K = k,
+        and exactly one of the two for any other K.
         """
         if length == 1:
             return 1.0
         other_bits = length // 2 - 1
-        return float(0.5 + binomial_probabilities(other_bits, 0.5).max() / 2)
+        return float(
+            0.5 + compute_binomial_probabilities(other_bits, 0.5).max() / 2
+        )
 
     def position_only_accuracy(self, length):
-        """A constant: the hidden bit is fair, except at length 1."""
+        """Accuracy of a constant: beyond length 1, the bit is uniform."""
         return 1.0 if length == 1 else 0.5

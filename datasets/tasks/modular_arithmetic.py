@@ -11,12 +11,13 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 
 PLUS, MINUS, TIMES = 5, 6, 7
 
-# Base 2 logarithms modulo 5 of 1, 2, 3, 4: with them a product becomes a sum
-# that no length overflows. Zero has none; its entry is never used.
+# LOGARITHMS[d] is the base 2 logarithm modulo 5 of digit d, and POWERS its
+# inverse. They turn a product into a sum, which does not overflow at any
+# length. Zero has no logarithm; its entry has no effect.
 LOGARITHMS = (0, 0, 1, 3, 2)
 POWERS = (1, 2, 4, 3)
 
@@ -25,14 +26,14 @@ POWERS = (1, 2, 4, 3)
 class ModularArithmetic(Task):
     """Value modulo 5 of digits joined by `+`, `-` and `*`, without brackets.
 
-    Tokens are the digits 0 to 4, then `+` 5, `-` 6, `*` 7; 8 is a blank that
-    the vocabulary has and no input contains. Digits and operators are uniform
-    and independent. `*` binds more tightly than `+` and `-`, and the answer is
-    a number from 0 to 4.
+    Tokens are the digits 0 to 4, then `+` 5, `-` 6, `*` 7; 8 is a blank, which
+    is in the vocabulary but in no input. Digits and operators are uniform and
+    independent. `*` has precedence over `+` and `-`. The answer is a number
+    from 0 to 4.
 
-    Digits and operators alternate, so an input has an odd number of tokens: an
-    even length gives the problems of the length below it, and lengths 1 and 2
-    give a single digit.
+    Digits and operators alternate, so an input has an odd number of tokens. An
+    even length gives the problems of the length below it; lengths 1 and 2 give
+    a single digit.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -47,30 +48,31 @@ class ModularArithmetic(Task):
         return length - 1 + length % 2
 
     def draw(self, seed, batch_size, length):
-        """Draws uniform digits and uniform operators, and alternates them."""
+        """Draws uniform digits and operators and interleaves them."""
         number_of_digits = (length + 1) // 2
         digit_seed, operator_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        digits = uniform_symbols(digit_seed, batch_size, number_of_digits, 5)
-        operators = PLUS + uniform_symbols(
+        digits = draw_symbols(digit_seed, batch_size, number_of_digits, 5)
+        operators = PLUS + draw_symbols(
             operator_seed, batch_size, number_of_digits - 1, 3
         )
         operators = tf.pad(operators, [[0, 0], [1, 0]], constant_values=PLUS)
         pairs = tf.stack([operators, digits], axis=2)
-        # The size is spelled out, not -1, to stay static where it can.
+        # An explicit size, not -1, keeps the shape static if possible.
         tokens = tf.reshape(pairs, (batch_size, 2 * number_of_digits))[:, 1:]
         return tokens, evaluate(digits, operators)
 
     def floor_accuracy(self, length):
-        """The likeliest value at this length."""
-        # The state is (sum of the finished terms, term in progress), modulo 5.
+        """Probability of the most likely value at this length."""
+        # A Markov chain over digits; the state is the sum of the finished terms
+        # and the current term, both modulo 5.
         step = np.zeros((5, 5, 5, 5))
         for total in range(5):
             for term in range(5):
                 for digit in range(5):
                     step[total, term, total, term * digit % 5] += 1 / 15
-                    # After `-` the new term is -digit: as uniform as digit.
+                    # After `-` the new term is -digit, which is as uniform.
                     step[total, term, (total + term) % 5, digit] += 2 / 15
         number_of_operators = self.input_length(length) // 2
         steps = np.linalg.matrix_power(
@@ -81,7 +83,7 @@ class ModularArithmetic(Task):
         return float(np.bincount(values.ravel(), last.ravel()).max())
 
     def position_only_accuracy(self, length):
-        """The same constant as for the floor."""
+        """The same as `floor_accuracy`."""
         return self.floor_accuracy(length)
 
 
@@ -89,12 +91,12 @@ def evaluate(digits, operators):
     """Evaluates expressions modulo 5, all terms of a batch at once.
 
     Args:
-        digits: int32 `(B, N)`, values from 0 to 4.
-        operators: int32 `(B, N)`, the operator before each digit, the first
-            one not `TIMES`.
+        digits: int32 `(B, N)`, from 0 to 4.
+        operators: int32 `(B, N)`. The operator before each digit; the first
+            one must not be `TIMES`.
 
     Returns:
-        int32 `(B, 1)`, values from 0 to 4.
+        int32 `(B, 1)`, from 0 to 4.
     """
     batch_size, number_of_digits = tf.unstack(tf.shape(digits))
     # A term is a run of digits joined by `*`.
@@ -107,12 +109,12 @@ def evaluate(digits, operators):
         )
         return tf.reshape(sums, tf.shape(digits))
 
-    # -1 is 2 to the power of 2 modulo 5, so a minus adds 2 to the logarithm.
+    # -1 equals 2**2 modulo 5, so a minus adds 2 to the logarithm.
     sign = 2 * tf.cast(operators == MINUS, tf.int32)
     logarithm = sum_over_terms(tf.gather(LOGARITHMS, digits) + sign)
     zeros = sum_over_terms(tf.cast(digits == 0, tf.int32))
     value = tf.where(zeros > 0, 0, tf.gather(POWERS, logarithm % 4))
-    # Slots beyond the last term are empty products, that is, ones.
+    # Entries after the last term are empty products, which are 1.
     exists = tf.range(number_of_digits) <= term[:, -1:]
     total = tf.reduce_sum(tf.where(exists, value, 0), axis=1, keepdims=True)
     return total % 5

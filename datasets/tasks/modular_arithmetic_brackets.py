@@ -10,8 +10,8 @@ import dataclasses
 
 from datasets.tasks.base import Task
 from datasets.tasks.bracketed_expressions import (
+    compute_value_probabilities,
     draw_expressions,
-    value_probabilities,
 )
 
 
@@ -20,9 +20,9 @@ class ModularArithmeticBrackets(Task):
     """Value modulo 5 of an expression of `+`, `-` and `*` in brackets.
 
     Tokens are the digits 0 to 4, then `+` 5, `-` 6, `*` 7, `(` 8 and `)` 9; 10
-    is in the vocabulary and in no input. `bracketed_expressions` says which
-    expressions there are. Products make zero likelier than the other values,
-    the more so the longer the expression.
+    is in the vocabulary but in no input. The module `bracketed_expressions`
+    describes the expressions. Because of products, zero is more likely than
+    the other values; its probability grows with the length.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -33,13 +33,13 @@ class ModularArithmeticBrackets(Task):
     random_accuracy: float = 0.2
 
     def draw(self, seed, batch_size, length):
-        """Draws expressions of three operators."""
+        """Draws expressions with three operators."""
         return draw_expressions(seed, batch_size, length, 3)
 
     def floor_accuracy(self, length):
-        """The likeliest value at this length."""
-        return float(value_probabilities(length, 3).max())
+        """Probability of the most likely value at this length."""
+        return float(compute_value_probabilities(length, 3).max())
 
     def position_only_accuracy(self, length):
-        """The same constant as for the floor."""
+        """The same as `floor_accuracy`."""
         return self.floor_accuracy(length)

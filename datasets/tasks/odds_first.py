@@ -15,12 +15,12 @@ from datasets.tasks.base import RearrangedBits
 
 @dataclasses.dataclass(frozen=True)
 class OddsFirst(RearrangedBits):
-    """A string of fair bits, those at odd indices moved to the front.
+    """A string of uniform bits with those at odd indices moved to the front.
 
-    Indices count from 0, and each half keeps its order.
+    Indices count from 0. Each half keeps its order.
 
-    Differs from the published description, which puts the even indices first;
-    the published code, and so the published results, are as here.
+    Differs from the published description, which puts even indices first. The
+    published code, and therefore the published results, put odd indices first.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -31,9 +31,9 @@ class OddsFirst(RearrangedBits):
     random_accuracy: float = 0.5
 
     def output_length(self, length):
-        """One output per input token."""
+        """One output for each input token."""
         return length
 
     def rearrange(self, bits):
-        """Odd indices, then even ones."""
+        """Returns the bits at odd indices, then those at even indices."""
         return tf.concat([bits[:, 1::2], bits[:, 0::2]], axis=1)

@@ -10,16 +10,16 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
 class ParityCheck(Task):
-    """Number of ones modulo 2 in a string of fair bits.
+    """Number of ones modulo 2 in a string of uniform bits.
 
     The order of the bits does not matter, so a model can solve the task
-    without positions. Its floor is therefore a constant: the only rule on the
-    number of ones that does better is the solution, counting modulo 2.
+    without positions. The best simple rule is therefore a constant: a better
+    rule has to count the ones modulo 2, which is the solution.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -30,15 +30,15 @@ class ParityCheck(Task):
     random_accuracy: float = 0.5
 
     def draw(self, seed, batch_size, length):
-        """Draws independent fair bits."""
-        bits = uniform_symbols(seed, batch_size, length, 2)
+        """Draws independent uniform bits."""
+        bits = draw_symbols(seed, batch_size, length, 2)
         return bits, tf.reduce_sum(bits, axis=1, keepdims=True) % 2
 
     def floor_accuracy(self, length):
-        """Any constant: both answers are equally likely at every length."""
+        """Accuracy of any constant: both answers are equally likely."""
         del length
         return 0.5
 
     def position_only_accuracy(self, length):
-        """Any constant, as for the floor."""
+        """The same as `floor_accuracy`."""
         return self.floor_accuracy(length)

@@ -13,7 +13,7 @@ from datasets.tasks.base import RearrangedBits
 
 @dataclasses.dataclass(frozen=True)
 class ReverseString(RearrangedBits):
-    """A string of fair bits, backwards.
+    """A string of uniform bits in reverse order.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -24,9 +24,9 @@ class ReverseString(RearrangedBits):
     random_accuracy: float = 0.5
 
     def output_length(self, length):
-        """One output per input token."""
+        """One output for each input token."""
         return length
 
     def rearrange(self, bits):
-        """Last bit first."""
+        """Reverses the bits."""
         return bits[:, ::-1]

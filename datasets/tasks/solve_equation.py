@@ -10,7 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, uniform_symbols
+from datasets.tasks.base import Task, draw_symbols
 from datasets.tasks.bracketed_expressions import OPEN, draw_expressions
 
 UNKNOWN, EQUALS = 9, 10
@@ -18,14 +18,17 @@ UNKNOWN, EQUALS = 9, 10
 
 @dataclasses.dataclass(frozen=True)
 class SolveEquation(Task):
-    """The digit modulo 5 behind the unknown of an equation.
+    """The digit modulo 5 that the unknown of an equation stands for.
 
-    An expression of `+` and `-` in brackets, two tokens shorter than the
-    input, then `=` and its value. Tokens are the digits 0 to 4, then `+` 5,
-    `-` 6, `(` 7, `)` 8, the unknown 9 and `=` 10. The unknown replaces the
-    first digit from a uniformly drawn token on, around the end of the
-    expression if need be; so digits behind many brackets are hidden more
-    often. There is always one solution, and each digit is as likely.
+    The input is an expression of `+` and `-` in brackets, followed by `=` and
+    the value of the expression. Tokens are the digits 0 to 4, then `+` 5, `-`
+    6, `(` 7, `)` 8, the unknown 9 and `=` 10. The module
+    `bracketed_expressions` describes the expressions.
+
+    The unknown replaces one digit: the first digit from a uniformly drawn
+    token on, continuing at the start of the expression if no digit follows.
+    Digits that follow many other symbols are therefore hidden more often.
+    There is exactly one solution, and each digit is equally likely.
 
     Lengths 1 and 2 leave no room for an equation: all inputs and the answer
     are 0.
@@ -39,20 +42,21 @@ class SolveEquation(Task):
     random_accuracy: float = 0.2
 
     def draw(self, seed, batch_size, length):
-        """Draws expressions of two operators and what to hide in them."""
+        """Draws expressions with two operators, and the digit to hide."""
         expression_seed, place_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        # The maximum of static numbers stays static.
+        # Python's max keeps a static length static.
         larger = max if isinstance(length, int) else tf.maximum
         size = larger(length - 2, 1)
         tokens, value = draw_expressions(expression_seed, batch_size, size, 2)
-        start = uniform_symbols(place_seed, batch_size, 1, size)
+        start = draw_symbols(place_seed, batch_size, 1, size)
         place = tf.range(size)
-        steps = tf.where(tokens < 5, (place - start) % size, size)
-        hidden = tf.argmin(steps, axis=1, output_type=tf.int32)[:, tf.newaxis]
+        distance = tf.where(tokens < 5, (place - start) % size, size)
+        hidden = tf.argmin(distance, axis=1, output_type=tf.int32)
+        hidden = hidden[:, tf.newaxis]
         answer = tf.gather(tokens, hidden, batch_dims=1)
-        # Without `*`, brackets have ids one lower.
+        # There is no `*`, so the ids of brackets are lower by one.
         tokens = tf.where(tokens < OPEN, tokens, tokens - 1)
         tokens = tf.where(place == hidden, UNKNOWN, tokens)
         equals = tf.fill(tf.shape(value), EQUALS)
@@ -61,9 +65,9 @@ class SolveEquation(Task):
         return tf.where(no_room, 0, inputs), tf.where(no_room, 0, answer)
 
     def floor_accuracy(self, length):
-        """Any constant: the hidden digit is uniform where there is one."""
+        """Accuracy of any constant: the hidden digit is uniform."""
         return 1.0 if length < 3 else 0.2
 
     def position_only_accuracy(self, length):
-        """The same constant as for the floor."""
+        """The same as `floor_accuracy`."""
         return self.floor_accuracy(length)

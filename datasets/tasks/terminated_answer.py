@@ -11,53 +11,64 @@ from datasets.tasks.base import Task
 TERMINATION = 2
 
 EXAMPLES = 4096
-"""Examples on which a floor is chosen, and as many to measure it."""
+"""Number of examples to choose a rule with, and to measure its accuracy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TerminatedAnswer(Task):
-    """A task with answers of bits, a termination token, and zeros to the end.
+    """A task whose answers are bits, a termination token and zeros.
 
-    What follows the termination token is not scored. How long an answer is
-    depends on the input, which leaves no short formula for the floors: they
-    are measured, the rule chosen on some examples and measured on others.
+    Accuracy does not count the zeros after the termination token. Because the
+    length of an answer depends on the input, there is no short formula for the
+    accuracy of simple rules. It is measured: the best rule is chosen on one
+    set of examples and its accuracy is measured on another.
 
-    A subclass implements `simple_rules`.
+    A subclass implements `draw`, `output_length` and `simple_rules`.
     """
 
     def terminate(self, bits, count):
-        """Cuts bits `(B, m)` after the first `count` `(B, 1)` of them."""
+        """Replaces the bits after the first `count` by the end of an answer.
+
+        Args:
+            bits: int32 `(B, m)`.
+            count: int32 `(B, 1)`, below m. Number of bits to keep.
+
+        Returns:
+            int32 `(B, m)`: bits, the termination token, zeros.
+        """
         place = tf.range(tf.shape(bits)[1])
         termination = tf.where(place == count, TERMINATION, 0)
         return tf.where(place < count, bits, termination)
 
     def scored(self, targets):
-        """All outputs up to the termination token, with it."""
+        """True up to and including the termination token."""
         ended = tf.cast(targets == TERMINATION, tf.int32)
         return tf.cumsum(ended, axis=1, exclusive=True) == 0
 
     def simple_rules(self, inputs):
-        """Predictions of several rules that see no positions.
+        """Computes the predictions of R rules that ignore positions.
 
         Args:
-            inputs: Numpy array of input ids `(N, n)`.
+            inputs: int array `(N, n)` of input ids.
 
         Returns:
-            Integers `(R, N)`: what each rule says at every output.
+            int or bool array `(R, N)`: the symbol that each rule predicts for
+            all outputs of an example.
         """
         raise NotImplementedError
 
     def floor_accuracy(self, length):
-        """The best of the `simple_rules`, measured on drawn examples."""
-        return _measured_floors(self, length)[0]
+        """Accuracy of the best of the `simple_rules`, measured on examples."""
+        return _measure_floors(self, length)[0]
 
     def position_only_accuracy(self, length):
-        """The commonest symbol of each place, measured on drawn examples."""
-        return _measured_floors(self, length)[1]
+        """Accuracy of the most frequent symbol of each position, measured."""
+        return _measure_floors(self, length)[1]
 
 
 @functools.cache
-def _measured_floors(task, length):
+def _measure_floors(task, length):
+    """Returns `floor_accuracy` and `position_only_accuracy` of a task."""
     halves = [
         {
             name: array.numpy()
@@ -65,7 +76,7 @@ def _measured_floors(task, length):
         }
         for half in range(2)
     ]
-    # How often each symbol occurs, (N, m, symbols), where it is scored.
+    # bool (N, m, symbols): which symbol each scored output has.
     occurs = [
         half["mask"][..., np.newaxis]
         & (half["targets"][..., np.newaxis] == np.arange(TERMINATION + 1))
@@ -73,13 +84,13 @@ def _measured_floors(task, length):
     ]
     scored = halves[1]["mask"].sum()
 
-    def hits(half):
-        """Right answers of every rule, (R,)."""
+    def count_hits(half):
+        """Counts the correct outputs of each rule, `(R,)`."""
         rules = task.simple_rules(halves[half]["inputs"])
         counts = occurs[half].sum(axis=1)
         return np.sum(counts[np.arange(EXAMPLES), rules], axis=1)
 
-    floor = hits(1)[np.argmax(hits(0))] / scored
+    floor = count_hits(1)[np.argmax(count_hits(0))] / scored
     commonest = occurs[0].sum(axis=0).argmax(axis=-1)
     by_place = occurs[1].sum(axis=0)
     right = by_place[np.arange(len(commonest)), commonest].sum()

@@ -1,4 +1,4 @@
-"""What an encoding and a sampler do with positions, before any training."""
+"""Analysis of encodings and samplers without training a model."""
 
 from keras_lengen.analysis.attention_sensitivity import (
     alibi_raw_attention,

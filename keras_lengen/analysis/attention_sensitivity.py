@@ -1,7 +1,8 @@
-"""How attention changes from one token to the next, by the positions alone.
+"""How attention changes from one token to the next because of positions.
 
-Idealised: every query and key has the same content, so that a score depends
-on the distance alone. All numbers are float64, as neighbours differ little.
+The analysis is idealised: all queries and keys have the same content, so a
+score depends on the distance only. All numbers are float64, because adjacent
+tokens differ little.
 
 Reference: position index warping, equations 3 to 9.
 """
@@ -24,26 +25,29 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 
 
 def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
-    """Score of equal queries and keys, by distance, under `RoPE`.
+    """Computes the score of equal queries and keys under `RoPE`.
 
-    The mean over feature pairs `m` of `cos(x * w[m])` at distance `x`, with
-    `w[m] = max_wavelength ** (-2 * m / width)`: the product of a rotated
-    query and key all of whose pairs have length 1, divided by their number.
-    For infinite width it is the integral of
-    `cos(x * max_wavelength ** -u)` over `u` from 0 to 1.
+    The score at distance `x` is the mean of `cos(x * w[m])` over feature pairs
+    `m`, with `w[m] = max_wavelength ** (-2 * m / width)`. This is the dot
+    product of a rotated query and key whose feature pairs all have length 1,
+    divided by the number of pairs. For infinite width, the score is the
+    integral of `cos(x * max_wavelength ** -u)` over `u` from 0 to 1.
 
     Args:
-        distances: Numbers of any shape, in positions; the sign is ignored.
-        width: Rotated features of a head, even; `None` for infinitely many.
-        max_wavelength: Base of the geometric series of frequencies.
+        distances: Numbers of any shape, in positions, with absolute values up
+            to `2 ** 24`; the sign is ignored.
+        width: int, even. Number of rotated features of a head; `None`:
+            infinitely many.
+        max_wavelength: float, above 1. Base of the geometric series of
+            frequencies.
 
     Returns:
-        float64 of the shape of `distances`, at most 1, which is the score at
-        distance 0.
+        float64 of the shape of `distances`, at most 1, the score at distance
+        0.
 
     Raises:
         ValueError: If `distances` are not numbers up to `2 ** 24`, `width` is
-            odd or not positive, or `max_wavelength` not above 1.
+            odd or not positive, or `max_wavelength` is not above 1.
 
     Example:
 
@@ -65,21 +69,23 @@ def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
         check_even(width, "width")
         angles = distances[..., None] * frequencies(width, max_wavelength)
         return np.cos(angles).mean(axis=-1)
-    # With t = x * max_wavelength ** -u, an integral of cos(t) / t.
-    integrals = _cosine_integral(
+    # The substitution t = x * max_wavelength ** -u gives an integral of
+    # cos(t) / t.
+    integrals = _integrate_cosine(
         np.stack([distances, distances / max_wavelength])
     )
     return 1 - (integrals[0] - integrals[1]) / np.log(max_wavelength)
 
 
 def alibi_raw_attention(distances, *, slope=0.5):
-    """Score of queries and keys without content, by distance, under `ALiBi`.
+    """Computes the score of queries and keys without content under `ALiBi`.
 
-    `-slope * x` at distance `x`.
+    The score at distance `x` is `-slope * x`.
 
     Args:
-        distances: Numbers of any shape, in positions; the sign is ignored.
-        slope: That of a head, above 0.
+        distances: Numbers of any shape, in positions, with absolute values up
+            to `2 ** 24`; the sign is ignored.
+        slope: float, above 0. Slope of one head.
 
     Returns:
         float64 of the shape of `distances`, at most 0.
@@ -103,26 +109,27 @@ def alibi_raw_attention(distances, *, slope=0.5):
 def attention_sensitivity(
     positions, *, raw_attention=rope_raw_attention, exponentiated=True
 ):
-    """Change of the attention on a first token from one token to the next.
+    """Computes how attention to the first token changes from token to token.
 
-    `a(p[j + 1] - p[0]) - a(p[j] - p[0])` at token `j`, where `a(x)` is the
-    exponential of the raw attention at distance `x`, the numerator of a
-    softmax, or the raw attention itself. By symmetry it is also the change
-    from one key to the one before it, seen by a query as far away.
+    The sensitivity at token `j` is `a(p[j + 1] - p[0]) - a(p[j] - p[0])`,
+    where `p` are the positions and `a(x)` is the exponential of the raw
+    attention at distance `x`, which is the numerator of a softmax, or the raw
+    attention itself. By symmetry, it is also the change from one key to the
+    previous key for a query at the same distances.
 
     Args:
-        positions: Positions of the tokens of a sequence, `(T,)` with `T` at
-            least 2.
-        raw_attention: Function of an array of distances.
-        exponentiated: Whether the raw attention is exponentiated.
+        positions: Numbers `(T,)` with `T` at least 2. Positions of the tokens
+            of one sequence.
+        raw_attention: Function that maps an array of distances to an array of
+            scores of the same shape.
+        exponentiated: bool. Whether to exponentiate the raw attention.
 
     Returns:
-        float64 of shape `(T - 1,)`, negative where attention falls.
+        float64 `(T - 1,)`, negative where attention decreases.
 
     Raises:
         ValueError: If `positions` are not the numbers of one sequence, or
-            `raw_attention` returns something else than a number for each
-            distance.
+            `raw_attention` does not return one number for each distance.
 
     Example:
 
@@ -152,31 +159,32 @@ def total_difference(
     raw_attention=rope_raw_attention,
     exponentiated=True,
 ):
-    """How foreign the end of a test sequence is to a trained model.
+    """Measures how much a test sequence's end differs from training.
 
-    The sum of `|train - test|` over the sensitivities between the last
-    `num_tokens` tokens of a trained sequence and of a test sequence, one with
-    the other from the end. The smaller, the better the positions of training
-    prepare for those of the test, by which a skew of `WarpedPositions` can be
-    chosen.
+    The result is the sum of `|train - test|` over the attention sensitivities
+    between the last `num_tokens` tokens of a training sequence and of a test
+    sequence, aligned at the end. A smaller value means that the positions of
+    training prepare better for those of the test. The measure can be used to
+    choose a skew of `WarpedPositions`.
 
     Args:
-        train_positions: Positions of a trained sequence, `(T,)`.
-        test_positions: Positions of a test sequence, `(S,)`.
-        num_tokens: Tokens to compare, at least 2, at most `T` and `S`.
-        raw_attention: Function of an array of distances.
-        exponentiated: Whether the raw attention is exponentiated.
+        train_positions: Numbers `(T,)`. Positions of a training sequence.
+        test_positions: Numbers `(S,)`. Positions of a test sequence.
+        num_tokens: int from 2 to `min(T, S)`. Number of tokens to compare.
+        raw_attention: Function that maps an array of distances to an array of
+            scores of the same shape.
+        exponentiated: bool. Whether to exponentiate the raw attention.
 
     Returns:
-        A float, at least 0.
+        float, at least 0.
 
     Raises:
-        ValueError: If there are not so many tokens, or fewer than two, or an
-            argument is wrong for `attention_sensitivity`.
+        ValueError: If `num_tokens` is out of range, or an argument is invalid
+            for `attention_sensitivity`.
 
-    Differs from the paper: that does not say how wide the heads are, which
-    indices are last, or whether attention is exponentiated. The reading here
-    is the nearest one known.
+    Differs from the paper: the paper does not state the width of the heads,
+    which tokens are the last ones, or whether attention is exponentiated. This
+    function uses the choices that come nearest to the published numbers.
 
     Example:
 
@@ -223,21 +231,21 @@ def _check_positions(name, positions):
     return positions
 
 
-def _cosine_integral(bounds):
-    """Integral of `(1 - cos(t)) / t` from 0 to each bound, at least 0."""
-    # By Gauss-Legendre in panels of a few radians of the longest integral,
-    # exact to float64.
+def _integrate_cosine(bounds):
+    """Integrates `(1 - cos(t)) / t` from 0 to each bound, which is >= 0."""
+    # Gauss-Legendre quadrature in panels of at most 8 radians, which is exact
+    # to the precision of float64.
     panels = int(np.max(bounds, initial=0) // 8) + 1
     nodes, weights = np.polynomial.legendre.leggauss(16)
     shares = ((nodes + 1) / 2 + np.arange(panels)[:, None]).ravel() / panels
     weights = np.tile(weights / 2 / panels, panels)
     flat = np.ravel(bounds)
     integrals = np.empty(flat.shape)
-    # A few at a time: the table of all bounds and nodes would be large.
-    step = max(1, 2**20 // len(shares))
-    for start in range(0, len(flat), step):
-        part = flat[start : start + step, None]
+    # A few bounds at a time limit the memory for all pairs of bounds and nodes.
+    size = max(1, 2**20 // len(shares))
+    for start in range(0, len(flat), size):
+        part = flat[start : start + size, None]
         # 1 - cos(t), without cancellation where t is small.
-        falls = 2 * np.sin(part * shares / 2) ** 2
-        integrals[start : start + step] = falls @ (weights / shares)
+        values = 2 * np.sin(part * shares / 2) ** 2
+        integrals[start : start + size] = values @ (weights / shares)
     return integrals.reshape(np.shape(bounds))

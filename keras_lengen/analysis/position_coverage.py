@@ -1,4 +1,4 @@
-"""Which positions training shows, against what a test length asks for."""
+"""Coverage of a test length's positions, distances and phases by training."""
 
 import collections
 import dataclasses
@@ -22,20 +22,20 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 from keras_lengen.layers.positions.base import PositionSampler
 
 LARGEST_TABLE = 2**24
-"""Number of intervals that are counted in."""
+"""Largest number of intervals in which values are counted."""
 
 
-# Arrays do not compare to one truth value.
+# eq=False, because comparing arrays does not give a single truth value.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Coverage:
-    """How often training and test show each value of a quantity.
+    """How often values of a quantity occur in training and in a test.
 
     Attributes:
-        quantity: Name of the quantity.
-        edges: Bounds of `V` equal intervals of values, float64 `(V + 1,)`.
-        train_counts: How often the drawn training sequences show a value in
-            each interval, int64 `(V,)`, or `(P, V)` for `P` feature pairs.
-        test_counts: The same of the test sequences.
+        quantity: str. Name of the quantity, such as `"distance"`.
+        edges: float64 `(V + 1,)`. Bounds of `V` intervals of equal width.
+        train_counts: int64 `(V,)`, or `(P, V)` for `P` feature pairs. Number
+            of values in each interval in the sampled training sequences.
+        test_counts: The same numbers for the test sequences.
     """
 
     quantity: str
@@ -45,12 +45,12 @@ class Coverage:
 
     @property
     def unseen(self):
-        """Where the test length asks for what training never showed: bool."""
+        """Intervals with test values but no training values: bool."""
         return (self.test_counts > 0) & (self.train_counts == 0)
 
     @property
     def unseen_share(self):
-        """Share of the test's counts that is unseen, float64 `()` or `(P,)`."""
+        """Fraction of test values in unseen intervals: float64 `()`, `(P,)`."""
         counts = self.test_counts
         return (counts * self.unseen).sum(axis=-1) / counts.sum(axis=-1)
 
@@ -58,31 +58,34 @@ class Coverage:
 def position_coverage(
     sampler, *, train_lengths, test_length, draws=1000, resolution=1.0
 ):
-    """Positions that training shows and that a test length asks for.
+    """Counts the positions in training and at a test length.
 
-    They are the rows of the table of `LearnedEncoding`, and what the absolute
-    encodings read.
+    Positions are the inputs of absolute encodings; for `LearnedEncoding`, they
+    are the rows of its table.
 
     Args:
-        sampler: `PositionSampler`, called as in training and as in evaluation;
-            its random state moves on.
-        train_lengths: Trained lengths, in tokens, drawn in turn.
-        test_length: Length of the test, in tokens.
-        draws: How many sequences to draw for training, and for the test,
-            where the sampler draws; where it does not, one for each length.
-        resolution: Width of the intervals to count in, in positions.
+        sampler: `PositionSampler`. It is called as in training and as in
+            evaluation, which advances its random state.
+        train_lengths: Non-empty list of int. Training lengths, in tokens,
+            used in turn.
+        test_length: int, at least 1. Test length, in tokens.
+        draws: int, at least 1. Number of sequences to draw for training, and
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
+        resolution: float, above 0. Width of the intervals in which positions
+            are counted, in positions.
 
     Returns:
-        `Coverage`. Sequences are without padding.
+        `Coverage` of sequences without padding.
 
     Raises:
         ValueError: If an argument is out of range, or the sampler does not
             return one number per token.
 
     Warns:
-        UserWarning: If the test length asks for intervals that training never
-            showed; of a sampler that draws, if they are more than twice what so
-            many draws miss by chance, and than a thousandth.
+        UserWarning: If test values lie in intervals without training values.
+            For a sampler that draws: if the fraction of these values exceeds
+            twice the fraction expected by chance plus 0.001.
 
     Example:
 
@@ -94,33 +97,36 @@ def position_coverage(
     >>> coverage.edges[[0, -1]].tolist(), coverage.unseen_share.item()
     ([0.0, 50.0], 0.0)
     """
-    train, test = _samples(sampler, train_lengths, test_length, draws)
-    coverage = _line_coverage(
+    train, test = _draw_sequences(sampler, train_lengths, test_length, draws)
+    coverage = _count_values(
         "position", lambda positions: positions, train, test, resolution
     )
-    return _checked(coverage, sampler, train_lengths, test_length)
+    return _warn_if_unseen(coverage, sampler, train_lengths, test_length)
 
 
 def distance_coverage(
     sampler, *, train_lengths, test_length, draws=1000, resolution=1.0
 ):
-    """Distances between tokens that training shows and a test length asks for.
+    """Counts the distances between tokens in training and at a test length.
 
-    Absolute differences of the positions of all pairs of tokens, each pair
-    once, a token with itself included: what relative encodings and biases
-    read.
+    Distances are the absolute differences of the positions of all pairs of
+    tokens; each pair, including a token with itself, counts once. They are the
+    inputs of relative encodings and biases.
 
     Args:
-        sampler: `PositionSampler`, called as in training and as in evaluation;
-            its random state moves on.
-        train_lengths: Trained lengths, in tokens, drawn in turn.
-        test_length: Length of the test, in tokens.
-        draws: How many sequences to draw for training, and for the test,
-            where the sampler draws; where it does not, one for each length.
-        resolution: Width of the intervals to count in, in positions.
+        sampler: `PositionSampler`. It is called as in training and as in
+            evaluation, which advances its random state.
+        train_lengths: Non-empty list of int. Training lengths, in tokens,
+            used in turn.
+        test_length: int, at least 1. Test length, in tokens.
+        draws: int, at least 1. Number of sequences to draw for training, and
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
+        resolution: float, above 0. Width of the intervals in which distances
+            are counted, in positions.
 
     Returns:
-        `Coverage`. Sequences are without padding.
+        `Coverage` of sequences without padding.
 
     Raises:
         ValueError: As `position_coverage`.
@@ -138,9 +144,11 @@ def distance_coverage(
     >>> coverage.train_counts.tolist(), coverage.test_counts.tolist()
     ([2, 1], [7, 3])
     """
-    train, test = _samples(sampler, train_lengths, test_length, draws)
-    coverage = _line_coverage("distance", _distances, train, test, resolution)
-    return _checked(coverage, sampler, train_lengths, test_length)
+    train, test = _draw_sequences(sampler, train_lengths, test_length, draws)
+    coverage = _count_values(
+        "distance", _compute_distances, train, test, resolution
+    )
+    return _warn_if_unseen(coverage, sampler, train_lengths, test_length)
 
 
 def phase_coverage(
@@ -153,34 +161,38 @@ def phase_coverage(
     draws=1000,
     num_phases=16,
 ):
-    """Phases of `RoPE` that training shows and that a test length asks for.
+    """Counts the phases of `RoPE` in training and at a test length.
 
-    A feature pair `m` turns a key against a query by
-    `distance * max_wavelength ** (-2 * m / width)`, of which scores see the
-    rest after division by a full turn. Slow pairs make a fraction of a turn in
-    a short sequence, and go on in a longer one.
+    Feature pair `m` is rotated by
+    `distance * max_wavelength ** (-2 * m / width)` radians between query and
+    key, and scores depend on this angle modulo a full turn. In short sequences
+    the pairs of low frequency make only a fraction of a turn, so longer
+    sequences have phases that training does not cover.
 
     Args:
-        sampler: `PositionSampler`, called as in training and as in evaluation;
-            its random state moves on.
-        width: Rotated features of a head, even; they are `P = width / 2`
-            pairs, fastest first.
-        train_lengths: Trained lengths, in tokens, drawn in turn.
-        test_length: Length of the test, in tokens.
-        max_wavelength: Base of the geometric series of frequencies.
-        draws: How many sequences to draw for training, and for the test,
-            where the sampler draws; where it does not, one for each length.
-        num_phases: Intervals of a turn.
+        sampler: `PositionSampler`. It is called as in training and as in
+            evaluation, which advances its random state.
+        width: int, even. Number of rotated features of a head; they form
+            `P = width / 2` pairs, in order of decreasing frequency.
+        train_lengths: Non-empty list of int. Training lengths, in tokens,
+            used in turn.
+        test_length: int, at least 1. Test length, in tokens.
+        max_wavelength: float, above 1. Base of the geometric series of
+            frequencies.
+        draws: int, at least 1. Number of sequences to draw for training, and
+            for the test. If the sampler is deterministic, each length is
+            counted once instead.
+        num_phases: int, at least 1. Number of intervals of a full turn.
 
     Returns:
-        `Coverage` of `V = num_phases` intervals in radians, 0 to `2 * pi`, with
-        counts by pair. Sequences are without padding.
+        `Coverage` of sequences without padding, with `V = num_phases`
+        intervals from 0 to `2 * pi` radians and counts for each pair.
 
     Raises:
         ValueError: As `position_coverage`.
 
     Warns:
-        UserWarning: As `position_coverage`, if any pair is outside.
+        UserWarning: As `position_coverage`, if this holds for any pair.
 
     Example:
 
@@ -200,12 +212,13 @@ def phase_coverage(
     rates = frequencies(width, max_wavelength).astype("float64")
     turn = 2 * np.pi
 
-    def counts(samples):
+    def count_phases(samples):
         total = np.zeros((len(rates), num_phases), "int64")
         for positions in samples:
-            # Equal distances have equal phases: many pairs, few distances.
+            # Equal distances have equal phases, and there are fewer distances
+            # than pairs of tokens.
             distances, pairs = np.unique(
-                _distances(positions), return_counts=True
+                _compute_distances(positions), return_counts=True
             )
             phases = np.outer(rates, distances) % turn
             places = np.minimum(phases * num_phases / turn, num_phases - 1)
@@ -213,41 +226,43 @@ def phase_coverage(
                 np.add.at(total[pair], row, pairs)
         return total
 
-    train, test = _samples(sampler, train_lengths, test_length, draws)
+    train, test = _draw_sequences(sampler, train_lengths, test_length, draws)
     coverage = Coverage(
         "phase",
         np.linspace(0, turn, num_phases + 1),
-        counts(train),
-        counts(test),
+        count_phases(train),
+        count_phases(test),
     )
-    return _checked(coverage, sampler, train_lengths, test_length)
+    return _warn_if_unseen(coverage, sampler, train_lengths, test_length)
 
 
 def plot_coverage(path, coverage, *, title):
-    """Draws what training shows against what a test length asks for.
+    """Plots which values of a test length training covers.
 
-    Of one quantity, the shares of both, with the unseen intervals shaded; of
-    the phases of feature pairs, a map of what is shown, asked for and unseen.
+    For positions and distances, the plot shows the relative frequencies in
+    training and test and shades unseen intervals. For phases, it is a map of
+    feature pairs and phases that tells which occur in training and in the
+    test.
 
     Args:
-        path: PNG file to write.
+        path: str or path. PNG file to write.
         coverage: `Coverage`.
-        title: Title of the plot.
+        title: str. Title of the plot.
 
     Returns:
-        The path.
+        `pathlib.Path` of the file.
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If `path` or `title` is no text, or `coverage` no
-            `Coverage`.
+        ValueError: If `path` is not the path of a file, `title` is not a
+            string, or `coverage` is not a `Coverage`.
     """
     _check_plot(path, coverage, title)
     try:
         from matplotlib import figure
     except ImportError as error:
         raise ImportError(
-            "plot_coverage draws with matplotlib, which is not installed: "
+            "plot_coverage needs matplotlib, which is not installed: "
             "pip install 'keras_lengen[plots]'."
         ) from error
     picture = figure.Figure(figsize=(7, 4.5), layout="constrained")
@@ -256,14 +271,18 @@ def plot_coverage(path, coverage, *, title):
     draw(axes, coverage)
     axes.set_title(title)
     path = pathlib.Path(path)
-    beside = path.with_suffix(".partial.png")
-    picture.savefig(beside, dpi=120)
-    os.replace(beside, path)
+    partial = path.with_suffix(".partial.png")
+    picture.savefig(partial, dpi=120)
+    os.replace(partial, path)
     return path
 
 
-def _samples(sampler, train_lengths, test_length, draws):
-    """Positions of every sequence of training, and of the test."""
+def _draw_sequences(sampler, train_lengths, test_length, draws):
+    """Samples the positions of all training and all test sequences.
+
+    Returns:
+        Two lists of float64 `(length,)`, one array for each sequence.
+    """
     check_instance(
         "sampler",
         sampler,
@@ -273,8 +292,8 @@ def _samples(sampler, train_lengths, test_length, draws):
     )
     if sampler.pairs:
         raise ValueError(
-            f"sampler={type(sampler).__name__} gives every token a row and a "
-            "column: pass the samplers of its axes one at a time."
+            f"sampler={type(sampler).__name__} samples a row and a column for "
+            "each token: pass the samplers of its axes one at a time."
         )
     train_lengths = _check_lengths(train_lengths)
     test_length = check_integer(
@@ -290,28 +309,29 @@ def _samples(sampler, train_lengths, test_length, draws):
     train = [
         positions
         for length, count in collections.Counter(in_turn).items()
-        for positions in _draw(sampler, length, count, training=True)
+        for positions in _draw_batch(sampler, length, count, training=True)
     ]
-    return train, _draw(sampler, test_length, draws, training=False)
+    return train, _draw_batch(sampler, test_length, draws, training=False)
 
 
-def _draw(sampler, length, count, training):
-    """Positions of `count` sequences, float64 `(length,)` each."""
+def _draw_batch(sampler, length, count, training):
+    """Samples the positions of `count` sequences, float64 `(length,)` each."""
     inputs = np.zeros((count, length), "float32")
     positions = sampler(inputs, training=training)
     if len(positions.shape) == 2:
         return list(np.asarray(positions, "float64"))
-    # One draw for a whole batch, so as many batches.
+    # The sampler draws once for each batch, so each sequence is a batch.
     others = (sampler(inputs, training=training) for _ in range(count - 1))
     return [np.asarray(each, "float64") for each in (positions, *others)]
 
 
-def _distances(positions):
+def _compute_distances(positions):
     first, second = np.triu_indices(len(positions))
     return np.abs(positions[second] - positions[first])
 
 
-def _line_coverage(quantity, numbers_of, train, test, resolution):
+def _count_values(quantity, compute_numbers, train, test, resolution):
+    """Returns the `Coverage` of the numbers computed from positions."""
     resolution = check_number(
         "resolution",
         resolution,
@@ -319,39 +339,41 @@ def _line_coverage(quantity, numbers_of, train, test, resolution):
         what="the width of the intervals in positions",
     )
 
-    def histogram(positions):
-        # A number that rounding put just below an interval belongs to it.
-        numbers = numbers_of(positions)
+    def count(positions):
+        numbers = compute_numbers(positions)
         if np.ptp(numbers) / resolution > LARGEST_TABLE:
             raise ValueError(
                 f"resolution={resolution} makes more than {LARGEST_TABLE} "
                 f"intervals of {quantity}s up to {np.max(numbers)}: raise it."
             )
+        # A number that rounding put just below an edge counts as above it.
         places = np.floor(numbers / resolution + 1e-3)
         first = int(places.min())
         return first, np.bincount(places.astype("int64") - first)
 
-    # One sequence at a time, as its pairs are many.
-    train, test = ([histogram(each) for each in part] for part in (train, test))
+    # One sequence at a time, because a sequence has many pairs.
+    train, test = ([count(each) for each in part] for part in (train, test))
     first = min(start for start, _ in (*train, *test))
     last = max(start + len(counts) for start, counts in (*train, *test))
 
-    def total(histograms):
+    def add_up(histograms):
         result = np.zeros(last - first, "int64")
         for start, counts in histograms:
             result[start - first :][: len(counts)] += counts
         return result
 
     edges = np.arange(first, last + 1) * float(resolution)
-    return Coverage(quantity, edges, total(train), total(test))
+    return Coverage(quantity, edges, add_up(train), add_up(test))
 
 
-def _checked(coverage, sampler, train_lengths, test_length):
-    """The coverage, after a warning where the test length is outside."""
+def _warn_if_unseen(coverage, sampler, train_lengths, test_length):
+    """Returns the coverage; warns if test values are unseen in training."""
     outside = coverage.unseen_share > 0
     if sampler.draws:
-        # Finitely many draws miss values that more of them would show.
-        outside = coverage.unseen_share > 2 * _missed(coverage) + 0.001
+        # A finite number of draws misses some values by chance.
+        outside = (
+            coverage.unseen_share > 2 * _estimate_missed_share(coverage) + 0.001
+        )
     if np.any(outside):
         where = ""
         if outside.ndim:
@@ -359,25 +381,29 @@ def _checked(coverage, sampler, train_lengths, test_length):
             where = f" in the worst of the feature pairs {pairs}"
         warnings.warn(
             f"a test length of {test_length} is outside of what "
-            f"{type(sampler).__name__} shows in training at lengths up to "
+            f"{type(sampler).__name__} covers in training at lengths up to "
             f"{max(train_lengths)}: {np.max(coverage.unseen_share):.1%} of its "
             f"{coverage.quantity}s{where} are unseen. Train on longer "
-            "sequences, or with a sampler that shows them, such as "
+            "sequences, or with a sampler that covers them, such as "
             "RandomizedPositions.",
             stacklevel=3,
         )
     return coverage
 
 
-def _missed(coverage):
-    """Share of the test's counts that as many random draws would not show."""
+def _estimate_missed_share(coverage):
+    """Estimates the fraction of test values that training misses by chance.
+
+    It is the expected fraction if training values had the distribution of the
+    test values.
+    """
     shares = coverage.test_counts / coverage.test_counts.sum(-1, keepdims=True)
     drawn = coverage.train_counts.sum(-1, keepdims=True)
     return (shares * (1 - shares) ** drawn).sum(-1)
 
 
 def _check_lengths(train_lengths):
-    """Returns trained lengths as a list, or raises `ValueError`."""
+    """Returns training lengths as a list, or raises `ValueError`."""
     try:
         lengths = (
             []
@@ -388,11 +414,11 @@ def _check_lengths(train_lengths):
         lengths = []
     if not lengths:
         raise ValueError(
-            "train_lengths must be a list of one trained length or more; got "
+            "train_lengths must be a list of one or more lengths; got "
             f"{train_lengths!r}."
         )
     return [
-        check_integer("train_lengths", length, what="each of them in tokens")
+        check_integer("train_lengths", length, what="each a number of tokens")
         for length in lengths
     ]
 
@@ -406,19 +432,19 @@ def _check_plot(path, coverage, title):
         optional=False,
     )
     if not isinstance(path, str | os.PathLike) or not pathlib.Path(path).name:
-        raise ValueError(f"path must be that of a PNG file; got {path!r}.")
+        raise ValueError(f"path must be the path of a file; got {path!r}.")
     if not isinstance(title, str):
-        raise ValueError(f"title must be a text; got {title!r}.")
+        raise ValueError(f"title must be a string; got {title!r}.")
 
 
-# Distinguishable without red and green.
+# Colors that people with red-green color blindness can tell apart.
 _TRAIN, _BOTH, _UNSEEN = "#9ECAE1", "#0072B2", "#E69F00"
 
 
 def _draw_line(axes, coverage):
     for label, counts, color in (
-        ("shown in training", coverage.train_counts, _BOTH),
-        ("asked for by the test", coverage.test_counts, "0.3"),
+        ("seen in training", coverage.train_counts, _BOTH),
+        ("needed by the test", coverage.test_counts, "0.3"),
     ):
         shares = counts / counts.sum()
         axes.stairs(shares, coverage.edges, color=color, lw=2, label=label)
@@ -430,13 +456,13 @@ def _draw_line(axes, coverage):
         transform=axes.get_xaxis_transform(),
         color=_UNSEEN,
         alpha=0.4,
-        label=f"unseen: {coverage.unseen_share:.2%} of the test",
+        label=f"unseen: {coverage.unseen_share:.2%} of the test values",
     )
     axes.set(
         xlabel=coverage.quantity,
         xlim=coverage.edges[[0, -1]],
-        ylabel="share of all",
-        # Every token is at distance 0 from itself: no other is so frequent.
+        ylabel="relative frequency",
+        # Distance 0, of each token to itself, is far more frequent than others.
         yscale="log",
     )
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
@@ -447,9 +473,9 @@ def _draw_map(axes, coverage):
 
     kinds = {
         "neither": "white",
-        "shown in training alone": _TRAIN,
-        "shown and asked for": _BOTH,
-        "asked for, never shown": _UNSEEN,
+        "seen in training only": _TRAIN,
+        "seen in training, needed by the test": _BOTH,
+        "needed by the test, unseen": _UNSEEN,
     }
     shown = coverage.train_counts > 0
     kind = np.where(coverage.test_counts > 0, np.where(shown, 2, 3), shown)
@@ -466,7 +492,7 @@ def _draw_map(axes, coverage):
     )
     axes.set(
         xlabel="phase in radians",
-        ylabel="feature pair, fastest first",
+        ylabel="feature pair, highest frequency first",
         ylim=pairs[[-1, 0]],
     )
     axes.legend(

@@ -1,4 +1,4 @@
-"""Transformers that take a positional encoding."""
+"""Transformer models with a choice of positional encoding."""
 
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder

@@ -1,4 +1,4 @@
-"""What Transformers over tokens have in common."""
+"""Base classes of the Transformer models."""
 
 import keras
 from keras import ops
@@ -59,27 +59,27 @@ BLOCK_ARGUMENTS = (
     "chunk_size",
     "kernel_initializer",
 )
-"""The arguments that a model hands on to all of its blocks."""
+"""Arguments that a model passes on to all of its blocks."""
 
 
 class TokenModel(PartPolicies, DrawingLayer, keras.Model):
-    """A model that reads token ids, which are integers."""
+    """Base of the models whose inputs are token ids."""
 
     id_inputs: tuple | None = None
-    """Names of the inputs that are always given; `None` for bare ids."""
+    """Names of the required inputs; `None`: one tensor of token ids."""
 
-    # TensorFlow would trace every model within the exported one, with inputs
-    # of its own guess.
+    # Otherwise TensorFlow traces every inner model of an exported model with
+    # inputs that it guesses.
     _default_save_signature = None
 
     def __init__(self, **kwargs):
-        # Float positions would otherwise be rounded to the compute dtype.
+        # Autocasting would round float positions to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.programs = Programs()
 
     def __call__(self, inputs, *args, **kwargs):
-        return super().__call__(numbers_as_tensors(inputs), *args, **kwargs)
+        return super().__call__(convert_numbers(inputs), *args, **kwargs)
 
     def export(
         self,
@@ -89,16 +89,19 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
         input_signature=None,
         **kwargs,
     ):
-        """Exports the model, as `keras.Model.export` does.
+        """Exports the model like `keras.Model.export`.
 
         Args:
-            filepath: Where the artifact goes.
-            format: One of Keras' formats.
-            verbose: Whether to print the endpoints.
-            input_signature: Shapes and dtypes of the inputs, as for Keras;
-                `None` for int32 token ids of any batch and length, without
+            filepath: str or path. Where to write the artifact.
+            format: str. One of the formats that Keras supports.
+            verbose: bool or `None`. Whether to print the endpoints.
+            input_signature: Shapes and dtypes of the inputs, as in Keras;
+                `None`: int32 token ids of any batch size and length, without
                 lengths, masks or positions.
             **kwargs: Further arguments of `keras.Model.export`.
+
+        Returns:
+            What `keras.Model.export` returns.
         """
         if input_signature is None:
             ids = keras.InputSpec(shape=(None, None), dtype="int32")
@@ -116,13 +119,14 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
 
 
 class Transformer(TokenModel):
-    """Token ids, embedded, through blocks, to logits.
+    """Base of the encoder and the decoder: token ids to logits.
 
-    `TransformerEncoder` documents the arguments.
+    Token ids are embedded, pass through the blocks and are mapped to logits.
+    The docstring of `TransformerEncoder` describes the arguments.
     """
 
     causal = False
-    """Whether tokens see no later ones."""
+    """Whether each token attends only to itself and earlier tokens."""
 
     def __init__(
         self,
@@ -199,13 +203,13 @@ class Transformer(TokenModel):
             )
         if self.tie_embeddings and self.output_size != self.vocabulary_size:
             raise ValueError(
-                "tie_embeddings makes logits of the token ids: output_size "
-                f"must be vocabulary_size={vocabulary_size}; "
+                "tie_embeddings uses the embeddings as output layer: "
+                f"output_size must be vocabulary_size={vocabulary_size}; "
                 f"got {output_size!r}."
             )
 
     def _make_layers(self, *, cross_attention=False, cross_encoding=None):
-        """Makes and builds all layers; the last step of a constructor."""
+        """Creates and builds all layers, at the end of a constructor."""
         initializer = self.embeddings_initializer
         if initializer is None:
             initializer = keras.initializers.TruncatedNormal(stddev=0.02)
@@ -218,7 +222,8 @@ class Transformer(TokenModel):
             self.embedding = embedding(
                 self.vocabulary_size,
                 self.model_dim,
-                # A copy: one instance would start all models alike.
+                # A copy: one initializer instance would give all models the
+                # same initial values.
                 embeddings_initializer=copy_initializer(initializer),
                 dtype=self.dtype_policy,
                 name="embedding",
@@ -235,9 +240,9 @@ class Transformer(TokenModel):
         self.blocks = [
             TransformerBlock(
                 **{name: getattr(self, name) for name in BLOCK_ARGUMENTS},
-                encoding=_of_layer(in_attention, layer),
+                encoding=_get_layer_encoding(in_attention, layer),
                 cross_attention=cross_attention,
-                cross_encoding=_of_layer(cross_encoding, layer),
+                cross_encoding=_get_layer_encoding(cross_encoding, layer),
                 use_causal_mask=self.causal,
                 dtype=self.dtype_policy,
                 name=f"block_{layer}",
@@ -298,11 +303,15 @@ class Transformer(TokenModel):
         return self.logits(features)
 
     def sample_positions(self, inputs, *, training=None):
-        """Positions of the tokens, drawn once or, in a list, for every layer.
+        """Samples the positions of the tokens.
 
         Args:
-            inputs: Dict as in a call.
-            training: Whether to draw them as in training.
+            inputs: Dict of inputs, as in a call of the model.
+            training: bool. Whether to sample as in training.
+
+        Returns:
+            Positions `(T,)` or `(B, T)`; with `draw="layer"`, a list of the
+            positions for each layer.
         """
         draws = self.num_layers if self.draw == "layer" else 1
         positions = [
@@ -318,7 +327,7 @@ class Transformer(TokenModel):
         return positions if self.draw == "layer" else positions[0]
 
     def by_layer(self, positions):
-        """Positions for every block, of those of the model."""
+        """Returns a list of the positions for each block."""
         if self.draw == "layer" and isinstance(positions, list):
             return positions
         return [positions] * self.num_layers
@@ -334,11 +343,27 @@ class Transformer(TokenModel):
         training=None,
         **kwargs,
     ):
-        """What the blocks make of tokens, `(B, T, M)`, and the new cache."""
+        """Maps token ids `(B, T)` to features `(B, T, M)` before the head.
+
+        Args:
+            token_ids: int32 `(B, T)`.
+            positions: List of the positions for each block. With a cache, they
+                are the positions of all tokens that it has room for.
+            cache: List of the caches of the blocks, or `None`.
+            cache_update_index: int or scalar int tensor. Index in the cache
+                of the first token of `token_ids`; `None` without a cache.
+            holds: `True`, or bool `(1 or B,)`: examples whose inputs are
+                valid; the features of all other examples are NaN.
+            training: bool. Whether to apply dropout.
+            **kwargs: Further call arguments of the blocks.
+
+        Returns:
+            Tuple of the features and the list of updated caches, which is
+            empty without a cache.
+        """
         x = self._embed(token_ids, holds)
-        # With a cache, positions are those of all tokens in it.
         own = [
-            _window(of_layer, cache_update_index, token_ids)
+            _slice_positions(of_layer, cache_update_index, token_ids)
             for of_layer in positions
         ]
         if self.encoding.stage == "embeddings":
@@ -369,11 +394,12 @@ class Transformer(TokenModel):
         return x, new_cache
 
     def _embed(self, token_ids, holds):
-        """Scaled embeddings, NaN where a condition does not hold."""
+        """Returns scaled embeddings, NaN where the condition does not hold."""
         scale = self.embedding_scale
         scale = self.model_dim**0.5 if scale is None else scale
         if holds is not True:
-            # Compiled look-ups would clamp ids, or fail in words of their own.
+            # A negative id in a compiled look-up would be clamped, or raise
+            # an error that does not name the argument.
             token_ids = ops.maximum(token_ids, 0)
         x = self.embedding(token_ids)
         if holds is not True:
@@ -381,12 +407,15 @@ class Transformer(TokenModel):
         return x * scale
 
     def make_cache(self, batch_size, length, memory=None):
-        """Empty keys and values of all blocks, for `features`.
+        """Creates empty caches of keys and values for all blocks.
 
         Args:
-            batch_size: Number of sequences.
-            length: Number of tokens to hold.
-            memory: `(B, S, N)` that blocks attend to, or `None`.
+            batch_size: int. Number of sequences.
+            length: int. Number of tokens that each cache has room for.
+            memory: `(B, S, N)`, the sequence for cross-attention, or `None`.
+
+        Returns:
+            List of the cache of each block.
         """
         return [
             block.make_cache(batch_size, length, memory)
@@ -394,6 +423,10 @@ class Transformer(TokenModel):
         ]
 
     def logits(self, features):
+        """Maps features `(B, T, M)` to float32 logits `(B, T, output_size)`.
+
+        Without an output layer, it returns the features.
+        """
         if self.head is not None:
             logits = self.head(features)
         elif self.tie_embeddings:
@@ -404,12 +437,20 @@ class Transformer(TokenModel):
         return logits if self.logit_scale == 1 else logits * self.logit_scale
 
     def _unpack(self, inputs, *, new_tokens=0):
-        """The inputs as a dict, checked, and whether they hold in a run.
+        """Checks the inputs and returns them as a dict.
 
         Args:
-            inputs: Those of a call.
-            new_tokens: Number of tokens that will follow, whose positions are
-                among the `"positions"`.
+            inputs: Inputs of a call.
+            new_tokens: int. Number of tokens that will be generated;
+                `"positions"` must include their positions.
+
+        Returns:
+            Tuple of the dict and a condition: `True`, or a bool tensor
+            `(1 or B,)` that tells, when the program runs, for which examples
+            the inputs are valid.
+
+        Raises:
+            ValueError: If an input is invalid.
         """
         if not isinstance(inputs, dict):
             inputs = {"token_ids": inputs}
@@ -446,7 +487,7 @@ class Transformer(TokenModel):
                 inputs[name], fits = check(
                     inputs[name], ids, name=self.input_name(name)
                 )
-                holds = both(holds, _of_examples(fits))
+                holds = both(holds, _flatten_condition(fits))
         if "reference_length" in names:
             inputs["reference_length"] = check_reference_length(
                 inputs["reference_length"],
@@ -466,7 +507,11 @@ class Transformer(TokenModel):
         return inputs, holds
 
     def _check_token_ids(self, token_ids):
-        """The ids, and for each example whether they are in the vocabulary."""
+        """Returns int32 token ids, and whether those of each example are valid.
+
+        The second value is `True`, or bool `(B,)` if only a run of the program
+        can tell. Ids outside the vocabulary become -1.
+        """
         name = self.input_name("token_ids")
         token_ids = as_tensor(name, token_ids, "integers of shape (B, T)")
         check_rank(name, token_ids, (2,), "(B, T)")
@@ -491,7 +536,7 @@ class Transformer(TokenModel):
         token_ids = ops.cast(token_ids, "int32")
         if inside is True:
             return token_ids, True
-        # Wrong ones stay so, for whoever checks them again.
+        # -1, so that a later check finds the same ids invalid.
         return ops.where(inside, token_ids, -1), ops.all(inside, axis=-1)
 
     def _check_positions(self, positions, token_ids):
@@ -507,23 +552,23 @@ class Transformer(TokenModel):
         return check(positions, token_ids, name=name)
 
     input_prefix = ""
-    """What the names of inputs begin with where callers know them."""
+    """Prefix of the input names that callers use, for error messages."""
 
     def input_name(self, name):
-        """The name of an input as callers know it, for messages."""
+        """Returns the name that callers use for an input."""
         if not self.input_prefix or name in self._further_inputs:
             return name
         return self.input_prefix + name.removeprefix("token_")
 
     _further_inputs: tuple = ()
-    """Names of inputs of a subclass."""
+    """Names of the additional inputs of a subclass."""
 
     def memory(self, inputs, training=None):
-        """Arguments of the blocks about another sequence."""
+        """Returns the call arguments of the blocks for cross-attention."""
         return {}
 
     def padding_mask(self, inputs):
-        """Mask of the padding `(B, T)`, or `None`."""
+        """Returns a bool mask `(B, T)`, true for real tokens, or `None`."""
         if inputs.get("lengths") is None:
             return inputs.get("padding_mask")
         shape = ops.shape(inputs["token_ids"])
@@ -541,14 +586,14 @@ class Transformer(TokenModel):
         shape = inputs["token_ids"].shape
         if inputs.get("positions") is None:
             self.encoding.sampler.compute_output_spec(inputs["token_ids"])
-        return self._output_spec(shape)
+        return self._make_output_spec(shape)
 
     def compute_output_shape(self, inputs_shape):
         if isinstance(inputs_shape, dict):
             inputs_shape = inputs_shape["token_ids"]
-        return self._output_spec(inputs_shape).shape
+        return self._make_output_spec(inputs_shape).shape
 
-    def _output_spec(self, shape):
+    def _make_output_spec(self, shape):
         if self.output_size is None:
             return keras.KerasTensor(
                 (*shape, self.model_dim), dtype=self.compute_dtype
@@ -581,38 +626,45 @@ class Transformer(TokenModel):
         return cls(**with_encoding(with_attention(config)))
 
 
-def numbers_as_tensors(inputs):
-    """Inputs without plain numbers and lists, which Keras refuses.
+def convert_numbers(inputs):
+    """Converts plain numbers and lists among inputs, which Keras rejects.
 
-    Raises `ValueError` where one is no number either.
+    Args:
+        inputs: A value or a dict of values.
+
+    Returns:
+        The same structure, with tensors in place of numbers and lists.
+
+    Raises:
+        ValueError: If a value cannot be converted.
     """
     if not isinstance(inputs, dict):
-        return _as_array("inputs", inputs)
-    return {name: _as_array(name, value) for name, value in inputs.items()}
+        return _convert("inputs", inputs)
+    return {name: _convert(name, value) for name, value in inputs.items()}
 
 
-def _as_array(name, value):
+def _convert(name, value):
     leaves = keras.tree.flatten(value)
     if all(isinstance(leaf, int | float) for leaf in leaves) and leaves:
         try:
             return ops.convert_to_tensor(value)
         except (ValueError, TypeError, OverflowError):
-            pass  # Lists of unequal lengths, or integers of more than 32 bits.
+            pass  # Lists of unequal lengths, or integers beyond 32 bits.
     if all(leaf is None or is_convertible(leaf) for leaf in leaves):
         return value
     raise ValueError(
-        f"{name} must be a tensor, or numbers of 32 bits in lists of one "
-        f"shape; got {described(value)}."
+        f"{name} must be a tensor, or a regular nested list of 32-bit "
+        f"numbers; got {described(value)}."
     )
 
 
-def _of_examples(holds):
-    """A condition, a scalar or of every example, as `(1 or B,)`, or `True`."""
+def _flatten_condition(holds):
+    """Reshapes a condition `()`, `(1,)` or `(B,)` to one axis; keeps `True`."""
     return holds if holds is True else ops.reshape(holds, (-1,))
 
 
-def _window(positions, index, token_ids):
-    """Of the positions of a whole sequence, those of some of its tokens."""
+def _slice_positions(positions, index, token_ids):
+    """Slices these tokens' positions out of the full sequence's."""
     if index is None:
         return positions
     indices = index + ops.arange(ops.shape(token_ids)[1], dtype="int32")
@@ -621,13 +673,13 @@ def _window(positions, index, token_ids):
     )
 
 
-def _of_layer(encoding, layer):
-    """What the attention of one block gets of an encoding."""
+def _get_layer_encoding(encoding, layer):
+    """Returns the encoding for one block, a copy if weights are not shared."""
     if encoding is None or encoding.share_layers or layer == 0:
         return encoding
     return copy_encoding(encoding)
 
 
 def copy_encoding(encoding):
-    """An encoding of the same configuration, without a weight in common."""
+    """Returns an encoding of the same configuration with its own weights."""
     return type(encoding).from_config(encoding.get_config())

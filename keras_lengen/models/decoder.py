@@ -1,4 +1,4 @@
-"""Causal Transformer over tokens, which generates them."""
+"""Causal Transformer over token ids, with generation."""
 
 import keras
 
@@ -15,27 +15,31 @@ from keras_lengen.models.generation import generate, stream
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class TransformerDecoder(Transformer):
-    """A causal Transformer from token ids to logits of the next ones.
+    """A causal Transformer that maps token ids to next-token logits.
 
-    Token `t` sees no later one, so logits at `t` do not change when the
-    sequence grows, unless positions or an encoding depend on its length: give
-    `"positions"` and `"reference_length"` then.
+    Each token attends only to itself and earlier tokens. The logits of a token
+    therefore do not change when the sequence grows, unless positions or the
+    encoding depend on the length of the sequence. In that case pass
+    `"positions"` and `"reference_length"`.
 
     Args:
-        vocabulary_size: Number of token ids.
-        output_size: Number of classes of every output, `None` for
+        vocabulary_size: int, at least 1. Number of token ids.
+        output_size: int, at least 1. Number of classes; `None`:
             `vocabulary_size`.
-        cross_attention: Whether blocks attend to `"memory"` too.
-        cross_encoding: `PositionalEncoding` of that attention, `None` for
-            none.
+        cross_attention: bool. Whether blocks also attend to `"memory"`.
+        cross_encoding: `PositionalEncoding` of the cross-attention; `None`: no
+            positional encoding there.
         **kwargs: Arguments of `TransformerEncoder`.
 
     Call arguments:
-        inputs: Token ids `(B, T)`, or a dict as for `TransformerEncoder`, of
-            `"memory"` `(B, S, M)`, `"memory_mask"` `(B, S)` and
-            `"memory_positions"` too where there is cross attention; without
-            the last, the sampler of `cross_encoding` is asked.
-        training: Whether to drop out, and to draw positions as in training.
+        inputs: Integer token ids `(B, T)`, or a dict as for
+            `TransformerEncoder`. With cross-attention, the dict also has
+            `"memory"`, `(B, S, M)`, and optionally `"memory_mask"`, bool
+            `(B, S)`, true for real tokens, and `"memory_positions"`, `(S,)` or
+            `(B, S)`; without these, the sampler of `cross_encoding` draws
+            them.
+        training: bool. Whether to apply dropout and to draw positions as in
+            training.
 
     Returns:
         float32 logits `(B, T, output_size)`.
@@ -92,14 +96,14 @@ class TransformerDecoder(Transformer):
         memory = {name: inputs.get(name) for name in _MEMORY}
         if memory["memory"] is None:
             raise ValueError(
-                'a decoder with cross_attention needs `"memory"`, the sequence '
-                "to attend to, among its inputs."
+                "inputs of a decoder with cross_attention must have "
+                '`"memory"`, the sequence to attend to.'
             )
         states = memory["memory"]
         check_rank("memory", states, (3,), f"(B, S, {self.model_dim})")
         if states.shape[-1] != self.model_dim:
             raise ValueError(
-                f"memory must have the width {self.model_dim} of the model; "
+                f"memory must have the width of the model, {self.model_dim}; "
                 f"got {states.shape[-1]}."
             )
         check_same_size(0, memory=states, token_ids=inputs["token_ids"])
@@ -132,34 +136,40 @@ class TransformerDecoder(Transformer):
         return_logits=False,
         jit_compile=True,
     ):
-        """The tokens that follow those of `inputs`.
+        """Generates the tokens that follow the prompts.
 
-        Each token is computed once: keys and values of the earlier ones are
-        cached. Positions are drawn once, for the prompt and the new tokens
-        together, and lengths that encodings depend on are those of both.
-        Programs are compiled once for each shape of prompts and number of new
-        tokens, and kept: pad prompts to a few widths.
+        Each token is computed once, because the keys and values of earlier
+        tokens are cached. Positions are drawn once, for the prompt and the new
+        tokens together. Encodings that depend on the sequence length use the
+        length of both together. A program is compiled and kept for each shape
+        of the prompts and each number of new tokens, so pad prompts to a few
+        lengths.
 
         Args:
-            inputs: Prompts, as the inputs of a call; padding may stand at
-                either end. `"positions"` are those of prompt and new tokens,
-                `(T + max_new_tokens,)` or with an axis of examples before.
-            max_new_tokens: Number of tokens to generate, at least 1.
-            temperature: 0 for the likeliest token; otherwise tokens are
-                sampled, from logits divided by it.
-            top_k: Number of likeliest tokens to sample from, `None` for all.
-            top_p: Probability of the smallest set of likeliest tokens to
-                sample from, `None` for all.
-            end_token: Id of the token after which a sequence ends; it fills
-                the rest. `None` for no such token.
-            seed: Integer seed of the sampled tokens, `None` for a random one.
-            return_logits: Whether to return the logits of all new tokens too,
-                float32 `(B, max_new_tokens, output_size)`, zeros after the
-                step at which the last sequence ended.
-            jit_compile: Whether XLA compiles the programs.
+            inputs: Prompts, in the form of the inputs of a call. Padding may
+                be at either end. `"positions"` include those of the new
+                tokens: `(T + max_new_tokens,)` or `(B, T + max_new_tokens)`.
+            max_new_tokens: int, at least 1. Number of tokens to generate.
+            temperature: float, at least 0. Divides the logits before a token
+                is sampled; 0: always choose the most likely token.
+            top_k: int from 1 to `output_size`. Sample only from so many most
+                likely tokens; `None`: from all tokens.
+            top_p: float in `(0, 1]`. Sample only from the smallest set of most
+                likely tokens whose probabilities add up to at least this
+                number; `None`: from all tokens.
+            end_token: int from 0 to `output_size - 1`. Id of the token that
+                ends a sequence and fills the rest of its row; `None`: no
+                sequence ends early.
+            seed: int from 0 to `2**31 - 1`. Seed for sampling tokens; `None`:
+                a random seed.
+            return_logits: bool. Whether to return also the logits of the new
+                tokens.
+            jit_compile: bool. Whether XLA compiles the programs.
 
         Returns:
-            int32 array `(B, max_new_tokens)`, and the logits if wanted.
+            int32 array `(B, max_new_tokens)`. If `return_logits`, a tuple of
+            this array and float32 logits `(B, max_new_tokens, output_size)`,
+            which are zero for tokens after all sequences have ended.
 
         Raises:
             ValueError: If an argument is out of range, or there are not
@@ -179,13 +189,19 @@ class TransformerDecoder(Transformer):
         )
 
     def stream(self, inputs, max_new_tokens, **kwargs):
-        """Yields the tokens of `generate` one by one, int32 `(B,)`.
+        """Generates the same tokens as `generate`, one at a time.
 
         Args:
             inputs: Prompts, as for `generate`.
-            max_new_tokens: Largest number of tokens; the stream is over when
-                all sequences have ended.
-            **kwargs: Arguments of `generate` but `return_logits`.
+            max_new_tokens: int, at least 1. Largest number of tokens. The
+                iterator stops earlier if all sequences have ended.
+            **kwargs: Arguments of `generate`, except `return_logits`.
+
+        Returns:
+            Iterator over int32 arrays `(B,)`.
+
+        Raises:
+            ValueError: As `generate`.
         """
         return stream(self, inputs, max_new_tokens, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Transformer encoder over tokens."""
+"""Transformer encoder over token ids."""
 
 import keras
 
@@ -8,55 +8,71 @@ from keras_lengen.models.base import Transformer
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class TransformerEncoder(Transformer):
-    """A bidirectional Transformer from token ids to logits.
+    """A bidirectional Transformer that maps token ids to logits.
+
+    Token ids are embedded, pass through `num_layers` Transformer blocks and
+    are mapped to the logits of every token by a linear layer.
 
     Args:
-        vocabulary_size: Number of token ids.
-        output_size: Number of classes of every output, `None` to return the
-            features that they would be computed from.
-        num_layers: Number of blocks.
-        num_heads: Number of attention heads; divides `model_dim`.
-        model_dim: Width `M` of the model.
-        feedforward_dim: Width of the hidden layers, `None` for `4 * M`.
-        dropout: Share dropped of what every part of a block adds.
-        attention_dropout: Share dropped of the attention weights.
-        embedding_dropout: Share dropped of the embeddings and of what the
-            final norm returns; `None` for `dropout`, of the embeddings alone
-            and only where an encoding is added to them, as in the code of
-            Ruoss et al., 2023.
-        encoding: `PositionalEncoding`, `None` for no positions. It is a
-            template: layers that own weights of it get a copy each.
+        vocabulary_size: int, at least 1. Number of token ids.
+        output_size: int, at least 1. Number of classes; `None`: return the
+            features `(B, T, M)` instead of logits.
+        num_layers: int, at least 1. Number of Transformer blocks.
+        num_heads: int, at least 1. Number of attention heads; divides
+            `model_dim`.
+        model_dim: int, at least 1. Width `M` of the model.
+        feedforward_dim: int, at least 1. Width of the hidden layer of each
+            block; `None`: `4 * M`.
+        dropout: float in `[0, 1)`. Dropout rate of each residual branch.
+        attention_dropout: float in `[0, 1)`. Dropout rate of the attention
+            weights.
+        embedding_dropout: float in `[0, 1)`. Dropout rate of the embeddings
+            and of the output of the final norm. `None`: `dropout`, applied to
+            the embeddings only, and only if an encoding is added to them, as
+            in the code of Ruoss et al., 2023.
+        encoding: `PositionalEncoding`; `None`: no positional encoding. The
+            model copies it; a block that needs its own weights gets its own
+            copy.
         attention: Class used in place of `MultiHeadAttention`, or `None`.
-        normalization: `"post"`, `"pre"` or `None`: where norms stand.
-        rms_norm: Whether norms are by root mean square.
-        activation: Activation of the hidden layers.
-        use_bias: `"feedforward"`: biases everywhere but in attention. `True`:
-            there too. `False`: nowhere.
-        num_key_value_heads: Number of heads of keys and values, each shared
-            by a group of query heads; `None` for `num_heads`.
-        scale_scores: Whether attention divides scores by the square root of
-            the heads' width.
-        chunk_size: Number of queries whose scores attention holds at a time,
-            as in `MultiHeadAttention`.
-        tie_embeddings: Whether logits are products with the embeddings.
-        embedding_scale: Factor of the embeddings, `None` for `sqrt(M)`.
-        logit_scale: Factor of the logits.
-        embeddings_initializer: Initializer of the embeddings, `None` for a
-            truncated normal of deviation 0.02.
-        kernel_initializer: Initializer of the kernels, `None` for a truncated
-            normal of deviation `1 / sqrt(inputs)` before truncation.
-        draw: `"model"`: one draw of positions for all layers, as in the paper
-            of Ruoss et al., 2023. `"layer"`: one per layer, as in their code.
+        normalization: `"post"`: a norm after each residual connection.
+            `"pre"`: a norm before each sublayer, and one after the last block.
+            `None`: no norms.
+        rms_norm: bool. Whether norms are RMS norms instead of layer norms.
+        activation: Name or function. Activation of the hidden layers.
+        use_bias: `"feedforward"`: biases in all linear layers except those of
+            attention. `True`: in all. `False`: in none.
+        num_key_value_heads: int, divides `num_heads`. Number of heads of keys
+            and values, each shared by a group of query heads; `None`:
+            `num_heads`.
+        scale_scores: bool. Whether attention scores are divided by the square
+            root of the width of a head.
+        chunk_size: int, at least 1, `"auto"` or `None`. Number of queries
+            whose scores are held in memory at a time, as in
+            `MultiHeadAttention`.
+        tie_embeddings: bool. Whether the output layer shares its weights with
+            the embedding layer; requires `output_size == vocabulary_size`.
+        embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
+        logit_scale: float. Factor of the logits.
+        embeddings_initializer: Initializer of the embeddings; `None`: a
+            truncated normal with standard deviation 0.02.
+        kernel_initializer: Initializer of the kernels; `None`: a truncated
+            normal with standard deviation `1 / sqrt(fan_in)` before
+            truncation.
+        draw: `"model"`: all layers share one draw of positions, as in the
+            paper of Ruoss et al., 2023. `"layer"`: one draw for each layer, as
+            in their code.
 
     Call arguments:
-        inputs: Token ids `(B, T)`, or a dict of `"token_ids"` and, where
-            wanted, `"lengths"` (`(B,)`, or a scalar for the whole batch) of
-            sequences padded at the end or `"padding_mask"` (`(B, T)`, true
-            for real tokens), `"positions"` (`(T,)` or `(B, T)`, valid ones
-            for padding too), and `"reference_length"` (`(B,)` or a scalar),
-            the length that interpolation and encodings that depend on it go
-            by, where that is not the number of tokens.
-        training: Whether to drop out, and to draw positions as in training.
+        inputs: Integer token ids `(B, T)`, or a dict with the entries:
+            `"token_ids"`; optionally either `"lengths"`, int `(B,)` or scalar,
+            for sequences padded at the end, or `"padding_mask"`, bool
+            `(B, T)`, true for real tokens; optionally `"positions"`, `(T,)`
+            or `(B, T)`, which must be valid for padding too; optionally
+            `"reference_length"`, `(B,)` or scalar, the sequence length for
+            interpolation and for encodings that depend on the length, if it
+            is not the number of tokens.
+        training: bool. Whether to apply dropout and to draw positions as in
+            training.
 
     Returns:
         float32 logits `(B, T, output_size)`.
@@ -86,8 +102,8 @@ class TransformerEncoder(Transformer):
         if encoding is not None and encoding.causal_only:
             raise ValueError(
                 f"encoding={type(encoding).__name__} is for causal attention, "
-                "but an encoder's tokens see later ones: choose another "
-                "encoding."
+                "but in an encoder, tokens attend to later tokens: choose "
+                "another encoding."
             )
         super().__init__(encoding=encoding, **kwargs)
         self._make_layers()

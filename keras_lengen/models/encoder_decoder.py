@@ -1,4 +1,4 @@
-"""Transformer from one sequence of tokens to another."""
+"""Encoder-decoder Transformer from one token sequence to another."""
 
 import keras
 
@@ -11,45 +11,51 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.attention import with_encoding
 from keras_lengen.layers.side_inputs import check_same_size
 from keras_lengen.layers.transformer import with_attention
-from keras_lengen.models.base import TokenModel, numbers_as_tensors
+from keras_lengen.models.base import TokenModel, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
-from keras_lengen.models.programs import compiled
+from keras_lengen.models.programs import compile_function
 
 _TARGET = "target_"
-_FURTHER = {"lengths", "padding_mask", "positions", "reference_length"}
+_OPTIONAL = {"lengths", "padding_mask", "positions", "reference_length"}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class EncoderDecoder(TokenModel):
-    """A Transformer that reads one sequence and writes another.
+    """An encoder-decoder Transformer: source token ids to target logits.
 
-    An encoder reads the source; a causal decoder, whose blocks attend to what
-    the encoder returns, maps the target tokens to logits of the next ones. A
-    classifier is one that decodes a single token.
+    The encoder reads the source. The causal decoder, whose blocks attend to
+    the output of the encoder, maps the target tokens to next-token logits. As
+    a classifier, the model decodes a single token.
 
-    Both have positions of their own and a copy each of the encoding; draws are
-    independent unless it has an integer seed. Cross attention has no positions
-    unless `cross_encoding` is given, which gets those of source and target
-    whatever its own sampler is.
+    Encoder and decoder number their own tokens, each with its own copy of the
+    encoding. Their draws of positions are independent unless the sampler has
+    an integer seed. Cross-attention uses no positions unless `cross_encoding`
+    is given; that encoding gets the positions of the source and the target,
+    and its own sampler is ignored.
 
     Args:
-        vocabulary_size: Number of token ids of the source.
-        output_size: Number of classes of every output, `None` for
+        vocabulary_size: int, at least 1. Number of token ids of the source.
+        output_size: int, at least 1. Number of classes; `None`:
             `target_vocabulary_size`.
-        target_vocabulary_size: Number of token ids of the target, `None` for
-            `vocabulary_size`.
-        num_decoder_layers: Number of blocks of the decoder, `None` for
-            `num_layers`, as many as the encoder has.
-        cross_encoding: `PositionalEncoding` of the cross attention, or `None`.
-        **kwargs: Further arguments of `TransformerEncoder`, for both.
+        target_vocabulary_size: int, at least 1. Number of token ids of the
+            target; `None`: `vocabulary_size`.
+        num_layers: int, at least 1. Number of Transformer blocks of the
+            encoder.
+        num_decoder_layers: int, at least 1. Number of Transformer blocks of
+            the decoder; `None`: `num_layers`.
+        cross_encoding: `PositionalEncoding` of the cross-attention, or `None`.
+        **kwargs: Further arguments of `TransformerEncoder`, for both encoder
+            and decoder; `tie_embeddings` concerns only the decoder.
 
     Call arguments:
-        inputs: Dict of `"token_ids"` `(B, S)`, those of the source, and
-            `"target_ids"` `(B, T)`. Where wanted, of either: `"lengths"` or
-            `"padding_mask"`, `"positions"` and `"reference_length"`, as for
-            `TransformerEncoder`; those of the target begin with `"target_"`.
-        training: Whether to drop out, and to draw positions as in training.
+        inputs: Dict with the entries `"token_ids"`, integers `(B, S)`, of the
+            source, and `"target_ids"`, integers `(B, T)`. Optional entries, as
+            for `TransformerEncoder`: `"lengths"` or `"padding_mask"`,
+            `"positions"` and `"reference_length"` of the source, and the same
+            of the target, with the prefix `"target_"`.
+        training: bool. Whether to apply dropout and to draw positions as in
+            training.
 
     Returns:
         float32 logits `(B, T, output_size)`.
@@ -136,7 +142,7 @@ class EncoderDecoder(TokenModel):
         )
 
     def _read(self, source, training=None):
-        """What the decoder gets to know of the source."""
+        """Encodes the source and returns the decoder's `memory` inputs."""
         positions = source.get("positions")
         if positions is None:
             positions = self.encoder.sample_positions(source, training=training)
@@ -146,19 +152,30 @@ class EncoderDecoder(TokenModel):
             "memory_mask": self.encoder.padding_mask(source),
         }
         if self.cross_encoding is not None:
-            # Those of the layer that returns the memory.
+            # The positions in the last block, which outputs the memory.
             memory["memory_positions"] = self.encoder.by_layer(positions)[-1]
         return memory
 
     def _unpack(self, inputs):
-        """Inputs of the encoder, and of the decoder but what it attends to."""
+        """Checks the inputs and splits them into source and target.
+
+        Args:
+            inputs: Dict of inputs of a call.
+
+        Returns:
+            Tuple of the inputs of the encoder, and those of the decoder
+            without `"memory"`.
+
+        Raises:
+            ValueError: If an input is invalid.
+        """
         needed = {"token_ids", _TARGET + "ids"}
         if not isinstance(inputs, dict):
             raise ValueError(
                 "inputs must be a dict of at least token_ids and target_ids; "
                 f"got {described(inputs)}."
             )
-        known = needed | _FURTHER | {_TARGET + name for name in _FURTHER}
+        known = needed | _OPTIONAL | {_TARGET + name for name in _OPTIONAL}
         check_keys(inputs, known, "inputs")
         if any(inputs.get(name) is None for name in needed):
             given = [key for key, value in inputs.items() if value is not None]
@@ -168,7 +185,7 @@ class EncoderDecoder(TokenModel):
             )
         source: dict = {}
         target: dict = {}
-        for name, value in numbers_as_tensors(inputs).items():
+        for name, value in convert_numbers(inputs).items():
             whose = target if name.startswith(_TARGET) else source
             whose[name.removeprefix(_TARGET)] = value
         target["token_ids"] = target.pop("ids")
@@ -182,42 +199,58 @@ class EncoderDecoder(TokenModel):
         return source, target
 
     def generate(self, inputs, max_new_tokens, *, jit_compile=True, **kwargs):
-        """The tokens that follow those of the target.
+        """Generates the tokens that follow the target.
 
         Args:
-            inputs: Inputs of a call; `"target_ids"` are at least a token to
-                start from.
-            max_new_tokens: Number of tokens to generate, at least 1.
-            jit_compile: Whether XLA compiles the programs.
+            inputs: Dict of inputs of a call. `"target_ids"` must have at
+                least one token, from which generation starts.
+            max_new_tokens: int, at least 1. Number of tokens to generate.
+            jit_compile: bool. Whether XLA compiles the programs.
             **kwargs: Further arguments of `TransformerDecoder.generate`.
 
         Returns:
             What `TransformerDecoder.generate` returns.
+
+        Raises:
+            ValueError: As `TransformerDecoder.generate`.
         """
-        inputs = self._prompts(inputs, jit_compile)
+        inputs = self._read_prompts(inputs, jit_compile)
         return self.decoder.generate(
             inputs, max_new_tokens, jit_compile=jit_compile, **kwargs
         )
 
     def stream(self, inputs, max_new_tokens, *, jit_compile=True, **kwargs):
-        """Yields the tokens of `generate` one by one, int32 `(B,)`."""
-        inputs = self._prompts(inputs, jit_compile)
+        """Generates the same tokens as `generate`, one at a time.
+
+        Args:
+            inputs: Dict of inputs, as for `generate`.
+            max_new_tokens: int, at least 1. Largest number of tokens.
+            jit_compile: bool. Whether XLA compiles the programs.
+            **kwargs: Further arguments of `TransformerDecoder.stream`.
+
+        Returns:
+            Iterator over int32 arrays `(B,)`.
+
+        Raises:
+            ValueError: As `generate`.
+        """
+        inputs = self._read_prompts(inputs, jit_compile)
         return self.decoder.stream(
             inputs, max_new_tokens, jit_compile=jit_compile, **kwargs
         )
 
-    def _prompts(self, inputs, jit_compile):
-        """Inputs of the decoder, the source read by a compiled program."""
+    def _read_prompts(self, inputs, jit_compile):
+        """Encodes the source in a compiled program; returns decoder inputs."""
         source, target = self._unpack(inputs)
         if source.get("positions") is None:
-            # Outside the program, which draws nothing.
+            # Drawn here, because the compiled program draws no random numbers.
             source["positions"] = self.encoder.sample_positions(
                 source, training=False
             )
         read = self.programs.get(
             self,
             check_boolean("jit_compile", jit_compile),
-            lambda: compiled(self._read, self.variables, jit_compile),
+            lambda: compile_function(self._read, self.variables, jit_compile),
         )
         return {**target, **read(source)}
 
@@ -230,7 +263,7 @@ class EncoderDecoder(TokenModel):
         return (*inputs_shape["target_ids"], self.output_size)
 
     def get_config(self):
-        """Arguments: those of the decoder serve both."""
+        """Returns the configuration; shared arguments are the decoder's."""
         config = self.decoder.get_config()
         del config["cross_attention"]
         return {

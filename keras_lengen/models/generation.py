@@ -1,21 +1,23 @@
-"""Generation of tokens, one at a time, with a cache of keys and values."""
+"""Autoregressive generation with a cache of keys and values."""
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_lengen.arguments import check_boolean, check_integer, check_number
-from keras_lengen.models.base import numbers_as_tensors
-from keras_lengen.models.programs import compiled
+from keras_lengen.models.base import convert_numbers
+from keras_lengen.models.programs import compile_function
 
 
 def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
-    """New tokens; `TransformerDecoder.generate` says what the arguments are."""
+    """Generates tokens; see `TransformerDecoder.generate`."""
     generator, constants, token_ids = _prepare(
         model, inputs, max_new_tokens, return_logits=return_logits, **options
     )
     state = generator.start(constants, token_ids)
-    state = generator.advance(constants, state, _int32(max_new_tokens - 1))
+    state = generator.advance(
+        constants, state, _cast_to_int32(max_new_tokens - 1)
+    )
     tokens = ops.convert_to_numpy(state["tokens"])
     if not return_logits:
         return tokens
@@ -23,8 +25,8 @@ def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
 
 
 def stream(model, inputs, max_new_tokens, **options):
-    """An iterator over new tokens `(B,)`, one by one."""
-    # Not in the iterator, which would raise no error before it is read.
+    """Returns an iterator over tokens; see `TransformerDecoder.stream`."""
+    # Checked here: errors in a generator are only raised when it is read.
     generator, constants, token_ids = _prepare(
         model, inputs, max_new_tokens, **options
     )
@@ -35,29 +37,37 @@ def _stream(generator, constants, token_ids, max_new_tokens):
     state = generator.start(constants, token_ids)
     for step in range(max_new_tokens):
         if step > 0:
-            state = generator.advance(constants, state, _int32(1))
+            state = generator.advance(constants, state, _cast_to_int32(1))
         yield ops.convert_to_numpy(state["token"])
         if np.all(ops.convert_to_numpy(state["ended"])):
             return
 
 
 class _Generator:
-    """The two programs that generate tokens: to start, and to go on.
+    """Two compiled programs that generate tokens: `start` and `advance`.
+
+    `start` reads the prompts and generates the first token. `advance`
+    generates further tokens from the state that either program returned.
+
+    The constants of a run are a dict with the entries `"positions"`, a list
+    for all layers; `"mask"`, bool `(B, S)`, true for the real tokens among the
+    `S` slots of the cache, or `None`; `"length"`, the length of prompt and new
+    tokens; `"last"`, int32 `(B,)`, the index of the last token of each prompt;
+    `"memory"`, the call arguments for cross-attention; `"end_token"`, -1 for
+    none; `"temperature"`; `"top_p"`; and `"numbers"`, uniform random numbers
+    `(B, max_new_tokens)`, or `None` if tokens are not sampled.
+
+    The state is a dict with the entries `"cache"`, of all layers; `"token"`,
+    int32 `(B,)`, the newest token; `"step"`, its index among the new tokens;
+    `"tokens"`, int32 `(B, max_new_tokens)`; `"ended"`, bool `(B,)`; and
+    `"logits"` if they are returned.
 
     Args:
         model: `TransformerDecoder`.
-        max_new_tokens: Room for new tokens in the cache.
-        top_k: Number of likeliest tokens to choose from, or `None`.
-        return_logits: Whether logits are kept.
-        jit_compile: Whether XLA compiles the programs.
-
-    The constants of a run are a dict of the `"positions"` of every layer, the
-    `"mask"` of the padding in the cache, the `"length"` of the whole sequence,
-    the index of the `"last"` token of each prompt, what the model attends to
-    as `"memory"`, the `"end_token"`, `"temperature"`, `"top_p"`, and random
-    `"numbers"` `(B, max_new_tokens)` if tokens are sampled. The state is a
-    dict of the `"cache"`, the number of the last `"token"` as `"step"`, all
-    `"tokens"`, whether sequences have `"ended"`, and `"logits"` if kept.
+        max_new_tokens: int. Number of new tokens that the cache has room for.
+        top_k: int or `None`. Number of most likely tokens to sample from.
+        return_logits: bool. Whether to keep the logits of new tokens.
+        jit_compile: bool. Whether XLA compiles the programs.
     """
 
     def __init__(
@@ -67,11 +77,13 @@ class _Generator:
         self.max_new_tokens = max_new_tokens
         self.top_k = top_k
         self.return_logits = return_logits
-        self.start = compiled(self._start, model.variables, jit_compile)
-        self.advance = compiled(self._advance, model.variables, jit_compile)
+        self.start = compile_function(self._start, model.variables, jit_compile)
+        self.advance = compile_function(
+            self._advance, model.variables, jit_compile
+        )
 
     def _start(self, constants, token_ids):
-        """The state after the first new token."""
+        """Returns the state after the first new token."""
         batch_size, prompt_tokens = token_ids.shape
         shape = (batch_size, self.max_new_tokens)
         memory = constants["memory"]
@@ -88,18 +100,21 @@ class _Generator:
             state["logits"] = ops.zeros(
                 (*shape, self.model.output_size), dtype="float32"
             )
-        features, state["cache"] = self._features(
+        features, state["cache"] = self._compute_features(
             constants, memory, token_ids, state["cache"], 0
         )
         features = ops.take_along_axis(
             features, ops.reshape(constants["last"], (-1, 1, 1)), axis=1
         )
-        return self._choose(constants, state, features, _int32(0))
+        return self._choose(constants, state, features, _cast_to_int32(0))
 
     def _advance(self, constants, state, steps):
-        """The state some tokens later, or when all sequences have ended."""
+        """Returns the state `steps` tokens later.
+
+        Fewer tokens are generated if all sequences end before.
+        """
         structure, goal = state, state["step"] + steps
-        # The cache holds what there is to know of the memory.
+        # The cache already has the keys and values of the memory.
         memory = {**constants["memory"]}
         if memory:
             memory["memory"] = None
@@ -108,14 +123,14 @@ class _Generator:
         def pack(flat):
             return keras.tree.pack_sequence_as(structure, flat)
 
-        def going(*flat):
+        def is_unfinished(*flat):
             state = pack(flat)
             ended = ops.all(state["ended"])
             return ops.logical_and(state["step"] < goal, ops.logical_not(ended))
 
-        def step(*flat):
+        def generate_token(*flat):
             state = pack(flat)
-            features, state["cache"] = self._features(
+            features, state["cache"] = self._compute_features(
                 constants,
                 memory,
                 ops.expand_dims(state["token"], 1),
@@ -125,10 +140,12 @@ class _Generator:
             state = self._choose(constants, state, features, state["step"] + 1)
             return tuple(keras.tree.flatten(state))
 
-        flat = ops.while_loop(going, step, tuple(keras.tree.flatten(state)))
+        flat = ops.while_loop(
+            is_unfinished, generate_token, tuple(keras.tree.flatten(state))
+        )
         return pack(flat)
 
-    def _features(self, constants, memory, token_ids, cache, index):
+    def _compute_features(self, constants, memory, token_ids, cache, index):
         return self.model.features(
             token_ids,
             constants["positions"],
@@ -140,12 +157,12 @@ class _Generator:
         )
 
     def _choose(self, constants, state, features, step):
-        """The state with the token that follows `features` `(B, 1, M)`."""
+        """Adds to the state the token that follows `features` `(B, 1, M)`."""
         logits = self.model.logits(features)[:, 0]
         if constants["numbers"] is None:
             token = ops.cast(ops.argmax(logits, axis=-1), "int32")
         else:
-            token = _sampled(
+            token = _sample_tokens(
                 logits / constants["temperature"],
                 ops.take(constants["numbers"], step, axis=1),
                 self.top_k,
@@ -159,10 +176,10 @@ class _Generator:
             "ended": ops.logical_or(
                 state["ended"], token == constants["end_token"]
             ),
-            "tokens": _written(state["tokens"], token, step),
+            "tokens": _write_entries(state["tokens"], token, step),
         }
         if self.return_logits:
-            state["logits"] = _written(state["logits"], logits, step)
+            state["logits"] = _write_entries(state["logits"], logits, step)
         return state
 
 
@@ -179,7 +196,15 @@ def _prepare(
     return_logits=False,
     jit_compile=True,
 ):
-    """What runs the model, and the constants and prompts of one run."""
+    """Checks the arguments and prepares a run.
+
+    Returns:
+        Tuple of the `_Generator`, the constants of the run, and the prompts,
+        int32 `(B, T)`.
+
+    Raises:
+        ValueError: If an argument is invalid.
+    """
     max_new_tokens = check_integer(
         "max_new_tokens", max_new_tokens, what="the number of tokens to add"
     )
@@ -198,19 +223,19 @@ def _prepare(
     check_boolean("jit_compile", jit_compile)
     if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
         raise ValueError(
-            f"the model has {model.output_size} outputs, but reads only "
-            f"{model.vocabulary_size} token ids: what it returns cannot be its "
-            "next input."
+            f"output_size={model.output_size} is larger than "
+            f"vocabulary_size={model.vocabulary_size}: the model cannot read "
+            "every token that it may generate."
         )
     inputs, _ = model._unpack(
-        numbers_as_tensors(inputs), new_tokens=max_new_tokens
+        convert_numbers(inputs), new_tokens=max_new_tokens
     )
-    token_ids = _int32(inputs["token_ids"])
+    token_ids = _cast_to_int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
     if prompt_tokens == 0:
         raise ValueError(
             f"{model.input_name('token_ids')} must have at least one token, "
-            "which generation starts from; got none."
+            "from which generation starts; got none."
         )
     mask = model.padding_mask(inputs)
     in_cache = last = None
@@ -223,14 +248,14 @@ def _prepare(
         last = prompt_tokens - 1 - ops.argmax(ops.flip(mask, axis=1), axis=1)
         new = ops.ones((batch_size, max_new_tokens), dtype="bool")
         in_cache = ops.concatenate([mask, new], axis=1)
-        length = ops.sum(_int32(in_cache), axis=-1)
+        length = ops.sum(_cast_to_int32(in_cache), axis=-1)
     reference_length = inputs.get("reference_length")
     positions = inputs.get("positions")
     if positions is None:
-        whole = ops.pad(token_ids, [[0, 0], [0, max_new_tokens]])
+        padded = ops.pad(token_ids, [[0, 0], [0, max_new_tokens]])
         positions = model.sample_positions(
             {
-                "token_ids": whole,
+                "token_ids": padded,
                 "padding_mask": in_cache,
                 "reference_length": reference_length,
             },
@@ -243,15 +268,15 @@ def _prepare(
         "positions": model.by_layer(positions),
         "mask": in_cache,
         "length": length if reference_length is None else reference_length,
-        "last": _int32(last),
+        "last": _cast_to_int32(last),
         "memory": model.memory(inputs),
-        "end_token": _int32(-1 if end_token is None else end_token),
+        "end_token": _cast_to_int32(-1 if end_token is None else end_token),
         "temperature": ops.cast(temperature, "float32"),
         "top_p": top_p,
         "numbers": None,
     }
     if temperature > 0:
-        # One number per token: the loop itself draws nothing.
+        # One number per token, because the loop draws no random numbers.
         constants["numbers"] = keras.random.uniform(
             (batch_size, max_new_tokens), dtype="float32", seed=seed
         )
@@ -272,18 +297,29 @@ def _prepare(
 
 
 def _check_prompts(model, mask):
-    tokens = ops.convert_to_numpy(ops.sum(_int32(mask), axis=1))
+    tokens = ops.convert_to_numpy(ops.sum(_cast_to_int32(mask), axis=1))
     if tokens.min() == 0:
         raise ValueError(
             f"{model.input_name('lengths')} or "
             f"{model.input_name('padding_mask')} leave prompt "
-            f"{int(tokens.argmin())} without a token: generation starts from "
-            "at least one."
+            f"{int(tokens.argmin())} without a token: generation needs at "
+            "least one token to start from."
         )
 
 
-def _sampled(logits, uniforms, top_k, top_p):
-    """Tokens `(B,)` of logits `(B, V)`, chosen by `uniforms` `(B,)`."""
+def _sample_tokens(logits, uniforms, top_k, top_p):
+    """Samples tokens by inverting the cumulative distribution.
+
+    Args:
+        logits: float32 `(B, V)`.
+        uniforms: float32 `(B,)`, in `[0, 1)`.
+        top_k: int or `None`. Number of most likely tokens to sample from.
+        top_p: float or `None`. Probability of the most likely tokens to
+            sample from.
+
+    Returns:
+        int32 `(B,)`.
+    """
     if top_k is not None:
         least = ops.top_k(logits, top_k)[0][:, -1:]
         logits = ops.where(logits < least, -1e30, logits)
@@ -295,16 +331,17 @@ def _sampled(logits, uniforms, top_k, top_p):
         least = ops.min(kept, axis=-1, keepdims=True)
         logits = ops.where(logits < least, -1e30, logits)
     summed = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # Less than all, for no rounding to choose a token without probability.
+    # Slightly below the total, so that rounding never selects a token of
+    # probability zero.
     goals = ops.expand_dims(uniforms * (1 - 1e-6), -1) * summed[:, -1:]
-    return ops.sum(_int32(summed <= goals), axis=-1)
+    return ops.sum(_cast_to_int32(summed <= goals), axis=-1)
 
 
-def _written(rows, entries, step):
-    """`rows` `(B, N, ...)` with the entries `(B, ...)` of one step."""
+def _write_entries(rows, entries, step):
+    """Returns `rows` `(B, N, ...)` with `entries` `(B, ...)` at one step."""
     start = (0, step) + (0,) * (len(rows.shape) - 2)
     return ops.slice_update(rows, start, ops.expand_dims(entries, 1))
 
 
-def _int32(value):
+def _cast_to_int32(value):
     return ops.cast(ops.convert_to_tensor(value), "int32")

@@ -1,11 +1,11 @@
-"""Published set-ups, as arguments of the models."""
+"""Presets: published configurations, as arguments of the models."""
 
 import keras
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 def approximate_gelu(x):
-    """GELU by its tanh approximation, the one that GPT-2 was trained with."""
+    """Computes the tanh approximation of GELU, with which GPT-2 was trained."""
     return keras.activations.gelu(x, approximate=True)
 
 
@@ -18,7 +18,7 @@ presets = {
         "dropout": 0.1,
         "normalization": "post",
     },
-    # A decoder of bytes, of the text experiments on randomized encodings.
+    # A byte-level decoder for the text experiments on randomized encodings.
     "enwik8": {
         "vocabulary_size": 256,
         "num_layers": 8,
@@ -27,7 +27,7 @@ presets = {
         "dropout": 0.1,
         "normalization": "post",
     },
-    # An encoder-decoder from pixels to one class, of those on images.
+    # An encoder-decoder from pixels to one class, for the image experiments.
     "imagenet": {
         "vocabulary_size": 256,
         "target_vocabulary_size": 1,
@@ -38,10 +38,10 @@ presets = {
         "dropout": 0.1,
         "normalization": "post",
     },
-    # Kazemnejad et al., 2023, appendix D: the decoder of T5-base, but for the
-    # vocabulary and the dropout between feed-forward maps. Raffel et al.,
-    # 2020, for its parts and their initial values. Other widths M need a
-    # logit_scale of M ** -0.5.
+    # Kazemnejad et al., 2023, appendix D: the decoder of T5-base, except the
+    # vocabulary and the dropout inside the feed-forward network. Its layers
+    # and initializers are those of Raffel et al., 2020. For another width M,
+    # set logit_scale to M ** -0.5.
     "t5_decoder": {
         "num_layers": 12,
         "num_heads": 12,
@@ -62,9 +62,10 @@ presets = {
             scale=1.0, mode="fan_in", distribution="untruncated_normal"
         ),
     },
-    # Radford et al., 2019: the smallest one. Its encoding is
-    # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)). It
-    # starts with smaller kernels at the ends of residual branches.
+    # Radford et al., 2019: the smallest model. Its encoding is
+    # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)).
+    # Differs from the original, which initializes the last kernel of each
+    # residual branch with a smaller standard deviation.
     "gpt2": {
         "vocabulary_size": 50257,
         "num_layers": 12,

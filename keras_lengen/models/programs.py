@@ -1,15 +1,15 @@
-"""Compiled programs of a model, made anew where the model has changed."""
+"""Cache of a model's compiled programs, emptied when the model changes."""
 
 import keras
 
 
 class Programs:
-    """Keeps compiled programs as long as they compute what the model does.
+    """Keeps compiled programs until the model changes.
 
-    A program takes from its model, when it is compiled, everything but the
-    values of weights. Where any of that has changed, by `quantize`,
-    `enable_lora`, another dtype policy or weights that are trained or not, all
-    programs are forgotten.
+    Compiling a program fixes everything about the model except the values of
+    its weights. If anything else changes, for example by `quantize`,
+    `enable_lora`, a new dtype policy, or freezing weights, all programs are
+    discarded.
     """
 
     def __init__(self):
@@ -17,12 +17,15 @@ class Programs:
         self._programs = {}
 
     def get(self, model, key, make):
-        """Returns the program of a key.
+        """Returns the program with this key, compiled if there is none.
 
         Args:
-            model: The model, always the same.
-            key: What the program is kept by.
-            make: Function that makes the program where there is none.
+            model: The model; the same in every call.
+            key: Hashable. Identifies the program.
+            make: Function without arguments that makes the program.
+
+        Returns:
+            What `make` returned.
         """
         state = _State(model)
         if state != self._state:
@@ -34,10 +37,13 @@ class Programs:
 
 
 class _State:
-    """What a program takes from a model beside the values of weights."""
+    """Everything about a model that a compiled program depends on.
+
+    The values of weights are not included.
+    """
 
     def __init__(self, model):
-        # Kept, so that no other variable gets the identity of one of them.
+        # Keeps the variables alive, so that no new one can get the same id.
         self.variables = list(model.variables)
         self.others = (
             [id(variable) for variable in self.variables],
@@ -58,8 +64,18 @@ class _State:
         return isinstance(other, _State) and self.others == other.others
 
 
-def compiled(function, variables, jit_compile):
-    """A function of tensors that reads variables, compiled by the backend."""
+def compile_function(function, variables, jit_compile):
+    """Compiles a function of tensors with the backend's compiler.
+
+    Args:
+        function: Function of tensors that reads variables.
+        variables: List of the variables that it reads.
+        jit_compile: bool. Whether XLA compiles it.
+
+    Returns:
+        Function of the same arguments. On a backend other than TensorFlow and
+        JAX, the function itself.
+    """
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf

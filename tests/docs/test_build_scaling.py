@@ -16,21 +16,29 @@ ONE, FOUR = Topology("v5e:1x1"), Topology("v5e:2x2")
 
 
 def test_the_page_is_up_to_date():
-    assert build_scaling.PAGE.read_text() == build_scaling.page()
+    assert build_scaling.PAGE.read_text() == build_scaling.make_page()
 
 
 def test_alone_nothing_is_lost():
-    assert build_scaling.weak(ROW, ONE) == build_scaling.strong(ROW, ONE) == 1
+    assert (
+        build_scaling.estimate_weak_efficiency(ROW, ONE)
+        == build_scaling.estimate_strong_efficiency(ROW, ONE)
+        == 1
+    )
 
 
 def test_with_a_batch_that_grows():
     # A second of products, then 75 GB twice over 100 GB a second.
-    assert build_scaling.weak(ROW, FOUR) == pytest.approx(1 / 2.5, rel=1e-4)
+    assert build_scaling.estimate_weak_efficiency(ROW, FOUR) == pytest.approx(
+        1 / 2.5, rel=1e-4
+    )
 
 
 def test_with_a_shared_batch():
     # Four seconds alone, one and the sum on each of four chips.
-    assert build_scaling.strong(ROW, FOUR) == pytest.approx(1 / 2.5, rel=1e-4)
+    assert build_scaling.estimate_strong_efficiency(ROW, FOUR) == pytest.approx(
+        1 / 2.5, rel=1e-4
+    )
     # The update moves its bytes on any number of chips, half a second here.
     row = {
         **ROW,
@@ -39,4 +47,6 @@ def test_with_a_shared_batch():
         "bytes": 819e9,
         "all_reduce_bytes": 0,
     }
-    assert build_scaling.strong(row, FOUR) == pytest.approx(2.5 / (4 * 1))
+    assert build_scaling.estimate_strong_efficiency(row, FOUR) == pytest.approx(
+        2.5 / (4 * 1)
+    )

@@ -101,11 +101,11 @@ https://example.org/1
 
 
 def test_markdown_of_every_part():
-    assert docstrings.markdown(Documented) == MARKDOWN
+    assert docstrings.render_markdown(Documented) == MARKDOWN
 
 
 def test_references_are_texts_with_addresses():
-    assert docstrings.references(Documented) == [
+    assert docstrings.find_references(Documented) == [
         ("Some et al., 2020, section 1", "https://example.org/1")
     ]
 
@@ -114,7 +114,7 @@ def test_references_are_texts_with_addresses():
     ("argument", "expected"), [("x", ['"even"', '"odd"']), ("y", [])]
 )
 def test_choices_are_the_strings_of_an_entry(argument, expected):
-    assert docstrings.choices(Documented, argument) == expected
+    assert docstrings.find_choices(Documented, argument) == expected
 
 
 @pytest.mark.parametrize(
@@ -144,29 +144,29 @@ RandomizedALiBi(
     ],
 )
 def test_signature_names_all_arguments(name, cls, expected):
-    assert docstrings.signature(cls, name) == expected
+    assert docstrings.format_signature(cls, name) == expected
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_every_docstring_names_its_source(name):
-    assert docstrings.references(EVERYTHING[name])
+    assert docstrings.find_references(EVERYTHING[name])
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_every_argument_is_described(name):
-    """By its class, or by those that a preset refers to."""
+    """By its class, or by its bases and its fixed sampler."""
     cls = EVERYTHING[name]
-    described = docstrings.markdown(cls)
+    described = docstrings.render_markdown(cls)
     if hasattr(cls, "sampler_class"):
         described = "".join(
-            docstrings.markdown(base)
+            docstrings.render_markdown(base)
             for base in (*cls.__mro__, cls.sampler_class)
             if base.__module__.startswith("keras_lengen.")
         )
     elif cls is GeometricAttention:
-        described += docstrings.markdown(cls.__base__)
+        described += docstrings.render_markdown(cls.__base__)
     arguments = re.findall(
-        r"[( ]([a-z]\w*)[=,)]", docstrings.signature(cls, "")
+        r"[( ]([a-z]\w*)[=,)]", docstrings.format_signature(cls, "")
     )
     for argument in arguments:
         assert f"- `{argument}`: " in described

@@ -8,7 +8,7 @@ from docs.examples import CLASSES
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_all_but_plain_attention_have_a_picture(name):
-    described = pictures.picture_of(name)
+    described = pictures.find_picture(name)
     assert (described is None) == (name == "MultiHeadAttention")
 
 
@@ -38,7 +38,7 @@ def test_a_picture_is_drawn_and_small(name, tmp_path):
 
 def test_the_products_of_rope_are_cosines():
     encoding = pictures.build(pictures.make("RoPE"), heads=1, width=64)
-    products = pictures._products(encoding)
+    products = pictures._compute_products(encoding)
     distances = np.arange(-pictures.LONG, 1)
     rates = 10000.0 ** (-np.arange(32) / 32)
     np.testing.assert_allclose(

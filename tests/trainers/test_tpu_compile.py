@@ -21,11 +21,11 @@ from trainers.engine.tensorflow_step import (
     TensorFlowTrainingStep,
 )
 from trainers.errors import ConfigError, TrainingError
-from trainers.experiment import padded_lengths
+from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
 from trainers.tpu import compiler, table
 from trainers.tpu.compiler import Topology
-from trainers.tpu.programs import lower, trainers
+from trainers.tpu.programs import list_trainers, lower
 from trainers.tpu.table import Results
 from trainers.tpu_compile import PRESETS, TpuCompileConfig
 
@@ -79,7 +79,7 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
     )
     strategy = make_strategy("one_device")
     model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)
-    buckets = padded_lengths(config, problem, "train")
+    buckets = find_padded_lengths(config, problem, "train")
     step = TensorFlowTrainingStep(
         model=model,
         optimizer=optimizer,
@@ -120,8 +120,8 @@ def test_padded_lengths_of_the_published_run():
         {"preset": "paper", "task": "reverse_string"},
     )
     problem = EXPERIMENT.make_problem(config)
-    assert len(padded_lengths(config, problem, "evaluate")) == PROGRAMS
-    assert len(padded_lengths(config, problem, "train")) == 4
+    assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
+    assert len(find_padded_lengths(config, problem, "train")) == 4
 
 
 # What TensorFlow writes.
@@ -131,7 +131,7 @@ def test_padded_lengths_of_the_published_run():
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     (program,) = programs(trainer="encoder", mode=mode, **TOY)
     text, examples, trained = lower(
-        trainers()["encoder"], program.config, mode, 6, replicas=4
+        list_trainers()["encoder"], program.config, mode, 6, replicas=4
     )
     main = next(line for line in text.splitlines() if "@main(" in line)
     assert examples == {"train": 8 // 4, "evaluate": 500 // 4}[mode]
@@ -150,7 +150,7 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     # the number of outputs.
     assert sums >= 17 if mode == "train" else not sums
     assert trained > 50_000
-    assert "mhlo.copy" not in compiler.readable(text)
+    assert "mhlo.copy" not in compiler.make_readable(text)
 
 
 def test_what_the_library_refuses_is_a_row():
@@ -180,18 +180,18 @@ ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
 
 
 def test_all_reduces_and_their_bytes():
-    assert compiler.all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
+    assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
 
 
 def test_an_all_reduce_over_some_chips_is_refused():
     with pytest.raises(RuntimeError, match="not over all 4 chips"):
-        compiler.all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
+        compiler.find_all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
     with pytest.raises(RuntimeError, match="not over all 8 chips"):
-        compiler.all_reduces(HLO, 8)
+        compiler.find_all_reduces(HLO, 8)
 
 
 def test_seconds_of_an_all_reduce():
-    seconds = compiler.all_reduce_seconds
+    seconds = compiler.estimate_all_reduce_seconds
     assert seconds(1e9, Topology("v5e:1x1")) == 0
     # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
     assert seconds(1e9, Topology("v5e:2x2")) == pytest.approx(0.015 + 4e-6)
@@ -208,17 +208,20 @@ def test_seconds_of_an_all_reduce():
 def test_a_step_takes_what_takes_longest():
     topology = Topology("v5e:1x1")
     row = {"flops": 197e12, "bytes": 0, "all_reduce_bytes": 1e9}
-    assert compiler.step_seconds(row, topology) == 1
+    assert compiler.estimate_step_seconds(row, topology) == 1
     row = {"flops": 197e12, "bytes": 2 * 819e9, "all_reduce_bytes": 0}
-    assert compiler.step_seconds(row, topology) == 2
+    assert compiler.estimate_step_seconds(row, topology) == 2
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({}, ""),
-        ({"memory": 17e9}, "it needs 17.0 GB of a chip's 16 GB."),
-        ({"all_reduce_bytes": 396}, "the chips sum 396 bytes, but there are"),
+        ({"memory": 17e9}, "it needs 17.0 GB, but a chip has 16 GB."),
+        (
+            {"all_reduce_bytes": 396},
+            "the chips sum 396 bytes, but the gradients",
+        ),
         ({"all_reduce_bytes": 0, "mode": "evaluate"}, ""),
         ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, ""),
     ],
@@ -327,7 +330,7 @@ def test_a_file_that_cannot_be_written(without_compiler):
 def test_what_no_tpu_and_no_trainer_takes():
     with pytest.raises(ConfigError, match="TPUs compute in bfloat16"):
         programs(precision="mixed_float16")
-    with pytest.raises(ConfigError, match="--task is no flag of enwik8"):
+    with pytest.raises(ConfigError, match="--task is not a flag of enwik8"):
         programs(trainer="enwik8", task="even_pairs")
 
 
@@ -360,13 +363,13 @@ def test_mistakes_end_with_status_2(tmp_path):
 
 
 def test_the_table_has_every_encoding_and_sampler():
-    flags = list(table.rows())
+    flags = list(table.list_flags())
     for trainer in table.ARCHITECTURES:
         of_trainer = [row for row in flags if row["trainer"] == trainer]
         assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
     samplers = {row.get("sampler") for row in flags}
     assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
-    assert set(trainers()) == {row["trainer"] for row in flags}
+    assert set(list_trainers()) == {row["trainer"] for row in flags}
     for row in flags:
         config_of(**row)
 
@@ -383,7 +386,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
         if row["status"] == "refused"
     )
     page = COMMITTED.with_suffix(".md").read_text()
-    assert page == table.report(rows)
+    assert page == table.make_report(rows)
 
 
 # With the real compiler.
@@ -409,7 +412,7 @@ def test_compiles_for_a_real_slice(tmp_path, topology):
 @pytest.mark.tpu_compile
 def test_committed_rows_are_the_whole_table():
     results = Results(COMMITTED)
-    for flags in table.rows():
+    for flags in table.list_flags():
         for program in programs(**flags):
             assert program.key in results
 

@@ -8,7 +8,7 @@ from keras import ops
 from datasets.indexed import indexed_dataset
 from datasets.seeds import fold_in
 from keras_lengen.models import EncoderDecoder
-from trainers.engine.losses import cross_entropies, summed
+from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import TrainerConfig, option
@@ -60,12 +60,12 @@ class CopyProblem(Problem):
 
     def loss(self, outputs, batch):
         losses = cross_entropies(outputs, batch["source"])
-        return summed(losses, batch["inside"])
+        return sum_counted(losses, batch["inside"])
 
     def sums(self, outputs, batch):
         inside = batch["inside"] & batch["used"][:, None]
         losses = cross_entropies(outputs, batch["source"])
-        return ops.stack(summed(losses, inside))
+        return ops.stack(sum_counted(losses, inside))
 
 
 def build_model(config):

@@ -98,7 +98,7 @@ class LengthEvaluation:
         padded = min(bucket for bucket in self.buckets if bucket >= tokens)
         examples = self.problem.evaluation_examples(length)
         replicas = self.step.strategy.num_replicas
-        batches, share = split(examples, padded, replicas)
+        batches, share = split_examples(examples, padded, replicas)
         number = int if self.step.static_lengths else tf.constant
         sums = 0
         for index in range(batches):
@@ -124,7 +124,7 @@ class LengthEvaluation:
         return {**batch, "used": number < examples}
 
 
-def split(examples, padded_length, replicas):
+def split_examples(examples, padded_length, replicas):
     """Returns the number of batches, and the examples of each for a replica.
 
     Args:

@@ -15,7 +15,7 @@ def cross_entropies(logits, targets):
     )
 
 
-def summed(values, counted):
+def sum_counted(values, counted):
     """Returns the sum of the values that count, and their number, float32.
 
     Args:

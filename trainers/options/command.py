@@ -46,7 +46,7 @@ def run(config_class, presets, main):
         define[types[field.name]](
             field.name,
             None,
-            help_text(known[field.name], field.default),
+            format_help(known[field.name], field.default),
             # The name that absl knows the main program by: --help lists its
             # flags alone.
             module_name=sys.argv[0],
@@ -99,7 +99,7 @@ def run(config_class, presets, main):
     app.run(start, flags_parser=parse)
 
 
-def help_text(known, default):
+def format_help(known, default):
     """Returns the help of a flag, with its choices and its default."""
     choices = ", ".join(known.choices)
     choices = f" One of {choices}." if choices else ""

@@ -48,7 +48,7 @@ class Metrics(keras.callbacks.Callback):
         """Adds the results `{metric: {length: value}}` of an evaluation."""
         for metric, by_length in results.items():
             self._append(step, seconds, metric, by_length)
-            mean = unseen_mean(by_length, self._problem.longest_trained)
+            mean = average_unseen(by_length, self._problem.longest_trained)
             self._scalar(f"unseen_lengths/{metric}", mean, step)
         self._tensorboard.flush()
 
@@ -83,7 +83,7 @@ class Metrics(keras.callbacks.Callback):
         main = self._problem.metrics[0].name
         for step, evaluation in found.items():
             by_length = evaluation[f"{main}_by_length"]
-            evaluation["score"] = unseen_mean(
+            evaluation["score"] = average_unseen(
                 by_length, self._problem.longest_trained
             )
             evaluation["step"] = step
@@ -116,7 +116,7 @@ class Metrics(keras.callbacks.Callback):
             tf.summary.scalar(name, value, step=step)
 
 
-def unseen_mean(by_length, longest_trained):
+def average_unseen(by_length, longest_trained):
     """Returns the mean over lengths above the trained ones.
 
     Args:

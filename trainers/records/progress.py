@@ -34,7 +34,8 @@ class Progress(keras.callbacks.Callback):
         left = (self._steps - batch) / rate
         self._line.show(
             f"{self._name}: step {batch}/{self._steps}, "
-            f"loss {logs['loss']:.4f}, {rate:.1f} steps/s, {clock(left)} left",
+            f"loss {logs['loss']:.4f}, {rate:.1f} steps/s, "
+            f"{format_seconds(left)} left",
             last=batch == self._steps,
         )
 
@@ -62,10 +63,10 @@ class Line:
             self._shown = now
 
 
-def clock(seconds):
+def format_seconds(seconds):
     """Returns seconds as `h:mm:ss` or `m:ss`.
 
-    >>> clock(3723)
+    >>> format_seconds(3723)
     '1:02:03'
     """
     minutes, seconds = divmod(round(seconds), 60)

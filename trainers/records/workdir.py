@@ -84,7 +84,7 @@ class Workdir:
             beside.write_text(json.dumps(content, indent=2) + "\n")
             os.replace(beside, self.path / name)
 
-    def results_of(self, metrics, problem, *, seconds):
+    def make_results(self, metrics, problem, *, seconds):
         """Returns the content of `results.json`.
 
         Args:

@@ -1,1 +1,1 @@
-"""Google's TPU compiler, and the programs it compiles."""
+"""Compiles the programs of trainers for TPUs, without a TPU."""

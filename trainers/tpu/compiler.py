@@ -1,7 +1,8 @@
-"""Google's TPU compiler, which needs no TPU to compile for one.
+"""Google's TPU compiler, which runs on a machine without a TPU.
 
-A program is what every chip of a slice runs, in StableHLO. The compiler tells
-whether it fits, and what it computes, moves and sends.
+A program is the StableHLO code that each chip of a slice runs. The compiler
+reports whether the program fits into memory, and how much it computes, reads,
+writes and sends.
 """
 
 import dataclasses
@@ -15,23 +16,26 @@ import time
 from trainers.errors import ConfigError
 
 COMPILER = ("jax", "libtpu")
-"""Packages that the compiler comes in."""
+"""Packages that contain the compiler."""
 
 HOP_SECONDS = 1e-6
-"""What a message needs from a chip to its neighbour, however short it is."""
+"""Latency of a message to the neighbouring chip."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """What a chip can do, as its maker says.
+    """Specification of a chip by its manufacturer.
 
     Attributes:
-        memory: Bytes of memory.
-        flops: Operations a second, of bfloat16 products.
-        bandwidth: Bytes a second from and to the memory.
-        links: Bytes a second over all links to other chips, in one direction.
-        axes: Axes of the net of chips, each with two links.
-        ring: Chips along an axis from which on it is closed to a ring.
+        memory: float, bytes. Size of the memory.
+        flops: float, operations per second. Peak of bfloat16 products.
+        bandwidth: float, bytes per second. Bandwidth of the memory.
+        links: float, bytes per second. Bandwidth of all links to other chips
+            together, in one direction.
+        axes: int. Number of axes of the network of chips, with two links for
+            each axis.
+        ring: int. Smallest number of chips along an axis for which the axis is
+            a ring.
     """
 
     memory: float
@@ -53,7 +57,14 @@ CHIPS = {
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """A slice of a TPU, as `v5e:2x2` or `v4:2x2x1`."""
+    """A slice of a TPU, for example `v5e:2x2` or `v4:2x2x1`.
+
+    Args:
+        name: str. Chip and number of chips along each axis.
+
+    Raises:
+        ConfigError: If the name is invalid or the chip is unknown.
+    """
 
     name: str
 
@@ -61,14 +72,14 @@ class Topology:
         kind, _, shape = self.name.partition(":")
         if kind not in CHIPS or not re.fullmatch(r"\d+x\d+(x\d+)?", shape):
             raise ConfigError(
-                "--topology is a chip and the shape of a slice, as v5e:2x2, "
-                f"v5e:16x16 or v4:2x2x1; known chips are {', '.join(CHIPS)}; "
-                f"got {self.name!r}."
+                "--topology must be a chip and the shape of a slice, such as "
+                "v5e:2x2, v5e:16x16 or v4:2x2x1; known chips are "
+                f"{', '.join(CHIPS)}; got {self.name!r}."
             )
 
     @property
     def chip(self):
-        """The `Chip`."""
+        """Specification of the chips, a `Chip`."""
         return CHIPS[self.name.partition(":")[0]]
 
     @property
@@ -78,14 +89,15 @@ class Topology:
 
     @property
     def chips(self):
-        """Number of chips."""
+        """Number of chips of the slice."""
         return math.prod(self.shape)
 
     def devices(self):
-        """The chips as the compiler knows them.
+        """Returns a tuple of the compiler's descriptions of the chips.
 
         Raises:
-            ConfigError: If there is no compiler, or no such slice.
+            ConfigError: If the compiler is not installed, or does not know
+                the slice.
         """
         missing = [
             name for name in COMPILER if importlib.util.find_spec(name) is None
@@ -107,9 +119,9 @@ class Topology:
 @functools.cache
 def _devices(name):
     for variable, value in {
-        # There is no TPU here, and nobody to ask about one.
+        # There is no metadata server to query for a TPU.
         "TPU_SKIP_MDS_QUERY": "1",
-        # Several processes may compile, where none has a TPU to itself.
+        # Several processes may compile at the same time.
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
         "TPU_ACCELERATOR_TYPE": "v5litepod-1",
         "TPU_WORKER_HOSTNAMES": "localhost",
@@ -128,16 +140,18 @@ def compile_program(stablehlo, topology):
     """Compiles a program for all chips of a slice.
 
     Args:
-        stablehlo: Text of the program of one chip, as TensorFlow writes it.
-        topology: The `Topology`.
+        stablehlo: str. Program of one chip in StableHLO, written by
+            TensorFlow.
+        topology: `Topology` of the slice.
 
     Returns:
-        A dict: `"compile_seconds"`; of each chip, `"memory"`, its largest
-        number of bytes in use, `"flops"`, `"bytes"` from and to any memory,
-        `"all_reduces"`, their number, and `"all_reduce_bytes"`.
+        Dict of numbers. `"compile_seconds"`; and for each chip: `"memory"`,
+        largest number of bytes in use; `"flops"`, number of operations;
+        `"bytes"`, read from and written to any memory; `"all_reduces"`, number
+        of all-reduces; `"all_reduce_bytes"`, bytes that they sum.
 
     Raises:
-        RuntimeError: If the compiler refuses.
+        RuntimeError: If the compiler rejects the program.
     """
     devices = topology.devices()
     import numpy as np
@@ -152,7 +166,7 @@ def compile_program(stablehlo, topology):
         np.array(numbers)
     )
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(readable(stablehlo))
+        module = mlir.ir.Module.parse(make_readable(stablehlo))
         start = time.monotonic()
         compiled = devices[0].client.compile(
             module, xla_client.DeviceList(devices), options
@@ -161,12 +175,12 @@ def compile_program(stablehlo, topology):
     memory = compiled.get_compiled_memory_stats()
     cost = compiled.cost_analysis()
     text = compiled.hlo_modules()[0].to_string()
-    reduced = all_reduces(text, topology.chips)
+    reduced = find_all_reduces(text, topology.chips)
     return {
         "compile_seconds": round(seconds, 1),
         "memory": memory.argument_size_in_bytes
         + memory.output_size_in_bytes
-        # Updated in place.
+        # Results that replace arguments in place.
         - memory.alias_size_in_bytes
         + memory.temp_size_in_bytes
         + memory.generated_code_size_in_bytes,
@@ -177,10 +191,10 @@ def compile_program(stablehlo, topology):
     }
 
 
-def readable(stablehlo):
-    """TensorFlow's StableHLO without what other parsers do not know.
+def make_readable(stablehlo):
+    """Rewrites operations of TensorFlow's StableHLO that JAX cannot parse.
 
-    >>> readable("%1 = mhlo.copy %0 : tensor<2x3xf32>")
+    >>> make_readable("%1 = mhlo.copy %0 : tensor<2x3xf32>")
     '%1 = stablehlo.reshape %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>'
     """
     return re.sub(
@@ -190,11 +204,18 @@ def readable(stablehlo):
     )
 
 
-def all_reduces(hlo, chips):
-    """Bytes of every sum over all chips in the text of a compiled program.
+def find_all_reduces(hlo, chips):
+    """Lists the bytes of each all-reduce in a compiled program.
+
+    Args:
+        hlo: str. Compiled program.
+        chips: int. Number of chips.
+
+    Returns:
+        List of int.
 
     Raises:
-        RuntimeError: If one is over a part of the chips.
+        RuntimeError: If an all-reduce is not over all chips.
     """
     found = []
     for line in hlo.splitlines():
@@ -204,21 +225,21 @@ def all_reduces(hlo, chips):
         if not match:
             continue
         groups = re.search(r"replica_groups=(\S+?),? ", line)[1]
-        # One group, whose chips are told, counted, or all there are.
+        # A single group: a list of the chips, their number, or {} for all.
         one = re.fullmatch(r"\{\{([\d,]*)\}\}", groups)
         together = one and len(one[1].split(",")) == chips
         if not (together or groups in ("{}", f"[1,{chips}]<=[{chips}]")):
             raise RuntimeError(
                 f"an all-reduce is not over all {chips} chips: {groups}."
             )
-        found.append(_bytes(match[1]))
+        found.append(_count_bytes(match[1]))
     return found
 
 
-def _bytes(shapes):
-    """Bytes of the arrays in the text of a type, as `(f32[2,3]{1,0}, f32[])`.
+def _count_bytes(shapes):
+    """Adds up the bytes of the arrays in a type such as `(f32[2,3], f32[])`.
 
-    >>> _bytes("(f32[2,3]{1,0:T(8,128)}, bf16[4]{0}, s32[])")
+    >>> _count_bytes("(f32[2,3]{1,0:T(8,128)}, bf16[4]{0}, s32[])")
     36
     """
     return sum(
@@ -227,13 +248,21 @@ def _bytes(shapes):
     )
 
 
-def all_reduce_seconds(size, topology):
-    """Least seconds that a sum of `size` bytes over all chips takes.
+def estimate_all_reduce_seconds(size, topology):
+    """Estimates the least time of an all-reduce over all chips.
 
-    First every chip gets the sum of a part, then everyone gets all parts. Both
-    times a chip sends the share `(n - 1) / n` of the bytes, over two links
-    along an axis that is a ring and over one along another, and nothing is
-    known everywhere before it has gone all the way.
+    First, each chip computes the sum of one part of the data; then each chip
+    receives the sums of all parts. In both phases a chip sends `(n - 1) / n` of
+    the bytes, over two links along an axis that is a ring and over one link
+    along any other axis. Each phase also takes as long as a message to the
+    farthest chip.
+
+    Args:
+        size: Number, bytes. Size of the data on each chip.
+        topology: `Topology` of the slice.
+
+    Returns:
+        float, seconds.
 
     Reference: https://jax-ml.github.io/scaling-book/sharding
     """
@@ -250,8 +279,16 @@ def all_reduce_seconds(size, topology):
     return 2 * (sent / bandwidth + hops * HOP_SECONDS)
 
 
-def step_seconds(row, topology):
-    """Least seconds of a step: of products or memory, and of the sums."""
+def estimate_step_seconds(row, topology):
+    """Estimates the least time of a step, in seconds.
+
+    It is the longer of the times for computation and for memory access, plus
+    the time of the all-reduces.
+
+    Args:
+        row: Dict returned by `compile_program`.
+        topology: `Topology` of the slice.
+    """
     chip = topology.chip
     own = max(row["flops"] / chip.flops, row["bytes"] / chip.bandwidth)
-    return own + all_reduce_seconds(row["all_reduce_bytes"], topology)
+    return own + estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)

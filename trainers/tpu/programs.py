@@ -1,8 +1,8 @@
-"""The programs that a run needs on a TPU, as StableHLO.
+"""The programs of a run on a TPU, as StableHLO.
 
-Each is the very step of the trainer, as one of several replicas runs it: its
-share of the global batch, and sums over all replicas where the step makes
-them.
+Each program is the training step of a trainer, or the evaluation of a batch,
+as one of several replicas runs it: with the replica's share of the global
+batch, and with sums over all replicas.
 """
 
 import math
@@ -18,7 +18,7 @@ from trainers import experiment as experiments
 from trainers.cluster.tensorflow_strategy import TensorFlowStrategy
 from trainers.cluster.workers import check_share
 from trainers.engine.draws import set_seeds
-from trainers.engine.evaluation import LengthEvaluation, split
+from trainers.engine.evaluation import LengthEvaluation, split_examples
 from trainers.engine.tensorflow_step import (
     TensorFlowEvaluationStep,
     TensorFlowTrainingStep,
@@ -28,13 +28,17 @@ from trainers.tpu.stand_ins import STAND_INS
 MODES = ("train", "evaluate")
 
 
-def trainers():
-    """Returns what can be compiled, `Experiment`s by name."""
+def list_trainers():
+    """Returns all `Experiment`s that can be compiled, by name."""
     return {**experiments.registered(), **STAND_INS}
 
 
 class Replica(tf.distribute.ReplicaContext):
-    """One of several replicas that run the same program."""
+    """Context of one of several replicas that run the same program.
+
+    Args:
+        replicas: int. Number of replicas.
+    """
 
     def __init__(self, replicas):
         super().__init__(tf.distribute.get_strategy(), 0)
@@ -47,13 +51,13 @@ class Replica(tf.distribute.ReplicaContext):
 
     @property
     def replica_id_in_sync_group(self):
-        """Which of them this is, known when the program runs."""
+        """Index of this replica, a tensor known when the program runs."""
         return gen_xla_ops.xla_replica_id()
 
     def all_reduce(self, reduce_op, value, options=None):
-        """Sums over the replicas, as a part of the program."""
+        """Sums over the replicas by an operation of the program."""
         if reduce_op != tf.distribute.ReduceOp.SUM:
-            raise ValueError(f"replicas add up only; got {reduce_op}.")
+            raise ValueError(f"reduce_op must be SUM; got {reduce_op}.")
         everyone = [list(range(self._replicas))]
         return tf.nest.map_structure(
             lambda part: gen_xla_ops.xla_all_reduce(
@@ -64,15 +68,19 @@ class Replica(tf.distribute.ReplicaContext):
 
 
 def lower(experiment, config, mode, tokens, replicas):
-    """Returns the text of one replica's program, and two facts on it.
+    """Returns the StableHLO text of one replica's program.
 
-    Arguments, the other two results and errors are those of `trace`.
+    Arguments and errors are those of `trace`.
+
+    Returns:
+        Tuple of the text, the number of examples of a replica, and the number
+        of trained parameters.
     """
     function, examples, trained = trace(
         experiment, config, mode, tokens, replicas
     )
-    # TensorFlow's ordinary package has no kernels for TPUs, and needs none:
-    # what it writes for CPUs is as good for the TPU's compiler.
+    # TensorFlow's ordinary package has no kernels for TPUs. The StableHLO that
+    # it writes for CPUs can be compiled for TPUs.
     text = from_concrete_function(function)(
         stage="stablehlo", platform_name="CPU"
     )
@@ -80,27 +88,29 @@ def lower(experiment, config, mode, tokens, replicas):
 
 
 def trace(experiment, config, mode, tokens, replicas):
-    """Returns one replica's program, a concrete function of step and batch.
+    """Traces one replica's program.
 
     Args:
-        experiment: The `Experiment`.
-        config: Its configuration.
+        experiment: `Experiment`.
+        config: Configuration of the experiment.
         mode: `"train"` or `"evaluate"`.
-        tokens: Padded length of the sequences.
-        replicas: Number of replicas.
+        tokens: int. Padded length of the sequences.
+        replicas: int. Number of replicas.
 
     Returns:
-        The function, the number of examples of a replica, and the number of
-        trained parameters.
+        Tuple of the program, a concrete function of the step and the batch;
+        the number of examples of a replica; and the number of trained
+        parameters.
 
     Raises:
-        ConfigError: If there is no such model, or no such share of a batch.
+        ConfigError: If the configuration of the model is invalid, or the
+            replicas cannot share a batch equally.
     """
     keras.backend.clear_session()
     check_share(replicas, config)
     strategy = TensorFlowStrategy(tf.distribute.get_strategy())
     parts = experiment.make_parts(config, strategy)
-    make = {"train": _training, "evaluate": _evaluation}[mode]
+    make = {"train": _prepare_training, "evaluate": _prepare_evaluation}[mode]
     examples, batch, step = make(*parts, strategy, config, tokens, replicas)
 
     def run(number, *values):
@@ -117,8 +127,15 @@ def trace(experiment, config, mode, tokens, replicas):
     return function, examples, trained
 
 
-def _training(model, optimizer, problem, strategy, config, tokens, replicas):
-    """Examples and batch of a replica, and what it does in a step."""
+def _prepare_training(
+    model, optimizer, problem, strategy, config, tokens, replicas
+):
+    """Prepares the training step of a replica.
+
+    Returns:
+        Tuple of the number of examples of a replica, the specification of its
+        batch, and a function of the step and the batch.
+    """
     step = TensorFlowTrainingStep(
         model=model,
         optimizer=optimizer,
@@ -130,15 +147,22 @@ def _training(model, optimizer, problem, strategy, config, tokens, replicas):
         compiled=False,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
     )
-    # A process for every replica.
+    # One process for each replica.
     context = tf.distribute.InputContext(replicas, 0, replicas)
     batch = step.make_batches(0, 1, context).element_spec
     examples = config.batch_size // replicas
     return examples, batch, lambda number, batch: step.update(batch, number)
 
 
-def _evaluation(model, optimizer, problem, strategy, config, tokens, replicas):
-    """Examples and batch of a replica, and what it does with a batch."""
+def _prepare_evaluation(
+    model, optimizer, problem, strategy, config, tokens, replicas
+):
+    """Prepares the evaluation of a replica.
+
+    Returns:
+        Tuple of the number of examples of a replica, the specification of its
+        batch, and a function of the number of the batch and the batch.
+    """
     step = TensorFlowEvaluationStep(
         model=model,
         problem=problem,
@@ -149,7 +173,7 @@ def _evaluation(model, optimizer, problem, strategy, config, tokens, replicas):
     evaluation = LengthEvaluation(step, buckets=(tokens,))
     length = problem.lengths[-1]
     number = problem.evaluation_examples(length)
-    _, examples = split(number, tokens, replicas)
+    _, examples = split_examples(number, tokens, replicas)
     drawn = evaluation.draw.get_concrete_function(
         tf.constant(length), tf.constant(0), tokens, examples, number
     )

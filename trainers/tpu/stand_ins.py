@@ -1,4 +1,4 @@
-"""Published models that are no trainer, to compile for TPUs all the same."""
+"""Experiments with published models that have no trainer, for compiling."""
 
 import functools
 
@@ -13,7 +13,7 @@ from keras_lengen.models import (
     TransformerEncoder,
     presets,
 )
-from trainers.engine.losses import cross_entropies, summed
+from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import TrainerConfig
@@ -21,14 +21,14 @@ from trainers.options.layers import model_arguments
 
 
 class RandomTokens(Problem):
-    """Random tokens and targets, of the shapes that a model takes.
+    """A problem with random tokens and targets.
 
     Args:
         config: Configuration of the run.
-        vocabulary_size: Number of token ids.
-        output_size: Number of classes of an output.
-        targets: For an encoder-decoder, which reads both sequences as one,
-            source first: tokens of the target; 0 for one sequence.
+        vocabulary_size: int. Number of token ids.
+        output_size: int. Number of classes of an output.
+        targets: int. Number of target tokens of an encoder-decoder, which are
+            the last tokens of each sequence; 0 for any other model.
     """
 
     title = "random tokens"
@@ -71,14 +71,14 @@ class RandomTokens(Problem):
     def loss(self, outputs, batch):
         targets = batch["targets"]
         losses = cross_entropies(outputs, targets)
-        return summed(losses, ops.ones_like(targets, dtype="bool"))
+        return sum_counted(losses, ops.ones_like(targets, dtype="bool"))
 
     def sums(self, outputs, batch):
         targets = batch["targets"]
         used = ops.ones_like(targets, dtype="bool") & batch["used"][:, None]
         hits = ops.argmax(outputs, axis=-1) == targets
         losses = cross_entropies(outputs, targets)
-        return ops.stack([*summed(hits, used), *summed(losses, used)])
+        return ops.stack([*sum_counted(hits, used), *sum_counted(losses, used)])
 
     def _draw(self, seed, size, tokens):
         def random(number, length, classes):
@@ -96,19 +96,22 @@ class RandomTokens(Problem):
         }
 
 
-def stand_in(name, model, arguments, targets=0, **fields):
-    """Makes an experiment of a model.
+def make_stand_in(name, model, arguments, targets=0, **fields):
+    """Makes an experiment that trains a model on random tokens.
 
     Args:
-        name: Its name.
+        name: str. Name of the experiment.
         model: Class of the model.
-        arguments: Its arguments, as `presets` has them.
-        targets: As for `RandomTokens`.
-        **fields: Of the configuration.
+        arguments: Dict of the model's arguments, as in `presets`.
+        targets: int. Number of target tokens, as for `RandomTokens`.
+        **fields: Values of the configuration.
+
+    Returns:
+        `Experiment`.
     """
-    told = ("num_layers", "num_heads", "model_dim", "dropout")
+    shared = ("num_layers", "num_heads", "model_dim", "dropout")
     fields = {
-        **{name: arguments[name] for name in told},
+        **{name: arguments[name] for name in shared},
         "max_position": 2048,
         "evaluation_examples": 500,
         **fields,
@@ -143,8 +146,8 @@ _SMALL_FIELDS = {"train_length": "64", "test_lengths": "64"}
 STAND_INS = {
     made.name: made
     for made in (
-        # The published shapes of models whose trainers are yet to come.
-        stand_in(
+        # Models with published shapes that have no trainer yet.
+        make_stand_in(
             "enwik8",
             TransformerDecoder,
             presets["enwik8"],
@@ -152,18 +155,18 @@ STAND_INS = {
             train_length="256",
             test_lengths="256,1024",
         ),
-        stand_in(
+        make_stand_in(
             "imagenet",
             EncoderDecoder,
             presets["imagenet"],
             targets=1,
             batch_size=32,
             max_position=4096,
-            # Pixels, a delimiter after each row, and the token to start from.
+            # Pixels, a delimiter after each row, and the start token.
             train_length="507",
             test_lengths="507,2026",
         ),
-        stand_in(
+        make_stand_in(
             "t5_decoder",
             TransformerDecoder,
             {**presets["t5_decoder"], "vocabulary_size": 32128},
@@ -171,7 +174,7 @@ STAND_INS = {
             train_length="128",
             test_lengths="128",
         ),
-        stand_in(
+        make_stand_in(
             "gpt2",
             TransformerDecoder,
             presets["gpt2"],
@@ -179,10 +182,10 @@ STAND_INS = {
             train_length="512",
             test_lengths="512",
         ),
-        # One block each, to compile with every encoding and sampler.
-        stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
-        stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
-        stand_in(
+        # Models with one block, to compile with every encoding and sampler.
+        make_stand_in("encoder", TransformerEncoder, _SMALL, **_SMALL_FIELDS),
+        make_stand_in("decoder", TransformerDecoder, _SMALL, **_SMALL_FIELDS),
+        make_stand_in(
             "encoder_decoder",
             EncoderDecoder,
             _SMALL,

@@ -1,4 +1,4 @@
-"""The table of compiled programs: what is in it, and how it reads."""
+"""The table of compiled programs: its contents and its format."""
 
 import json
 import pathlib
@@ -7,14 +7,14 @@ from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.errors import ConfigError
 from trainers.options.fields import options
 from trainers.records.markdown import table
-from trainers.tpu.programs import MODES, trainers
+from trainers.tpu.programs import MODES, list_trainers
 
 
-def determines():
-    """Returns the fields of a configuration that programs depend on."""
+def list_program_fields():
+    """Returns the names of the configuration fields that change a program."""
     return {
         name
-        for trainer in trainers().values()
+        for trainer in list_trainers().values()
         for name, known in options(trainer.config).items()
         if known.changes_program
     }
@@ -29,7 +29,7 @@ FAMILIES = (
     "RelativeEncoding",
     "ALiBi",
 )
-"""An encoding of each family."""
+"""One encoding of each family."""
 
 POD = {"topology": "v5e:16x16", "batch_size": 8192}
 V4 = {"topology": "v4:2x2x1"}
@@ -59,11 +59,11 @@ _PUBLISHED = (
     {"trainer": "enwik8", "encoding": "RandomizedRelativeEncoding"},
     {"trainer": "imagenet", "encoding": "ALiBi"},
 )
-"""Flags of the published set-ups."""
+"""Flags of the published configurations."""
 
 
-def rows():
-    """Flags of the commands that together compile the table."""
+def list_flags():
+    """Yields a dict of flags for each command that compiles the table."""
     yield from _PUBLISHED
     yield from (
         {"trainer": "encoder", "encoding": encoding, **slice_}
@@ -92,13 +92,16 @@ def rows():
 
 
 class Results:
-    """Rows of programs in a file of JSON lines, the newest of each counts.
+    """Results of compiled programs in a file of JSON lines.
+
+    Each row is a program. If a program has several rows, the newest counts.
 
     Args:
-        path: The file; made when the first row is added.
+        path: str or path. The file, which is created when the first row is
+            added.
 
     Raises:
-        ConfigError: If it cannot be read.
+        ConfigError: If the file cannot be read.
     """
 
     def __init__(self, path):
@@ -110,7 +113,7 @@ class Results:
             raise ConfigError(
                 f"cannot read --results={path}: {error.strerror}."
             ) from None
-        # A kill may have cut the last line short.
+        # The last line is incomplete if a process was killed while writing.
         self._ends = not text or text.endswith("\n")
         for line in text.splitlines():
             try:
@@ -119,13 +122,13 @@ class Results:
                 continue
 
     def _keep(self, row):
-        self._rows[_text(row)] = row
+        self._rows[_make_key(row)] = row
 
     def __contains__(self, key):
-        return _text(key) in self._rows
+        return _make_key(key) in self._rows
 
     def __getitem__(self, key):
-        return self._rows[_text(key)]
+        return self._rows[_make_key(key)]
 
     def __iter__(self):
         return iter(self._rows.values())
@@ -134,7 +137,7 @@ class Results:
         """Appends a row to the file.
 
         Raises:
-            ConfigError: If it cannot be written.
+            ConfigError: If the file cannot be written.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,44 +152,46 @@ class Results:
         self._keep(row)
 
     def write_report(self):
-        """Writes all rows as tables beside the file."""
+        """Writes all rows as tables to a Markdown file beside the file."""
         path = self.path.with_suffix(".md")
-        path.write_text(report(list(self)))
+        path.write_text(make_report(list(self)))
         print(f"report: {path}")
 
 
-def _text(row):
-    """What tells a program from another."""
-    names = ("topology", "trainer", "mode", "tokens", *determines())
+def _make_key(row):
+    """Returns a string that identifies the program of a row."""
+    names = ("topology", "trainer", "mode", "tokens", *list_program_fields())
     return json.dumps({name: row.get(name) for name in names}, sort_keys=True)
 
 
 def describe(row):
-    """A program and what the compiler says of it, in a line."""
+    """Describes a program and the results of compiling it in one line."""
     name = (
-        f"{row['trainer']}, {_encoding(row)}, {row['mode']}, "
+        f"{row['trainer']}, {_describe_encoding(row)}, {row['mode']}, "
         f"{row['tokens']} tokens, {row['precision']}, {row['topology']}"
     )
     if row["status"] != "compiled":
         return f"{name}: {row['status']}: {row['reason']}"
     return (
-        f"{name}: compiled in {row['compile_seconds']:.0f} s; a chip needs "
+        f"{name}: compiled in {row['compile_seconds']:.0f} s; each chip uses "
         f"{row['memory'] / 1e9:.2f} of {row['memory_limit'] / 1e9:.0f} GB for "
-        f"{row['examples_per_chip']} examples, {_number(row['flops'])}flop, "
-        f"{_number(row['bytes'])}B, {_number(row['all_reduce_bytes'])}B summed "
-        f"over the chips, {1e3 * row['step_seconds']:.2f} ms at least; one of "
-        f"{sum(row['programs'].values())} programs of the run"
+        f"{row['examples_per_chip']} examples, "
+        f"computes {_format_number(row['flops'])}flop, "
+        f"reads and writes {_format_number(row['bytes'])}B, "
+        f"sums {_format_number(row['all_reduce_bytes'])}B with other chips, "
+        f"and takes at least {1e3 * row['step_seconds']:.2f} ms; the run needs "
+        f"{sum(row['programs'].values())} programs"
     )
 
 
-def _encoding(row):
+def _describe_encoding(row):
     parts = [row["encoding"], row["sampler"]]
     if row["attention"] != "MultiHeadAttention":
         parts.append(row["attention"])
     return ", ".join(filter(None, parts))
 
 
-def _number(value):
+def _format_number(value):
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
             return f"{value / size:.1f} {unit}"
@@ -196,28 +201,28 @@ def _number(value):
 _HEAD = (
     "program",
     "tokens",
-    "examples a chip",
-    "memory a chip",
+    "examples per chip",
+    "memory per chip",
     "of the limit",
     "flop",
     "bytes",
     "summed over chips",
-    "step at least",
-    "compiled in",
+    "least time of a step",
+    "compile time",
 )
 
 
-def report(found):
-    """All rows as a page of Markdown."""
-    parts = [_INTRODUCTION.format(**_totals(found))]
+def make_report(found):
+    """Returns a Markdown page with tables of all rows."""
+    parts = [_INTRODUCTION.format(**_count_totals(found))]
     parts.append("## Programs of a run\n")
-    parts.append(table(("trainer", *MODES), _runs(found)) + "\n")
+    parts.append(table(("trainer", *MODES), _count_programs(found)) + "\n")
     groups = {}
-    for row in sorted(found, key=_order):
+    for row in sorted(found, key=_get_order):
         groups.setdefault((row["topology"], row["mode"]), []).append(row)
     for (topology, mode), of_group in groups.items():
         parts.append(f"## {topology}, {mode}\n")
-        parts.append(table(_HEAD, map(_cells, of_group)) + "\n")
+        parts.append(table(_HEAD, map(_make_cells, of_group)) + "\n")
     return "\n".join(parts)
 
 
@@ -226,26 +231,29 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m trainers.tpu_compile`. -->
 
-{compiled} programs compile and fit into the memory of a chip, {failed} do not,
-{refused} are refused by the library with a reason. The largest needs {largest}
-of a chip's memory. Numbers are of one chip, which runs its share of the batch.
+{compiled} programs compile and fit into the memory of a chip, and {failed} do
+not. The library refuses {refused} configurations and gives a reason. The
+largest program uses {largest} of a chip's memory. All numbers are those of one
+chip, which runs its share of the batch.
 
-- *Memory*: arguments, results, temporaries and the program itself.
-- *Bytes* are those that operations read and write, in any memory of the chip.
+- *Memory*: arguments, results, temporary values and the program itself.
+- *Bytes*: read and written by operations, in any memory of the chip.
 - *Summed over chips*: bytes of the all-reduces, which are the gradients, the
   loss and the number of outputs.
-- *Step at least*: the greater of flop over the chip's peak and bytes over its
-  bandwidth, and the time of the all-reduce as `docs/scaling.md` has it. No TPU
-  has run these programs. Where the compiler copies an array in a loop, it
-  counts all of it for each turn, so that *bytes* and *step* are far too large:
+- *Least time of a step*: the greater of flop divided by the chip's peak and
+  bytes divided by its bandwidth, plus the time of the all-reduces as estimated
+  in `docs/scaling.md`. No TPU has run these programs. If a program copies an
+  array in a loop, the compiler counts the entire array for each iteration, so
+  *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
   tokens.
 
-Versions and what determines each program are in `tpu_compile.jsonl`.
+The file `tpu_compile.jsonl` has the versions of the packages and everything
+that determines each program.
 """
 
 
-def _totals(found):
+def _count_totals(found):
     compiled = [row for row in found if row["status"] == "compiled"]
     shares = [row["memory"] / row["memory_limit"] for row in compiled]
     return {
@@ -257,10 +265,10 @@ def _totals(found):
     }
 
 
-def _order(row):
+def _get_order(row):
     names = list(ENCODINGS)
     return (
-        list(trainers()).index(row["trainer"]),
+        list(list_trainers()).index(row["trainer"]),
         names.index(row["encoding"]) if row["encoding"] in names else -1,
         row["sampler"],
         row["precision"],
@@ -268,8 +276,8 @@ def _order(row):
     )
 
 
-def _runs(found):
-    """How many programs a run of each published trainer needs."""
+def _count_programs(found):
+    """Counts the programs that a run of each published trainer needs."""
     runs = {
         row["trainer"]: row["programs"]
         for row in found
@@ -277,13 +285,13 @@ def _runs(found):
     }
     return [
         (f"`{trainer}`", *(str(runs[trainer][mode]) for mode in MODES))
-        for trainer in trainers()
+        for trainer in list_trainers()
         if trainer in runs
     ]
 
 
-def _cells(row):
-    name = f"`{row['trainer']}`, `{_encoding(row)}`"
+def _make_cells(row):
+    name = f"`{row['trainer']}`, `{_describe_encoding(row)}`"
     if row["precision"] != "mixed_bfloat16":
         name += f", {row['precision']}"
     if row["gradient_accumulation_steps"] > 1:
@@ -297,9 +305,9 @@ def _cells(row):
         f"{row['examples_per_chip']}",
         f"{row['memory'] / 1e9:.3f} GB",
         f"{row['memory'] / row['memory_limit']:.1%}",
-        _number(row["flops"]),
-        f"{_number(row['bytes'])}B",
-        f"{_number(row['all_reduce_bytes'])}B",
+        _format_number(row["flops"]),
+        f"{_format_number(row['bytes'])}B",
+        f"{_format_number(row['all_reduce_bytes'])}B",
         f"{1e3 * row['step_seconds']:.2f} ms",
         f"{row['compile_seconds']:.0f} s",
     )

@@ -65,7 +65,7 @@ def test_binomial_probabilities(trials, fifths):
         for k in range(trials + 1)
     ]
     np.testing.assert_allclose(
-        base.binomial_probabilities(trials, fifths / 5),
+        base.compute_binomial_probabilities(trials, fifths / 5),
         expected,
         rtol=1e-9,
         atol=1e-15,

@@ -40,7 +40,7 @@ def notable(size):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_small_numbers_are_uniform_and_not_zero(size):
-    numbers = binary_numbers.random_numbers((1, 2), 20_000, size, size + 2)
+    numbers = binary_numbers.draw_numbers((1, 2), 20_000, size, size + 2)
     counts = collections.Counter(integers(numbers))
     expected = dict.fromkeys(range(1, 2**size), 1 / (2**size - 1))
     assert_counts_follow(counts, expected)
@@ -48,7 +48,7 @@ def test_small_numbers_are_uniform_and_not_zero(size):
 
 def test_every_row_has_its_own_size():
     sizes = 1 + np.arange(20_000)[:, np.newaxis] % 6
-    numbers = binary_numbers.random_numbers((1, 2), 20_000, sizes, 7)
+    numbers = binary_numbers.draw_numbers((1, 2), 20_000, sizes, 7)
     pairs = zip(sizes.ravel().tolist(), integers(numbers), strict=True)
     by_size = collections.defaultdict(collections.Counter)
     for size, number in pairs:
@@ -59,7 +59,7 @@ def test_every_row_has_its_own_size():
 
 
 def test_numbers_of_3000_bits():
-    numbers = binary_numbers.random_numbers((1, 2), 4000, 3000, 3001).numpy()
+    numbers = binary_numbers.draw_numbers((1, 2), 4000, 3000, 3001).numpy()
     from_top = numbers[:, 2999::-1].argmax(axis=1)
     counts = collections.Counter(np.minimum(from_top, 8).tolist())
     expected = {zeros: 2 ** -(zeros + 1) for zeros in range(8)} | {8: 2**-8}
@@ -78,7 +78,7 @@ def test_sums_products_and_significant_bits(size):
     assert integers(binary_numbers.add(first, second)) == list(map(sum, pairs))
     products = list(map(math.prod, pairs))
     assert integers(binary_numbers.multiply(first, second)) == products
-    counts = binary_numbers.significant_bits(rows(numbers, size))
+    counts = binary_numbers.count_significant_bits(rows(numbers, size))
     assert counts.numpy().tolist() == [[n.bit_length()] for n in numbers]
 
 
@@ -87,7 +87,7 @@ def test_square_roots(size):
     squares = [root**2 for root in notable(size // 2 or 1)]
     numbers = [*squares, *(square - 1 for square in squares), *notable(size)]
     numbers = [number for number in numbers if 0 <= number < 2**size]
-    roots = tf.function(binary_numbers.square_root)(rows(numbers, size))
+    roots = tf.function(binary_numbers.compute_square_root)(rows(numbers, size))
     assert roots.shape[1] == (size + 1) // 2
     assert integers(roots) == list(map(math.isqrt, numbers))
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from datasets.tasks.bracketed_expressions import (
+    compute_value_probabilities,
     draw_expressions,
-    value_probabilities,
 )
 from tests.datasets.tasks.chi_square import assert_counts_follow
 from tests.datasets.tasks.test_conformance import ROWS
@@ -86,13 +86,13 @@ def test_value_probabilities_by_enumeration(length):
     expected = np.zeros(5)
     for tokens, probability in row.outcomes(length).items():
         expected[row.oracle(tokens)] += probability
-    np.testing.assert_allclose(value_probabilities(length, 3), expected)
-    np.testing.assert_allclose(value_probabilities(length, 2), 1 / 5)
+    np.testing.assert_allclose(compute_value_probabilities(length, 3), expected)
+    np.testing.assert_allclose(compute_value_probabilities(length, 2), 1 / 5)
 
 
 @both_alphabets
 @pytest.mark.parametrize("length", [20, 41, 200])
 def test_values_follow_their_probabilities(length, operators):
     _, values = draw(5000, length, operators)
-    expected = value_probabilities(length, len(operators)).tolist()
+    expected = compute_value_probabilities(length, len(operators)).tolist()
     assert_counts_follow(collections.Counter(values), dict(enumerate(expected)))

@@ -15,7 +15,7 @@ def test_stacks_that_are_often_empty(share_of_pops):
     generator = np.random.default_rng(0)
     inputs = generator.choice([0, 1, 3, 4], (30, 300))
     inputs[generator.random(inputs.shape) < share_of_pops] = 2
-    bits, count = StackManipulation()._final_stack(
+    bits, count = StackManipulation()._compute_final_stack(
         tf.constant(inputs, tf.int32), *inputs.shape
     )
     for row, tokens in enumerate(inputs.tolist()):

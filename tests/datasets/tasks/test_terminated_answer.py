@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.tasks.base import uniform_symbols
+from datasets.tasks.base import draw_symbols
 from datasets.tasks.terminated_answer import TerminatedAnswer
 
 
@@ -23,7 +23,7 @@ class OneOrTwoBits(TerminatedAnswer):
         return 3
 
     def draw(self, seed, batch_size, length):
-        bit = uniform_symbols(seed, batch_size, 1, 4) // 3
+        bit = draw_symbols(seed, batch_size, 1, 4) // 3
         return bit, self.terminate(tf.repeat(bit, 3, axis=1), 1 + bit)
 
     def simple_rules(self, inputs):
@@ -33,7 +33,7 @@ class OneOrTwoBits(TerminatedAnswer):
 @dataclasses.dataclass(frozen=True)
 class ManyFairBits(OneOrTwoBits):
     def draw(self, seed, batch_size, length):
-        bits = uniform_symbols(seed, batch_size, 500, 2)
+        bits = draw_symbols(seed, batch_size, 500, 2)
         return bits, bits
 
 

@@ -237,7 +237,7 @@ def test_picture_without_matplotlib(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"train_lengths": []}, "one trained length or more"),
+        ({"train_lengths": []}, "one or more lengths"),
         ({"train_lengths": [0]}, "train_lengths must be .* got 0"),
         ({"test_length": 2.5}, "test_length must be .* got 2.5"),
         ({"draws": 0}, "draws must be .* got 0"),

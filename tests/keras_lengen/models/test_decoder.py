@@ -261,7 +261,7 @@ def test_keras_predicts_what_a_call_returns():
 @pytest.mark.parametrize(
     ("changes", "inputs", "message"),
     [
-        ({"cross_attention": True}, {}, "needs .*memory"),
+        ({"cross_attention": True}, {}, "must have .*memory"),
         ({}, {"memory": MEMORY}, "must not have the key 'memory'. It may"),
         ({}, {"lengths": 3, "padding_mask": IDS > 0}, "at most one of"),
     ],

@@ -368,7 +368,7 @@ def test_symbols_without_a_target_raise():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoding": XPos()}, "encoder's tokens see later ones"),
+        ({"encoding": XPos()}, "in an encoder, tokens attend to later"),
         ({"cross_encoding": SinusoidalEncoding()}, "does nothing in cross"),
         ({"cross_encoding": XPos()}, "XPos is for causal attention"),
         ({"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),

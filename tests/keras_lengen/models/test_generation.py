@@ -383,7 +383,7 @@ def test_prompts_and_new_tokens_need_a_position_each(encoding):
 def test_outputs_must_be_inputs_to_go_on():
     model = decoder(output_size=VOCABULARY_SIZE + 1)
     assert model.generate(PROMPTS, 1, jit_compile=False).shape == (3, 1)
-    with pytest.raises(ValueError, match="10 outputs, but reads only 9"):
+    with pytest.raises(ValueError, match="output_size=10 is larger than"):
         model.generate(PROMPTS, 2)
 
 

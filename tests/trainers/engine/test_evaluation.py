@@ -7,9 +7,9 @@ from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.cluster.tensorflow_strategy import make_strategy
 from trainers.engine import evaluation as evaluations
-from trainers.engine.evaluation import LengthEvaluation, split
+from trainers.engine.evaluation import LengthEvaluation, split_examples
 from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
-from trainers.experiment import padded_lengths
+from trainers.experiment import find_padded_lengths
 
 
 class Oracle(TransformerEncoder):
@@ -50,7 +50,9 @@ def evaluation(strategy, examples=40, lengths=(3, 5, 6)):
     step = TensorFlowEvaluationStep(
         model=model, problem=problem, strategy=strategy, seed=1, compiled=False
     )
-    return LengthEvaluation(step, padded_lengths(config, problem, "evaluate"))
+    return LengthEvaluation(
+        step, find_padded_lengths(config, problem, "evaluate")
+    )
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
@@ -67,11 +69,11 @@ def test_metrics_of_known_errors(strategy):
 
 
 def test_small_batches_count_every_example_once(monkeypatch):
-    assert split(41, 18, 1) == (1, 41)
+    assert split_examples(41, 18, 1) == (1, 41)
     monkeypatch.setattr(evaluations, "PAIRS", 20 * 9 * 9)
     parts = evaluation("one_device", examples=41)
     for padded in (9, 15, 18):
-        batches, share = split(41, padded, 1)
+        batches, share = split_examples(41, padded, 1)
         assert batches == -(-41 * padded**2 // (20 * 81))
         used = [
             parts.draw(padded // 3, index, padded, share, 41)["used"]

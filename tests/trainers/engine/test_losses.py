@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainers.engine.losses import cross_entropies, summed
+from trainers.engine.losses import cross_entropies, sum_counted
 
 
 def test_losses_are_added_up_and_counted():
@@ -12,6 +12,6 @@ def test_losses_are_added_up_and_counted():
     for b, t in np.argwhere(answer):
         shares = np.exp(logits[b, t]) / np.exp(logits[b, t]).sum()
         expected.append(-np.log(shares[targets[b, t]]))
-    loss, count = summed(cross_entropies(logits, targets), answer)
+    loss, count = sum_counted(cross_entropies(logits, targets), answer)
     assert float(loss) == pytest.approx(np.sum(expected), rel=1e-5)
     assert float(count) == 4

@@ -6,7 +6,7 @@ import pytest
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.errors import ConfigError, TrainingError
-from trainers.records.metrics import Metrics, unseen_mean
+from trainers.records.metrics import Metrics, average_unseen
 from trainers.records.workdir import Workdir, versions
 
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
@@ -32,7 +32,7 @@ def test_evaluations_by_step_with_their_score(tmp_path):
 def test_results_tell_the_best_from_the_final(tmp_path):
     workdir = Workdir(tmp_path, toy_config())
     log = metrics(tmp_path, {2: {4: 0.9}, 4: {4: 0.4}})
-    results = workdir.results_of(log, PROBLEM, seconds=3.0)
+    results = workdir.make_results(log, PROBLEM, seconds=3.0)
     assert (results["best"]["step"], results["final"]["step"]) == (2, 4)
     workdir.write_json("results.json", results)
     assert workdir.results == results
@@ -51,7 +51,7 @@ def test_the_lowest_loss_is_the_best(tmp_path):
     for step, loss in ((2, 0.5), (4, 0.4), (6, 0.6)):
         log.add_evaluation(step, 0.0, {"loss": {5: loss}})
     assert [log.is_best(step) for step in (2, 4, 6)] == [True, True, False]
-    results = Workdir(tmp_path, toy_config()).results_of(
+    results = Workdir(tmp_path, toy_config()).make_results(
         log, problem, seconds=1.0
     )
     assert results["best"]["step"] == 4
@@ -61,8 +61,8 @@ def test_the_lowest_loss_is_the_best(tmp_path):
 
 def test_the_mean_over_unseen_lengths():
     by_length = {"1": 1.0, "3": 0.9, "4": 0.5, "6": 0.7}
-    assert unseen_mean(by_length, 3) == pytest.approx(0.6)
-    assert unseen_mean(by_length, 6) == pytest.approx(0.775)
+    assert average_unseen(by_length, 3) == pytest.approx(0.6)
+    assert average_unseen(by_length, 6) == pytest.approx(0.775)
 
 
 def test_an_evaluation_is_there_when_all_of_its_lengths_are(tmp_path):
