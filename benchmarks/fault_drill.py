@@ -29,7 +29,7 @@ from benchmarks.faults.full_disk import mount, unmount
 from benchmarks.faults.reference import make_reference
 from benchmarks.faults.run import DISTURBED_FLAGS, Failure, Run
 from benchmarks.faults.tally import Tally
-from benchmarks.measure import command_line, write_report
+from benchmarks.measure import write_report
 
 
 def drill(planned, seed, most, root):
@@ -87,7 +87,7 @@ def drill(planned, seed, most, root):
 
 
 def parse_arguments():
-    """The flags of the command, and `{kind: number of faults}`."""
+    """Parses the flags; returns them and `{kind: number of faults}`."""
     parser = argparse.ArgumentParser(
         description=__doc__.partition("\n")[0], allow_abbrev=False
     )
@@ -133,7 +133,7 @@ def main():
         print(f"{kind}: {json.dumps(found)}")
     write_report(
         arguments.output,
-        command_line("benchmarks.fault_drill"),
+        "benchmarks.fault_drill",
         {
             "flags": DISTURBED_FLAGS,
             "faults": tally.faults,

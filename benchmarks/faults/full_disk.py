@@ -56,7 +56,7 @@ def fill_disk(run, process):
 
 
 def _read_error(run, output, status):
-    """The file that a run could not write, as its one error line names it."""
+    """Reads which file the run could not write from its error message."""
     if status is None or "Traceback" in output:
         raise Failure(f"exit status {status} on a full disk")
     lines = re.findall("^error: .*", output, re.MULTILINE)

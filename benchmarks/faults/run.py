@@ -72,7 +72,7 @@ class Run:
         return TrainingProcess(arguments, log, fresh=fresh)
 
     def find_moment(self, output):
-        """Names what the run was doing when the output ends."""
+        """Finds out what the run was doing at the end of its output."""
         if "replica(s), here" not in output:
             return "starting"
         if self.is_saving():
@@ -108,7 +108,7 @@ class Run:
         return status
 
     def read_steps(self):
-        """The steps in `metrics.csv`."""
+        """Reads the steps in `metrics.csv`."""
         return [int(row[0]) for row in read_metrics(self.path)]
 
     def is_damaged(self, file):

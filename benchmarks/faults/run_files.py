@@ -1,4 +1,4 @@
-"""Reads the files of a working directory, without what may differ."""
+"""Reads the files of a working directory, without times and paths."""
 
 import csv
 import json
@@ -7,14 +7,14 @@ import numpy as np
 
 
 def find_checkpoints(path):
-    """The checkpoints of a run, `{step: file}` in ascending order."""
+    """Finds the checkpoints of a run, `{step: file}` in ascending order."""
     found = (path / "checkpoints").glob("checkpoint-*.npz")
     by_step = {int(file.stem.partition("-")[2]): file for file in found}
     return dict(sorted(by_step.items()))
 
 
 def read_state(file):
-    """The content of a checkpoint, bit by bit, without its training time."""
+    """Reads every bit of a checkpoint except its training time."""
     with np.load(file) as arrays:
         return {
             name: (arrays[name].dtype.str, arrays[name].tobytes())
@@ -24,7 +24,7 @@ def read_state(file):
 
 
 def read_metrics(path):
-    """The rows of `metrics.csv`, without times."""
+    """Reads the rows of `metrics.csv` without their times."""
     if not (path / "metrics.csv").exists():
         return []
     with (path / "metrics.csv").open(newline="") as file:
@@ -35,7 +35,7 @@ def read_metrics(path):
 
 
 def read_outcome(path):
-    """Everything that a finished run leaves, without what may differ."""
+    """Reads all that equal runs leave in common when they finish."""
     rows = read_metrics(path)
     results = json.loads((path / "results.json").read_text())
     del results["train"], results["config"]

@@ -1,4 +1,4 @@
-"""Several workers on this machine, and what restarts them when they end."""
+"""Two workers of one run, both on this machine."""
 
 import contextlib
 import json
@@ -67,7 +67,7 @@ class Workers:
 
 
 def make_environments(workers):
-    """The variable TF_CONFIG of each worker, all on this machine."""
+    """Makes the variable TF_CONFIG of each worker, all on this machine."""
     hosts = [f"127.0.0.1:{port}" for port in _find_free_ports(workers)]
     configs = [
         {"cluster": {"worker": hosts}, "task": {"type": "worker", "index": n}}
