@@ -13,11 +13,12 @@ import keras
 from absl import app, flags
 
 from benchmarks.measure import write_report
+from datasets.buckets import length_buckets
 from keras_lengen.models import presets
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster.strategies import make_strategy
+from trainers.cluster.tensorflow_strategy import make_strategy
 from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
-from trainers.experiment import padded_lengths
+from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
 from trainers.options.lengths import parse_lengths
 
 FLAGS = flags.FLAGS
@@ -56,16 +57,17 @@ class Sweep:
         )
         strategy = make_strategy("one_device")
         model, _, self.problem = EXPERIMENT.make_parts(config, strategy)
-        self.problem.lengths = parse_lengths("--lengths", FLAGS.lengths)
+        lengths = parse_lengths("--lengths", FLAGS.lengths)
+        self.problem.lengths = lengths
         self.evaluation = LengthEvaluation(
-            model,
-            self.problem,
-            strategy,
-            buckets=padded_lengths(
-                self.problem, self.problem.lengths, programs
+            TensorFlowEvaluationStep(
+                model=model,
+                problem=self.problem,
+                strategy=strategy,
+                seed=0,
+                compiled=compiled,
             ),
-            seed=0,
-            compiled=compiled,
+            length_buckets([self.problem.tokens(n) for n in lengths], programs),
         )
 
     def measure_seconds(self):
@@ -82,7 +84,7 @@ class Sweep:
             for count in tokens
         ]
         return {
-            "programs": self.evaluation.traces,
+            "programs": self.evaluation.step.traces,
             "padded_lengths": len(self.evaluation.buckets),
             "pairs_ratio": sum(n**2 for n in padded)
             / sum(n**2 for n in tokens),

@@ -23,7 +23,7 @@ from trainers.options.layers import build, model_arguments
 
 @dataclasses.dataclass(frozen=True)
 class AlgorithmicConfig(TrainerConfig):
-    """Flags of this trainer."""
+    """Options of this trainer; every field is a flag."""
 
     task: str = option(
         "even_pairs", "Task.", choices=tuple(TASKS), changes_program=True
@@ -36,7 +36,7 @@ class AlgorithmicConfig(TrainerConfig):
         build(self, "--curriculum", CURRICULA)
 
     def total_length(self, length):
-        """Tokens of a problem: its input and a slot per output."""
+        """Returns the tokens of a problem: its input and its output slots."""
         return TASKS[self.task].total_length(length)
 
 
@@ -70,7 +70,7 @@ def build_model(config):
 
 
 class TaskProblem(Problem):
-    """Answers of a task, each output in an empty token of its own."""
+    """Answers to an algorithmic task, one empty token for each output."""
 
     metrics = (
         Metric("accuracy"),

@@ -2,11 +2,11 @@
 
 
 class ConfigError(Exception):
-    """A mistake that can be known before work starts: exit status 2."""
+    """A mistake that is found before work starts: exit status 2."""
 
 
 class TrainingError(Exception):
-    """A failure during work, told in one message: exit status 1."""
+    """A failure during work, reported in one message: exit status 1."""
 
 
 class StoppedError(Exception):

@@ -1,4 +1,4 @@
-"""An experiment: from a configuration to a trained and evaluated run."""
+"""Trains, evaluates, resumes, plots and reports a run."""
 
 import dataclasses
 import importlib
@@ -10,22 +10,16 @@ import keras
 import trainers
 from datasets.buckets import length_buckets
 from trainers.cluster.interruption import StopRequest
-from trainers.cluster.strategies import (
+from trainers.cluster.workers import (
     check_same_flags,
     check_share,
     describe,
-    devices_of,
     directory_of_worker,
-    from_chief,
     watch_workers,
 )
 from trainers.engine import optimizer
-from trainers.engine.backend import (
-    LengthEvaluation,
-    TrainingStep,
-    make_strategy,
-)
-from trainers.engine.evaluation import PROGRAMS
+from trainers.engine.backend import EvaluationStep, TrainingStep, make_strategy
+from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
 from trainers.engine.loop import train
 from trainers.errors import ConfigError
 from trainers.options import command
@@ -37,7 +31,7 @@ from trainers.records.progress import Line, Progress
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
-"""The plain encoding and its randomized form that are shown by default."""
+"""Encodings to compare by default: a plain one and its randomized form."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +39,13 @@ class Experiment:
     """A program that trains a model on a problem.
 
     Attributes:
-        name: Name of its module below `trainers`, and of `--trainer`.
-        config: Its class of configurations, a `TrainerConfig`.
+        name: str. Name of its module below `trainers`, and of `--trainer`.
+        config: Class of its configurations, a `TrainerConfig`.
         presets: Dict from the name of a preset to the fields it sets.
-        build_model: Called with a configuration, under the strategy; returns a
-            built Keras model.
-        make_problem: Called with a configuration; returns a `Problem`.
+        build_model: Function of a configuration, called under the strategy;
+            returns a built Keras model.
+        make_problem: Function of a configuration; returns a `Problem`. It
+            should read no data: a command may need only the title.
     """
 
     name: str
@@ -60,11 +55,11 @@ class Experiment:
     make_problem: Callable
 
     def run(self):
-        """Runs the command line of the program."""
+        """Runs the program with the flags of the command line."""
         command.run(self.config, self.presets, self.main)
 
     def main(self, config):
-        """Trains what the configuration says, one variant or several."""
+        """Trains one model, or one for each encoding of the demonstration."""
         problem = self.make_problem(config)
         name = config.encoding.partition("(")[0] or "demonstration"
         path = pathlib.Path(
@@ -86,20 +81,20 @@ class Experiment:
         """Trains one model in a working directory, or resumes it there.
 
         Args:
-            config: Configuration of a single variant.
-            path: Working directory.
+            config: Configuration with an encoding.
+            path: `pathlib.Path` of the working directory.
 
         Returns:
-            The content of `results.json`; `None` in all but the first of
-            several workers.
+            Dict, the content of `results.json`; `None` on all workers but
+            the first.
 
         Raises:
-            ConfigError: If something is wrong that can be known before.
+            ConfigError: If a mistake is found before work starts.
             TrainingError: If training fails.
-            StoppedError: If a signal asked to stop; all is saved.
+            StoppedError: If a signal asked to stop; the state is saved.
             WorkerLostError: If another worker is gone.
         """
-        # First of all: several workers must meet before anything is computed.
+        # First: several workers must connect before anything is computed.
         strategy = make_strategy(config.strategy, config.tpu)
         with (
             watch_workers(strategy),
@@ -112,6 +107,13 @@ class Experiment:
 
     def make_parts(self, config, strategy):
         """Makes the model, its optimizer and the problem of a run.
+
+        Args:
+            config: Configuration with an encoding.
+            strategy: The `Strategy`.
+
+        Returns:
+            A built Keras model, a built optimizer, a `Problem`.
 
         Raises:
             ConfigError: If they cannot be made.
@@ -135,7 +137,7 @@ def registered():
 
 
 def make_optimizer(config, model):
-    """Makes the optimizer that the flags describe, built for a model."""
+    """Makes the optimizer that a configuration describes, for a model."""
     return optimizer.make_optimizer(
         model,
         learning_rate=config.learning_rate,
@@ -147,18 +149,28 @@ def make_optimizer(config, model):
     )
 
 
-def padded_lengths(problem, lengths, count):
-    """Returns at most `count` padded lengths, in tokens, increasing."""
+def padded_lengths(config, problem, mode):
+    """Returns the padded lengths of a run, in tokens, increasing.
+
+    Args:
+        config: Configuration of the run.
+        problem: Its `Problem`.
+        mode: `"train"` or `"evaluate"`.
+    """
+    lengths, count = {
+        "train": (config.trained_lengths, config.buckets),
+        "evaluate": (problem.lengths, PROGRAMS),
+    }[mode]
     return length_buckets([problem.tokens(n) for n in lengths], count)
 
 
 def _train(experiment, config, path, strategy, stop):
     config = with_max_position(config)
-    check_share(strategy.num_replicas_in_sync, config)
+    check_share(strategy.num_replicas, config)
     model, made, problem = experiment.make_parts(config, strategy)
     workdir = Workdir(path, config)
     name = f"{problem.title}, {config.encoding}"
-    if from_chief(strategy, workdir.results is not None):
+    if strategy.from_chief(workdir.results is not None):
         print(f"{name}: already finished, see {path}/results.json")
         return workdir.results
     for field, value in dataclasses.asdict(config).items():
@@ -167,7 +179,6 @@ def _train(experiment, config, path, strategy, stop):
         f"  {describe(strategy, config)}; {model.count_params():,} parameters"
     )
 
-    compiled = _compiled(config, strategy)
     metrics = Metrics(path, problem)
     checkpoints = Checkpoints(
         path,
@@ -176,13 +187,16 @@ def _train(experiment, config, path, strategy, stop):
         strategy=strategy,
         keep=config.keep_checkpoints,
     )
+    common = {
+        "model": model,
+        "problem": problem,
+        "strategy": strategy,
+        "seed": config.seed,
+        "compiled": _compiled(config, strategy),
+    }
     evaluation = LengthEvaluation(
-        model,
-        problem,
-        strategy,
-        buckets=padded_lengths(problem, problem.lengths, PROGRAMS),
-        seed=config.seed,
-        compiled=compiled,
+        EvaluationStep(**common),
+        padded_lengths(config, problem, "evaluate"),
     )
 
     def evaluate(logs):
@@ -196,21 +210,17 @@ def _train(experiment, config, path, strategy, stop):
             line.show(text, last=length == last)
             stop.check(lambda: checkpoints.save(step, seconds))
 
-        if not from_chief(strategy, metrics.has_evaluation(step)):
+        if not strategy.from_chief(metrics.has_evaluation(step)):
             metrics.add_evaluation(step, seconds, evaluation(progress))
         # The first worker alone has the metrics of earlier starts.
-        if from_chief(strategy, metrics.is_best(step)):
+        if strategy.from_chief(metrics.is_best(step)):
             checkpoints.save_best(step, seconds)
 
     step = TrainingStep(
-        model,
-        made,
-        problem,
-        strategy,
-        buckets=padded_lengths(problem, config.trained_lengths, config.buckets),
-        seed=config.seed,
+        **common,
+        optimizer=made,
+        buckets=padded_lengths(config, problem, "train"),
         clip_norm=config.clip_norm,
-        compiled=compiled,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
     )
     with checkpoints:
@@ -242,5 +252,4 @@ def _compiled(config, strategy):
     if config.compile != "auto":
         return config.compile == "true"
     # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.
-    devices = devices_of(strategy)
-    return not all("CPU" in device for device in devices)
+    return not all("CPU" in device for device in strategy.devices)

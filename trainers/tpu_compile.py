@@ -22,6 +22,7 @@ import keras
 import tensorflow as tf
 
 from trainers.errors import ConfigError, TrainingError
+from trainers.experiment import padded_lengths
 from trainers.options.command import run
 from trainers.options.fields import (
     check_choice,
@@ -38,7 +39,7 @@ from trainers.tpu.compiler import (
     compile_program,
     step_seconds,
 )
-from trainers.tpu.programs import MODES, lower, padded_lengths, trainers
+from trainers.tpu.programs import MODES, lower, trainers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,8 +199,12 @@ def programs(config):
         )
         for mode in MODES
         if config.mode in ("all", mode)
-        for tokens in padded_lengths(trainer, of_trainer, mode)[first:]
+        for tokens in _padded_lengths(trainer, of_trainer, mode)[first:]
     ]
+
+
+def _padded_lengths(experiment, config, mode):
+    return padded_lengths(config, experiment.make_problem(config), mode)
 
 
 def compile_all(missing, results, jobs):
@@ -263,7 +268,7 @@ def compile_one(program):
     row = {
         **program.key,
         "programs": {
-            mode: len(padded_lengths(experiment, program.config, mode))
+            mode: len(_padded_lengths(experiment, program.config, mode))
             for mode in MODES
         },
         "versions": versions(),

@@ -1,4 +1,4 @@
-"""Multi-head attention that takes a positional encoding."""
+"""Multi-head attention with a positional encoding."""
 
 import functools
 
@@ -14,8 +14,8 @@ from keras_lengen.arguments import (
 )
 from keras_lengen.layers.cached_keys import (
     CachedKeys,
-    sequence_length,
-    updated,
+    find_sequence_length,
+    update_cache,
 )
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
@@ -26,122 +26,138 @@ from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.query_chunks import attend_in_chunks
 from keras_lengen.layers.side_inputs import (
     NamedInputs,
-    as_message,
     as_size,
-    as_truth_values,
     both,
     check_padding_mask,
     check_rank,
     check_reference_length,
     check_same_size,
     check_tensors,
+    check_truth_values,
+    compare_sizes,
     demand,
-    equal_sizes,
-    size_of,
-    static_size,
+    find_size,
+    find_static_size,
+    format_size,
     where_holds,
 )
 
 DIRECT_PAIRS = 2**22
-"""Pairs of queries and keys up to which there are no chunks of queries."""
+"""Largest number of pairs of queries and keys that `"auto"` computes without
+chunks."""
 
 CHUNK_PAIRS = 2**21
-"""Pairs of queries and keys in a chunk."""
+"""Largest number of pairs of queries and keys in a chunk of `"auto"`."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     """Multi-head attention with a positional encoding.
 
-    Used like `keras.layers.MultiHeadAttention`, with one hook more: the
-    encoding rotates queries and keys and biases the scores,
+    It is used like `keras.layers.MultiHeadAttention`. In addition, the
+    encoding rotates queries and keys or adds a bias to the scores,
     `rotated(q) . rotated(k) / sqrt(key_dim) + bias`.
 
-    Scores and softmax are float32 whatever the dtype policy. A causal mask
-    compares indices, never positions.
+    Scores and softmax are float32 with every dtype policy. A causal mask
+    compares indices of tokens, never positions.
 
-    Differs from Keras: where there are fewer queries than keys, a causal mask
-    takes the queries for the last tokens, as one that goes on from earlier
-    keys needs it, and Keras for the first ones; more queries than keys, of
-    which the first would see nothing, are refused. Masks given by Keras
-    (`_keras_mask`) exclude keys, but no queries.
+    Differs from Keras: if there are fewer queries than keys, a causal mask
+    treats the queries as the last tokens, which is right when a sequence
+    continues after earlier keys; Keras treats them as the first tokens. If
+    there are more queries than keys, a causal mask raises an error, because
+    the first queries would see no key. Masks given by Keras (`_keras_mask`)
+    exclude keys, but no queries.
 
     Args:
-        num_heads: Number of heads.
-        key_dim: Width of a head's queries and keys.
-        encoding: `PositionalEncoding` that rotates or biases, or `None`. An
-            encoding of embeddings is added before attention and has no place
-            here.
-        value_dim: Width of a head's values, `None` for `key_dim`.
-        dropout: Share of the attention weights dropped in training.
-        use_bias: Whether the projections have biases.
-        output_dim: Width of the output, `None` for that of the query.
-        num_key_value_heads: Number of heads of keys and values, each shared
-            by a group of query heads; divides `num_heads`. `None` for
+        num_heads: int, at least 1. Number of attention heads `H`.
+        key_dim: int, at least 1. Width of the queries and keys of a head.
+        encoding: `PositionalEncoding` that rotates queries and keys or adds a
+            bias, or `None` for none. An encoding of the embeddings is not
+            allowed, because it is added before attention.
+        value_dim: int, at least 1. Width of the values of a head, or `None`
+            for `key_dim`.
+        dropout: float from 0 to below 1. Dropout rate of the attention
+            weights.
+        use_bias: bool, whether the projections have biases.
+        output_dim: int, at least 1. Width of the output, or `None` for the
+            width of the query.
+        num_key_value_heads: int that divides `num_heads`. Number of heads of
+            keys and values, each shared by a group of query heads; `None` for
             `num_heads`.
-        scale_scores: Whether scores are divided by `sqrt(key_dim)`. If not,
-            the initial query projection is, as in T5.
-        chunk_size: Number of queries whose scores are held at a time.
-            `"auto"`: all of them up to 2,048 x 2,048 pairs of tokens, fewer
-            for longer sequences, if their length is known when the model is
-            traced. `None`: always all.
+        scale_scores: bool, whether scores are divided by `sqrt(key_dim)`. If
+            not, the initial kernel of the query projection is divided by it,
+            as in T5.
+        chunk_size: int, at least 1. Number of queries whose scores are in
+            memory at a time. `None`: all queries. `"auto"`: all queries up to
+            2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
+            their length is known when the model is traced.
         kernel_initializer: Initializer of the projections.
-        bias_initializer: Initializer of their biases.
-        seed: Integer seed of the dropout, or `None`.
+        bias_initializer: Initializer of the biases of the projections.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.
 
     Call arguments:
-        query: `(B, T, M)`.
-        value: `(B, S, M)`.
-        key: `(B, S, M)`, `None` for `value`.
-        attention_mask: Boolean, true where a query may attend to a key:
-            `(T, S)`, `(B, T, S)` or `(B, H, T, S)`.
-        use_causal_mask: Whether queries see no later keys.
-        return_attention_scores: Whether to return the attention weights
-            `(B, H, T, S)` too.
-        positions: Positions of the queries, `(T,)` or `(B, T)`, valid ones for
-            padding too; `None` draws them from the encoding's sampler.
-        key_positions: Positions of the keys; `None` for those of the queries
-            in self-attention. Other keys get theirs from the sampler too, and
-            must be given them if it draws, or queries and keys would stand
-            apart by chance.
-        self_attention: Whether the keys are the queries' own tokens; `None`
-            where that is known by `query` and `key`, or `value`, being one
-            tensor.
-        length: Length that the whole sequence will have, `(B,)` or a scalar,
-            for encodings that depend on it; `None` for the number of keys.
-        cache: Keys and values of a whole sequence, `(B, S, heads, width)`
-            each, partly to be computed: the call returns it too, last, with
-            those of `value` written from `cache_update_index` on. `positions`
-            are then those of the new tokens, `None` for their part of
-            `key_positions`; these and a key mask are those of all `S`.
-            Entries not yet written are attended to as well unless
-            `use_causal_mask` or a mask hides them.
-        cache_update_index: Index in the cache of the first new token, an
-            integer or a scalar tensor, with room for all of them behind it;
-            `None` to use the cache as it is, and nothing of `value`.
-        training: Whether to drop out, and to draw positions as in training.
+        query: Float tensor `(B, T, M)`.
+        value: Float tensor `(B, S, M)`.
+        key: Float tensor `(B, S, M)`, or `None` for `value`.
+        attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`,
+            true where a query may attend to a key; or `None`.
+        use_causal_mask: bool, whether queries attend to no later keys.
+        return_attention_scores: bool, whether to return the attention weights
+            too, float32 `(B, H, T, S)`.
+        positions: Positions of the queries, tensor `(T,)` or `(B, T)`; padding
+            needs valid positions too. `None` takes them from the encoding's
+            sampler.
+        key_positions: Positions of the keys, tensor `(S,)` or `(B, S)`. `None`
+            takes, in self-attention, the positions of the queries and
+            otherwise positions from the sampler. If the sampler draws, give
+            the positions of other keys, because the distance between queries
+            and keys would be random.
+        self_attention: bool, whether the keys are the queries' own tokens.
+            `None`: they are if `query` and `key`, or `query` and `value`, are
+            the same tensor.
+        length: Length of the whole sequence in tokens, a number or a tensor
+            `()` or `(B,)`, for encodings that depend on it. `None`: the number
+            of real keys.
+        cache: Pair of keys and values of a whole sequence, `(B, S, heads,
+            width)` each, as `make_cache` makes it; or `None`. The call writes
+            the keys and values of the new tokens to it and returns it as the
+            last result. `positions` are then those of the new tokens, and
+            `None` takes them from `key_positions`; `key_positions` and the
+            mask of the keys are those of all `S` entries. Queries also attend
+            to entries that are not yet written, unless `use_causal_mask` or a
+            mask hides them.
+        cache_update_index: int or scalar integer tensor, at least 0. Index in
+            the cache of the first new token; all new tokens must fit behind
+            it. `None`: the call uses the cache without changing it and does
+            not read `value`.
+        training: bool or `None`, whether to apply dropout and to draw
+            positions as in training.
 
-    Padding given by Keras masks is excluded from the keys and from the
-    numbering of the tokens.
+    Padding given by Keras masks is excluded from the keys, and real tokens are
+    numbered without it.
 
-    In chunks of queries the result is the same, and so are the gradients;
-    scores are computed again in the backward pass instead of being kept, so
-    memory grows with `T`, not with its square. Dropout draws other weights.
-    Where `return_attention_scores` is set there are no chunks.
+    Returns:
+        Float tensor `(B, T, output_dim)` in the compute dtype; or a tuple of
+        it and, where requested, the attention weights and the cache.
 
-    Under `keras.RematScope` all draws are repeated in the backward pass. A
-    `keras.remat` of a user's own function around the layer repeats none:
-    gradients are then those of other positions, unless these are given, and of
-    another dropout.
+    With chunks of queries, the results and gradients are the same. The
+    backward pass computes the scores again instead of keeping them, so memory
+    grows with `T` and not with its square. Dropout drops other weights than
+    without chunks. With `return_attention_scores`, there are no chunks.
+
+    Under `keras.RematScope`, the backward pass repeats all random draws. A
+    `keras.remat` of a user's own function around the layer repeats none, so
+    that the gradients belong to other positions, unless positions are given,
+    and to another dropout.
 
     Raises:
-        ValueError: If an argument is out of range, the encoding belongs to
-            another stage or was built for other heads, it is for causal
-            attention and neither `use_causal_mask` nor an `attention_mask` is
-            given, or positions are missing that only the caller knows. If
-            tensors do not fit each other: where only a run of a compiled
-            program knows, it ends with an assertion, and under XLA the output
-            is NaN.
+        ValueError: If an argument is out of range; if the encoding is one of
+            embeddings or was built for other heads; if the encoding is for
+            causal attention and neither `use_causal_mask` nor an
+            `attention_mask` is given; if positions are missing that only the
+            caller knows; if tensors do not fit each other. If sizes are known
+            only when a compiled program runs, the program ends with an
+            assertion; under XLA, the output is NaN.
 
     Example:
 
@@ -221,17 +237,19 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         }
         heads = self.num_heads
         key_heads = self.num_key_value_heads or heads
-        self.query_dense = self._dense(
+        self.query_dense = self._make_dense(
             "query",
             heads * self.key_dim,
             query_shape,
             scale=1 if self.scale_scores else self.key_dim**-0.5,
         )
-        self.key_dense = self._dense("key", key_heads * self.key_dim, key_shape)
-        self.value_dense = self._dense(
+        self.key_dense = self._make_dense(
+            "key", key_heads * self.key_dim, key_shape
+        )
+        self.value_dense = self._make_dense(
             "value", key_heads * self.value_dim, value_shape
         )
-        self.output_dense = self._dense(
+        self.output_dense = self._make_dense(
             "attention_output",
             self.output_dim or query_shape[-1],
             (*query_shape[:-1], heads * self.value_dim),
@@ -245,10 +263,11 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             )
         self.settle_policies()
 
-    def _dense(self, name, width, input_shape, scale=1):
+    def _make_dense(self, name, width, input_shape, scale=1):
         initializer = self.kernel_initializer
         if isinstance(initializer, keras.initializers.Initializer):
-            # A copy: one instance would start all projections alike.
+            # A copy, because one instance would give all projections the same
+            # initial values.
             initializer = initializer.clone()
 
         def scaled(shape, dtype=None):
@@ -268,9 +287,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
 
     def __call__(self, query, value, key=None, **kwargs):
         check_tensors(query=query, value=value, key=key)
-        # Here self-attention shows by one tensor being given twice: Keras
-        # makes a tensor of its own of every array, and rematerialization of
-        # every argument.
+        # Self-attention is recognized here, where one tensor is given twice:
+        # later, Keras converts each array to a separate tensor, and
+        # rematerialization does so with each argument.
         if hasattr(query, "__array__") and not ops.is_tensor(query):
             array, query = query, ops.convert_to_tensor(query)
             value = query if value is array else value
@@ -336,7 +355,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         )
         slots = key if cache is None else cache[0]
         if cache is None:
-            # With one, Keras' mask of the queries is that of all slots.
+            # With a cache, Keras' mask of the queries covers the whole cache.
             query_mask, fits = check_padding_mask(
                 query_mask, query, name="query_mask"
             )
@@ -348,9 +367,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             holds = both(holds, _check_order(query, slots))
         holds = both(holds, both(cache_holds, mask_holds))
         if length is None and self.encoding.uses_length:
-            length = sequence_length(value_mask, cache)
+            length = find_sequence_length(value_mask, cache)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions, new_positions = self._positions(
+        positions, key_positions, new_positions = self._find_positions(
             query,
             key,
             positions,
@@ -368,15 +387,18 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         else:
             query = self._split_heads(self.query_dense(query), self.key_dim)
             key, new_positions = query, positions
-        # Before they are cached, which leaves one key to turn for a token. An
-        # encoding that rotates has no bias, which would need the others.
+        # Rotated before they are cached, so that every key is rotated only
+        # once. This is safe, because an encoding that rotates has no bias,
+        # which would need the unrotated keys.
         query, key = self.encoding.rotate(
             query, key, positions, new_positions, length=length
         )
         if cache is not None:
-            # Later calls read the cache: no wrong entry may look right.
+            # Later calls read the cache, so invalid entries must be NaN.
             entries = where_holds(holds, key), where_holds(holds, value)
-            key, value = cache = updated(cache, entries, cache_update_index)
+            key, value = cache = update_cache(
+                cache, entries, cache_update_index
+            )
         keys = ops.shape(key)[1]
         tokens = ops.shape(query)[1]
         first = keys - tokens
@@ -398,7 +420,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         attend = functools.partial(
             self._attend, causal=use_causal_mask, training=training
         )
-        chunk_size = self._chunk_size(query, key)
+        chunk_size = self._find_chunk_size(query, key)
         if chunk_size is None or return_attention_scores:
             output, weights = attend(queries, others)
         else:
@@ -408,7 +430,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 others,
                 chunk_size=chunk_size,
                 layer=self,
-                generator=self._dropout_generator(training),
+                generator=self._find_dropout_generator(training),
             )
         output = ops.reshape(
             output,
@@ -422,30 +444,32 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _attend(self, queries, others, *, causal, training):
-        """What some queries take of all values, and by which weights.
+        """Computes the attention of some queries to all keys.
 
         Args:
-            queries: Dict of rotated `"query"` `(B, T, H, D)`, the `"inputs"`
-                it is projected from, `"positions"`, `"indices"` among the keys
-                `(T,)`, and `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
+            queries: Dict of the rotated `"query"` `(B, T, H, D)`, the
+                `"inputs"` `(B, T, M)` of its projection, its `"positions"`,
+                `"indices"` among the keys, int32 `(T,)`, and a boolean
+                `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
             others: Dict of `"key"` and `"value"` `(B, S, H, width)`, their
-                `"positions"`, and `"mask"` `(B, S)` or `None`.
-            causal: Whether queries see no later keys.
-            training: Whether to drop out.
+                `"positions"`, and a boolean `"mask"` `(B, S)` or `None`.
+            causal: bool, whether queries attend to no later keys.
+            training: bool or `None`, whether to apply dropout.
 
         Returns:
-            `(B, T, H, value_dim)`, and float32 weights `(B, H, T, S)`.
+            Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
+            float32 `(B, H, T, S)`.
         """
-        scores = self._scores(queries, others, causal=causal)
-        mask = _joint_mask(queries, others, causal=causal)
-        weights = self._weights(scores, mask, queries["indices"])
+        scores = self._compute_scores(queries, others, causal=causal)
+        mask = _join_masks(queries, others, causal=causal)
+        weights = self._compute_weights(scores, mask, queries["indices"])
         dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
         output = ops.einsum("bhts,bshd->bthd", dropped, others["value"])
         return output, weights
 
-    def _scores(self, queries, others, *, causal):
-        """Scores before the masks, float32 `(B, H, T, S)`."""
+    def _compute_scores(self, queries, others, *, causal):
+        """Computes scores without masks, float32 `(B, H, T, S)`."""
         bias = self.encoding.attention_bias(
             queries["query"],
             others["key"],
@@ -460,23 +484,30 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         scores = ops.einsum("bthd,bshd->bhts", query, key)
         return scores if bias is None else scores + bias
 
-    def _weights(self, scores, mask, indices):
-        """Weights of the values, float32 `(B, H, T, S)`."""
+    def _compute_weights(self, scores, mask, indices):
+        """Computes the attention weights, float32 `(B, H, T, S)`.
+
+        Args:
+            scores: float32 `(B, H, T, S)`.
+            mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
+            indices: Indices of the queries among the keys, int32 `(T,)`.
+        """
         if mask is not None:
-            # Below any bias, and finite: a query without keys gives numbers,
-            # not NaN.
+            # Below any bias, but finite, so that a query without keys gives
+            # numbers and not NaN.
             scores = ops.where(mask, scores, -1e30)
-        # Of one key, for which Keras warns of a mistake.
+        # Keras warns about a softmax over an axis of size one.
         if scores.shape[-1] == 1:
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
-    def _chunk_size(self, query, key):
-        """Number of queries to a chunk, or `None` for no chunks."""
-        tokens, keys = map(static_size, (query.shape[1], key.shape[1]))
+    def _find_chunk_size(self, query, key):
+        """Finds the number of queries in a chunk, or `None` for no chunks."""
+        tokens, keys = map(find_static_size, (query.shape[1], key.shape[1]))
         size = self.chunk_size
         if tokens is None and query.shape[1] is not None:
-            # A symbol of JAX, of which it cannot tell that chunks divide it.
+            # A symbolic size, for which JAX cannot verify that it splits into
+            # chunks.
             return None
         if size == "auto":
             if None in (tokens, keys) or tokens * keys <= DIRECT_PAIRS:
@@ -486,14 +517,18 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return None
         return size
 
-    def _dropout_generator(self, training):
-        """What draws the dropout of this call, or `None`."""
+    def _find_dropout_generator(self, training):
+        """Finds the generator of the dropout, or `None` without dropout."""
         if not (training and self.dropout):
             return None
         return self.dropout_layer.seed_generator
 
     def _check_shapes(self, **tensors):
-        """Whether query, key and value fit each other and the layer."""
+        """Checks that query, key and value fit each other and the layer.
+
+        Returns:
+            `True`, or a boolean tensor if sizes are known only at run time.
+        """
         for name, tensor in tensors.items():
             tokens = "T" if name == "query" else "S"
             check_rank(name, tensor, (3,), f"(B, {tokens}, M)")
@@ -515,52 +550,57 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         )
 
     def _check_mask(self, mask, query, key):
-        """An attention mask, bool `(1 or B, 1 or H, T, S)`, or `None`."""
+        """Checks an attention mask and adds its missing axes.
+
+        Returns:
+            Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+        """
         if mask is None:
             return None
         shape = "(T, S), (B, T, S) or (B, H, T, S)"
-        mask = as_truth_values("attention_mask", mask, (2, 3, 4), shape)
+        mask = check_truth_values("attention_mask", mask, (2, 3, 4), shape)
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 2:
             mask = ops.expand_dims(mask, 0)
         if len(mask.shape) == 3:
             mask = ops.expand_dims(mask, 1)
         sizes = (
-            size_of(query, 0),
+            find_size(query, 0),
             self.num_heads,
-            size_of(query, 1),
-            size_of(key, 1),
+            find_size(query, 1),
+            find_size(key, 1),
         )
         holds = True
         for axis, wanted in enumerate(sizes):
-            size = size_of(mask, axis)
-            if static_size(size) == 1:
+            size = find_size(mask, axis)
+            if find_static_size(size) == 1:
                 continue
             holds = both(
                 holds,
                 demand(
                     _is_one_or(size, wanted),
                     f"attention_mask must have shape {shape}: got ",
-                    as_message(size),
+                    format_size(size),
                     f" {_MASK_AXES[axis]}, wanted 1 or ",
-                    as_message(wanted),
+                    format_size(wanted),
                     ".",
                 ),
             )
         if holds is not True:
-            # Read after the assertion.
+            # Depends on `holds`, so that the assertion runs before the mask is
+            # used.
             mask = ops.logical_or(mask, ops.logical_not(holds))
         batch_size, heads, _, keys = ops.shape(mask)
         return ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
 
     def _project(self, query, key, value):
-        """Queries, keys and values `(B, T or S, H, width)`."""
+        """Computes queries, keys and values `(B, T or S, heads, width)`."""
         denses = (self.query_dense, self.key_dense, self.value_dense)
         plain = not self.use_bias and not any(
             dense.quantization_mode for dense in denses
         )
         if query is key and key is value and plain:
-            # One product in place of three narrow ones.
+            # One matrix product is faster than three narrow ones.
             kernel = ops.concatenate([dense.kernel for dense in denses], -1)
             inputs = ops.cast(query, self.compute_dtype)
             ends = (denses[0].units, denses[0].units + denses[1].units)
@@ -585,7 +625,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         return ops.reshape(features, (*shape, heads, width))
 
     def _repeat(self, features):
-        """Of the heads of keys or values, one for each head of queries."""
+        """Repeats heads of keys or values, to one for each query head."""
         groups = self.num_heads // features.shape[2]
         return features if groups == 1 else ops.repeat(features, groups, axis=2)
 
@@ -651,7 +691,14 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
 
 
 def with_encoding(config):
-    """A layer's config with its encodings turned back into layers."""
+    """Replaces the encodings in a layer's config by layers.
+
+    Args:
+        config: Dict, as `get_config` returns it.
+
+    Returns:
+        A copy of the dict, with `encoding` and `cross_encoding` deserialized.
+    """
     return {
         **config,
         **{
@@ -663,7 +710,7 @@ def with_encoding(config):
 
 
 def check_chunk_size(chunk_size):
-    """Returns a valid number of queries to a chunk, or raises `ValueError`."""
+    """Returns a valid `chunk_size`, or raises `ValueError`."""
     if isinstance(chunk_size, str) and chunk_size == "auto":
         return chunk_size
     try:
@@ -679,29 +726,43 @@ _MASK_AXES = ("examples", "heads", "queries", "keys")
 
 
 def _is_one_or(size, wanted):
-    """Whether an axis has one entry, or as many as wanted."""
-    equal = equal_sizes(size, wanted)
-    if equal is True or static_size(size) is not None:
+    """Whether the size of an axis is one or the wanted size."""
+    equal = compare_sizes(size, wanted)
+    if equal is True or find_static_size(size) is not None:
         return equal
     return ops.logical_or(equal, as_size(size) == 1)
 
 
 def _check_order(query, key):
-    """Whether there are no more queries than keys, as a causal mask needs."""
-    tokens, keys = size_of(query, 1), size_of(key, 1)
+    """Checks that a causal mask gets no more queries than keys.
+
+    Returns:
+        `True`, or a boolean tensor if sizes are known only at run time.
+    """
+    tokens, keys = find_size(query, 1), find_size(key, 1)
     return demand(
         as_size(tokens) <= as_size(keys),
-        "use_causal_mask needs at least as many keys as queries, which are the "
-        "last tokens; got ",
-        as_message(tokens),
+        "use_causal_mask needs at least as many keys as queries, because the "
+        "queries are the last tokens; got ",
+        format_size(tokens),
         " queries and ",
-        as_message(keys),
+        format_size(keys),
         " keys: pass an attention_mask instead.",
     )
 
 
-def _joint_mask(queries, others, *, causal):
-    """What all masks allow, broadcastable to `(B, H, T, S)`, or `None`."""
+def _join_masks(queries, others, *, causal):
+    """Combines all masks.
+
+    Args:
+        queries: Dict, as for `_attend`.
+        others: Dict, as for `_attend`.
+        causal: bool, whether queries attend to no later keys.
+
+    Returns:
+        Boolean tensor that broadcasts to `(B, H, T, S)`, true where a query
+        may attend to a key; `None` if there is no mask.
+    """
     masks = [] if queries["mask"] is None else [queries["mask"]]
     if others["mask"] is not None:
         masks.append(others["mask"][:, None, None, :])

@@ -1,4 +1,4 @@
-"""Keys and values kept from earlier calls, and the positions of them all."""
+"""Cache of the keys and values of earlier calls, and their positions."""
 
 import functools
 
@@ -7,28 +7,43 @@ from keras import ops
 
 from keras_lengen.arguments import check_integer, described
 from keras_lengen.layers.side_inputs import (
-    as_message,
     as_size,
     both,
     check_index,
     check_rank,
     check_same_size,
+    compare_sizes,
     demand,
-    equal_sizes,
-    size_of,
-    static_size,
+    find_size,
+    find_static_size,
+    format_size,
 )
 
 
 class CachedKeys(keras.layers.Layer):
-    """An attention whose keys and values may come from a cache.
+    """Base class of attention whose keys and values may come from a cache.
 
-    Subclasses have `num_heads`, `num_key_value_heads`, `key_dim`, `value_dim`
-    and an `encoding`.
+    Subclasses have the attributes `num_heads`, `num_key_value_heads`,
+    `key_dim`, `value_dim` and `encoding`.
     """
 
     def make_cache(self, batch_size, length):
-        """Empty keys and values of `length` tokens, to be passed as `cache`."""
+        """Makes an empty cache, to be passed as `cache`.
+
+        Args:
+            batch_size: int, at least 1, or scalar integer tensor.
+            length: int, at least 1, or scalar integer tensor. Number of tokens
+                that the cache has room for.
+
+        Returns:
+            A pair of zeros in the compute dtype: keys
+            `(batch_size, length, heads, key_dim)` and values
+            `(batch_size, length, heads, value_dim)`, where `heads` is
+            `num_key_value_heads`.
+
+        Raises:
+            ValueError: If `batch_size` or `length` is not a positive integer.
+        """
         for name, size in (("batch_size", batch_size), ("length", length)):
             if not ops.is_tensor(size):
                 check_integer(name, size)
@@ -41,7 +56,15 @@ class CachedKeys(keras.layers.Layer):
         )
 
     def check_cache(self, cache):
-        """Raises `ValueError` if a cache is not one that `make_cache` makes."""
+        """Checks that a cache has the form that `make_cache` returns.
+
+        Args:
+            cache: The value to check.
+
+        Raises:
+            ValueError: If `cache` is not a pair of keys and values of the
+                right shapes.
+        """
         heads = self.num_key_value_heads or self.num_heads
         widths = (self.key_dim, self.value_dim)
         shapes = [f"(B, S, {heads}, {width})" for width in widths]
@@ -58,7 +81,12 @@ class CachedKeys(keras.layers.Layer):
                 )
 
     def _check_cache(self, cache, mask, key, index):
-        """The index, and whether the mask and the new keys fit the cache."""
+        """Checks that the mask and the new keys fit the cache.
+
+        Returns:
+            The checked index, and for `where_holds` whether everything fits:
+            `True`, or a boolean tensor if this is known only at run time.
+        """
         if cache is None:
             if index is not None:
                 raise ValueError(
@@ -70,24 +98,27 @@ class CachedKeys(keras.layers.Layer):
         holds = True
         for tensor in cache:
             holds = both(holds, check_same_size(0, cache=tensor, query=key))
-        slots, tokens = size_of(cache[0], 1), size_of(key, 1)
+        slots, tokens = find_size(cache[0], 1), find_size(key, 1)
         holds = both(
             holds,
             demand(
-                equal_sizes(slots, size_of(cache[1], 1)),
+                compare_sizes(slots, find_size(cache[1], 1)),
                 "cache must hold as many keys as values; got ",
-                as_message(slots),
+                format_size(slots),
                 " and ",
-                as_message(size_of(cache[1], 1)),
+                format_size(find_size(cache[1], 1)),
                 ".",
             ),
         )
         if len(getattr(mask, "shape", ())) == 2:
-            size, known = static_size(mask.shape[1]), static_size(slots)
+            size, known = (
+                find_static_size(mask.shape[1]),
+                find_static_size(slots),
+            )
             if None not in (size, known) and size != known:
                 raise ValueError(
-                    f"with a cache of {slots} tokens, the mask of the keys is "
-                    f"that of all of them; got one of {size}: pass "
+                    f"with a cache of {slots} tokens, the mask of the keys "
+                    f"must cover all of them; got one of {size}: pass "
                     "`value_mask`."
                 )
         if index is None:
@@ -101,49 +132,49 @@ class CachedKeys(keras.layers.Layer):
             holds,
             demand(
                 inside,
-                as_message(tokens),
+                format_size(tokens),
                 " new tokens from cache_update_index=",
-                as_message(index),
-                " on do not fit a cache of ",
-                as_message(slots),
-                ": make a longer one.",
+                format_size(index),
+                " on do not fit into a cache of ",
+                format_size(slots),
+                ": make a longer cache.",
             ),
         )
 
     def _check_drawn_apart(self, positions, key_positions):
-        """Raises `ValueError` if queries and keys would be drawn apart."""
+        """Raises `ValueError` if queries and keys would get separate draws."""
         drawn = self.encoding.stage is not None and self.encoding.sampler.draws
         if drawn and (positions is None or key_positions is None):
             raise ValueError(
-                f"{type(self.encoding.sampler).__name__} would draw positions "
-                "of the queries and of the keys apart. In self-attention pass "
-                "one tensor as query and value, computed once; otherwise pass "
-                "`positions` and `key_positions`."
+                f"{type(self.encoding.sampler).__name__} would draw the "
+                "positions of queries and keys apart from each other. In "
+                "self-attention, pass one tensor as query and value, computed "
+                "once; otherwise pass `positions` and `key_positions`."
             )
 
     def _check_cached_positions(self, positions, key_positions, *, own):
-        """Raises `ValueError` if other calls would number tokens otherwise."""
+        """Raises `ValueError` if calls may disagree on a token's position."""
         if self.encoding.stage is None:
             return
         if key_positions is None and self.encoding.sampler.draws:
             raise ValueError(
                 f"{type(self.encoding.sampler).__name__} draws anew in every "
-                "call, and cached keys stay: draw once for the whole sequence "
-                "and pass `positions` and `key_positions`."
+                "call, but cached keys keep their positions: draw once for "
+                "the whole sequence and pass `positions` and `key_positions`."
             )
         of_all_keys = key_positions is not None or self.encoding.stage != "bias"
         if own and positions is not None and not of_all_keys:
             raise ValueError(
-                "with a cache, `positions` are those of the new tokens alone: "
-                "pass `key_positions`, those of all its tokens, too."
+                "with a cache, `positions` are only those of the new tokens: "
+                "also pass `key_positions`, those of all tokens in the cache."
             )
         if positions is None and not own:
             raise ValueError(
-                "with a cache, queries that are not the tensor of the new "
-                "keys may start anywhere: pass their `positions`."
+                "with a cache, the positions of queries that are not its new "
+                "tokens are unknown: pass their `positions`."
             )
 
-    def _positions(
+    def _find_positions(
         self,
         query,
         key,
@@ -157,7 +188,10 @@ class CachedKeys(keras.layers.Layer):
         start_index,
         training,
     ):
-        """Positions of the queries, of all keys, and of the new keys."""
+        """Returns positions of the queries, of all keys, and of the new keys.
+
+        The positions of the new keys are `None` if there are none.
+        """
         sample = functools.partial(
             self.encoding.sample_positions, training=training
         )
@@ -194,15 +228,33 @@ class CachedKeys(keras.layers.Layer):
         return positions, key_positions, positions if own else new_positions
 
 
-def sequence_length(key_mask, cache):
-    """Length of the whole sequence where it is not the number of keys."""
+def find_sequence_length(key_mask, cache):
+    """Finds the length of the whole sequence from a mask or a cache.
+
+    Args:
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        cache: Pair of keys and values `(B, S, heads, width)`, or `None`.
+
+    Returns:
+        The number of real keys, int32 `(B,)`, or the length of the cache;
+        `None` if both arguments are `None`.
+    """
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
     return None if cache is None else ops.shape(cache[0])[1]
 
 
-def updated(cache, entries, index):
-    """A cache with new keys and values written from an index on."""
+def update_cache(cache, entries, index):
+    """Writes new keys and values to a cache, from an index on.
+
+    Args:
+        cache: Pair of keys and values `(B, S, heads, width)`.
+        entries: Pair of new keys and values `(B, T, heads, width)`.
+        index: int or scalar integer tensor, or `None` to write nothing.
+
+    Returns:
+        The new pair of keys and values.
+    """
     if index is None:
         return tuple(cache)
     return tuple(

@@ -1,4 +1,4 @@
-"""Layers that draw random numbers, and draw them again where Keras asks."""
+"""Layers whose random draws can be repeated under `keras.RematScope`."""
 
 import contextlib
 
@@ -6,18 +6,22 @@ import keras
 
 
 class DrawingLayer(keras.layers.Layer):
-    """A layer that Keras may compute twice, forward and backward.
+    """Layer that draws the same numbers when Keras computes it twice.
 
-    Under `keras.RematScope` a layer's `call` runs again in the backward pass.
-    Random generators have moved on by then: here both runs start from states
-    that were drawn before either.
+    Under `keras.RematScope`, the `call` of a layer runs again in the backward
+    pass. By then the random generators have advanced. This class therefore
+    starts both runs from the same states, drawn before the first run.
     """
 
     def parts_scope(self):
-        """A scope to make and to call the parts of the layer in.
+        """Makes the scope in which the layer builds and calls its parts.
 
-        What is computed twice as a whole gains nothing where its parts are
-        too, and Keras' own layers cannot be in a graph of TensorFlow.
+        If the whole layer is rematerialized, the scope turns this off for its
+        parts: a second time would save no memory, and Keras' own layers cannot
+        be rematerialized in a TensorFlow graph.
+
+        Returns:
+            A context manager.
         """
         whole = self._remat_mode is not None and self._remat_mode.mode == "full"
         return (
@@ -47,10 +51,11 @@ class DrawingLayer(keras.layers.Layer):
         if rematerialized is repeatable:
             return layer_call
         states = {
-            id(generator.state): _new_state(generator)
-            for generator in seed_generators(self)
+            id(generator.state): _draw_state(generator)
+            for generator in find_seed_generators(self)
         }
-        # All of them: a scope hides those of the scope around it.
+        # All variables, because a scope hides the values of the scope around
+        # it.
         variables = self.variables
         values = [
             states[id(variable)]
@@ -60,16 +65,18 @@ class DrawingLayer(keras.layers.Layer):
         ]
         structure = (args, kwargs, values)
         leaves = keras.tree.flatten(structure)
-        # What has a gradient must be an argument, and nothing else may be:
-        # TensorFlow takes no keywords, and JAX makes symbols of flags.
+        # Tensors with a gradient must be arguments, and nothing else may be
+        # one: TensorFlow takes no keyword arguments, and JAX turns flags into
+        # symbols.
         return lambda *_, **__: rematerialized(*filter(_has_gradient, leaves))
 
 
 class Dropout(DrawingLayer, keras.layers.Dropout):
-    """Keras' dropout, which drops the same where it is computed twice.
+    """Keras' dropout, with the same draws when it is computed twice.
 
-    Draws and factor are at least float32: TensorFlow draws numbers of the
-    inputs' dtype, of which bfloat16 has 128 between 0 and 1.
+    Draws and scaling are at least float32: TensorFlow draws numbers of the
+    inputs' dtype, and in bfloat16 it draws only 128 different numbers between
+    0 and 1.
     """
 
     def call(self, inputs, training=False):
@@ -80,8 +87,12 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
         return keras.ops.cast(outputs, dtype)
 
 
-def seed_generators(layer):
-    """The random generators of a layer and of the layers in it."""
+def find_seed_generators(layer):
+    """Finds the random generators of a layer and of the layers in it.
+
+    Returns:
+        List of `keras.random.SeedGenerator`.
+    """
     return [
         generator
         for each in layer._flatten_layers()
@@ -95,8 +106,9 @@ def _has_gradient(value):
     )
 
 
-def _new_state(generator):
-    """A state drawn from a generator, which moves on by one draw."""
-    # Counting on from the generator's own state would repeat its next draws.
+def _draw_state(generator):
+    """Draws a new state from a generator, which advances by one draw."""
+    # A state made by advancing the generator's own would repeat the draws that
+    # the generator gives next.
     state = keras.random.randint((2,), 0, 2**24, dtype="int32", seed=generator)
     return keras.ops.cast(state, generator.state.dtype)

@@ -1,4 +1,4 @@
-"""Attention to the nearest key that matches."""
+"""Attention to the nearest matching key."""
 
 import keras
 from keras import ops
@@ -11,31 +11,36 @@ from keras_lengen.layers.attention import MultiHeadAttention
 class GeometricAttention(MultiHeadAttention):
     """Attends to the nearest keys that match, wherever they are.
 
-    A query `i` matches a key `j` with the probability
+    A query `i` matches a key `j` with probability
     `P[i, j] = sigmoid(alpha * (q[i] + c) . k[j] + beta * D[i, j] + gamma)`,
-    never itself, and attends to it with
-    `A[i, j] = P[i, j] * prod(1 - P[i, n])` over the keys `n` nearer to `i` than
-    `j`; of two equally near ones, the right one counts as nearer. `D` is the
-    directional encoding: one learned map of the query's state for earlier keys
-    and one for later ones. Used in place of `MultiHeadAttention`, for
-    self-attention alone; positions other than the order of the tokens have no
-    meaning to it.
+    but never its own key. The attention weight is
+    `A[i, j] = P[i, j] * prod(1 - P[i, n])`, where the product runs over the
+    keys `n` that are nearer to `i` than `j`; of two keys at the same distance,
+    the right one counts as nearer. `D` is the directional encoding: one
+    learned map of the query's state for earlier keys and another one for later
+    keys.
 
-    Weights beside those of `MultiHeadAttention`: `alpha`, `beta` and `gamma`,
-    `c (H, D)`, and the directional map `(M, 2 H)` with a bias.
+    Use it in place of `MultiHeadAttention`, for self-attention only. The only
+    positions it uses are the indices of the tokens. Shapes are those of
+    `MultiHeadAttention`.
+
+    Weights in addition to those of `MultiHeadAttention`: `alpha`, `beta` and
+    `gamma`, `c (H, D)`, and the directional map `(M, 2 H)` with a bias.
 
     Args:
-        num_heads: Number of heads.
-        key_dim: Width of a head's queries and keys.
-        normalize: Whether the weights of a query are scaled to the sum 1.
-        **kwargs: Further arguments of `MultiHeadAttention`. `encoding` may be
-            nothing but `None` or NoPE.
+        num_heads: int, at least 1. Number of heads.
+        key_dim: int, at least 1. Width of the queries and keys of a head.
+        normalize: bool, whether the weights of each query are scaled so that
+            their sum is 1.
+        **kwargs: Further arguments of `MultiHeadAttention`. `encoding` must be
+            `None` or NoPE.
 
     Call arguments: those of `MultiHeadAttention`; query, key and value must be
-    one tensor, and `positions` are ignored.
+    the same tensor, and `positions` are ignored.
 
     Raises:
-        ValueError: If there is an encoding, or query, key and value differ.
+        ValueError: If an argument is out of range, there is an encoding, or
+            query, key and value differ.
 
     Differs from the paper: dropout is applied to the weights, not to the keys.
 
@@ -55,8 +60,8 @@ class GeometricAttention(MultiHeadAttention):
         if self.encoding.stage is not None:
             raise ValueError(
                 "GeometricAttention has no use for encoding="
-                f"{type(self.encoding).__name__}: its directional encoding "
-                "takes the place of another."
+                f"{type(self.encoding).__name__}, because it has its own "
+                "directional encoding: leave encoding out."
             )
         self.normalize = check_boolean("normalize", normalize)
 
@@ -95,8 +100,8 @@ class GeometricAttention(MultiHeadAttention):
             )
         return super()._project(query, key, value)
 
-    def _scores(self, queries, others, *, causal):
-        """Logits of matches, float32 `(B, H, T, S)`."""
+    def _compute_scores(self, queries, others, *, causal):
+        """Computes the logits of the matches, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
         key = ops.cast(others["key"], "float32")
         query = query + ops.cast(self.content_bias, "float32")
@@ -117,7 +122,7 @@ class GeometricAttention(MultiHeadAttention):
             alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
 
-    def _weights(self, scores, mask, indices):
+    def _compute_weights(self, scores, mask, indices):
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
         query_index = ops.expand_dims(indices, -1)
         allowed = index != query_index
@@ -125,18 +130,19 @@ class GeometricAttention(MultiHeadAttention):
             allowed = ops.logical_and(allowed, mask)
         matches = ops.where(allowed, ops.log_sigmoid(scores), -1e30)
         misses = ops.where(allowed, ops.log_sigmoid(-scores), 0.0)
-        # Sums of misses from the query outwards, to either side: differences
-        # of sums from one end would cancel where scores are extreme.
+        # Logarithms of misses are summed from the query outwards, on each
+        # side: differences of sums from one end would lose precision by
+        # cancellation if scores are extreme.
         later = index > query_index
         right = ops.cumsum(ops.where(later, misses, 0.0), axis=-1)
         left = ops.where(later, 0.0, misses)
         left = ops.flip(ops.cumsum(ops.flip(left, axis=-1), axis=-1), axis=-1)
-        # On the other side of the query the nearer keys end at the mirror
-        # image of j; for a right key the one at its distance is not nearer.
+        # On the other side of the query, the nearer keys end at the mirror
+        # image of j, which itself is nearer only if it is the right one.
         mirror = 2 * query_index - index
-        nearer = _at(right, ops.where(later, index - 1, mirror)) + _at(
-            left, ops.where(later, mirror + 1, index + 1)
-        )
+        nearer = _take_at(
+            right, ops.where(later, index - 1, mirror)
+        ) + _take_at(left, ops.where(later, mirror + 1, index + 1))
         weights = ops.exp(matches + nearer)
         if self.normalize:
             total = ops.sum(weights, axis=-1, keepdims=True)
@@ -147,8 +153,16 @@ class GeometricAttention(MultiHeadAttention):
         return {**super().get_config(), "normalize": self.normalize}
 
 
-def _at(summed, places):
-    """Entries at `places` `(T, S)`, cut to the range, of `(B, H, T, S)`."""
+def _take_at(summed, places):
+    """Reads the entries of `summed` at `places` along the last axis.
+
+    Args:
+        summed: float32 `(B, H, T, S)`.
+        places: int32 `(T, S)`, clipped to `0 .. S - 1`.
+
+    Returns:
+        float32 `(B, H, T, S)`.
+    """
     shape = ops.shape(summed)
     places = ops.clip(places, 0, shape[-1] - 1)
     places = ops.broadcast_to(places, shape)

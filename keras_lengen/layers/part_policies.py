@@ -1,50 +1,54 @@
-"""Layers that save the dtype policies of their parts."""
+"""Layers that can save the dtype policies of their parts."""
 
 import keras
 from keras.dtype_policies import DTypePolicyMap
 
 
 class PartPolicies(keras.layers.Layer):
-    """A layer that can be saved after `quantize` has changed its parts.
+    """Layer that can be saved after `quantize` has changed its parts.
 
-    Keras quantizes a dense layer by another dtype policy. The parts of this
-    layer are made from its own `dtype`, so its configuration has a map of
-    policies where those of parts differ.
+    Keras quantizes a dense layer by changing its dtype policy. This layer
+    makes its parts from its own `dtype`, so if a part is quantized, the
+    configuration contains a map of the policies of all parts as `dtype`.
     """
 
     def get_config(self):
         config = super().get_config()
         parts = {
-            part.path: _policy(part)
+            part.path: _find_policy(part)
             for part in self._flatten_layers(include_self=False)
             if part.path is not None
         }
         if any(policy.quantization_mode for policy in parts.values()):
             config["dtype"] = keras.saving.serialize_keras_object(
-                DTypePolicyMap(_policy(self), parts)
+                DTypePolicyMap(_find_policy(self), parts)
             )
         return config
 
     def part_policy(self, policy):
-        """The policy of a part, by default not that of the layer."""
+        """Returns the layer's map of policies, or else `policy`.
+
+        Args:
+            policy: Dtype policy of a part that does not use the layer's own.
+        """
         if isinstance(self.dtype_policy, DTypePolicyMap):
             return self.dtype_policy
         return policy
 
     def settle_policies(self):
-        """Gives every built part its policy, in place of a map of them all.
+        """Replaces the map of policies in every built part by its own policy.
 
-        Keras cannot save a quantized layer that has a map.
+        Keras cannot save a quantized layer whose policy is a map.
         """
         if not isinstance(self.dtype_policy, DTypePolicyMap):
             return
         for part in self._flatten_layers(include_self=False):
             if part.path is not None:
-                part._dtype_policy = _policy(part)
+                part._dtype_policy = _find_policy(part)
 
 
-def _policy(layer):
-    """The policy of a layer alone, out of a map."""
+def _find_policy(layer):
+    """Finds the policy of one layer, in a map if its policy is one."""
     policy = layer.dtype_policy
     if not isinstance(policy, DTypePolicyMap):
         return policy

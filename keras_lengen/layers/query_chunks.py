@@ -1,10 +1,10 @@
-"""Attention in chunks of queries, in memory that grows with the length."""
+"""Attention computed in chunks of queries, which saves memory."""
 
 import keras
 from keras import ops
 
 QUERY_AXES = {"query": 1, "inputs": 1, "positions": -1, "indices": 0, "mask": 2}
-"""The axis of the queries in each of their tensors."""
+"""Index of the axis of the queries in each tensor of the queries."""
 
 
 def attend_in_chunks(
@@ -12,30 +12,34 @@ def attend_in_chunks(
 ):
     """Applies `attend` to one chunk of queries after the other.
 
-    What a chunk computes is forgotten and computed again in the backward
-    pass, so that no more than the scores of one chunk are ever held.
+    The intermediate results of a chunk are not kept; the backward pass
+    computes them again. Memory therefore never holds the scores of more than
+    one chunk, and grows with the length instead of with its square.
 
     Args:
-        attend: Function of the tensors of some queries and of `others` that
-            returns `(B, chunk_size, H, value_dim)`.
-        queries: Dict of the tensors that have an axis of queries, by the names
-            of `QUERY_AXES`; each a tensor, a pair of them, or `None`.
-        others: Dict of the tensors that all chunks need, in the same way.
-        chunk_size: Number of queries to a chunk.
+        attend: Function `attend(queries, others)` of a chunk of the queries
+            and of all `others`; it returns a float tensor
+            `(B, chunk_size, H, value_dim)`.
+        queries: Dict of the tensors that have an axis of queries, with the
+            keys of `QUERY_AXES`. Each value is a tensor, a pair of tensors, or
+            `None`.
+        others: Dict of the tensors that all chunks need, with values of the
+            same kinds.
+        chunk_size: int, at least 1. Number of queries in a chunk.
         layer: Layer whose variables `attend` reads.
         generator: `SeedGenerator` that `attend` draws from, or `None`.
 
     Returns:
-        `(B, T, H, value_dim)`.
+        Float tensor `(B, T, H, value_dim)` of the dtype of the values.
     """
     tokens = ops.shape(queries["indices"])[0]
     chunks = -(-tokens // chunk_size)
     absent = {name for name, tensor in queries.items() if tensor is None}
     absent_others = {name for name, tensor in others.items() if tensor is None}
-    others = _present(others)
-    sliced = _map(
+    others = _drop_absent(others)
+    sliced = _map_tensors(
         lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
-        _present(queries),
+        _drop_absent(queries),
     )
     variables = [
         variable
@@ -43,18 +47,19 @@ def attend_in_chunks(
         if keras.backend.is_float_dtype(variable.dtype)
     ]
     if generator is not None:
-        # Random states come from outside the chunks: what is computed twice
-        # must draw the same numbers.
+        # The random states are drawn outside the chunks, so that a chunk draws
+        # the same numbers when the backward pass computes it again.
         sliced["seed"] = keras.random.randint(
             (chunks, 2), 0, 2**24, dtype="int32", seed=generator
         )
-    # Copies are tensors: a variable of TensorFlow as an argument would get no
-    # gradient in eager mode.
+    # Copies, which are tensors: a TensorFlow variable passed as an argument
+    # gets no gradient in eager mode.
     values = [ops.copy(variable) for variable in variables]
     structure = (sliced, values, others)
     dtypes = [tensor.dtype for tensor in keras.tree.flatten(structure)]
 
-    # Everything is an argument: what is not would lose its gradient.
+    # Everything is an argument, because a tensor that is not an argument would
+    # lose its gradient.
     @keras.remat
     def chunk(*tensors):
         slices, values, rest = keras.tree.pack_sequence_as(
@@ -65,7 +70,7 @@ def attend_in_chunks(
         if generator is not None:
             seed = ops.cast(slices.pop("seed"), generator.state.dtype)
             states.append((generator.state, seed))
-        slices = _map(
+        slices = _map_tensors(
             lambda name, tensor: ops.moveaxis(tensor, 0, QUERY_AXES[name]),
             slices,
         )
@@ -75,11 +80,11 @@ def attend_in_chunks(
                 {**rest, **dict.fromkeys(absent_others)},
             )
 
-    # Outside the chunks, or each of them would keep a copy.
-    fixed = [*values, *map(_floating, keras.tree.flatten(others))]
+    # Cast outside the chunks, because each chunk would keep its own copy.
+    fixed = [*values, *map(_cast_to_float, keras.tree.flatten(others))]
     batch_size, _, *shape = others["value"].shape
-    outputs = _one_by_one(
-        lambda *slices: chunk(*map(_floating, slices), *fixed),
+    outputs = _map_one_by_one(
+        lambda *slices: chunk(*map(_cast_to_float, slices), *fixed),
         keras.tree.flatten(sliced),
         shape=(batch_size, chunk_size, *shape),
         dtype=others["value"].dtype,
@@ -91,13 +96,13 @@ def attend_in_chunks(
     return outputs[:, :tokens]
 
 
-def _one_by_one(function, slices, *, shape, dtype):
-    """`ops.map` that does not start on a slice before the last is done."""
+def _map_one_by_one(function, slices, *, shape, dtype):
+    """Maps slices like `ops.map`, but strictly one after the other."""
     if keras.backend.backend() != "tensorflow":
         return ops.map(lambda slices: function(*slices), slices)
     import tensorflow as tf
 
-    # ops.map computes ten slices at a time, whose scores are held together;
+    # ops.map computes ten slices at a time and holds the scores of all ten;
     # ops.scan has no gradient under XLA.
     return tf.map_fn(
         lambda slices: function(*slices),
@@ -107,16 +112,21 @@ def _one_by_one(function, slices, *, shape, dtype):
     )
 
 
-def _floating(tensor):
-    # TensorFlow warns of arguments without a gradient. Positions, indices and
-    # seeds below 2 ** 24 are exact.
+def _cast_to_float(tensor):
+    # TensorFlow warns about arguments without a gradient. Positions, indices
+    # and seeds below 2 ** 24 are exact in float32.
     if keras.backend.is_float_dtype(tensor.dtype):
         return tensor
     return ops.cast(tensor, "float32")
 
 
 def _split(tensor, axis, chunk_size):
-    """To `(chunks, chunk_size, ...)`, the axis first and padded at its end."""
+    """Splits an axis into chunks.
+
+    Returns:
+        `(chunks, chunk_size, ...)`, the axis moved to the front and padded
+        with zeros at its end.
+    """
     tensor = ops.moveaxis(tensor, axis, 0)
     tokens, *shape = ops.shape(tensor)
     padding = -tokens % chunk_size
@@ -124,8 +134,8 @@ def _split(tensor, axis, chunk_size):
     return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 
 
-def _map(function, tensors):
-    """`function(name, tensor)` of every tensor of a dict, or of its pairs."""
+def _map_tensors(function, tensors):
+    """Applies `function(name, tensor)` to all tensors and pairs of a dict."""
     return {
         name: keras.tree.map_structure(
             lambda tensor, name=name: function(name, tensor), value
@@ -134,5 +144,5 @@ def _map(function, tensors):
     }
 
 
-def _present(tensors):
+def _drop_absent(tensors):
     return {name: value for name, value in tensors.items() if value is not None}

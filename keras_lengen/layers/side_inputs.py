@@ -1,8 +1,9 @@
-"""Checks of what comes beside the tokens: positions, lengths and masks.
+"""Checks of the inputs other than the tokens: positions, lengths and masks.
 
-What is known when a layer is called is checked there and raises `ValueError`.
-What only a run of the program knows is asserted in it; where assertions do not
-run, under XLA and in JAX's programs, `where_holds` makes the results NaN.
+Values and sizes that are known when a layer is called are checked at once, and
+errors raise `ValueError`. Those that are known only when a compiled program
+runs are checked by an assertion in the program. Assertions do not run under
+XLA and in compiled JAX programs; there, `where_holds` turns results to NaN.
 """
 
 import inspect
@@ -15,52 +16,61 @@ from keras import ops
 from keras_lengen.arguments import LARGEST_POSITION, described
 
 INVALID_POSITION = -(2**31)
-"""Stands in integer positions for NaN, which they become as floats."""
+"""Marks an invalid integer position; cast to float, it becomes NaN."""
 
 
 def demand(holds, *message):
-    """Raises `ValueError` if something does not hold, now or in a run.
+    """Requires a condition, now or when the compiled program runs.
 
     Args:
-        holds: A truth value, or a boolean tensor, of which all must be true.
-        *message: Strings and numbers, put together when it does not hold.
+        holds: bool, or a boolean tensor whose entries must all be true.
+        *message: Strings and numbers, which are joined to the error message.
 
     Returns:
-        `True`, or, where only a run can tell, the tensor, for `where_holds`.
+        `True`, or `holds` for `where_holds` if it is known only at run time.
+
+    Raises:
+        ValueError: If the condition is known not to hold. At run time, an
+            assertion fails instead.
     """
     if isinstance(holds, keras.KerasTensor):
         return True
-    known = known_numbers(holds)
+    known = find_numbers(holds)
     if known is None:
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
             # XLA leaves assertions out.
             assertion = tf.debugging.Assert(tf.reduce_all(holds), list(message))
-            # First the assertion, then whatever would fail in its place.
+            # The assertion must run before any operation that would fail with
+            # another message.
             with tf.control_dependencies([assertion]):
                 return tf.identity(holds)
         return holds
     if not known.all():
-        raise ValueError("".join(map(_text, message)))
+        raise ValueError("".join(map(_format, message)))
     return True
 
 
 def both(first, second):
-    """Whether two conditions hold, each `True` or a boolean tensor."""
+    """Combines two conditions, each `True` or a boolean tensor, by "and"."""
     if first is True:
         return second
     return first if second is True else ops.logical_and(first, second)
 
 
 def where_holds(holds, tensor):
-    """A tensor that is NaN where a condition of its examples does not hold.
+    """Replaces the entries of examples whose condition fails by NaN.
 
     Args:
-        holds: `True`, or a boolean tensor, a scalar or `(B,)`.
-        tensor: Of any shape, `(B, ...)` if each example has a condition of
-            its own and the tensor more than one axis. Integers are
-            positions, and get `INVALID_POSITION`.
+        holds: `True`, or a boolean tensor `()` or `(B,)`.
+        tensor: Tensor of any shape; `(B, ...)` if `holds` is `(B,)` and the
+            tensor has more than one axis. Integers are taken for positions,
+            and are replaced by `INVALID_POSITION`.
+
+    Returns:
+        A tensor of the same shape. If `holds` is `(B,)` and `tensor` has one
+        axis, all entries are replaced if any condition fails.
     """
     if holds is True:
         return tensor
@@ -76,8 +86,12 @@ def where_holds(holds, tensor):
     return ops.where(holds, tensor, float("nan"))
 
 
-def known_numbers(value):
-    """The numbers of a tensor as an array, `None` where only a run has them."""
+def find_numbers(value):
+    """Reads the numbers of a tensor.
+
+    Returns:
+        A NumPy array, or `None` if the numbers are known only at run time.
+    """
     if isinstance(value, bool | numbers.Number | np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, keras.KerasTensor):
@@ -85,19 +99,19 @@ def known_numbers(value):
     try:
         return np.asarray(ops.convert_to_numpy(value))
     except Exception:
-        # Every backend has an error of its own for a tensor in a program.
+        # Each backend raises its own error for a tensor inside a program.
         return None
 
 
-def static_size(size):
-    """A size of a tensor's axis as an integer, `None` if a run decides it."""
+def find_static_size(size):
+    """Returns the size of an axis, `None` if known only at run time."""
     return size if isinstance(size, int) else None
 
 
-def equal_sizes(first, second):
-    """Whether two sizes of axes are equal: a truth value or a tensor."""
+def compare_sizes(first, second):
+    """Whether two sizes of axes are equal: a bool, or a boolean tensor."""
     if first is None or second is None:
-        return True  # Symbols, which a run replaces.
+        return True  # An unknown size of a symbolic tensor; checked later.
     if not (ops.is_tensor(first) or ops.is_tensor(second)):
         if isinstance(first, int) and isinstance(second, int):
             return first == second
@@ -107,7 +121,7 @@ def equal_sizes(first, second):
 
 
 def as_size(size):
-    """A size of an axis as something to compute with."""
+    """Converts the size of an axis to an int or an int32 scalar tensor."""
     return (
         size
         if isinstance(size, int)
@@ -115,31 +129,34 @@ def as_size(size):
     )
 
 
-def size_of(tensor, axis):
-    """A size of a tensor: an integer, a scalar, or `None` of a symbol."""
+def find_size(tensor, axis):
+    """Finds the size of an axis: an int, a scalar tensor or `None`.
+
+    `None` stands for an unknown size of a symbolic tensor.
+    """
     if isinstance(tensor, keras.KerasTensor):
         return tensor.shape[axis]
     return ops.shape(tensor)[axis]
 
 
 def is_integer(tensor):
-    """Whether a tensor holds integers, truth values not counted."""
+    """Whether the dtype of a tensor is an integer dtype, other than bool."""
     return keras.backend.is_int_dtype(
         keras.backend.standardize_dtype(tensor.dtype)
     )
 
 
 def as_signed(tensor):
-    """The same integers in a dtype of signed ones."""
+    """Casts integers to a signed dtype, int32 or int64."""
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     wide = dtype in ("int64", "uint32", "uint64")
     return ops.cast(tensor, "int64" if wide else "int32")
 
 
 class NamedInputs(keras.layers.Layer):
-    """Makes a layer name the arguments that Keras cannot convert.
+    """Mixin whose errors name the argument that Keras cannot convert.
 
-    Mixed in before the layer's class.
+    List it before the class of the layer among the base classes.
     """
 
     def __call__(self, *args, **kwargs):
@@ -154,24 +171,24 @@ class NamedInputs(keras.layers.Layer):
 
 
 def check_tensors(**tensors):
-    """Raises `ValueError` if arguments are no tensors, arrays or `None`."""
+    """Raises `ValueError` unless arguments are tensors, arrays or `None`."""
     for name, value in tensors.items():
         if value is not None and not is_convertible(value):
             wanted = "a tensor of numbers"
             if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-                wanted += " of 32 bits"
-            raise ValueError(f"{name} must be {wanted}; got {_shown(value)}.")
+                wanted += " that fit 32 bits"
+            raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
 
 
 def is_convertible(value):
-    """Whether Keras can make a tensor of numbers of something, or has one."""
+    """Whether a value is a tensor, or an array that Keras can convert."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind not in "OSUc" and _fits_int32(value)
     return hasattr(value, "shape")
 
 
 def _fits_int32(array):
-    """Whether integers are kept by JAX, which takes the lower 32 bits."""
+    """Whether all integers fit 32 bits; JAX drops the higher bits."""
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 4:
         return True
     return not array.size or bool(
@@ -180,17 +197,17 @@ def _fits_int32(array):
 
 
 def check_rank(name, tensor, ranks, shape):
-    """Raises `ValueError` if a tensor has another number of axes.
+    """Raises `ValueError` if a tensor has a wrong number of axes.
 
     Args:
-        name: Name of the argument.
+        name: str, name of the argument, for the error message.
         tensor: The tensor.
-        ranks: Numbers of axes that are right.
-        shape: The right shape, for the message.
+        ranks: tuple of ints, allowed numbers of axes.
+        shape: str, expected shape, for the error message.
     """
     if not hasattr(tensor, "shape"):
         raise ValueError(
-            f"{name} must be a tensor of shape {shape}; got {_shown(tensor)}."
+            f"{name} must be a tensor of shape {shape}; got {_show(tensor)}."
         )
     if len(tensor.shape) not in ranks:
         raise ValueError(
@@ -199,36 +216,40 @@ def check_rank(name, tensor, ranks, shape):
 
 
 def check_same_size(axis, **tensors):
-    """Demands that two tensors have one size along an axis.
+    """Requires that two tensors have the same size along an axis.
 
     Args:
-        axis: Index of the axis.
-        **tensors: The two, by the names of their arguments.
+        axis: int, index of the axis: 0, 1, 2 or -1.
+        **tensors: Two tensors, by the names of their arguments.
 
     Returns:
-        `True`, or a boolean tensor where only a run can tell.
+        `True`, or a boolean tensor if sizes are known only at run time.
     """
     (name, tensor), (other_name, other) = tensors.items()
-    size, other_size = size_of(tensor, axis), size_of(other, axis)
+    size, other_size = find_size(tensor, axis), find_size(other, axis)
     what = {0: "examples", 1: "tokens", 2: "heads", -1: "features"}[axis]
     return demand(
-        equal_sizes(size, other_size),
+        compare_sizes(size, other_size),
         f"{name} and {other_name} must have equally many {what}; got ",
-        as_message(size),
+        format_size(size),
         " and ",
-        as_message(other_size),
+        format_size(other_size),
         ".",
     )
 
 
 def check_positions(positions, inputs, *, name="positions"):
-    """Returns positions `(T,)` or `(B, T)`, or raises `ValueError`.
+    """Returns valid positions of tokens, or raises `ValueError`.
 
     Args:
-        positions: Those of the tokens of `inputs`: a tensor, an array or a
-            list of numbers, or a pair of them; `(1, T)` is for all examples.
-        inputs: `(B, T, ...)`; only its shape is read.
-        name: Name of the argument.
+        positions: Tensor, array or list of numbers `(T,)`, `(1, T)` or
+            `(B, T)`, or a pair of these.
+        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        name: str, name of the argument, for the error message.
+
+    Returns:
+        Integer or float tensor `(T,)` or `(B, T)`, or a pair of these.
+        Positions that prove wrong only at run time are invalid.
     """
     if is_pair(positions):
         return tuple(
@@ -236,30 +257,30 @@ def check_positions(positions, inputs, *, name="positions"):
         )
     positions = _as_tensor(name, positions, "numbers of shape (T,) or (B, T)")
     check_rank(name, positions, (1, 2), "(T,) or (B, T)")
-    tokens = size_of(inputs, 1)
-    count = size_of(positions, -1)
+    tokens = find_size(inputs, 1)
+    count = find_size(positions, -1)
     holds = demand(
-        equal_sizes(count, tokens),
+        compare_sizes(count, tokens),
         f"{name} must be one number for each token: got ",
-        as_message(count),
+        format_size(count),
         " for ",
-        as_message(tokens),
+        format_size(tokens),
         " tokens.",
     )
     if len(positions.shape) == 2:
-        if static_size(positions.shape[0]) == 1:
+        if find_static_size(positions.shape[0]) == 1:
             positions = positions[0]
         else:
-            examples, batch_size = size_of(positions, 0), size_of(inputs, 0)
+            examples, batch_size = find_size(positions, 0), find_size(inputs, 0)
             holds = both(
                 holds,
                 demand(
-                    equal_sizes(examples, batch_size),
-                    f"{name} of shape (B, T) must be those of each example: "
-                    "got ",
-                    as_message(examples),
+                    compare_sizes(examples, batch_size),
+                    f"{name} of shape (B, T) must have one row for each "
+                    "example: got ",
+                    format_size(examples),
                     " rows for a batch of ",
-                    as_message(batch_size),
+                    format_size(batch_size),
                     ".",
                 ),
             )
@@ -268,12 +289,16 @@ def check_positions(positions, inputs, *, name="positions"):
     if is_integer(positions):
         positions = as_signed(positions)
     positions = where_holds(holds, positions)
-    return where_holds(_in_reach(name, positions), positions)
+    return where_holds(_check_reach(name, positions), positions)
 
 
-def _in_reach(name, positions):
-    """Whether the positions of each example are numbers to tell apart."""
-    # NaN is not.
+def _check_reach(name, positions):
+    """Checks that float32 tells the positions of each example apart.
+
+    Returns:
+        `True`, or a boolean tensor `()` or `(B,)`.
+    """
+    # The comparison is false for NaN.
     inside = ops.abs(positions) <= LARGEST_POSITION
     return demand(
         ops.all(inside, axis=-1),
@@ -288,7 +313,7 @@ def _in_reach(name, positions):
 
 
 def is_pair(positions):
-    """Whether positions are those of rows and those of columns."""
+    """Whether positions are a pair, those of rows and those of columns."""
     return (
         isinstance(positions, tuple | list)
         and len(positions) == 2
@@ -303,13 +328,13 @@ def check_lengths(lengths, inputs, *, name="lengths"):
     """Checks true lengths, integers from 0 to the number of tokens.
 
     Args:
-        lengths: A scalar or `(B,)`, or `None`.
-        inputs: `(B, T, ...)`; only its shape is read.
-        name: Name of the argument.
+        lengths: Integers of shape `()` or `(B,)`, or `None`.
+        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        name: str, name of the argument, for the error message.
 
     Returns:
-        The lengths as an int32 tensor or `None`, and for `where_holds` whether
-        they are right, a truth value or a tensor of the lengths' shape.
+        The lengths as an int32 tensor or `None`; and for `where_holds` whether
+        they are valid, `True` or a boolean tensor of the lengths' shape.
     """
     if lengths is None:
         return None, True
@@ -319,8 +344,8 @@ def check_lengths(lengths, inputs, *, name="lengths"):
             f"{name} must be integers, the true lengths of the sequences; got "
             f"{keras.backend.standardize_dtype(lengths.dtype)}."
         )
-    holds = _one_each(name, lengths, inputs)
-    tokens = size_of(inputs, 1)
+    holds = _check_one_each(name, lengths, inputs)
+    tokens = find_size(inputs, 1)
     if isinstance(lengths, keras.KerasTensor) or tokens is None:
         return lengths, True
     lengths = as_signed(lengths)
@@ -328,33 +353,34 @@ def check_lengths(lengths, inputs, *, name="lengths"):
     inside = demand(
         ops.logical_and(lengths >= 0, lengths <= most),
         f"{name} must be integers from 0 to the ",
-        as_message(tokens),
+        format_size(tokens),
         " tokens of the padded sequences; got ",
         lengths,
         ".",
     )
     lengths = ops.cast(lengths, "int32")
     if inside is not True:
-        # Wrong ones stay so, for whoever checks them again.
+        # Invalid lengths stay invalid if they are checked again.
         lengths = ops.where(inside, lengths, -1)
     return lengths, both(holds, inside)
 
 
 def check_reference_length(length, inputs, *, name="reference_length"):
-    """Returns a length to scale by, or raises `ValueError`.
+    """Returns a valid length to scale by, or raises `ValueError`.
 
     Args:
-        length: A number above 0 as a scalar or `(B,)`, or `None`.
-        inputs: `(B, T, ...)`; only its shape is read.
-        name: Name of the argument.
+        length: Numbers above 0 of shape `()` or `(B,)`, or `None`.
+        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        name: str, name of the argument, for the error message.
 
     Returns:
-        float32, NaN where only a run could tell that it is wrong; or `None`.
+        float32 tensor `()` or `(B,)`, or `None`. Lengths that prove wrong only
+        at run time are NaN.
     """
     if length is None:
         return None
     length = _as_tensor(name, length, "numbers of shape () or (B,)")
-    holds = _one_each(name, length, inputs)
+    holds = _check_one_each(name, length, inputs)
     if isinstance(length, keras.KerasTensor):
         return length
     length = ops.cast(length, "float32")
@@ -363,43 +389,52 @@ def check_reference_length(length, inputs, *, name="reference_length"):
     return where_holds(both(holds, positive), length)
 
 
-def _one_each(name, lengths, inputs):
-    """Whether lengths are one, or one for each example."""
+def _check_one_each(name, lengths, inputs):
+    """Checks that there is one length, or one for each example.
+
+    Returns:
+        `True`, or a boolean tensor if sizes are known only at run time.
+    """
     check_rank(name, lengths, (0, 1), "() or (B,)")
     if len(lengths.shape) == 0:
         return True
-    count, batch_size = size_of(lengths, 0), size_of(inputs, 0)
+    count, batch_size = find_size(lengths, 0), find_size(inputs, 0)
     return demand(
-        equal_sizes(count, batch_size),
+        compare_sizes(count, batch_size),
         f"{name} must be one number, or one for each example: got ",
-        as_message(count),
+        format_size(count),
         " for a batch of ",
-        as_message(batch_size),
+        format_size(batch_size),
         ".",
     )
 
 
 def check_padding_mask(mask, inputs, *, name="padding_mask"):
-    """Checks a mask `(B, T)`, true for real tokens.
+    """Checks a padding mask.
+
+    Args:
+        mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
+        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        name: str, name of the argument, for the error message.
 
     Returns:
-        The mask as booleans or `None`, and for `where_holds` whether its shape
-        is right.
+        The mask as a boolean tensor or `None`; and for `where_holds` whether
+        its shape is right, `True` or a boolean tensor.
     """
     if mask is None:
         return None, True
-    mask = as_truth_values(name, mask, (2,), "(B, T)")
+    mask = check_truth_values(name, mask, (2,), "(B, T)")
     holds = True
     for axis, what in ((0, "examples"), (1, "tokens")):
-        size, wanted = size_of(mask, axis), size_of(inputs, axis)
+        size, wanted = find_size(mask, axis), find_size(inputs, axis)
         holds = both(
             holds,
             demand(
-                equal_sizes(size, wanted),
-                f"{name} must have shape (B, T), that of the tokens: got ",
-                as_message(size),
+                compare_sizes(size, wanted),
+                f"{name} must have the shape (B, T) of the tokens: got ",
+                format_size(size),
                 " for ",
-                as_message(wanted),
+                format_size(wanted),
                 f" {what}.",
             ),
         )
@@ -407,17 +442,21 @@ def check_padding_mask(mask, inputs, *, name="padding_mask"):
         return mask, True
     mask = ops.cast(mask, "bool")
     if holds is not True:
-        # Read after the assertion, whose name of the argument is the caller's.
+        # Depends on `holds`, so that the assertion, which names the caller's
+        # argument, runs before the mask is used.
         mask = ops.logical_or(mask, ops.logical_not(holds))
     return mask, holds
 
 
 def check_index(name, index):
-    """Returns an index, an integer or a scalar tensor, or raises `ValueError`.
+    """Returns a valid index, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        index: From 0 to `2 ** 24`.
+        name: str, name of the argument, for the error message.
+        index: Integer or scalar integer tensor, from 0 to `2 ** 24`.
+
+    Returns:
+        An int if the index is known, else a scalar integer tensor.
     """
     wanted = (
         f"an integer from 0 to {LARGEST_POSITION}, or a scalar tensor of one"
@@ -427,7 +466,7 @@ def check_index(name, index):
     if isinstance(index, numbers.Integral | np.ndarray):
         right, known = not isinstance(index, bool), np.asarray(index)
     elif right:
-        known = known_numbers(index)
+        known = find_numbers(index)
     if right and known is not None:
         right = (
             known.shape == ()
@@ -438,28 +477,41 @@ def check_index(name, index):
     elif right:
         right = len(index.shape) == 0 and is_integer(index)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_shown(index)}.")
+        raise ValueError(f"{name} must be {wanted}; got {_show(index)}.")
     return index
 
 
-def as_message(size):
-    """A size as a part of a message."""
-    return str(size) if static_size(size) is not None or size is None else size
+def format_size(size):
+    """Formats a size as a part of the message of `demand`."""
+    return (
+        str(size)
+        if find_static_size(size) is not None or size is None
+        else size
+    )
 
 
 def as_tensor(name, value, wanted):
-    """A tensor of numbers, lists and arrays included, or `ValueError`."""
+    """Converts a tensor, array or list of numbers or booleans to a tensor.
+
+    Args:
+        name: str, name of the argument, for the error message.
+        value: Value of the argument.
+        wanted: str, expected value, for the error message.
+
+    Raises:
+        ValueError: If the value is not made of numbers.
+    """
     return _as_tensor(name, value, wanted, truth=True)
 
 
-def as_truth_values(name, value, ranks, shape):
-    """A tensor of truth values, or of 1 and 0 for them, or `ValueError`.
+def check_truth_values(name, value, ranks, shape):
+    """Returns a tensor of booleans or integers, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        value: Its value.
-        ranks: Numbers of axes that are right.
-        shape: The right shape, for the message.
+        name: str, name of the argument, for the error message.
+        value: Value of the argument: booleans, or 1 and 0.
+        ranks: tuple of ints, allowed numbers of axes.
+        shape: str, expected shape, for the error message.
     """
     wanted = f"truth values of shape {shape}"
     value = _as_tensor(name, value, wanted, truth=True)
@@ -467,8 +519,9 @@ def as_truth_values(name, value, ranks, shape):
     dtype = keras.backend.standardize_dtype(value.dtype)
     if keras.backend.is_float_dtype(dtype):
         raise ValueError(
-            f"{name} must be {wanted}, true for what is seen; got {dtype}, "
-            "perhaps numbers to add to scores: pass a comparison of them."
+            f"{name} must be {wanted}, true for visible tokens; got {dtype}, "
+            "perhaps numbers to add to scores: pass a comparison such as "
+            "mask == 0."
         )
     return value
 
@@ -485,7 +538,8 @@ def _as_tensor(name, value, wanted, *, truth=False):
     else:
         try:
             array = np.asarray(value)
-            # Objects are lists of unequal lengths, or of tensors.
+            # An array of objects comes from a list of tensors, or of lists of
+            # unequal lengths.
             right = array.dtype.kind in kinds + "f" and _fits_int32(array)
             if array.dtype.kind == "O" and isinstance(value, list | tuple):
                 value, right = ops.stack(value), True
@@ -494,19 +548,19 @@ def _as_tensor(name, value, wanted, *, truth=False):
         if right:
             value = ops.convert_to_tensor(value)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_shown(value)}.")
+        raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
     return value
 
 
-def _shown(value):
+def _show(value):
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"{dtype} of shape {tuple(value.shape)}"
     return described(value)
 
 
-def _text(part):
+def _format(part):
     if isinstance(part, str):
         return part
-    known = known_numbers(part)
+    known = find_numbers(part)
     return str(part if known is None else known)

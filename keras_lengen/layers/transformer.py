@@ -1,4 +1,4 @@
-"""The block of a Transformer."""
+"""Transformer block."""
 
 import keras
 from keras import ops
@@ -31,58 +31,79 @@ from keras_lengen.layers.side_inputs import (
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
-    """Self-attention and a feed-forward network, each with a residual.
+    """Block of a Transformer, with self-attention and a feed-forward network.
 
-    Between them, where wanted, stands attention to another sequence.
+    Each of these two parts is a residual branch, `x + dropout(part(x))`, with
+    normalization. With `cross_attention`, a third branch between them attends
+    to another sequence, the memory.
 
     Args:
-        num_heads: Number of attention heads; divides the width `M`.
-        feedforward_dim: Width of the hidden layer, `None` for `4 * M`.
-        dropout: Share dropped of what each part adds, in training.
-        attention_dropout: Share dropped of the attention weights.
+        num_heads: int, at least 1. Number of attention heads; divides the
+            width `M` of the model.
+        feedforward_dim: int, at least 1. Width of the hidden layer of the
+            feed-forward network, or `None` for `4 * M`.
+        dropout: float from 0 to below 1. Dropout rate of each residual branch.
+        attention_dropout: float from 0 to below 1. Dropout rate of the
+            attention weights.
         encoding: `PositionalEncoding` of the self-attention, or `None`.
-        attention: Class used in place of `MultiHeadAttention` for
-            self-attention, or `None`.
-        cross_attention: Whether there is attention to `memory`.
-        cross_encoding: `PositionalEncoding` of that, `None` for none.
-        normalization: `"post"`: a norm after each residual, as in the
-            original Transformer. `"pre"`: before each part. `None`: none.
-        rms_norm: Whether norms are by root mean square, without an offset,
-            instead of layer norms.
+        attention: Subclass of `MultiHeadAttention` to use for self-attention,
+            or `None` for `MultiHeadAttention`.
+        cross_attention: bool, whether the block attends to `memory`.
+        cross_encoding: `PositionalEncoding` of the attention to `memory`, or
+            `None`.
+        normalization: str or `None`. `"post"`: normalization after each
+            residual sum, as in the original Transformer. `"pre"`: at the
+            beginning of each residual branch. `None`: no normalization.
+        rms_norm: bool, whether to use RMS normalization, without an offset,
+            instead of layer normalization.
         activation: Activation of the hidden layer.
-        use_bias: `"feedforward"`: biases in the feed-forward network alone.
-            `True`: in attention too. `False`: nowhere.
-        num_key_value_heads: Number of heads of keys and values, `None` for
-            `num_heads`.
-        scale_scores: Whether attention divides scores by the square root of
-            the heads' width.
-        chunk_size: Number of queries whose scores are held at a time, as in
-            `MultiHeadAttention`.
-        kernel_initializer: Initializer of all kernels, `None` for truncated
-            normal of deviation `1 / sqrt(inputs)` before truncation.
-        use_causal_mask: Whether tokens see no later ones.
+        use_bias: bool or str. `"feedforward"`: biases in the feed-forward
+            network only. `True`: in attention too. `False`: no biases.
+        num_key_value_heads: int that divides `num_heads`. Number of heads of
+            keys and values, or `None` for `num_heads`.
+        scale_scores: bool, whether attention divides scores by the square root
+            of the width of a head.
+        chunk_size: Number of queries whose scores are in memory at a time, as
+            in `MultiHeadAttention`.
+        kernel_initializer: Initializer of all kernels, or `None` for a
+            truncated normal distribution with standard deviation
+            `1 / sqrt(inputs)` before truncation, where `inputs` is the number
+            of input features of the kernel.
+        use_causal_mask: bool, whether tokens attend to no later tokens.
 
     Call arguments:
-        inputs: `(B, T, M)`.
-        attention_mask: Boolean, true where a token may attend to another:
-            `(T, T)`, `(B, T, T)` or `(B, 1, T, T)`.
-        positions: `(T,)` or `(B, T)`; `None` draws them from the encoding's
-            sampler.
-        key_positions: Positions of all keys in the cache, with a cache.
-        length: Length that the whole sequence will have, for encodings that
-            depend on it.
-        memory: `(B, S, N)`, the other sequence.
-        memory_positions: Its positions, where `cross_encoding` needs them.
-        memory_mask: `(B, S)`, true for its real tokens.
-        cache: Dict of the caches of the block's attentions, by their names
-            `"attention"` and `"cross_attention"`: the call returns its output
-            and the cache with the new tokens'. `memory` is `None` where the
-            cache holds its keys and values already.
-        cache_update_index: Index in the cache of the first new token.
-        training: Whether to drop out.
+        inputs: Float tensor `(B, T, M)`.
+        attention_mask: Boolean tensor `(T, T)`, `(B, T, T)` or
+            `(B, 1, T, T)`, true where a token may attend to another; or
+            `None`.
+        positions: Positions of the tokens, tensor `(T,)` or `(B, T)`, or
+            `None` to take them from the encoding's sampler.
+        key_positions: With a cache, the positions of all its tokens, `(S,)` or
+            `(B, S)`; or `None`.
+        length: Length of the whole sequence in tokens, a number or a tensor
+            `()` or `(B,)`, for encodings that depend on it.
+        memory: Float tensor `(B, S, N)`, the sequence to attend to.
+        memory_positions: Positions of the memory, tensor `(S,)` or `(B, S)`,
+            needed if the sampler of `cross_encoding` draws.
+        memory_mask: Boolean tensor `(B, S)`, true for real tokens of the
+            memory; or `None`.
+        cache: Dict of the caches of the attention layers, with the keys
+            `"attention"` and, with `cross_attention`, `"cross_attention"`, as
+            `make_cache` makes it; or `None`. The call returns its output and
+            the cache with the keys and values of the new tokens. `memory` is
+            `None` if the cache already contains its keys and values.
+        cache_update_index: int or scalar integer tensor. Index in the cache of
+            the first new token.
+        training: bool or `None`, whether to apply dropout and to draw
+            positions as in training.
+
+    Returns:
+        Float tensor `(B, T, M)` in the compute dtype; with a cache, a pair of
+        it and the updated cache.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or tensors do not fit the
+            block or each other.
 
     Example:
 
@@ -156,7 +177,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 f"num_heads={self.num_heads} does not divide the width "
                 f"{width} of the model."
             )
-        self.attention_layer = self._attention(
+        self.attention_layer = self._make_attention(
             "attention",
             self.attention or MultiHeadAttention,
             self.encoding,
@@ -166,7 +187,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         memory_shape = memory_shape or inputs_shape
         self.input_widths = {"inputs": width, "memory": memory_shape[-1]}
         if self.cross_attention:
-            self.cross_attention_layer = self._attention(
+            self.cross_attention_layer = self._make_attention(
                 "cross_attention",
                 MultiHeadAttention,
                 self.cross_encoding,
@@ -175,20 +196,24 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             self.cross_attention_layer.build(inputs_shape, memory_shape)
         hidden = self.feedforward_dim
         hidden = 4 * width if hidden is None else hidden
-        self.hidden_dense = self._dense("hidden", hidden, self.activation)
+        self.hidden_dense = self._make_dense("hidden", hidden, self.activation)
         self.hidden_dense.build(inputs_shape)
-        self.output_dense = self._dense("output", width, None)
+        self.output_dense = self._make_dense("output", width, None)
         self.output_dense.build((*inputs_shape[:-1], hidden))
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
-            self.attention_norm = self._norm("attention_norm", inputs_shape)
+            self.attention_norm = self._make_norm(
+                "attention_norm", inputs_shape
+            )
             if self.cross_attention:
-                self.cross_attention_norm = self._norm(
+                self.cross_attention_norm = self._make_norm(
                     "cross_attention_norm", inputs_shape
                 )
-            self.feedforward_norm = self._norm("feedforward_norm", inputs_shape)
+            self.feedforward_norm = self._make_norm(
+                "feedforward_norm", inputs_shape
+            )
 
-    def _attention(self, name, attention, encoding, width):
+    def _make_attention(self, name, attention, encoding, width):
         return attention(
             self.num_heads,
             width // self.num_heads,
@@ -203,7 +228,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             name=name,
         )
 
-    def _dense(self, name, width, activation):
+    def _make_dense(self, name, width, activation):
         return keras.layers.Dense(
             width,
             activation=activation,
@@ -213,7 +238,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             name=name,
         )
 
-    def _norm(self, name, input_shape):
+    def _make_norm(self, name, input_shape):
         norm = norm_layer(self.rms_norm, dtype=self.dtype_policy, name=name)
         norm.build(input_shape)
         return norm
@@ -236,7 +261,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         training=None,
     ):
         if mask is None:
-            # Keras' name for it, where there are other tensors than inputs.
+            # Keras' name of the mask if the call has other tensors too.
             mask = inputs_mask
         self._check_widths(inputs=inputs)
         self._check_cache(cache, cache_update_index)
@@ -248,7 +273,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         new_cache: dict = {}
 
         def attend(x):
-            return self._cached(
+            return self._attend_with_cache(
                 self.attention_layer,
                 new_cache,
                 x,
@@ -266,7 +291,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             )
 
         def cross_attend(x):
-            return self._cached(
+            return self._attend_with_cache(
                 self.cross_attention_layer,
                 new_cache,
                 x,
@@ -284,15 +309,15 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             return self.output_dense(self.hidden_dense(x))
 
         x = ops.cast(inputs, self.compute_dtype)
-        x = self._residual(x, attend, "attention_norm", training)
+        x = self._add_residual(x, attend, "attention_norm", training)
         if self.cross_attention:
             norm = "cross_attention_norm"
-            x = self._residual(x, cross_attend, norm, training)
-        x = self._residual(x, feed_forward, "feedforward_norm", training)
+            x = self._add_residual(x, cross_attend, norm, training)
+        x = self._add_residual(x, feed_forward, "feedforward_norm", training)
         return x if cache is None else (x, new_cache)
 
     def _check_widths(self, **tensors):
-        """Raises `ValueError` if tensors are not those of the block."""
+        """Raises `ValueError` if the block was built for other widths."""
         for name, tensor in tensors.items():
             check_rank(name, tensor, (3,), "(batch, tokens, width)")
             width, built = tensor.shape[-1], self.input_widths[name]
@@ -303,7 +328,12 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 )
 
     def _check_cache(self, cache, index):
-        """Raises `ValueError` if a cache is not that of the block."""
+        """Raises `ValueError` unless `make_cache` of this block made a cache.
+
+        Args:
+            cache: Dict of caches, or `None`.
+            index: Index of the first new token, or `None`.
+        """
         if cache is None:
             if index is not None:
                 raise ValueError(
@@ -324,7 +354,11 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             layer.check_cache(cache[name])
 
     def _check_memory(self, inputs, memory, positions, mask, cache):
-        """Positions and mask of `memory`, or `ValueError`."""
+        """Checks the memory and what belongs to it.
+
+        Returns:
+            The checked positions and mask of the memory.
+        """
         if not self.cross_attention:
             for name, value in (
                 ("memory", memory),
@@ -357,8 +391,8 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         ):
             raise ValueError(
                 f"{type(encoding.sampler).__name__} of cross_encoding would "
-                "draw positions of `memory` that its layers do not have: pass "
-                "`memory_positions`, and `positions`."
+                "draw positions of `memory` that differ from those its layers "
+                "had: pass `memory_positions` and `positions`."
             )
         if positions is not None:
             encoding = self.cross_attention_layer.encoding
@@ -368,8 +402,8 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         mask, _ = check_padding_mask(mask, slots, name="memory_mask")
         return positions, mask
 
-    def _cached(self, attention, new_cache, *args, cache, **kwargs):
-        """Output of an attention, whose cache joins the new one."""
+    def _attend_with_cache(self, attention, new_cache, *args, cache, **kwargs):
+        """Calls an attention layer and adds its new cache to `new_cache`."""
         if cache is None:
             kwargs.pop("cache_update_index")
             return attention(*args, **kwargs)
@@ -379,7 +413,23 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         return output
 
     def make_cache(self, batch_size, length, memory=None):
-        """Empty caches of `length` tokens, and of those of `memory`."""
+        """Makes an empty cache, to be passed as `cache`.
+
+        Args:
+            batch_size: int, at least 1, or scalar integer tensor.
+            length: int, at least 1, or scalar integer tensor. Number of tokens
+                that the cache has room for.
+            memory: Float tensor `(B, S, N)`, needed with `cross_attention`;
+                only its shape is read.
+
+        Returns:
+            Dict of pairs of keys and values, with the key `"attention"` and,
+            with `cross_attention`, `"cross_attention"`.
+
+        Raises:
+            ValueError: If a size is not a positive integer, or `memory` is
+                missing or not a tensor `(B, S, N)`.
+        """
         cache = {
             "attention": self.attention_layer.make_cache(batch_size, length)
         }
@@ -390,7 +440,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             )
         return cache
 
-    def _residual(self, x, part, norm, training):
+    def _add_residual(self, x, part, norm, training):
         if self.normalization == "pre":
             added = part(getattr(self, norm)(x))
         else:
@@ -441,12 +491,22 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
 
 
 def attention_name(attention):
-    """The registered name of an attention class, or `None`."""
+    """Finds the registered name of an attention class, or `None`."""
     return attention and keras.saving.get_registered_name(attention)
 
 
 def with_attention(config):
-    """A layer's config with the name of its attention turned into a class."""
+    """Replaces the name of the attention class in a config by the class.
+
+    Args:
+        config: Dict, as `get_config` returns it.
+
+    Returns:
+        A copy of the dict, whose `attention` is a class or `None`.
+
+    Raises:
+        ValueError: If no class is registered under the name.
+    """
     name = config["attention"]
     attention = name and keras.saving.get_registered_object(name)
     if name and attention is None:
@@ -459,28 +519,35 @@ def with_attention(config):
 
 
 def norm_layer(rms_norm, **kwargs):
-    """A layer norm, or one by root mean square, of the usual epsilon."""
+    """Makes a layer or RMS normalization with its usual epsilon."""
     if rms_norm:
         return keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
     return keras.layers.LayerNormalization(epsilon=1e-5, **kwargs)
 
 
 def kernel_initializer(given):
-    """A copy of a given initializer, or that of the original Transformer."""
-    return fan_in_normal() if given is None else copy_initializer(given)
+    """Makes a copy of an initializer; `None` gives the default.
+
+    The default is `make_fan_in_normal`.
+    """
+    return make_fan_in_normal() if given is None else copy_initializer(given)
 
 
 def copy_initializer(initializer):
-    """A copy of an initializer, or the function that is one."""
+    """Copies an initializer; a plain function is returned as it is."""
     if isinstance(initializer, keras.initializers.Initializer):
         return initializer.clone()
     return initializer
 
 
-def fan_in_normal():
-    """Truncated normal of deviation `1 / sqrt(inputs)` before truncation."""
-    # Keras scales for the deviation after truncation at two sigma, Haiku, and
-    # with it the code of Ruoss et al., 2023, for that before.
+def make_fan_in_normal():
+    """Makes the default initializer of kernels.
+
+    It is a truncated normal distribution with standard deviation
+    `1 / sqrt(inputs)` before truncation.
+    """
+    # Keras scales the standard deviation after truncation at two sigma. Haiku,
+    # and with it the code of Ruoss et al., 2023, scales it before truncation.
     return keras.initializers.VarianceScaling(
         scale=0.87962566103423978**2,
         mode="fan_in",
@@ -489,7 +556,17 @@ def fan_in_normal():
 
 
 def check_block_arguments(**arguments):
-    """Returns the arguments of blocks that models hand on, or `ValueError`."""
+    """Checks the arguments that models pass on to their Transformer blocks.
+
+    Args:
+        **arguments: Values of the arguments of `TransformerBlock`.
+
+    Returns:
+        Dict of the checked values.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
     checked = {
         "num_heads": check_integer("num_heads", arguments["num_heads"]),
         "attention": check_subclass(
@@ -522,14 +599,23 @@ def check_block_arguments(**arguments):
 
 
 def check_cross_encoding(encoding, cross_attention):
-    """Returns an encoding for cross attention or `None`, or `ValueError`."""
+    """Returns a valid encoding for cross attention, or `None`.
+
+    Args:
+        encoding: Value of the argument `cross_encoding`.
+        cross_attention: bool, whether there is cross attention.
+
+    Raises:
+        ValueError: If the value is no encoding, or not one for cross
+            attention.
+    """
     encoding = check_encoding("cross_encoding", encoding)
     if encoding is None:
         return None
     name = f"cross_encoding={type(encoding).__name__}"
     if not cross_attention:
         raise ValueError(
-            f"{name} is for attention to a memory, which there is not: set "
+            f"{name} is for attention to a memory, but there is none: set "
             "cross_attention."
         )
     if encoding.causal_only:
@@ -540,12 +626,12 @@ def check_cross_encoding(encoding, cross_attention):
     if encoding.reads_ranks:
         raise ValueError(
             f"{name} samples distances by the rank of a token among the keys, "
-            "but the queries of cross attention are not among them: set "
+            "but the queries of cross attention are not among the keys: set "
             'distances="positions".'
         )
     if encoding.stage == "embeddings":
         raise ValueError(
             f"{name} is added to the embeddings and does nothing in cross "
-            "attention: give it as `encoding`, or choose another."
+            "attention: pass it as `encoding`, or choose another encoding."
         )
     return encoding

@@ -6,29 +6,28 @@ import sys
 
 import pytest
 
+from benchmarks.fault_drill import parse_arguments
+
 QUICK = ("sigkill", "sigterm", "sigint", "truncate", "disk")
-
-
-def start_drill(*flags):
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.fault_drill", *flags],
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize(
     ("kinds", "faults"),
     [
-        pytest.param(QUICK, 10, id="short"),
+        pytest.param(QUICK, 10, marks=pytest.mark.process, id="short"),
         pytest.param((*QUICK, "worker"), 60, marks=pytest.mark.slow, id="long"),
     ],
 )
 def test_drill(tmp_path, kinds, faults):
     report = tmp_path / "report.json"
-    done = start_drill(
-        *(f"--faults={faults}", f"--kinds={','.join(kinds)}"),
-        *("--most=5", f"--output={report}"),
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.fault_drill"),
+            *(f"--faults={faults}", f"--kinds={','.join(kinds)}"),
+            *("--most=5", f"--output={report}"),
+        ],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(report.read_text())
@@ -51,7 +50,16 @@ def test_drill(tmp_path, kinds, faults):
         ("--most=0", "--faults and --most must be at least 1"),
     ],
 )
-def test_wrong_flags_are_refused(flag, message):
-    done = start_drill(flag)
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_wrong_flags_are_refused(flag, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fault_drill", flag])
+    with pytest.raises(SystemExit) as error:
+        parse_arguments()
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_faults_are_shared_among_the_kinds(monkeypatch):
+    flags = ["--faults=5", "--kinds=sigkill,disk,worker"]
+    monkeypatch.setattr(sys, "argv", ["fault_drill", *flags])
+    _, planned = parse_arguments()
+    assert planned == {"sigkill": 2, "disk": 2, "worker": 1}

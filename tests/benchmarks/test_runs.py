@@ -20,6 +20,7 @@ ROW = {
 }
 
 
+@pytest.mark.process
 def test_results_and_failures(tmp_path, capsys):
     broken = {**ROW, "encoding": "RoPE(rotary_fraction=2.0)"}
     with pytest.raises(RuntimeError, match="1 of 2 commands failed"):

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster import interruption, strategies
+from trainers.cluster import interruption, tensorflow_strategy
 from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -101,19 +101,21 @@ def commands(tmp_path):
 def workers(monkeypatch):
     """A function that reads a TF_CONFIG as the trainers do."""
     made = object()
-    monkeypatch.setattr(strategies, "wait_for", lambda others, own: None)
+    module = tensorflow_strategy
+    monkeypatch.setattr(module, "wait_for", lambda others, own: None)
+    monkeypatch.setattr(module, "TensorFlowStrategy", lambda made: made)
     monkeypatch.setattr(
         tf.distribute, "MultiWorkerMirroredStrategy", lambda: made
     )
 
     def read(text):
         monkeypatch.setenv("TF_CONFIG", text)
-        assert strategies.make_strategy("multi_worker") is made
+        assert module.make_strategy("multi_worker") is made
         config = json.loads(text)
         return config["cluster"]["worker"], config["task"]["index"]
 
     yield read
-    strategies._multi_worker.cache_clear()
+    module._make_multi_worker.cache_clear()
 
 
 def test_there_are_commands_and_messages():

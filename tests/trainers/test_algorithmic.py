@@ -7,10 +7,12 @@ import pytest
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.base import Preset
-from tests.trainers.toy import run_toy, train_losses
+from tests.products import product
+from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
+from trainers.options.layers import with_max_position
 
 FOR_ENCODERS = [
     name for name, encoding in ENCODINGS.items() if not encoding.causal_only
@@ -19,14 +21,22 @@ PAIRS = list(itertools.product(TASKS, FOR_ENCODERS))
 # Each task and each encoding; the other pairs, which take half an hour
 # together, are left to the slow tests.
 QUICK = list(zip(itertools.cycle(TASKS), FOR_ENCODERS, strict=False))
+ONE_OF_EACH_STAGE = ("NoPE", "RandomizedSinusoidalEncoding", "RoPE", "T5Bias")
+
+
+def marked_slow(pairs, quick):
+    return [
+        pytest.param(*pair, marks=[] if pair in quick else pytest.mark.slow)
+        for pair in pairs
+    ]
 
 
 @pytest.mark.parametrize(
     ("task", "encoding"),
-    [
-        pytest.param(*pair, marks=[] if pair in QUICK else pytest.mark.slow)
-        for pair in PAIRS
-    ],
+    product(
+        marked_slow(PAIRS, QUICK),
+        lambda task, encoding: encoding in ONE_OF_EACH_STAGE,
+    ),
 )
 def test_every_task_with_every_encoding(tmp_path, task, encoding):
     results = run_toy(
@@ -90,13 +100,10 @@ QUICK_COMBINATIONS = [
 
 @pytest.mark.parametrize(
     ("encoding", "sampler"),
-    [
-        pytest.param(
-            *pair,
-            marks=[] if pair in QUICK_COMBINATIONS else pytest.mark.slow,
-        )
-        for pair in COMBINATIONS
-    ],
+    product(
+        marked_slow(COMBINATIONS, QUICK_COMBINATIONS),
+        [("RoPE", "WarpedPositions"), ("ALiBi", "AugmentedPositions")],
+    ),
 )
 def test_every_encoding_with_every_sampler(tmp_path, encoding, sampler):
     assert_one_step(tmp_path, encoding=encoding, sampler=sampler)
@@ -109,7 +116,8 @@ def test_no_table_of_fractions(tmp_path, encoding, sampler):
 
 
 @pytest.mark.parametrize(
-    "part", ["RoPE", "ALiBi", "LearnedEncoding(max_position=9)"]
+    "part",
+    product(["RoPE", "ALiBi", "LearnedEncoding(max_position=9)"], ["RoPE"]),
 )
 def test_rows_and_columns(tmp_path, part):
     rows = "RandomizedPositions(max_position=9)"
@@ -152,14 +160,19 @@ def protocol_losses(tmp_path_factory):
     return lambda **changes: (losses(**changes), default)
 
 
-@pytest.mark.parametrize("setting", PROTOCOL)
+@pytest.mark.parametrize(
+    "setting", product(PROTOCOL, ["unordered", "longer and longer"])
+)
 def test_settings_of_the_protocol(protocol_losses, setting):
     losses, default = protocol_losses(**PROTOCOL[setting])
     assert losses != default
 
 
 @pytest.mark.parametrize(
-    "encoding", ["RandomizedRelativeEncoding", "RandomizedALiBi"]
+    "encoding",
+    product(
+        ["RandomizedRelativeEncoding", "RandomizedALiBi"], ["RandomizedALiBi"]
+    ),
 )
 def test_both_kinds_of_distances(tmp_path, encoding):
     losses = [
@@ -244,10 +257,10 @@ def test_a_bfloat16_run(tmp_path):
     assert 0 <= results["final"]["score"] <= 1
 
 
-def test_positions_reach_beyond_the_longest_sequence_by_default(tmp_path):
-    results = run_toy(tmp_path, encoding="RandomizedALiBi", max_position=0)
+def test_positions_reach_beyond_the_longest_sequence_by_default():
+    config = toy_config(encoding="RandomizedALiBi", max_position=0)
     # 2 * 6 tokens and a quarter more.
-    assert results["config"]["max_position"] == 16
+    assert with_max_position(config).max_position == 16
 
 
 def test_a_call_may_ask_for_too_few_positions(tmp_path):

@@ -9,17 +9,23 @@ import venv
 import pytest
 import tensorflow as tf
 
+from datasets.buckets import length_buckets
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.trainers.toy import toy_config
-from trainers import experiment, tpu_compile
+from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
+from trainers.cluster.tensorflow_strategy import make_strategy
 from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
-from trainers.engine.loop import TrainingStep
+from trainers.engine.tensorflow_step import (
+    TensorFlowEvaluationStep,
+    TensorFlowTrainingStep,
+)
 from trainers.errors import ConfigError, TrainingError
+from trainers.experiment import padded_lengths
 from trainers.options.fields import resolve
 from trainers.tpu import compiler, table
 from trainers.tpu.compiler import Topology
-from trainers.tpu.programs import lower, padded_lengths, trainers
+from trainers.tpu.programs import lower, trainers
 from trainers.tpu.table import Results
 from trainers.tpu_compile import PRESETS, TpuCompileConfig
 
@@ -71,38 +77,40 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
         max_position=128,
         evaluation_examples=4,
     )
-    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    strategy = make_strategy("one_device")
     model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)
-    buckets = padded_lengths(EXPERIMENT, config, "train")
-    step = TrainingStep(
-        model,
-        optimizer,
-        problem,
-        strategy,
+    buckets = padded_lengths(config, problem, "train")
+    step = TensorFlowTrainingStep(
+        model=model,
+        optimizer=optimizer,
+        problem=problem,
+        strategy=strategy,
         buckets=buckets,
         seed=config.seed,
         clip_norm=1.0,
         compiled=True,
     )
     steps = 20
-    step.run(step.batches(0, steps), 0, steps)
-    drawn = [int(step.bucket(tf.constant(at))) for at in range(steps)]
+    step.run(step.iterate(0, steps), 0, steps)
+    drawn = [int(step.find_bucket(tf.constant(at))) for at in range(steps)]
     assert set(drawn) == {0, 1}
     # One for each padded length, whatever the lengths of the steps.
     assert step._gradients.experimental_get_tracing_count() == 2
     assert len(buckets) == 2
 
     evaluation = LengthEvaluation(
-        model,
-        problem,
-        strategy,
-        buckets=experiment.padded_lengths(problem, problem.lengths, 2),
-        seed=config.seed,
-        compiled=True,
+        TensorFlowEvaluationStep(
+            model=model,
+            problem=problem,
+            strategy=strategy,
+            seed=config.seed,
+            compiled=True,
+        ),
+        length_buckets([problem.tokens(n) for n in problem.lengths], 2),
     )
     results = evaluation()
     assert len(results["accuracy"]) == 40
-    assert evaluation.traces == len(evaluation.buckets) == 2
+    assert evaluation.step.traces == len(evaluation.buckets) == 2
 
 
 def test_padded_lengths_of_the_published_run():
@@ -111,8 +119,9 @@ def test_padded_lengths_of_the_published_run():
         EXPERIMENT.presets,
         {"preset": "paper", "task": "reverse_string"},
     )
-    assert len(padded_lengths(EXPERIMENT, config, "evaluate")) == PROGRAMS
-    assert len(padded_lengths(EXPERIMENT, config, "train")) == 4
+    problem = EXPERIMENT.make_problem(config)
+    assert len(padded_lengths(config, problem, "evaluate")) == PROGRAMS
+    assert len(padded_lengths(config, problem, "train")) == 4
 
 
 # What TensorFlow writes.

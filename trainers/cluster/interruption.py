@@ -1,25 +1,22 @@
-"""Stopping a run from outside, so that nothing is lost."""
+"""Stops a run on a signal, after its state is saved."""
 
 import os
 import signal
 import threading
 
-from trainers.cluster.strategies import on_any_worker
 from trainers.errors import StoppedError
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopRequest:
-    """Remembers SIGTERM and SIGINT instead of dying of them.
+    """Context manager that remembers SIGTERM and SIGINT.
 
-    A context manager. What is under way goes on to a point where it can be
-    saved, and asks there. The second signal of Ctrl-C ends the program at
-    once.
+    The run continues to a point where its state can be saved, and calls
+    `check` there. A second Ctrl-C ends the program at once.
 
     Args:
-        strategy: The `tf.distribute` strategy: a request to one worker is a
-            request to all of them.
+        strategy: The `Strategy`. A signal to one worker stops all of them.
     """
 
     def __init__(self, strategy):
@@ -43,7 +40,7 @@ class StopRequest:
             raise KeyboardInterrupt
         self._signal = number
         name = signal.Signals(number).name
-        # Not print: the signal may have come in the midst of one.
+        # Not print: the signal may have interrupted one.
         os.write(1, f"\n{name}: stopping after these steps\n".encode())
 
     def check(self, before_stopping=lambda: None):
@@ -52,8 +49,9 @@ class StopRequest:
         All workers must call it at the same time.
 
         Args:
-            before_stopping: Called before, to save what there is.
+            before_stopping: Called before the error is raised, to save the
+                state.
         """
-        if on_any_worker(self._strategy, self._signal is not None):
+        if self._strategy.on_any_worker(self._signal is not None):
             before_stopping()
             raise StoppedError(self._signal or signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Data parallelism over all devices of JAX, on one machine or several."""
+"""Data parallelism on JAX, on one machine or several."""
 
 import contextlib
 import os
@@ -10,29 +10,30 @@ import tensorflow as tf
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
-from trainers.cluster.strategies import NO_TPU, local_tpus
+from trainers.cluster.strategy import NO_TPU, Strategy, find_local_tpus
 from trainers.cluster.waiting import wait_for
 from trainers.errors import ConfigError
 
 
-class DataParallel:
-    """What trainers ask of a strategy, for JAX.
+class JaxStrategy(Strategy):
+    """Devices of JAX.
 
     Args:
-        devices: JAX devices, those of all processes.
+        devices: List of `jax.Device`, those of all processes.
     """
-
-    lost = (jax.errors.JaxRuntimeError, ValueError)
-    """What is seen of a process that is gone, among other things."""
 
     def __init__(self, devices):
         # TensorFlow only makes the data.
         tf.config.set_visible_devices([], "GPU")
-        self.devices = devices
-        self.num_replicas_in_sync = len(devices)
+        self.num_replicas = len(devices)
+        self._devices = tuple(
+            str(device)
+            for device in devices
+            if device.process_index == jax.process_index()
+        )
         self.several_workers = len({d.process_index for d in devices}) > 1
         self.is_chief = jax.process_index() == 0
-        self.distribution = keras.distribution.DataParallel(
+        self._distribution = keras.distribution.DataParallel(
             device_mesh=keras.distribution.DeviceMesh(
                 (len(devices),), ["batch"], np.array(devices)
             ),
@@ -43,42 +44,43 @@ class DataParallel:
         self._whole = NamedSharding(mesh, PartitionSpec())
 
     @property
-    def worker_devices(self):
-        """Names of this process' devices."""
-        return tuple(
-            str(device)
-            for device in self.devices
-            if device.process_index == jax.process_index()
-        )
-
-    def from_chief(self, values):
-        """The arrays of the first process, in every process."""
-        return multihost_utils.broadcast_one_to_all(values)
-
-    def on_any_worker(self, flag):
-        """Whether a flag is set in some process."""
-        return bool(multihost_utils.process_allgather(np.array(flag)).any())
+    def devices(self):
+        return self._devices
 
     @contextlib.contextmanager
     def scope(self):
-        """Variables made within are on all devices."""
         before = keras.distribution.distribution()
-        keras.distribution.set_distribution(self.distribution)
+        keras.distribution.set_distribution(self._distribution)
         try:
             yield
         finally:
             keras.distribution.set_distribution(before)
 
+    def from_chief(self, values):
+        if not self.several_workers:
+            return values
+        return multihost_utils.broadcast_one_to_all(values)
+
+    def on_any_worker(self, flag):
+        if not self.several_workers:
+            return flag
+        return bool(multihost_utils.process_allgather(np.array(flag)).any())
+
+    def means_lost_worker(self, error):
+        # JAX has no class of its own for that; Gloo joins its processes.
+        kinds = (jax.errors.JaxRuntimeError, ValueError)
+        return isinstance(error, kinds) and "Gloo" in str(error)
+
     def input_context(self):
-        """Which part of the data this process makes."""
+        """Returns which part of the data this process makes."""
         return tf.distribute.InputContext(
             num_input_pipelines=jax.process_count(),
             input_pipeline_id=jax.process_index(),
-            num_replicas_in_sync=self.num_replicas_in_sync,
+            num_replicas_in_sync=self.num_replicas,
         )
 
     def spread(self, batch):
-        """A batch of this process' examples, as parts of global arrays."""
+        """Returns a batch of this process as its part of global arrays."""
         return {
             name: jax.make_array_from_process_local_data(
                 self._split if np.ndim(values) else self._whole,
@@ -89,13 +91,16 @@ class DataParallel:
 
 
 def make_strategy(name, tpu="local"):
-    """The `DataParallel` of a name.
+    """Makes the strategy of a name.
 
     Args:
-        name: `"one_device"`; `"mirrored"`: all devices of this process;
-            `"multi_worker"`: those of all processes; `"tpu"`: the same, and
-            they are TPUs; `"auto"`: the same, whatever they are.
-        tpu: `"local"`.
+        name: `"one_device"`: the first device. `"mirrored"`: all devices of
+            this process. `"multi_worker"`, `"tpu"`, `"auto"`: all devices of
+            all processes; for `"tpu"` they must be TPUs.
+        tpu: `"local"`, the only choice.
+
+    Returns:
+        A `JaxStrategy`.
 
     Raises:
         ConfigError: If the devices are not there.
@@ -105,7 +110,7 @@ def make_strategy(name, tpu="local"):
             "JAX runs on the hosts of a TPU themselves: leave --tpu out, and "
             "start the command on each of them."
         )
-    if name == "tpu" and not local_tpus():
+    if name == "tpu" and not find_local_tpus():
         raise ConfigError(NO_TPU)
     listed = os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", "1")
     if name == "auto" and listed != "1":
@@ -144,4 +149,4 @@ def make_strategy(name, tpu="local"):
                 "--strategy=mirrored needs at least two devices; JAX shows "
                 f"{len(devices)}: use --strategy=one_device."
             )
-    return DataParallel(devices)
+    return JaxStrategy(devices)

@@ -1,7 +1,7 @@
-"""Waiting for other workers, so that signals and people get an answer.
+"""Waits for other workers, answers signals and says who is missing.
 
-TensorFlow, too, waits until all workers are there, but neither a signal nor
-another thread is heard meanwhile.
+TensorFlow waits for all workers, too, but handles neither signals nor other
+threads while it does.
 """
 
 import contextlib
@@ -9,19 +9,19 @@ import socket
 import time
 
 REMIND_SECONDS = 60
-"""Time between two lists of who is missing."""
+"""Seconds between two lists of missing workers."""
 
 
 def wait_for(others, own=None):
     """Returns when all others have been reached.
 
     Args:
-        others: Addresses as `host:port`.
-        own: The address at which this process will be reached, and is by the
-            others that wait like this.
+        others: Addresses `host:port` of the other workers.
+        own: Address of this worker, or `None`. While it waits, it listens
+            there, so that the others can reach it.
 
     Raises:
-        OSError: If the port is taken.
+        OSError: If its port is taken.
     """
     missing, remind = list(others), time.monotonic() + REMIND_SECONDS
     with _listening(own):
@@ -41,7 +41,7 @@ def wait_for(others, own=None):
 
 
 def unreachable(address, seconds=5):
-    """Why nobody answers at `host:port`, or an empty string."""
+    """Returns why nobody answers at `host:port`, or an empty string."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), seconds):

@@ -1,13 +1,18 @@
-"""What the backend that Keras is set to brings to a run."""
+"""The parts of a run that depend on the backend that Keras is set to."""
 
 import keras
 
 if keras.backend.backend() == "jax":
     from trainers.cluster.jax_strategy import make_strategy
-    from trainers.engine.jax_training import LengthEvaluation, TrainingStep
+    from trainers.engine.jax_step import JaxEvaluationStep as EvaluationStep
+    from trainers.engine.jax_step import JaxTrainingStep as TrainingStep
 else:
-    from trainers.cluster.strategies import make_strategy
-    from trainers.engine.evaluation import LengthEvaluation
-    from trainers.engine.loop import TrainingStep
+    from trainers.cluster.tensorflow_strategy import make_strategy
+    from trainers.engine.tensorflow_step import (
+        TensorFlowEvaluationStep as EvaluationStep,
+    )
+    from trainers.engine.tensorflow_step import (
+        TensorFlowTrainingStep as TrainingStep,
+    )
 
-__all__ = ["LengthEvaluation", "TrainingStep", "make_strategy"]
+__all__ = ["EvaluationStep", "TrainingStep", "make_strategy"]

@@ -1,4 +1,4 @@
-"""The optimizer of a run: Adam, its learning rate over time, weight decay."""
+"""Adam with weight decay, and schedules of its learning rate."""
 
 import dataclasses
 
@@ -8,27 +8,27 @@ from keras import ops
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Constant:
-    """The same learning rate all the time."""
+    """A constant learning rate."""
 
     def __call__(self, learning_rate, steps):
-        """The learning rate of a step: a number or a Keras schedule."""
+        """Returns the learning rate, a float or a Keras schedule."""
         return learning_rate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Polynomial:
-    """Falls to `end` in the last step, in a straight line where `power` is 1.
+    """Falls to `end` in the last step, linearly where `power` is 1.
 
     Args:
-        power: Exponent of the share of the steps that are left.
-        end: Learning rate in the last step.
+        power: float. Exponent of the fraction of steps that are left.
+        end: float. Learning rate in the last step.
     """
 
     power: float = 1.0
     end: float = 0.0
 
     def __call__(self, learning_rate, steps):
-        """The learning rate of a step: a number or a Keras schedule."""
+        """Returns the learning rate, a float or a Keras schedule."""
         return keras.optimizers.schedules.PolynomialDecay(
             learning_rate, steps, end_learning_rate=self.end, power=self.power
         )
@@ -36,16 +36,16 @@ class Polynomial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cosine:
-    """Falls along half a cosine.
+    """Falls along half a period of a cosine.
 
     Args:
-        end: Learning rate in the last step.
+        end: float. Learning rate in the last step.
     """
 
     end: float = 0.0
 
     def __call__(self, learning_rate, steps):
-        """The learning rate of a step: a number or a Keras schedule."""
+        """Returns the learning rate, a float or a Keras schedule."""
         return keras.optimizers.schedules.CosineDecay(
             learning_rate, steps, alpha=self.end / learning_rate
         )
@@ -59,13 +59,13 @@ SCHEDULES = {
 
 
 class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises in a straight line from 0, then follows another schedule.
+    """Rises linearly from 0, then follows another schedule.
 
     Args:
-        learning_rate: Learning rate after the last step of the rise.
-        warmup_steps: Steps that the rise takes.
-        after: Learning rate or schedule from there on, its steps counted from
-            the end of the rise.
+        learning_rate: float. Learning rate after the last warm-up step.
+        warmup_steps: int. Number of warm-up steps.
+        after: float or Keras schedule. Learning rate after the warm-up; steps
+            of a schedule count from its end.
     """
 
     def __init__(self, learning_rate, warmup_steps, after):
@@ -91,10 +91,10 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class Adam(keras.optimizers.Adam):
-    """Adam for gradients that were summed over the replicas before.
+    """Adam for gradients that are already summed over the replicas.
 
-    Keras would sum them once more: they would come out too large, which Adam
-    alone nearly hides, and cross the network twice.
+    Keras would sum them again: they would be too large, which Adam hides
+    almost entirely, and would cross the network twice.
     """
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
@@ -115,22 +115,23 @@ def make_optimizer(
 
     Args:
         model: Built Keras model.
-        learning_rate: Peak learning rate.
-        schedule: One of `SCHEDULES`.
-        steps: Number of the last step.
-        warmup_steps: Steps in which the learning rate rises from 0.
-        weight_decay: Decoupled decay of weight matrices.
-        scales_loss: Whether the loss is scaled, which float16 needs.
+        learning_rate: float, above 0. Peak learning rate.
+        schedule: Instance of one of `SCHEDULES`.
+        steps: int. Number of the last step.
+        warmup_steps: int, at least 0. Steps in which the learning rate rises
+            linearly from 0.
+        weight_decay: float, at least 0. Decoupled decay of weight matrices.
+        scales_loss: bool. Whether to scale the loss, which float16 needs.
 
     Returns:
-        A Keras optimizer that takes gradients summed over the replicas.
+        A built Keras optimizer that takes gradients summed over the replicas.
     """
     weights = model.trainable_variables
     rate = schedule(learning_rate, steps - warmup_steps)
     if warmup_steps:
         rate = WarmUp(learning_rate, warmup_steps, rate)
     optimizer = Adam(rate, weight_decay=weight_decay or None, epsilon=1e-8)
-    # Biases and the scales of norms, as is usual.
+    # As is usual, biases and the scales of norms do not decay.
     optimizer.exclude_from_weight_decay(
         var_list=[weight for weight in weights if len(weight.shape) < 2]
     )

@@ -1,4 +1,4 @@
-"""What a run needs to know of its data, whatever the data are."""
+"""The interface between a run and its data."""
 
 import abc
 import dataclasses
@@ -9,10 +9,10 @@ class Metric:
     """A number that an evaluation measures at each length.
 
     Attributes:
-        name: Its name, as in `{name}_by_length` of results.
-        unit: What it is measured in, for axes and tables; empty for a share
-            between 0 and 1.
-        higher_is_better: Whether more of it is better.
+        name: str. Its name, as in `{name}_by_length` of `results.json`.
+        unit: str. Its unit, for axes and tables; empty for a fraction between
+            0 and 1.
+        higher_is_better: bool. Whether higher values are better.
     """
 
     name: str
@@ -26,23 +26,26 @@ class Metric:
 
 
 class Problem(abc.ABC):
-    """Batches to train and to evaluate on, and what they are judged by.
+    """Training batches, evaluation batches, loss and metrics of a run.
 
-    A batch is a dict of tensors, examples first, scalars for what all examples
-    share. A length is what lengths are counted in, such as characters of the
-    input; tokens are what the model reads.
+    A batch is a dict of tensors: `(B, ...)`, or scalars that all examples
+    share. A length counts what the data are made of, such as symbols of the
+    input; the model may read more tokens than that.
 
     Args:
         config: Configuration of the run, with `evaluated_lengths`,
             `trained_lengths`, `evaluation_examples` and `total_length`.
 
     Attributes:
-        title: What is learned, in a word or two; a name for a directory, too.
-        metrics: The `Metric`s of an evaluation. The first makes the score: its
-            mean over the lengths above `longest_trained`.
-        lengths: Lengths to evaluate, increasing.
-        longest_trained: The longest trained length.
-        floor_labels: What the trivial predictors are, by name.
+        title: str. The task or data set, in a word or two; also names a
+            directory.
+        metrics: Tuple of `Metric`s that an evaluation measures. The score of
+            a run is the first one's mean over lengths above
+            `longest_trained`.
+        lengths: Tuple of int. Lengths to evaluate, increasing.
+        longest_trained: int. The longest trained length.
+        floor_labels: Dict from the names of trivial predictors to
+            descriptions of them.
     """
 
     title: str
@@ -61,19 +64,19 @@ class Problem(abc.ABC):
         """Returns the batches of steps `first_step` to `last_step - 1`.
 
         Args:
-            padded_length: Number of tokens that examples are padded to.
-            first_step: Number of the first step, from 0.
-            last_step: Number of the step to end before.
+            padded_length: int. Number of tokens that examples are padded to.
+            first_step: int. Number of the first step, from 0.
+            last_step: int. Number of the step to end before.
             context: `tf.distribute.InputContext` of the process.
 
         Returns:
-            A `tf.data.Dataset` of batches, for each step one for every replica
-            of the process.
+            A `tf.data.Dataset` of batches: for each step, one for every
+            replica of the process.
         """
 
     @abc.abstractmethod
     def tokens_at(self, step):
-        """Returns how many tokens a model reads of the batch of a step.
+        """Returns the number of tokens of a step's examples.
 
         Args:
             step: Number of the step, a scalar int64 tensor.
@@ -83,15 +86,15 @@ class Problem(abc.ABC):
         """
 
     def tokens(self, length):
-        """Returns how many tokens a model reads of a sequence of a length."""
+        """Returns the number of tokens of a sequence of a length, an int."""
         return self.config.total_length(length)
 
     def inputs(self, batch):
-        """Returns what a model reads of a batch."""
+        """Returns the inputs of the model, some tensors of a batch."""
         return {name: batch[name] for name in ("token_ids", "lengths")}
 
     def cut(self, batch, padded_length):
-        """Returns a batch with its padded length reduced.
+        """Returns a batch that is cut to a smaller padded length.
 
         Args:
             batch: The batch.
@@ -109,7 +112,7 @@ class Problem(abc.ABC):
         """Returns the sum of the losses of a batch, and their number.
 
         Args:
-            outputs: What the model returns for `inputs(batch)`.
+            outputs: Outputs of the model for `inputs(batch)`.
             batch: The batch.
 
         Returns:
@@ -122,7 +125,7 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def evaluation_batch(self, *, index, batch_size, length, padded_length):
-        """Returns batch number `index` of a length, padded.
+        """Returns one padded evaluation batch of a length.
 
         Args:
             index: Number of the batch, a scalar int32 tensor.
@@ -136,26 +139,29 @@ class Problem(abc.ABC):
         """Returns the sums over a batch that metrics are made of.
 
         Args:
-            outputs: What the model returns for `inputs(batch)`.
-            batch: An evaluation batch, with `"used"`, bool `(B,)`: examples
-                that count.
+            outputs: Outputs of the model for `inputs(batch)`.
+            batch: An evaluation batch, with `"used"`, bool `(B,)`: whether an
+                example counts. Others fill up the last batch.
 
         Returns:
-            A float32 tensor, for `measure` a sum and a number for each metric.
+            A float32 tensor of any shape; `measure` expects `(2 * metrics,)`,
+            a sum and a number for each metric.
         """
 
     def measure(self, sums):
         """Returns `{metric: value}`: each sum over its number.
 
         Args:
-            sums: NumPy array of the sums over all batches of a length.
+            sums: NumPy array, the results of `sums` added over all batches of
+                a length.
         """
         sums = iter(sums.tolist())
         return {metric.name: next(sums) / next(sums) for metric in self.metrics}
 
     def floors(self):
-        """Returns `{name: {length: value}}` of what trivial predictors reach.
+        """Returns the first metric of trivial predictors.
 
-        Names are those of `floor_labels`, values those of the first metric.
+        Returns:
+            `{name: {length: value}}`, with the names of `floor_labels`.
         """
         return {}

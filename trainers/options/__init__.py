@@ -1,1 +1,1 @@
-"""What the user typed: flags, their values and what they name."""
+"""Options that the user types: flags, their values and what they name."""

@@ -20,7 +20,7 @@ from trainers.errors import (
 from trainers.options.fields import options, resolve
 
 MAX_RESTARTS = 100
-"""How often a worker waits for others to come back."""
+"""Largest number of times that a worker restarts for a lost one."""
 
 _RESTARTS = "KERAS_LENGEN_RESTARTS"
 
@@ -52,8 +52,8 @@ def run(config_class, presets, main):
             module_name=sys.argv[0],
         )
 
-    # TensorFlow warns of many programs, which are here on purpose, one per
-    # bucket, and reports on every file it saves.
+    # TensorFlow warns of many programs, which are intended, one for each
+    # bucket, and reports every file it saves.
     tf.get_logger().setLevel("ERROR")
     logging.set_verbosity(logging.WARNING)
 
@@ -100,14 +100,14 @@ def run(config_class, presets, main):
 
 
 def help_text(known, default):
-    """Returns the help of a flag: what it is, its choices and its default."""
+    """Returns the help of a flag, with its choices and its default."""
     choices = ", ".join(known.choices)
     choices = f" One of {choices}." if choices else ""
     return f"{known.help}{choices} (default: {default!r})"
 
 
 def _start_again(error):
-    """Becomes a new process, as the collective operations are broken."""
+    """Replaces this process, whose collective operations are broken."""
     restarts = int(os.environ.get(_RESTARTS, 0)) + 1
     if restarts > MAX_RESTARTS:
         _fail(f"gave up after {MAX_RESTARTS} restarts: {error}", 1)
@@ -117,7 +117,7 @@ def _start_again(error):
         f"are back (restart {restarts})",
         flush=True,
     )
-    # Time for the others to notice, too.
+    # The others need time to notice, too.
     time.sleep(1)
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

@@ -12,16 +12,17 @@ from trainers.options.lengths import parse_lengths
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """What is known of a flag beside its name, type and default.
+    """Properties of a flag beside its name, type and default.
 
     Attributes:
-        help: Text for `--help`.
-        choices: Allowed values, or `()` for any.
-        least: Smallest value, or `None`.
-        above: What values must be above, or `None`.
-        below: What values must be below, or `None`.
-        changes_result: Whether a run cannot go on with another value.
-        changes_program: Whether the compiled programs depend on it.
+        help: str. Text for `--help`.
+        choices: Tuple of allowed values; empty: any.
+        least: Smallest allowed value, or `None`.
+        above: Number that values must be above, or `None`.
+        below: Number that values must be below, or `None`.
+        changes_result: bool. Whether the result depends on the flag: a run
+            cannot resume with another value.
+        changes_program: bool. Whether compiled programs depend on the flag.
     """
 
     help: str
@@ -93,7 +94,8 @@ class TrainerConfig:
     )
     encoding: str = option(
         "",
-        "Encoding, by name or call; none: plain against randomized.",
+        "Positional encoding, by name or call; none: compare RoPE with "
+        "RandomizedRoPE.",
         changes_program=True,
     )
     sampler: str = option(
@@ -114,11 +116,13 @@ class TrainerConfig:
     )
     draw: str = option(
         "model",
-        "Draws of positions: one for all layers, or one for each.",
+        "Draw positions once per model, or once per layer.",
         choices=("model", "layer"),
         changes_program=True,
     )
-    num_layers: int = option(3, "Number of blocks.", changes_program=True)
+    num_layers: int = option(
+        3, "Number of Transformer blocks.", changes_program=True
+    )
     num_heads: int = option(
         8, "Number of attention heads.", changes_program=True
     )
@@ -136,7 +140,8 @@ class TrainerConfig:
     )
     gradient_accumulation_steps: int = option(
         1,
-        "Parts that each replica divides its batch into, to save memory.",
+        "Number of parts that each replica splits its batch into, to save "
+        "memory.",
         changes_program=True,
     )
     learning_rate: float = option(1e-3, "Peak learning rate of Adam.", above=0)
@@ -157,10 +162,10 @@ class TrainerConfig:
     )
     train_length: str = option("1-20", "Trained lengths.", changes_program=True)
     test_lengths: str = option(
-        "21-100", "Lengths to evaluate beside the trained ones."
+        "21-100", "Lengths to evaluate in addition to the trained ones."
     )
     buckets: int = option(
-        4, "Padded lengths in training, each with a program of its own."
+        4, "Number of padded lengths in training, each a program."
     )
     evaluate_every: int = option(
         0, "Steps between evaluations; 0: at the end only.", least=0
@@ -197,10 +202,12 @@ class TrainerConfig:
         500, "Steps between checkpoints.", changes_result=False
     )
     keep_checkpoints: int = option(
-        3, "Checkpoints to keep, beside the best.", changes_result=False
+        3, "Checkpoints to keep in addition to the best.", changes_result=False
     )
     workdir: str = option(
-        "", "Where results go; by default below runs/.", changes_result=False
+        "",
+        "Directory for results; by default below runs/.",
+        changes_result=False,
     )
 
     def validate(self):
@@ -236,23 +243,23 @@ class TrainerConfig:
             )
 
     def total_length(self, length):
-        """Tokens that a model reads of a sequence of some length."""
+        """Returns the number of tokens of a sequence of a length."""
         return length
 
     @property
     def trained_lengths(self):
-        """The lengths that training draws from."""
+        """Tuple of int, the lengths that training draws from, increasing."""
         return parse_lengths("--train_length", self.train_length)
 
     @property
     def evaluated_lengths(self):
-        """The trained lengths and the further ones, increasing."""
+        """Tuple of int, trained lengths and test lengths, increasing."""
         tested = parse_lengths("--test_lengths", self.test_lengths)
         return tuple(sorted({*self.trained_lengths, *tested}))
 
 
 def check_choice(name, value, choices):
-    """Raises `ConfigError`, with the nearest match, unless among choices."""
+    """Raises `ConfigError` with the nearest match unless a value is allowed."""
     if value in choices:
         return
     close = difflib.get_close_matches(value, choices, n=1, cutoff=0.4)
@@ -263,12 +270,12 @@ def check_choice(name, value, choices):
 
 
 def resolve(config_class, presets, given):
-    """Returns a valid configuration: what was given, else preset or default.
+    """Makes a valid configuration of given values, a preset and defaults.
 
     Args:
         config_class: Class of the configuration.
         presets: Dict from the name of a preset to the fields it sets.
-        given: Fields that the user set.
+        given: Dict of the fields that the user set.
 
     Raises:
         ConfigError: For the first value that cannot work.

@@ -15,14 +15,14 @@ from keras_lengen.layers import (
 from trainers.errors import ConfigError
 from trainers.options.fields import check_choice
 
-# With those that are made of two others.
+# With the encoding and the sampler that are made of two others.
 ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
 ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
 _ROWS_AND_COLUMNS = {"--encoding": ENCODINGS, "--sampler": SAMPLERS}
 
 
 def parse_call(flag, text, registry):
-    """Class and arguments of `Name` or `Name(argument=value, ...)`.
+    """Returns class and arguments of `Name` or `Name(argument=value, ...)`.
 
     Values are literals, but `row` and `column` are names or calls themselves,
     as in `GridPositions(width=5, row=RandomizedPositions(max_position=9))`.
@@ -57,21 +57,20 @@ def _read_value(flag, keyword):
 
 
 def build(config, flag, registry):
-    """What a flag names, made with the arguments of its call.
+    """Makes the object that a flag names or calls.
 
-    Unless the call sets them, `--max_position`, the tokens of the longest
-    trained sequence, and the room for shifts that is left between the two
-    reach whatever takes them.
+    Arguments that the call leaves out come from other flags where these know
+    them: `max_position`, `train_length`, `original_length` and `max_shift`.
     """
     return _make(config, *parse_call(flag, _value(config, flag), registry))
 
 
 def build_encoding(config):
-    """The encoding that the flags describe, with its sampler.
+    """Makes the encoding that the flags describe, with its sampler.
 
     Raises:
-        ConfigError: If there is no such encoding, or sampler, or the two do
-            not go together.
+        ConfigError: If the encoding or the sampler does not exist, or the
+            encoding does not accept the sampler.
     """
     flag = "--encoding"
     made, arguments = parse_call(flag, _value(config, flag), ALL_ENCODINGS)
@@ -81,7 +80,7 @@ def build_encoding(config):
 
 
 def model_arguments(config):
-    """Returns the arguments of a model that are flags of all trainers."""
+    """Returns the arguments of a model that flags of all trainers set."""
     return {
         "num_layers": config.num_layers,
         "num_heads": config.num_heads,
@@ -102,7 +101,7 @@ def with_max_position(config):
     """
     tokens = config.total_length(max(config.evaluated_lengths))
     if not config.max_position:
-        # Some room, so that positions stay random at the longest length.
+        # A quarter more, so that positions stay random at the longest length.
         reach = 2 ** math.ceil(math.log2(1.25 * tokens))
         config = dataclasses.replace(config, max_position=reach)
     check_length(build_encoding(config), tokens)
@@ -122,7 +121,7 @@ def _value(config, flag):
 
 
 def _make(config, made, arguments):
-    """A layer, with what the flags say of arguments that are not given."""
+    """Makes a layer; arguments that are not given come from other flags."""
     known = _known_arguments(config)
     missing = (constructor_arguments(made).keys() & known) - set(arguments)
     return _construct(made, {**{n: known[n] for n in missing}, **arguments})
@@ -143,7 +142,7 @@ def _construct(made, arguments):
 
 
 def _known_arguments(config):
-    """What the other flags say of the arguments of encodings and samplers."""
+    """Returns arguments of encodings and samplers that other flags set."""
     trained = config.total_length(max(config.trained_lengths))
     return {
         "max_position": config.max_position,

@@ -1,17 +1,20 @@
-"""Lengths as a user types them."""
+"""Lengths on the command line."""
 
 from trainers.errors import ConfigError
 
 
 def parse_lengths(name, text):
-    """Returns the lengths of `256,1024`, `1-500` or `1-500:20`, increasing.
+    """Parses lengths such as `256,1024`, `1-500` or `1-500:20`.
 
     Args:
-        name: Name of the flag, for the message.
-        text: Lengths and ranges of them, a range with a stride or without.
+        name: str. Name of the flag, for the message.
+        text: str. Lengths and ranges of lengths, with or without a stride.
+
+    Returns:
+        Tuple of int, increasing.
 
     Raises:
-        ConfigError: If it is something else.
+        ConfigError: If the text has another form.
 
     >>> parse_lengths("--test_lengths", "3,10-20:5")
     (3, 10, 15, 20)

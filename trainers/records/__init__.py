@@ -1,1 +1,1 @@
-"""What stays of a run, on disk or on the screen."""
+"""Records of a run, on disk and on the screen."""

@@ -1,11 +1,11 @@
 """Checkpoints of a run, and its resumption.
 
 A checkpoint is one file of NumPy arrays: the weights of the model and the
-state of its optimizer in their order, the number of finished steps and the
-seconds they took. Data, positions and dropout follow from the step. A file
-appears whole or not at all, and the sums of its archive tell if it was damaged
-later. No device or strategy leaves a trace in it, so a run may go on
-elsewhere, and under the other backend.
+state of its optimizer by their paths, the number of finished steps, the seconds
+they took, and the version of this format. Data, positions and dropout follow
+from the step. A file appears whole or not at all, and the checksums of its
+archive tell if it was damaged later. It holds nothing of devices or strategies,
+so a run may continue elsewhere, and under the other backend.
 """
 
 import concurrent.futures
@@ -16,41 +16,36 @@ import re
 import keras
 import numpy as np
 
-from trainers.cluster.strategies import (
-    from_chief,
-    is_chief,
-    several_workers,
-    workers_agree,
-)
+from trainers.cluster.workers import workers_agree
 from trainers.errors import StoppedError, TrainingError
 from trainers.records.files import writing
+from trainers.records.variable_names import name_variables
+
+FORMAT = 2
+"""Version of the format; the first named variables by their order."""
 
 
 class Checkpoints:
     """Keeps the last states of a run in `workdir/checkpoints`, and the best.
 
-    Writes in a thread of its own, from a copy of the variables; as a context
-    manager, waits for it in the end. Under several workers the first one
-    writes and reads, and tells the others.
+    A thread writes them from a copy of the variables; the context manager
+    waits for it at its end. With several workers, the first one writes and
+    reads, and sends the state to the others.
 
     Args:
         workdir: Working directory of the run.
         model: Built Keras model.
         optimizer: Built Keras optimizer.
-        strategy: The `tf.distribute` strategy.
-        keep: How many checkpoints to keep, beside the best one.
+        strategy: The `Strategy`.
+        keep: int. Number of checkpoints to keep, beside the best one.
+
+    Raises:
+        ConfigError: If two variables of the model have the same path.
     """
 
     def __init__(self, workdir, *, model, optimizer, strategy, keep=3):
         self._directory = pathlib.Path(workdir) / "checkpoints"
-        self._variables = {
-            f"{owner}/{index}": variable
-            for owner, variables in (
-                ("model", model.weights),
-                ("optimizer", optimizer.variables),
-            )
-            for index, variable in enumerate(variables)
-        }
+        self._variables = name_variables(model, optimizer)
         self._strategy = strategy
         self._keep = keep
         self._thread = concurrent.futures.ThreadPoolExecutor(max_workers=1)
@@ -67,7 +62,7 @@ class Checkpoints:
 
     @property
     def latest(self):
-        """Path of the newest checkpoint, or `None`."""
+        """`pathlib.Path` of the newest checkpoint, or `None`."""
         return next(iter(self._newest_first("checkpoint")), None)
 
     def save(self, step, seconds):
@@ -86,7 +81,7 @@ class Checkpoints:
         self._save("best", step, seconds, keep=1)
 
     def wait(self):
-        """Waits for what is being written, if anything.
+        """Waits until the last checkpoint is written.
 
         Raises:
             TrainingError: If it cannot be written.
@@ -96,22 +91,23 @@ class Checkpoints:
             pending.result()
 
     def restore(self):
-        """Restores the newest whole state; returns its steps and seconds.
+        """Restores the newest undamaged state; returns its steps and seconds.
 
         Raises:
-            TrainingError: If there are checkpoints, but none can be used.
+            TrainingError: If there are checkpoints, but none can be used, or
+                the newest is of another version of the format.
         """
         self.wait()
-        begin = {"step": np.int64(0), "seconds": np.float64(0), **self.copy()}
-        found = self._read_newest() if is_chief(self._strategy) else None
+        begin = _pack(0, 0.0, self.copy())
+        found = self._read_newest() if self._strategy.is_chief else None
         state = begin if found is None else found
-        state = from_chief(self._strategy, state)
+        state = self._strategy.from_chief(state)
         for name, variable in self._variables.items():
             variable.assign(state[name])
         return int(state["step"]), float(state["seconds"])
 
     def copy(self):
-        """The variables as arrays by name."""
+        """Returns copies of the variables, NumPy arrays by name."""
         # NumPy's own memory: the next step changes variables in place.
         return {
             name: np.array(keras.ops.convert_to_numpy(variable))
@@ -138,16 +134,15 @@ class Checkpoints:
                 "change the seed."
             )
         self._check_workers(arrays, step)
-        if not is_chief(self._strategy):
+        if not self._strategy.is_chief:
             return
         self.wait()
-        arrays |= {"step": np.int64(step), "seconds": np.float64(seconds)}
         self._writing = self._thread.submit(
-            self._write, kind, step, arrays, keep
+            self._write, kind, step, _pack(step, seconds, arrays), keep
         )
 
     def _check_workers(self, arrays, step):
-        if not several_workers(self._strategy):
+        if not self._strategy.several_workers:
             return
         content = b"".join(values.tobytes() for values in arrays.values())
         if not workers_agree(self._strategy, content):
@@ -179,7 +174,10 @@ class Checkpoints:
             try:
                 with path.open("rb") as file, np.load(file) as arrays:
                     state = {name: arrays[name] for name in arrays.files}
+                _check_format(state, path)
                 self._check_shapes(state)
+            except TrainingError:
+                raise
             except Exception as error:  # A damaged archive fails in many ways.
                 print(f"checkpoint {path} is damaged ({error}): trying another")
                 continue
@@ -194,6 +192,27 @@ class Checkpoints:
 
     def _check_shapes(self, state):
         expected = {name: tuple(v.shape) for name, v in self._variables.items()}
-        expected |= {"step": (), "seconds": ()}
+        expected |= dict.fromkeys(_pack(0, 0.0, {}), ())
         if {name: values.shape for name, values in state.items()} != expected:
             raise ValueError("it holds other variables than this model's")
+
+
+def _pack(step, seconds, arrays):
+    """Returns all arrays of a checkpoint by name."""
+    return {
+        "format": np.int64(FORMAT),
+        "step": np.int64(step),
+        "seconds": np.float64(seconds),
+        **arrays,
+    }
+
+
+def _check_format(state, path):
+    """Raises `TrainingError` if a checkpoint is of another version."""
+    version = int(state.get("format", 1))
+    if version != FORMAT:
+        raise TrainingError(
+            f"checkpoint {path} has format {version}, and this version of the "
+            f"trainers reads format {FORMAT}: finish the run with the version "
+            "that began it, or choose another --workdir."
+        )

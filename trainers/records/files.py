@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Files that exist as a whole or not at all."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ from trainers.errors import TrainingError
 
 @contextlib.contextmanager
 def writing(path, consequence="what was there before is whole"):
-    """Turns a full disk and the like into a `TrainingError` that says so."""
+    """Turns a failure to write, such as a full disk, into `TrainingError`."""
     try:
         yield
     except OSError as error:

@@ -1,12 +1,12 @@
-"""Markdown, as reports have it."""
+"""Markdown of reports."""
 
 
 def table(head, rows):
-    """The text of a table, without a line break at its end.
+    """Returns a Markdown table, without a line break at its end.
 
     Args:
-        head: Names of the columns.
-        rows: Cells of each row, as strings.
+        head: Tuple of str, the names of the columns.
+        rows: List of tuples of str, the cells of each row.
 
     >>> print(table(("chip", "memory"), [("v4", "32 GB")]))
     | chip | memory |

@@ -1,4 +1,4 @@
-"""The metrics of a run: a table on disk, and TensorBoard's scalars."""
+"""The metrics of a run, as a table on disk and as TensorBoard scalars."""
 
 import csv
 import os
@@ -13,11 +13,11 @@ COLUMNS = ("step", "seconds", "metric", "length", "value")
 
 
 class Metrics(keras.callbacks.Callback):
-    """Keeps `metrics.csv` and TensorBoard's scalars of a run.
+    """Writes a run's `metrics.csv` and TensorBoard scalars, and reads the CSV.
 
     Args:
         path: Working directory.
-        problem: The `Problem`; its first metric makes the score.
+        problem: The `Problem`; the score is a mean of its first metric.
     """
 
     def __init__(self, path, problem):
@@ -29,7 +29,7 @@ class Metrics(keras.callbacks.Callback):
         )
 
     def on_train_begin(self, logs=None):
-        """Drops what a killed run wrote after its last checkpoint."""
+        """Drops rows that a killed run wrote after its last checkpoint."""
         rows = [row for row in self._rows() if row["step"] <= logs["step"]]
         beside = self._path.with_suffix(".partial")
         with writing(self._path):
@@ -40,12 +40,12 @@ class Metrics(keras.callbacks.Callback):
             os.replace(beside, self._path)
 
     def on_train_batch_end(self, batch, logs=None):
-        """Adds the loss of the steps since the last call."""
+        """Adds the mean loss of the steps since the last call."""
         self._append(batch, logs["seconds"], "train_loss", {"": logs["loss"]})
         self._scalar("train/loss", logs["loss"], batch)
 
     def add_evaluation(self, step, seconds, results):
-        """Adds `{metric: {length: value}}`, evaluated after `step` steps."""
+        """Adds the results `{metric: {length: value}}` of an evaluation."""
         for metric, by_length in results.items():
             self._append(step, seconds, metric, by_length)
             mean = unseen_mean(by_length, self._problem.longest_trained)
@@ -53,14 +53,14 @@ class Metrics(keras.callbacks.Callback):
         self._tensorboard.flush()
 
     def has_evaluation(self, step):
-        """Whether the model was evaluated at all lengths after `step` steps."""
-        # The last metric to be written tells.
+        """Returns whether all lengths were evaluated after `step` steps."""
+        # An evaluation is complete if its last metric is.
         last = f"{self._problem.metrics[-1].name}_by_length"
         by_length = self.evaluations().get(step, {}).get(last, {})
         return set(by_length) == set(map(str, self._problem.lengths))
 
     def is_best(self, step):
-        """Whether no evaluation before that of `step` had its score."""
+        """Returns whether the score of `step` is better than all before."""
         found = self.evaluations()
         earlier = [found[at] for at in found if at < step]
         return self.best([*earlier, found[step]]) is found[step]
@@ -71,7 +71,7 @@ class Metrics(keras.callbacks.Callback):
         return better(evaluations, key=lambda found: found["score"])
 
     def evaluations(self):
-        """All evaluations by step, each as results have it."""
+        """Returns all evaluations by step, in the form of `results.json`."""
         found = {}
         for row in self._rows():
             if row["length"]:
@@ -103,7 +103,7 @@ class Metrics(keras.callbacks.Callback):
         if not self._path.exists():
             return []
         rows = []
-        # What follows the last line break was cut short by a kill.
+        # A kill may have cut the last line short.
         lines = self._path.read_text().rpartition("\n")[0].splitlines()
         for row in csv.DictReader(lines):
             row["step"] = int(row["step"])
@@ -121,8 +121,8 @@ def unseen_mean(by_length, longest_trained):
 
     Args:
         by_length: `{length: value}`; lengths may be decimal strings.
-        longest_trained: The longest trained length. Without longer lengths,
-            the mean is over those there are.
+        longest_trained: int. The longest trained length. If no length is
+            above it, the mean is over all lengths.
     """
     unseen = [
         value

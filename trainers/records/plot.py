@@ -10,8 +10,8 @@ def plot_results(path, results, problem):
     """Draws the first metric of several results in one plot.
 
     Args:
-        path: Directory, which gets `length_generalization.png`.
-        results: Content of `results.json` by label.
+        path: Directory that `length_generalization.png` is written to.
+        results: Dict from labels to contents of `results.json`.
         problem: The `Problem` of them all.
     """
     metric = problem.metrics[0]

@@ -1,4 +1,4 @@
-"""Progress of long work: a line that moves on a terminal, lines in a log."""
+"""Progress of long work: one moving line on a terminal, lines in a log."""
 
 import sys
 import time
@@ -10,9 +10,10 @@ class Progress(keras.callbacks.Callback):
     """Prints step, loss, rate and time left.
 
     Args:
-        name: What is being trained.
-        steps: Number of the last step.
-        log_every: Seconds between lines where the output is no terminal.
+        name: str. Name of the run.
+        steps: int. Number of the last step.
+        log_every: float. Seconds between lines where the output is not a
+            terminal.
     """
 
     def __init__(self, name, *, steps, log_every=10):
@@ -22,13 +23,13 @@ class Progress(keras.callbacks.Callback):
         self._steps = steps
 
     def on_train_begin(self, logs=None):
-        """Remembers where the clock starts."""
+        """Remembers the step and the time that this process starts from."""
         self._first = (logs["step"], logs["seconds"])
         if logs["step"]:
             print(f"{self._name}: resuming after step {logs['step']:.0f}")
 
     def on_train_batch_end(self, batch, logs=None):
-        """Reports on the steps done."""
+        """Prints the progress so far."""
         rate = (batch - self._first[0]) / (logs["seconds"] - self._first[1])
         left = (self._steps - batch) / rate
         self._line.show(
@@ -42,7 +43,8 @@ class Line:
     """One line of output that is rewritten on a terminal.
 
     Args:
-        log_every: Seconds between lines where the output is no terminal.
+        log_every: float. Seconds between lines where the output is not a
+            terminal.
     """
 
     def __init__(self, log_every=10):
@@ -50,7 +52,7 @@ class Line:
         self._shown = -float("inf")
 
     def show(self, text, *, last=False):
-        """Shows the text, or leaves it out where a line was just logged."""
+        """Shows the text; in a log, only if time has passed or it is last."""
         if sys.stdout.isatty():
             print(f"\r\033[K{text}", end="\n" if last else "", flush=True)
             return
@@ -61,7 +63,7 @@ class Line:
 
 
 def clock(seconds):
-    """Seconds as `h:mm:ss` or `m:ss`.
+    """Returns seconds as `h:mm:ss` or `m:ss`.
 
     >>> clock(3723)
     '1:02:03'

@@ -17,11 +17,11 @@ from trainers.records.files import writing
 
 
 class Workdir:
-    """Files of one run below `path`.
+    """Reads and writes the files of one run.
 
     Args:
-        path: Directory, made if missing.
-        config: Dataclass that configures the run.
+        path: Directory, created if missing.
+        config: Configuration of the run, a `TrainerConfig`.
 
     Raises:
         ConfigError: If the directory cannot be written or holds a run with
@@ -62,7 +62,7 @@ class Workdir:
 
     @property
     def results(self):
-        """The results of a finished run, or `None`."""
+        """Dict, the results of a finished run, or `None`."""
         return self._read("results.json")
 
     def _read(self, name):
@@ -78,19 +78,19 @@ class Workdir:
             ) from None
 
     def write_json(self, name, content):
-        """Writes a file as a whole or not at all."""
+        """Writes a JSON file, as a whole or not at all."""
         beside = self.path / f"{name}.partial"
         with writing(self.path / name):
             beside.write_text(json.dumps(content, indent=2) + "\n")
             os.replace(beside, self.path / name)
 
     def results_of(self, metrics, problem, *, seconds):
-        """The content of `results.json`, from the evaluations in the metrics.
+        """Returns the content of `results.json`.
 
         Args:
             metrics: The run's `Metrics`.
             problem: The run's `Problem`.
-            seconds: Seconds spent training.
+            seconds: float. Seconds spent training.
         """
         evaluations = metrics.evaluations()
         return {
@@ -113,7 +113,7 @@ class Workdir:
 
 
 def versions():
-    """What a result depends on beside its configuration."""
+    """Returns the versions of packages that results depend on."""
     packages = (keras, keras_lengen, np, tf)
     return {
         "python": platform.python_version(),

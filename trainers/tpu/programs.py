@@ -15,9 +15,14 @@ from tensorflow.python.eager.polymorphic_function.compiler_ir import (
 )
 
 from trainers import experiment as experiments
-from trainers.cluster.strategies import check_share
-from trainers.engine.evaluation import PROGRAMS, LengthEvaluation, split
-from trainers.engine.loop import TrainingStep, set_seeds
+from trainers.cluster.tensorflow_strategy import TensorFlowStrategy
+from trainers.cluster.workers import check_share
+from trainers.engine.draws import set_seeds
+from trainers.engine.evaluation import LengthEvaluation, split
+from trainers.engine.tensorflow_step import (
+    TensorFlowEvaluationStep,
+    TensorFlowTrainingStep,
+)
 from trainers.tpu.stand_ins import STAND_INS
 
 MODES = ("train", "evaluate")
@@ -58,16 +63,6 @@ class Replica(tf.distribute.ReplicaContext):
         )
 
 
-def padded_lengths(experiment, config, mode):
-    """Returns the padded lengths of a run, increasing, each a program."""
-    lengths, count = {
-        "train": (config.trained_lengths, config.buckets),
-        "evaluate": (config.evaluated_lengths, PROGRAMS),
-    }[mode]
-    problem = experiment.make_problem(config)
-    return experiments.padded_lengths(problem, lengths, count)
-
-
 def lower(experiment, config, mode, tokens, replicas):
     """Returns the text of one replica's program, and two facts on it.
 
@@ -103,9 +98,10 @@ def trace(experiment, config, mode, tokens, replicas):
     """
     keras.backend.clear_session()
     check_share(replicas, config)
-    parts = experiment.make_parts(config, tf.distribute.get_strategy())
+    strategy = TensorFlowStrategy(tf.distribute.get_strategy())
+    parts = experiment.make_parts(config, strategy)
     make = {"train": _training, "evaluate": _evaluation}[mode]
-    examples, batch, step = make(*parts, config, tokens, replicas)
+    examples, batch, step = make(*parts, strategy, config, tokens, replicas)
 
     def run(number, *values):
         with Replica(replicas):
@@ -121,13 +117,13 @@ def trace(experiment, config, mode, tokens, replicas):
     return function, examples, trained
 
 
-def _training(model, optimizer, problem, config, tokens, replicas):
+def _training(model, optimizer, problem, strategy, config, tokens, replicas):
     """Examples and batch of a replica, and what it does in a step."""
-    step = TrainingStep(
-        model,
-        optimizer,
-        problem,
-        tf.distribute.get_strategy(),
+    step = TensorFlowTrainingStep(
+        model=model,
+        optimizer=optimizer,
+        problem=problem,
+        strategy=strategy,
         buckets=(tokens,),
         seed=config.seed,
         clip_norm=config.clip_norm,
@@ -136,21 +132,21 @@ def _training(model, optimizer, problem, config, tokens, replicas):
     )
     # A process for every replica.
     context = tf.distribute.InputContext(replicas, 0, replicas)
-    batch = step.batches_of_process(0, 1, context).element_spec
+    batch = step.make_batches(0, 1, context).element_spec
     examples = config.batch_size // replicas
     return examples, batch, lambda number, batch: step.update(batch, number)
 
 
-def _evaluation(model, optimizer, problem, config, tokens, replicas):
+def _evaluation(model, optimizer, problem, strategy, config, tokens, replicas):
     """Examples and batch of a replica, and what it does with a batch."""
-    evaluation = LengthEvaluation(
-        model,
-        problem,
-        tf.distribute.get_strategy(),
-        buckets=(tokens,),
+    step = TensorFlowEvaluationStep(
+        model=model,
+        problem=problem,
+        strategy=strategy,
         seed=config.seed,
         compiled=False,
     )
+    evaluation = LengthEvaluation(step, buckets=(tokens,))
     length = problem.lengths[-1]
     number = problem.evaluation_examples(length)
     _, examples = split(number, tokens, replicas)
@@ -162,8 +158,8 @@ def _evaluation(model, optimizer, problem, config, tokens, replicas):
         for name, values in drawn.structured_outputs.items()
     }
 
-    def step(number, batch):
+    def measure(number, batch):
         set_seeds(model, config.seed, -tokens, number)
-        return evaluation.measure_batch(batch)
+        return step.measure(batch)
 
-    return examples, batch, step
+    return examples, batch, measure

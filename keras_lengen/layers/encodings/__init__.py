@@ -1,4 +1,4 @@
-"""Positional encodings: how a position enters the model."""
+"""Positional encodings, which bring the positions of tokens into a model."""
 
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
@@ -70,5 +70,6 @@ ENCODINGS = {
     "RandomizedFIRE": RandomizedFIRE,
 }
 
-# Made of two others, it is no choice by its name alone.
+# AxialEncoding is not in ENCODINGS because it cannot be built from its name
+# alone: it needs two other encodings.
 __all__ = ["AxialEncoding", "PositionalEncoding", *ENCODINGS]

@@ -8,8 +8,8 @@ from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
-    asymmetric_distances,
     check_distances,
+    find_asymmetric_distances,
 )
 
 
@@ -17,29 +17,31 @@ from keras_lengen.layers.encodings.distances import (
 class ALiBi(BiasEncoding):
     """Penalises attention by distance, more steeply in some heads (ALiBi).
 
-    Head `h` adds `-slope[h] * distance` to its scores, `distance` being
-    `|query_position - key_position|`, less `asymmetry` for past keys unless
-    causal. Slopes are fixed: no weights, no longest length.
+    Head `h` adds `-slope[h] * distance` to its scores, where `distance` is
+    `|query_position - key_position|`. Unless attention is causal, `asymmetry`
+    is subtracted from the distance of past keys. The slopes are fixed, so the
+    encoding has no weights and no longest length.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled.
-    Positions: any numbers, gaps allowed; only differences matter.
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores.
+    Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        asymmetry: How much nearer past keys are than future ones, so that a
-            bidirectional model tells left from right; 0 is symmetric. Ignored
-            when causal.
-        distances: `"positions"`: differences of positions. `"sampled"`: the
-            positions are a table of distances by number of tokens, as in the
-            code of Ruoss et al., 2023.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        asymmetry: float, in positions. Amount subtracted from the distance of
+            past keys, so that a bidirectional model can tell past from future
+            keys; 0 treats both alike. Ignored in causal attention.
+        distances: str. `"positions"`: distances are differences of positions.
+            `"sampled"`: the sampled positions are read as a table of distances
+            whose index is a number of tokens, as in the code of Ruoss et al.,
+            2023.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If an argument is out of range.
 
-    Differs from the paper: future keys are penalised too, which only a
-    bidirectional model sees; the asymmetry is that of the code of Ruoss et
-    al., 2023.
+    Differs from the paper: future keys are penalised too, which changes only
+    bidirectional models; `asymmetry` comes from the code of Ruoss et al.,
+    2023.
 
     Example:
 
@@ -61,14 +63,14 @@ class ALiBi(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        penalties = asymmetric_distances(
+        penalties = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,
             causal=causal,
             distances=self.distances,
         )
-        slopes = alibi_slopes(query.shape[2])[:, None, None]
+        slopes = make_slopes(query.shape[2])[:, None, None]
         return ops.multiply(-slopes, penalties)
 
     def get_config(self):
@@ -81,29 +83,38 @@ class ALiBi(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedALiBi(SampledDistances, ALiBi):
-    """`ALiBi` over randomized distances.
+    """`ALiBi` with randomized distances.
 
-    Takes the arguments of `RandomizedPositions` and `ALiBi`. Distances are
-    sampled, as in the authors' code, unless `distances="positions"`: in all
-    runs of `benchmarks/results/randomized_forms.md` they generalized better.
-    Draws then have position 0, unless `include_zero` says otherwise.
+    Takes the arguments of `RandomizedPositions` and `ALiBi`. Unless
+    `distances="positions"`, distances are sampled, as in the authors' code: in
+    all runs of `benchmarks/results/randomized_forms.md`, sampled distances
+    generalized better. `include_zero=None` stands for `True` if distances are
+    sampled and for `False` otherwise.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedALiBi
+    >>> RandomizedALiBi(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 
 
-def alibi_slopes(num_heads):
-    """Slopes of the heads, float32 `(num_heads,)`.
+def make_slopes(num_heads):
+    """Makes the slopes of the heads, float32 `(num_heads,)`.
 
-    A geometric series for a power of two; otherwise that of the next smaller
-    power, followed by every other slope of the next larger one.
+    If `num_heads` is a power of two, the slopes are a geometric series.
+    Otherwise they are the series of the next smaller power of two, followed by
+    every other slope of the series of the next larger one.
     """
     power = 2 ** int(np.log2(num_heads))
-    slopes = _power_of_two_slopes(power)
-    between = _power_of_two_slopes(2 * power)[::2]
+    slopes = _make_geometric_slopes(power)
+    between = _make_geometric_slopes(2 * power)[::2]
     slopes = np.concatenate([slopes, between[: num_heads - power]])
     return slopes.astype("float32")
 
 
-def _power_of_two_slopes(num_heads):
+def _make_geometric_slopes(num_heads):
     return 2.0 ** (-8.0 / num_heads * np.arange(1, num_heads + 1))

@@ -1,4 +1,4 @@
-"""Two encodings in one: of rows and of columns."""
+"""Encoding of rows and columns by one encoding each."""
 
 import keras
 from keras import ops
@@ -20,23 +20,23 @@ from keras_lengen.layers.side_inputs import (
 class AxialEncoding(PositionalEncoding):
     """Encodes the row of a token in one half, and its column in the other.
 
-    The two encodings act at one stage, each with half of what there is:
-    features of the embeddings, features of every head where they rotate, heads
-    where they bias the scores. The first half belongs to the rows.
+    Two encodings act at the same stage, `row` on the first half and `column`
+    on the second half: of the features of the embeddings, of the features of
+    every head (rotation), or of the heads (bias).
 
-    Stage: that of the two encodings.
-    Positions: a pair of tensors, rows and columns, as `GridPositions` gives
-    them, each `(T,)` or `(B, T)`.
+    Stage: that of the two encodings; shapes as in `PositionalEncoding`.
+    Positions: a pair of tensors, rows and columns, each `(T,)` or `(B, T)`, as
+    `GridPositions` returns them; numbers that `row` and `column` accept.
 
     Args:
         row: `PositionalEncoding` of the rows.
         column: `PositionalEncoding` of the columns, of the same stage.
-        sampler: `PositionSampler` of pairs, or `None` where positions are
-            always given.
+        sampler: `PositionSampler` of pairs, such as `GridPositions`, or `None`
+            if positions are always given.
 
     Raises:
         ValueError: If the stages differ, `row` or `column` has a sampler of
-            its own, `sampler` is not one of pairs, the width or the number of
+            its own, `sampler` does not give pairs, the number of features or
             heads is odd, or positions are not pairs.
 
     Example:
@@ -56,13 +56,13 @@ class AxialEncoding(PositionalEncoding):
 
     def __init__(self, *, row, column, **kwargs):
         super().__init__(**kwargs)
-        # Ordinal positions are what `None` stands for.
+        # The base class replaces `None` by OrdinalPositions.
         if not (
             self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
         ):
             raise ValueError(
-                "sampler must be one of pairs, such as GridPositions(width=23),"
-                f" or None; got a {type(self.sampler).__name__}."
+                "sampler must give pairs, as GridPositions(width=23) does, or "
+                f"be None; got a {type(self.sampler).__name__}."
             )
         for name, encoding in (("row", row), ("column", column)):
             check_encoding(name, encoding, optional=False)
@@ -93,7 +93,7 @@ class AxialEncoding(PositionalEncoding):
 
     @property
     def _axis(self):
-        """The axis that is halved: heads, or features."""
+        """The axis that is split in halves: heads or features."""
         return 2 if self.stage == "bias" else -1
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
@@ -143,13 +143,13 @@ class AxialEncoding(PositionalEncoding):
         check_boolean("causal", causal)
         if self.stage == "embeddings":
             self._check(query, query)
-            positions = self._given_or_sampled(
+            positions = self._find_positions(
                 query, positions, start_index, mask, training
             )
             return self.add_to_embeddings(self._cast(query), positions)
         pair = (query, query if key is None else key)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions = self._pair_positions(
+        positions, key_positions = self._find_pair_positions(
             *pair, positions, key_positions, start_index, training
         )
         if self.stage == "bias":
@@ -163,14 +163,14 @@ class AxialEncoding(PositionalEncoding):
     def given_positions(self, positions, inputs, *, name="positions"):
         return tuple(
             check_positions(axis, inputs, name=name)
-            for axis in _pair(positions)
+            for axis in _check_pair(positions)
         )
 
     def add_to_embeddings(self, embeddings, positions):
         halves = zip(
             (self.row, self.column),
-            self._halves(embeddings),
-            _pair(positions),
+            self._split_in_halves(embeddings),
+            _check_pair(positions),
             strict=True,
         )
         return ops.concatenate(
@@ -188,7 +188,7 @@ class AxialEncoding(PositionalEncoding):
             return query, key
         rotated = [
             encoding.rotate(*half, length=length)
-            for encoding, *half in self._of_pairs(
+            for encoding, *half in self._zip_axes(
                 query, key, query_positions, key_positions
             )
         ]
@@ -204,11 +204,11 @@ class AxialEncoding(PositionalEncoding):
             return None
         biases = [
             encoding.attention_bias(*half, causal=causal)
-            for encoding, *half in self._of_pairs(
+            for encoding, *half in self._zip_axes(
                 query, key, query_positions, key_positions
             )
         ]
-        # One may be the same for the whole batch, or for all heads.
+        # A bias may have size 1 along the axes of the batch or of the heads.
         shape = (
             ops.shape(query)[0],
             query.shape[2] // 2,
@@ -219,17 +219,17 @@ class AxialEncoding(PositionalEncoding):
             [ops.broadcast_to(bias, shape) for bias in biases], axis=1
         )
 
-    def _halves(self, tensor):
+    def _split_in_halves(self, tensor):
         return ops.split(tensor, 2, axis=self._axis)
 
-    def _of_pairs(self, query, key, query_positions, key_positions):
-        """For rows and columns: encoding and arguments of its stage."""
+    def _zip_axes(self, query, key, query_positions, key_positions):
+        """Pairs each of the two encodings with the arguments of its stage."""
         return zip(
             (self.row, self.column),
-            self._halves(query),
-            self._halves(key),
-            _pair(query_positions),
-            _pair(key_positions),
+            self._split_in_halves(query),
+            self._split_in_halves(key),
+            _check_pair(query_positions),
+            _check_pair(key_positions),
             strict=True,
         )
 
@@ -249,8 +249,8 @@ class AxialEncoding(PositionalEncoding):
         return super().from_config({**config, **encodings})
 
 
-def _pair(positions):
-    """Positions of rows and columns, or `ValueError`."""
+def _check_pair(positions):
+    """Returns positions of rows and columns, or raises `ValueError`."""
     if not is_pair(positions):
         raise ValueError(
             "AxialEncoding needs positions of rows and of columns: give it "

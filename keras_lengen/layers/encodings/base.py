@@ -1,4 +1,4 @@
-"""The contract of positional encodings, and the three stages they act at."""
+"""Base classes of the positional encodings, one for each stage."""
 
 import functools
 
@@ -24,7 +24,6 @@ from keras_lengen.layers.positions.randomized_positions import (
 from keras_lengen.layers.side_inputs import (
     INVALID_POSITION,
     NamedInputs,
-    as_message,
     both,
     check_index,
     check_padding_mask,
@@ -32,50 +31,65 @@ from keras_lengen.layers.side_inputs import (
     check_rank,
     check_reference_length,
     check_same_size,
+    compare_sizes,
     demand,
-    equal_sizes,
+    find_size,
+    format_size,
     is_integer,
-    size_of,
     where_holds,
 )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class PositionalEncoding(NamedInputs, DrawingLayer):
-    """Answers how a position enters a model; by itself: not at all (NoPE).
+    """Base class of positional encodings; by itself it has no effect (NoPE).
 
-    An encoding acts at one of three stages, each a function of positions:
-    `add_to_embeddings` once before the blocks, `rotate` on queries and keys
-    in every attention, `attention_bias` on the scaled scores in every
-    attention. `MultiHeadAttention` and the models call the stages; used by
-    itself as a layer, an encoding draws positions from its sampler and
-    applies its own stage.
+    An encoding brings the positions of the tokens into a model. It acts at
+    one of three stages:
+
+    - `add_to_embeddings`, called once before the first block,
+    - `rotate`, called on the queries and keys of every attention layer, or
+    - `attention_bias`, called for the scaled scores of every attention layer.
+
+    `MultiHeadAttention` and the models call these methods. An encoding can
+    also be called as a layer: it then takes positions from its sampler, unless
+    they are given, and applies its own stage.
 
     Shapes: `B` batch, `T` query length, `S` key length, `H` heads, `D` width
-    of a head, `M` width of the model. Positions are numbers of shape `(T,)`
-    or `(B, T)`.
+    of a head, `M` width of the model. Positions are integers or floats of
+    shape `(T,)` or `(B, T)`.
 
     Args:
-        sampler: `PositionSampler` that numbers the tokens; `None` for 0, 1,
-            2, ...
+        sampler: `PositionSampler` that assigns a position to every token, or
+            `None` for positions 0, 1, 2, ...
 
     Call arguments:
-        positions: Positions of the tokens, or of the queries, `(T,)` or
-            `(B, T)`; `None` draws them from the sampler.
-        key_positions: Positions of the keys, `(S,)` or `(B, S)`; `None` for
-            those of the queries, as many as there are.
-        start_index: Index of the first token in the whole sequence, an integer
-            or a scalar tensor of at least 0, where `positions` is `None` and
-            the sampler knows a part of a sequence from the whole.
-        training: Whether the call belongs to training.
+        query: Float tensor `(B, T, H, D)`. Encodings of the embeddings take
+            `embeddings` `(B, T, M)` instead; NoPE accepts any shape.
+        key: Float tensor `(B, S, H, D)`, or `None` for no other tensor than
+            the query.
+        positions: Positions of the tokens, or of the queries: tensor `(T,)` or
+            `(B, T)`, or `None` to take them from the sampler.
+        key_positions: Positions of the keys: tensor `(S,)` or `(B, S)`, or
+            `None` if the keys have the positions of the queries, which
+            requires `S` to equal `T`.
+        start_index: int or scalar integer tensor, from 0 to `2 ** 24`. Index
+            of the first token in the whole sequence, used if `positions` is
+            `None`. Values other than 0 need a sampler whose positions of a
+            part of a sequence follow from its start, such as
+            `OrdinalPositions`.
+        training: bool or `None`, whether the call belongs to training.
 
     Returns:
-        Where it is used by itself, tensors of the dtype that `dtype` says, the
-        policy's compute dtype; a bias is always float32.
+        Called as a layer: the embeddings, the query, or a pair of query and
+        key, with the shapes of the inputs and the compute dtype of the layer's
+        dtype policy; or a bias, always float32, broadcastable to
+        `(B, H, T, S)`.
 
     Raises:
-        ValueError: If an argument is out of range, a tensor has another shape
-            than its encoding needs, or the widths that it was built for.
+        ValueError: If an argument is out of range, if a tensor does not have
+            the shape that the encoding needs, or if its widths are not those
+            that the encoding was built for.
 
     Example:
 
@@ -90,31 +104,34 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     """
 
     stage: str | None = None
-    """`"embeddings"`, `"rotation"`, `"bias"`, or `None` for no stage."""
+    """Where the encoding acts: `"embeddings"`, `"rotation"`, `"bias"`, or
+    `None` for nowhere."""
 
     share_layers = True
-    """Whether the attentions of a model share one encoding and its weights."""
+    """Whether all attention layers of a model share one encoding and its
+    weights."""
 
     causal_only = False
-    """Whether queries must see no later keys."""
+    """Whether the encoding works in causal attention only."""
 
     uses_length = False
     """Whether `rotate` depends on the length of the whole sequence."""
 
     defined_past_training = True
-    """Whether positions larger than any of training mean something: by a
-    formula, or as the last of the distances that are told apart. `False` where
-    every position has a row of a table, which ends."""
+    """Whether the encoding is defined for positions larger than all those of
+    training: a formula computes it, or all large distances are treated alike.
+    `False` if every position has its own row in a table."""
 
     takes_pairs = False
-    """Whether positions are a row and a column."""
+    """Whether the position of a token is a pair, a row and a column."""
 
     query_ranks: tuple = (4,)
-    """Numbers of axes that queries and keys may have, where it is called."""
+    """Numbers of axes that queries and keys may have when the encoding is
+    called as a layer."""
 
     reads_ranks = False
-    """Whether positions are read by their rank among the keys, of which the
-    queries must then be a part."""
+    """Whether the encoding uses the rank of a position among the positions of
+    the keys. Every query must then be one of the keys."""
 
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -123,29 +140,49 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         self.sampler = OrdinalPositions() if sampler is None else sampler
 
     def build(self, query_shape, key_shape=None):
+        """Checks the input shape. Subclasses also create their weights here.
+
+        Args:
+            query_shape: tuple, shape `(B, T, H, D)` of the queries or
+                `(B, T, M)` of the embeddings, with `None` for unknown sizes.
+            key_shape: tuple, shape `(B, S, H, D)` of the keys, or `None` if
+                there is only a query.
+
+        Raises:
+            ValueError: If the shape does not have the number of axes that the
+                stage needs.
+        """
         if self.stage is not None:
             self._check_rank(keras.KerasTensor(query_shape))
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
-        """Raises `ValueError` unless there are positions for a sequence.
+        """Checks that a sequence is not longer than the range of positions.
 
         Args:
-            tokens: Length of the longest sequence.
-            sampler: `PositionSampler` that numbers the tokens; `None`: that of
-                the encoding.
-            unit: What is numbered, for the message.
+            tokens: int, number of tokens of the longest sequence.
+            sampler: `PositionSampler` that assigns the positions, or `None`
+                for the encoding's own.
+            unit: str, what is counted, for the error message.
+
+        Raises:
+            ValueError: If there are not enough positions for the sequence.
         """
         sampler = self.sampler if sampler is None else sampler
         sampler.check_length(tokens, unit=unit)
 
     def check_widths(self, query_shape, *, name="query"):
-        """Raises `ValueError` if the encoding was built for other widths.
+        """Checks that the encoding was built for the widths of a tensor.
 
         Args:
-            query_shape: Shape of the queries, or of the embeddings.
-            name: Name of the argument.
+            query_shape: tuple, shape `(B, T, H, D)` of the queries or
+                `(B, T, M)` of the embeddings.
+            name: str, name of the argument, for the error message.
+
+        Raises:
+            ValueError: If the encoding was built for another width or, as a
+                bias, for another number of heads.
         """
-        built = _query_shape(self.get_build_config())
+        built = _find_query_shape(self.get_build_config())
         axes = {None: 0, "embeddings": 1, "rotation": 1, "bias": 2}[self.stage]
         if not axes or built is None:
             return
@@ -153,8 +190,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         if wanted != got:
             what = {1: "width", 2: "heads and their width"}[axes]
             raise ValueError(
-                f"{name} must have the {what} {_joined(wanted)}, which this "
-                f"{type(self).__name__} was built for; got {_joined(got)}: "
+                f"{name} must have the {what} {_join(wanted)}, which this "
+                f"{type(self).__name__} was built for; got {_join(got)}: "
                 "make another encoding for it."
             )
 
@@ -170,8 +207,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     ):
         check_index("start_index", start_index)
         if key is None:
-            _no_key_positions(key_positions)
-        # They change nothing, but a wrong number of them is a mistake.
+            _check_no_key_positions(key_positions)
+        # NoPE ignores positions, but a wrong number of them is a mistake.
         for name, given, inputs in (
             ("positions", positions, query),
             ("key_positions", key_positions, key),
@@ -188,7 +225,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         if self.stage == "bias":
             _, tokens, heads, _ = query_shape
             keys = tokens if key_shape is None else key_shape[1]
-            # One bias for the batch, or one for each example.
+            # `None`: the first axis is 1 if all examples share one bias.
             return (None, heads, tokens, keys)
         if key_shape is None or self.stage == "embeddings":
             return query_shape
@@ -208,7 +245,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         )
 
     def _check_rank(self, query):
-        """Name and right shape of the first input, or `ValueError`."""
+        """Checks the number of axes of the first input.
+
+        Returns:
+            The input's argument name and its expected shape, two strings.
+        """
         name, shape = "query", "(B, T, H, D)"
         if self.stage == "embeddings":
             name, shape = "embeddings", "(B, T, M)"
@@ -218,22 +259,26 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         return name, shape
 
     def _check(self, query, key):
-        """Whether queries and keys, or embeddings twice, have right shapes."""
+        """Checks the shapes of a query and a key, or of embeddings given twice.
+
+        Returns:
+            `True`, or a boolean tensor if sizes are known only at run time.
+        """
         name, shape = self._check_rank(query)
         check_rank("key", key, (len(query.shape),), shape.replace("T", "S"))
         self.check_widths(query.shape, name=name)
         if key is query:
             return True
-        # Examples, heads and widths.
+        # The axes of examples, heads and features.
         axes = (0, 2, -1) if len(query.shape) == 4 else (0, -1)
         return functools.reduce(
             both, (check_same_size(axis, query=query, key=key) for axis in axes)
         )
 
-    def _pair_positions(
+    def _find_pair_positions(
         self, query, key, positions, key_positions, start_index, training
     ):
-        """Positions of the queries and of the keys, checked."""
+        """Returns checked positions of the queries and of the keys."""
         shapes_hold = self._check(query, key)
         if positions is None:
             positions = self.sample_positions(
@@ -248,12 +293,12 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         elif key is query:
             key_positions = positions
         else:
-            tokens, keys = size_of(query, 1), size_of(key, 1)
+            tokens, keys = find_size(query, 1), find_size(key, 1)
             holds = demand(
-                equal_sizes(tokens, keys),
-                as_message(tokens),
+                compare_sizes(tokens, keys),
+                format_size(tokens),
                 " queries and ",
-                as_message(keys),
+                format_size(keys),
                 " keys cannot share positions: pass `positions` and "
                 "`key_positions`.",
             )
@@ -265,10 +310,10 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         )
         return positions, key_positions
 
-    def _given_or_sampled(
+    def _find_positions(
         self, embeddings, positions, start_index, mask, training
     ):
-        """Positions of the tokens, checked."""
+        """Returns checked positions of the tokens, given or sampled."""
         if positions is None:
             return self.sample_positions(
                 embeddings,
@@ -283,31 +328,104 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         )
 
     def given_positions(self, positions, inputs, *, name="positions"):
-        """Returns a caller's positions, or raises `ValueError`.
+        """Checks positions that the caller passes.
 
         Args:
-            positions: Numbers `(T,)` or `(B, T)`, or a pair of them where the
+            positions: Integers or floats, a tensor, array or list of shape
+                `(T,)` or `(B, T)`; a pair of these, rows and columns, if the
                 encoding takes pairs.
-            inputs: `(B, T, ...)`, the tokens; only its shape is read.
-            name: Name of the argument.
+            inputs: Tensor `(B, T, ...)`, one entry per token; only its shape
+                is read.
+            name: str, name of the argument, for the error message.
+
+        Returns:
+            The positions as an integer or float tensor `(T,)` or `(B, T)`, or
+            as a pair of such tensors.
+
+        Raises:
+            ValueError: If the positions are not finite numbers from `-2 ** 24`
+                to `2 ** 24`, one for each token.
         """
         return check_positions(positions, inputs, name=name)
 
     def add_to_embeddings(self, embeddings, positions):
+        """Adds the encoded positions to the embeddings (first stage).
+
+        Args:
+            embeddings: Float tensor `(B, T, M)`.
+            positions: Integer or float tensor `(T,)` or `(B, T)`, the position
+                of each token; a pair of these if the encoding takes pairs.
+
+        Returns:
+            Float tensor `(B, T, M)` of the dtype of `embeddings`; `embeddings`
+            unchanged if the encoding acts at another stage.
+
+        Raises:
+            ValueError: If the encoding is not defined at the positions, or
+                takes pairs and gets none.
+        """
         return embeddings
 
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
+        """Rotates queries and keys by their positions (second stage).
+
+        Args:
+            query: Float tensor `(B, T, H, D)`.
+            key: Float tensor `(B, S, H, D)`; it may have fewer heads than the
+                query.
+            query_positions: Integer or float tensor `(T,)` or `(B, T)`, the
+                position of each query; a pair of these if the encoding takes
+                pairs.
+            key_positions: The same for the keys, `(S,)` or `(B, S)`.
+            length: Length of the whole sequence in tokens, a number or a
+                tensor `()` or `(B,)`; `None` for the number of keys. Read only
+                if `uses_length`.
+
+        Returns:
+            The rotated query and key, with the shapes and dtypes of the
+            arguments; both unchanged if the encoding acts at another stage.
+
+        Raises:
+            ValueError: If the encoding is not defined at the positions, or
+                takes pairs and gets none.
+        """
         return query, key
 
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
+        """Computes the bias to be added to scaled scores (third stage).
+
+        Args:
+            query: Float tensor `(B, T, H, D)`.
+            key: Float tensor `(B, S, H, D)`.
+            query_positions: Integer or float tensor `(T,)` or `(B, T)`, the
+                position of each query; a pair of these if the encoding takes
+                pairs.
+            key_positions: The same for the keys, `(S,)` or `(B, S)`.
+            causal: bool, whether the attention masks later keys.
+
+        Returns:
+            float32 tensor that broadcasts to `(B, H, T, S)`, or `None` if the
+            encoding acts at another stage.
+
+        Raises:
+            ValueError: If the encoding takes pairs and gets none.
+        """
         return None
 
     def check_positions(self, positions):
-        """Raises `ValueError` if positions have no place in the encoding."""
+        """Checks that the encoding is defined at the positions.
+
+        Args:
+            positions: Integer or float tensor `(T,)` or `(B, T)`.
+
+        Raises:
+            ValueError: If the encoding is not defined at a position; encodings
+                without a table never raise.
+        """
 
     def sample_positions(
         self,
@@ -319,23 +437,31 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         reference_length=None,
         training=None,
     ):
-        """Positions of the tokens of `inputs`, by the sampler.
+        """Takes the positions of the tokens of `inputs` from the sampler.
 
         Args:
             inputs: Tensor `(B, T, ...)`; only its shape is read.
-            start_index: Index of the first token in the whole sequence.
-            mask: `(B, T)`, true for real tokens. These are numbered in order,
-                wherever the padding stands.
-            lengths: True lengths, `(B,)` or scalar, of sequences padded at
-                the end; at most one of `mask` and `lengths`.
-            reference_length: Length that interpolating samplers scale by,
-                `(B,)` or scalar; `None` for the true one.
-            training: Whether the call belongs to training.
+            start_index: int or scalar integer tensor, from 0 to `2 ** 24`.
+                Index of the first token in the whole sequence.
+            mask: Boolean tensor `(B, T)`, true for real tokens. Real tokens
+                are numbered in order, wherever the padding is.
+            lengths: Integer tensor `()` or `(B,)`, true lengths of sequences
+                that are padded at the end. Give at most one of `mask` and
+                `lengths`.
+            reference_length: Length in tokens by which interpolating samplers
+                scale, a number or a tensor `()` or `(B,)`; `None` for the true
+                length.
+            training: bool or `None`, whether the call belongs to training.
+
+        Returns:
+            int32 or float32 positions `(T,)`, or `(B, T)` if they differ
+            between examples; a pair of these if the sampler gives pairs.
 
         Raises:
-            ValueError: If `start_index` is given to a sampler that draws or
-                stretches: the whole sequence is not known here. If a mask or
-                lengths are not those of the tokens.
+            ValueError: If `start_index` is not 0 and the sampler draws
+                positions or does not space them by one, because positions then
+                depend on the whole sequence; if `mask` or `lengths` do not fit
+                the tokens.
         """
         check_tokens(inputs)
         start_index = check_index("start_index", start_index)
@@ -354,9 +480,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             training=training,
         )
         if mask is not None:
-            # Of the rows and of the columns where there are both.
+            # A pair of rows and columns is a structure of two tensors.
             positions = keras.tree.map_structure(
-                lambda axis: where_holds(mask_holds, _numbered(axis, mask)),
+                lambda axis: where_holds(
+                    mask_holds, _number_real_tokens(axis, mask)
+                ),
                 positions,
             )
         if isinstance(start_index, int) and start_index == 0:
@@ -365,9 +493,9 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             start = start_index if isinstance(start_index, int) else "a tensor"
             raise ValueError(
                 f"start_index={start} needs the positions of the whole "
-                f"sequence, which {type(self.sampler).__name__} does not know "
-                "from a part of it: call it once for the whole sequence and "
-                "pass `positions`."
+                f"sequence, which {type(self.sampler).__name__} cannot compute "
+                "from a part of it: call the sampler once for the whole "
+                "sequence and pass `positions`."
             )
         holds = True
         if not isinstance(start_index, int):
@@ -397,9 +525,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
 
 
 class AbsoluteEncoding(PositionalEncoding):
-    """An encoding that is added to the embeddings.
+    """Base class of encodings that are added to the embeddings.
 
-    Subclasses implement `add_to_embeddings`.
+    Subclasses implement `add_to_embeddings`. Called as a layer, the encoding
+    takes and returns embeddings `(B, T, M)`. The call argument `mask` is a
+    boolean tensor `(B, T)`, true for real tokens.
     """
 
     stage = "embeddings"
@@ -418,7 +548,7 @@ class AbsoluteEncoding(PositionalEncoding):
         mask=None,
     ):
         self._check(embeddings, embeddings)
-        positions = self._given_or_sampled(
+        positions = self._find_positions(
             embeddings, positions, start_index, mask, training
         )
         return self.add_to_embeddings(self._cast(embeddings), positions)
@@ -431,12 +561,13 @@ class AbsoluteEncoding(PositionalEncoding):
 
 
 class RotaryEncoding(PositionalEncoding):
-    """An encoding that rotates queries and keys.
+    """Base class of encodings that rotate queries and keys.
 
-    Subclasses implement `rotate`. As a layer, it takes and returns a query
-    alone or a query and a key, `(B, T, H, D)` or `(B, T, D)`. The call
-    argument `length`, `(B,)` or scalar, tells encodings that depend on it how
-    long the whole sequence will be; `None` for the number of keys.
+    Subclasses implement `rotate`. Called as a layer, the encoding takes a
+    query, or a query and a key, of shape `(B, T, H, D)` or `(B, T, D)`, and
+    returns the same. The call argument `length` is the length of the whole
+    sequence in tokens, a number or a tensor `()` or `(B,)`, for encodings that
+    depend on it; `None` for the number of keys.
     """
 
     stage = "rotation"
@@ -455,9 +586,9 @@ class RotaryEncoding(PositionalEncoding):
     ):
         alone = key is None
         if alone:
-            key, key_positions = query, _no_key_positions(key_positions)
+            key, key_positions = query, _check_no_key_positions(key_positions)
         length = check_reference_length(length, query, name="length")
-        positions, key_positions = self._pair_positions(
+        positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
         query = self._cast(query)
@@ -475,12 +606,13 @@ class RotaryEncoding(PositionalEncoding):
 
 
 class BiasEncoding(PositionalEncoding):
-    """An encoding that adds a bias to the attention scores.
+    """Base class of encodings that add a bias to the attention scores.
 
-    Subclasses implement `attention_bias`. As a layer, it takes a query
-    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, float32
-    whatever the dtype policy, and broadcastable to `(B, H, T, S)`. The call
-    argument `causal` says whether later keys are going to be masked.
+    Subclasses implement `attention_bias`. Called as a layer, the encoding
+    takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias,
+    which is float32 with every dtype policy and broadcasts to `(B, H, T, S)`.
+    The call argument `causal` (bool) says whether the attention masks later
+    keys.
     """
 
     stage = "bias"
@@ -498,8 +630,8 @@ class BiasEncoding(PositionalEncoding):
     ):
         check_boolean("causal", causal)
         if key is None:
-            key, key_positions = query, _no_key_positions(key_positions)
-        positions, key_positions = self._pair_positions(
+            key, key_positions = query, _check_no_key_positions(key_positions)
+        positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
         return self.attention_bias(
@@ -511,15 +643,15 @@ class BiasEncoding(PositionalEncoding):
 
 
 class Preset(PositionalEncoding):
-    """Makes a preset of an encoding: the same with a sampler of its own.
+    """Mixin that gives an encoding a fixed sampler (a randomized form of it).
 
-    Mixed in before the encoding's class. Takes the arguments of
-    `sampler_class` beside those of the encoding; a subclass names them in its
-    own constructor.
+    List it before the class of the encoding among the base classes. The
+    constructor then takes the arguments of `sampler_class` in addition to
+    those of the encoding; a subclass names them in its own constructor.
     """
 
     sampler_class: type[PositionSampler]
-    """The class of the sampler."""
+    """Class of the fixed sampler, a `PositionSampler`."""
 
     def __init__(self, **kwargs):
         if kwargs.pop("sampler", None) is not None:
@@ -529,32 +661,37 @@ class Preset(PositionalEncoding):
             )
         arguments = {
             name: kwargs.pop(name)
-            for name in self._sampler_arguments()
+            for name in self._list_sampler_arguments()
             if name in kwargs
         }
         sampler = self.sampler_class(**arguments)
         super().__init__(sampler=sampler, **kwargs)
-        for name in self._sampler_arguments():
+        for name in self._list_sampler_arguments():
             setattr(self, name, getattr(sampler, name))
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
-        # Its name is the one that users know, not that of its sampler.
+        # Checked here first, so that the message names the encoding, which the
+        # user chose, and not the sampler.
         check_reach(self, tokens, unit)
         super().check_length(tokens, sampler=sampler, unit=unit)
 
     @classmethod
-    def _sampler_arguments(cls):
+    def _list_sampler_arguments(cls):
         return list(constructor_arguments(cls.sampler_class))
 
     def get_config(self):
         config = super().get_config()
         del config["sampler"]
-        arguments = self._sampler_arguments()
+        arguments = self._list_sampler_arguments()
         return {**config, **{name: getattr(self, name) for name in arguments}}
 
 
 class Randomized(Preset):
-    """Makes a preset of an encoding: the same with randomized positions."""
+    """Mixin that gives an encoding randomized positions.
+
+    List it before the class of the encoding among the base classes. The
+    arguments are those of `RandomizedPositions`.
+    """
 
     sampler_class = RandomizedPositions
 
@@ -581,7 +718,10 @@ class Randomized(Preset):
 
 
 def expand_positions(positions, axes):
-    """Float32 positions with `axes` trailing axes of size one."""
+    """Casts positions to float32 and adds `axes` trailing axes of size one.
+
+    Invalid integer positions become NaN.
+    """
     # float32, not the compute dtype: bfloat16 merges integers above 256.
     numbers = ops.cast(positions, "float32")
     if is_integer(positions):
@@ -593,10 +733,18 @@ def expand_positions(positions, axes):
     return positions
 
 
-def _numbered(positions, mask):
-    """The first positions, in order, for the real tokens of `(B, T)`."""
+def _number_real_tokens(positions, mask):
+    """Assigns the first positions, in order, to the real tokens of `mask`.
+
+    Args:
+        positions: Tensor `(T,)` or `(B, T)`.
+        mask: Boolean tensor `(B, T)`, true for real tokens.
+
+    Returns:
+        Positions `(B, T)`. All padding tokens get the last position.
+    """
     indices = ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1
-    # Padding comes last, where it changes the rank of no other position.
+    # The last position, because it changes the rank of no other position.
     indices = ops.where(mask, indices, ops.shape(mask)[-1] - 1)
     if len(positions.shape) == 1:
         return ops.take(positions, indices)
@@ -604,7 +752,7 @@ def _numbered(positions, mask):
 
 
 def check_encoding(name, encoding, *, optional=True):
-    """Returns an encoding, or `None` if optional, or raises `ValueError`."""
+    """Returns a valid encoding, or `None` if optional; else `ValueError`."""
     if isinstance(encoding, PositionSampler):
         raise ValueError(
             f"{name} must be a PositionalEncoding; got the sampler "
@@ -616,7 +764,7 @@ def check_encoding(name, encoding, *, optional=True):
     )
 
 
-def _no_key_positions(key_positions):
+def _check_no_key_positions(key_positions):
     if key_positions is not None:
         raise ValueError(
             "key_positions are given without a key: pass the key too, or the "
@@ -624,13 +772,13 @@ def _no_key_positions(key_positions):
         )
 
 
-def _query_shape(build_config):
-    """The first of the shapes that a layer was built with, or `None`."""
+def _find_query_shape(build_config):
+    """Finds the first of the shapes that a layer was built with, or `None`."""
     if not build_config:
         return None
     shapes = build_config.get("shapes_dict") or build_config
     return next(iter(shapes.values()), None)
 
 
-def _joined(numbers):
+def _join(numbers):
     return " x ".join(map(str, numbers))

@@ -15,11 +15,11 @@ from keras_lengen.layers.positions.augmented_positions import (
 class CAPE(Preset, SinusoidalEncoding):
     """`SinusoidalEncoding` at `AugmentedPositions`.
 
-    Takes the arguments of both; the augmentation is that for text by default.
-    Frequencies are the paper's, and so are features with
-    `layout="interleaved"`, of which the default is a permutation. The paper
-    multiplies the embeddings by `sqrt(M)`, which is left to the model, as
-    `TransformerEncoder` does.
+    Takes the arguments of both. The default augmentation is the paper's for
+    text. The frequencies are the paper's; `layout="interleaved"` also orders
+    the features as in the paper, and the default layout permutes them. The
+    paper multiplies the embeddings by `sqrt(M)`; here this is left to the
+    model, and `TransformerEncoder` does so.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Signed distances from queries to keys: of positions, or sampled."""
+"""Signed distances from queries to keys, by position or by rank."""
 
 from keras import ops
 
@@ -7,15 +7,16 @@ from keras_lengen.layers.encodings.base import Randomized, expand_positions
 
 
 class SampledDistances(Randomized):
-    """Makes the randomized form of an encoding whose distances are sampled.
+    """Mixin that gives an encoding randomized distances.
 
-    Mixed in before the encoding's class.
+    List it before the class of the encoding among the base classes.
     """
 
     def __init__(self, *, distances="sampled", include_zero=None, **kwargs):
         check_distances(distances)
         if include_zero is None:
-            # The distances from a first position at 0 are the published draw.
+            # With position 0, distances from the first position are drawn as
+            # in the code of Ruoss et al., 2023.
             include_zero = distances == "sampled"
         super().__init__(
             distances=distances, include_zero=include_zero, **kwargs
@@ -23,22 +24,23 @@ class SampledDistances(Randomized):
 
 
 def check_distances(distances):
-    """Returns a valid kind of distances, or raises `ValueError`."""
+    """Returns a valid `distances` argument, or raises `ValueError`."""
     return check_choice("distances", distances, ("positions", "sampled"))
 
 
-def signed_distances(query_positions, key_positions, distances):
-    """Distances from queries to keys, negative for past keys.
+def find_signed_distances(query_positions, key_positions, distances):
+    """Computes the distances from queries to keys, negative for past keys.
 
     Args:
-        query_positions: `(T,)` or `(B, T)`.
-        key_positions: `(S,)` or `(B, S)`.
-        distances: `"positions"`: the difference of the positions `p`.
-            `"sampled"`: the positions are a table of distances, read by rank;
-            with `i` and `j` the ranks of the query's and the key's position
-            among the key positions, the distance is
-            `sign(j - i) * (p[|j - i|] - p[0])`. Pairs equally many tokens
-            apart are then equally far apart. Queries must be among the keys.
+        query_positions: Integer or float tensor `(T,)` or `(B, T)`.
+        key_positions: Integer or float tensor `(S,)` or `(B, S)`.
+        distances: str. `"positions"`: the key's position minus the query's.
+            `"sampled"`: the key positions `p`, sorted, are a table of
+            distances that is read by rank. If `i` and `j` are the ranks of the
+            query's and of the key's position among the key positions, the
+            distance is `sign(j - i) * (p[|j - i|] - p[0])`: all pairs with the
+            same number of tokens between them have the same distance. Every
+            query position must be among the key positions.
 
     Returns:
         float32 `(T, S)` or `(B, T, S)`.
@@ -49,23 +51,23 @@ def signed_distances(query_positions, key_positions, distances):
         queries = expand_positions(query_positions, 1)
         keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
         return keys - queries
-    indices, table = sampled_distances(query_positions, key_positions)
+    indices, table = make_distance_table(query_positions, key_positions)
     return _read(table, indices)
 
 
 def as_indices(steps):
-    """Steps as int32; those that are NaN give some index in their range."""
+    """Casts distances to int32 indices; NaN becomes 0."""
     return ops.cast(ops.where(ops.isnan(steps), 0, steps), "int32")
 
 
-def nan_where_invalid(steps):
-    """1, or NaN for pairs whose distance is NaN, to multiply a bias by.
+def make_nan_factor(steps):
+    """Makes a factor that turns the bias of pairs with a NaN distance to NaN.
 
     Args:
         steps: Distances, float32 `(T, S)` or `(B, T, S)`.
 
     Returns:
-        float32 `(1 or B, 1, T, S)`.
+        float32 `(1 or B, 1, T, S)`: NaN where the distance is NaN, else 1.
     """
     factor = ops.where(ops.isnan(steps), steps, 1.0)
     if len(factor.shape) == 2:
@@ -73,23 +75,24 @@ def nan_where_invalid(steps):
     return ops.expand_dims(factor, 1)
 
 
-def asymmetric_distances(
+def find_asymmetric_distances(
     query_positions, key_positions, *, asymmetry, causal, distances="positions"
 ):
-    """How far keys are from queries, past keys nearer than future ones.
+    """Computes unsigned distances, less `asymmetry` for past keys.
 
     Args:
-        query_positions: `(T,)` or `(B, T)`.
-        key_positions: `(S,)` or `(B, S)`.
-        asymmetry: What the distance of a past key is less by.
-        causal: Whether future keys are masked, so that there is no asymmetry.
-        distances: As for `signed_distances`.
+        query_positions: Integer or float tensor `(T,)` or `(B, T)`.
+        key_positions: Integer or float tensor `(S,)` or `(B, S)`.
+        asymmetry: float, subtracted from the distance of past keys.
+        causal: bool, whether future keys are masked; `asymmetry` is then
+            ignored.
+        distances: As for `find_signed_distances`.
 
     Returns:
-        float32 `(1 or B, 1, T, S)`, to broadcast over heads. Of past keys
-        nearer than `asymmetry` it is negative.
+        float32 `(1 or B, 1, T, S)`, to broadcast over heads. The result is
+        negative for past keys nearer than `asymmetry`.
     """
-    steps = signed_distances(query_positions, key_positions, distances)
+    steps = find_signed_distances(query_positions, key_positions, distances)
     lengths = ops.abs(steps)
     if not causal:
         past = ops.cast(steps < 0, "float32")
@@ -99,31 +102,32 @@ def asymmetric_distances(
     return ops.expand_dims(lengths, 1)
 
 
-def sampled_distances(query_positions, key_positions):
-    """Which entry of a table of sampled distances each pair reads.
+def make_distance_table(query_positions, key_positions):
+    """Makes a table of sampled distances and finds the entry of each pair.
 
     Args:
-        query_positions: `(T,)` or `(B, T)`.
-        key_positions: `(S,)` or `(B, S)`.
+        query_positions: Integer or float tensor `(T,)` or `(B, T)`.
+        key_positions: Integer or float tensor `(S,)` or `(B, S)`.
 
     Returns:
-        The entries, int32 `(T, S)` or `(B, T, S)`, and the table, float32
-        `(2 S - 1,)` or `(B, 2 S - 1)`: the distance of a key that is `n` keys
-        further than the query is entry `S - 1 + n`.
+        The index of each pair's entry, int32 `(T, S)` or `(B, T, S)`, and the
+        table, float32 `(2 S - 1,)` or `(B, 2 S - 1)`. Entry `S - 1 + n` is the
+        distance of a key whose rank is `n` above the query's.
     """
     queries = expand_positions(query_positions, 0)
     keys = expand_positions(key_positions, 0)
     ordered = ops.sort(keys, axis=-1)
-    steps = ops.expand_dims(_ranks(keys, ordered), -2) - ops.expand_dims(
-        _ranks(queries, ordered), -1
+    steps = ops.expand_dims(_find_ranks(keys, ordered), -2) - ops.expand_dims(
+        _find_ranks(queries, ordered), -1
     )
-    # Only a query beyond all keys, which padding may be, steps further.
+    # Only a query beyond all keys, such as padding, has a larger difference of
+    # ranks; it is clipped below.
     reach = ops.shape(ordered)[-1] - 1
     further = ordered - ordered[..., :1]
     table = ops.concatenate(
         [-ops.flip(further, axis=-1)[..., :-1], further], axis=-1
     )
-    # The rank of NaN is some number: let all that is read be NaN.
+    # The rank of a NaN position is meaningless, so the whole table becomes NaN.
     valid = ops.all(ops.isfinite(queries), axis=-1, keepdims=True)
     if len(queries.shape) > len(table.shape):
         valid = ops.all(valid)
@@ -132,17 +136,17 @@ def sampled_distances(query_positions, key_positions):
 
 
 def read_scores(scores, indices):
-    """For every pair, the score that it reads among those of its query.
+    """Reads the score of every pair from the scores of its query.
 
     Args:
-        scores: Scores of the queries at every entry of a table, float32
+        scores: Scores of the queries for all `R` entries of a table, float32
             `(B, T, R, H)`.
-        indices: Entries to read, int32 `(T, S)` or `(B, T, S)`.
+        indices: Index of each pair's entry, int32 `(T, S)` or `(B, T, S)`.
 
     Returns:
         float32 `(B, H, T, S)`.
     """
-    # Rows of all heads are faster to read than single numbers.
+    # Reading rows, with all heads, is faster than reading single numbers.
     batch_size, tokens, entries, heads = ops.shape(scores)
     first = entries * ops.arange(batch_size * tokens, dtype="int32")
     rows = ops.reshape(first, (batch_size, tokens, 1)) + indices
@@ -150,10 +154,10 @@ def read_scores(scores, indices):
     return ops.transpose(scores, (0, 3, 1, 2))
 
 
-def _ranks(positions, ordered):
-    """How many entries of the sorted `(..., S)` are smaller."""
-    # Keras searches one sequence, which takes no table of all pairs, but not
-    # one of JAX's symbolic sizes.
+def _find_ranks(positions, ordered):
+    """Counts the entries of the sorted `(..., S)` below each position."""
+    # searchsorted needs no tensor of all pairs, but it takes one sequence only
+    # and none of a symbolic size in JAX.
     if len(ordered.shape) == 1 and isinstance(
         ordered.shape[0], int | type(None)
     ):
@@ -164,7 +168,7 @@ def _ranks(positions, ordered):
 
 
 def _read(table, indices):
-    """`table[indices]`, for every example where there are several tables."""
+    """Reads `table[indices]`, per example if each has its own table."""
     if len(table.shape) == 1:
         return ops.take(table, indices)
     shape = ops.shape(indices)

@@ -1,4 +1,4 @@
-"""A learned function of the distance relative to the position."""
+"""Bias by a learned function of the distance relative to the position."""
 
 import keras
 from keras import ops
@@ -17,35 +17,36 @@ from keras_lengen.layers.encodings.base import (
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class FIRE(BiasEncoding):
-    """Maps the distance, relative to the position, by a small network (FIRE).
+    """Maps the relative distance to a bias by a small network (FIRE).
 
-    For positions `i` of the query and `j` of the key, head `h` adds
+    For a query at position `i` and a key at position `j`, head `h` adds
     `network[h](f(i - j) / (f(max(i, j, L)) + 1e-6))` to its scores, with
-    `f(x) = log(1 + |c * x|)` and `L = |m * threshold|`; `c` and `m` are
-    learned. The network is a layer of `hidden_dim` rectified linear units and
-    a linear one. Where positions grow, distances shrink: the network sees
-    numbers from 0 to about 1 at any length.
+    `f(x) = log(1 + |c * x|)` and `L = |m * threshold|`, where `c` and `m` are
+    learned. The network has a layer of `hidden_dim` rectified linear units and
+    a linear output layer. Because the distance is divided by a function of the
+    position, the network's input lies between 0 and about 1 for sequences of
+    any length.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled. Weights, in every layer: `c` and `m`, `hidden_kernel` and
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores. Weights, in every layer: `c` and `m`, `hidden_kernel` and
     `hidden_bias (hidden_dim,)`, `output_kernel (hidden_dim, H)` and
-    `output_bias (H,)`; softmax does not see the last.
+    `output_bias (H,)`, which the softmax cancels.
     Positions: any numbers, counted from 0. Below `L` only differences matter.
 
     Args:
-        hidden_dim: Width of the network.
-        threshold: Positions from which on distances are relative to the
-            position, before `m`, which starts at 1, has learned otherwise;
+        hidden_dim: int, at least 1. Width of the network's hidden layer.
+        threshold: float above 0. Position above which distances are relative
+            to the position, as long as `m` has its initial value 1; choose
             about the longest trained length.
-        share_layers: Whether all layers share the weights (FIRE-S).
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        share_layers: bool, whether all layers share the weights (FIRE-S).
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If an argument is out of range.
 
-    Differs from the paper: that is causal and has `i` in place of
-    `max(i, j)`; of the two, a future key is the larger. A causal model sees no
-    difference unless its positions are out of order.
+    Differs from the paper: the paper is about causal attention and has `i` in
+    place of `max(i, j)`. The two differ for future keys, which causal
+    attention masks, and otherwise only if positions are out of order.
 
     Example:
 
@@ -74,11 +75,11 @@ class FIRE(BiasEncoding):
         self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
         self.m = self._add_weight("m", (), "ones")
         self.hidden_kernel, self.hidden_bias = (
-            self._add_weight(name, (self.hidden_dim,), _uniform(fan_in=1))
+            self._add_weight(name, (self.hidden_dim,), _make_uniform(fan_in=1))
             for name in ("hidden_kernel", "hidden_bias")
         )
         self.output_kernel, self.output_bias = (
-            self._add_weight(name, shape, _uniform(fan_in=self.hidden_dim))
+            self._add_weight(name, shape, _make_uniform(fan_in=self.hidden_dim))
             for name, shape in (
                 ("output_kernel", (self.hidden_dim, heads)),
                 ("output_bias", (heads,)),
@@ -113,7 +114,8 @@ class FIRE(BiasEncoding):
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
         batch_size, tokens, keys = ops.shape(distances)
-        # Pairs of tokens last, as the scores have them: no transposition.
+        # The axes of the tokens come last, as in the scores, to avoid a
+        # transposition.
         pairs = ops.reshape(distances, (batch_size, 1, -1))
         hidden = ops.relu(
             ops.expand_dims(hidden_kernel, -1) * pairs
@@ -134,15 +136,22 @@ class FIRE(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedFIRE(Randomized, FIRE):
-    """`FIRE` at randomized positions.
+    """`FIRE` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `FIRE`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedFIRE
+    >>> RandomizedFIRE(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 
 
-def _uniform(fan_in):
-    # What PyTorch draws kernels and biases of linear layers from.
+def _make_uniform(fan_in):
+    # PyTorch draws kernels and biases of linear layers from this distribution.
     limit = fan_in**-0.5
     return keras.initializers.RandomUniform(-limit, limit)

@@ -1,21 +1,21 @@
-"""What the two forms of KERPLE have in common."""
+"""Base class of the two forms of KERPLE."""
 
 import keras
 from keras import ops
 
 from keras_lengen.arguments import check_boolean, check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import asymmetric_distances
+from keras_lengen.layers.encodings.distances import find_asymmetric_distances
 
 
 class KERPLE(BiasEncoding):
-    """A bias that falls with the distance, by two learned numbers per head.
+    """Bias that falls with the distance; two learned numbers per head.
 
     Subclasses implement `bias_at`.
     """
 
     highest_p: float | None = None
-    """Largest `p` allowed, `None` for any."""
+    """Largest value allowed for `p`, or `None` for no limit."""
 
     def __init__(self, *, asymmetry=0, share_layers=True, **kwargs):
         super().__init__(**kwargs)
@@ -44,19 +44,22 @@ class KERPLE(BiasEncoding):
         )
 
     def bias_at(self, distances, a, p):
-        """The bias, float32 `(1 or B, H, T, S)`.
+        """Computes the bias of the distances.
 
         Args:
-            distances: Float32 `(1 or B, 1, T, S)`, none negative.
-            a: The weight `a`, `(H, 1, 1)`.
-            p: The weight `p`, `(H, 1, 1)`.
+            distances: float32 `(1 or B, 1, T, S)`, none negative.
+            a: The weight `a`, float32 `(H, 1, 1)`.
+            p: The weight `p`, float32 `(H, 1, 1)`.
+
+        Returns:
+            float32 `(1 or B, H, T, S)`.
         """
         raise NotImplementedError
 
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        distances = asymmetric_distances(
+        distances = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,
@@ -80,13 +83,13 @@ class KERPLE(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class Clip(keras.constraints.Constraint):
-    """Brings a weight back into its range after every step of training.
+    """Constraint that clips a weight to a range after every training step.
 
-    Unlike clipping where the weight is used, it never blocks a gradient.
+    Unlike a clipping in the forward pass, this never blocks a gradient.
 
     Args:
-        lowest: Smallest value allowed.
-        highest: Largest value allowed, `None` for any.
+        lowest: float, smallest value allowed.
+        highest: float, largest value allowed, or `None` for no limit.
     """
 
     def __init__(self, *, lowest, highest=None):

@@ -1,4 +1,4 @@
-"""A learned vector per position, added to the embeddings."""
+"""Learned vectors of the positions, added to the embeddings."""
 
 import keras
 from keras import ops
@@ -17,22 +17,28 @@ from keras_lengen.layers.side_inputs import INVALID_POSITION, demand
 class LearnedEncoding(AbsoluteEncoding):
     """Adds a learned vector per position to the embeddings.
 
-    Stage: `add_to_embeddings`, `(B, T, M)`. Weights: `(max_position, M)`.
-    Positions: integers from 0 to `max_position - 1`. Rows of positions that
-    training never shows stay as they were initialized.
+    The output is `embeddings + table[positions]`.
+
+    Stage: `add_to_embeddings`, `(B, T, M)` to the same. Weights: the table,
+    `(max_position, M)`.
+    Positions: integers from 0 to `max_position - 1`. Rows of positions that do
+    not occur in training keep their initial values.
 
     Args:
-        max_position: Number of rows of the table, at least the longest
-            sequence ever seen. `None`: as many as the sampler draws from.
-        initializer: Initializer of the table.
-        sampler: `PositionSampler` of integers below `max_position`, `None` for
-            0, 1, 2, ...
+        max_position: int, from 1 to `2 ** 24`. Number of rows of the table, at
+            least the length of the longest sequence of training and
+            evaluation. `None` takes the sampler's `max_position`.
+        initializer: Initializer of the table, or `None` for a truncated normal
+            distribution with standard deviation 1.
+        sampler: `PositionSampler` of integers below `max_position`, or `None`
+            for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If a sequence is longer than the table, or positions are
-            fractional; if the sampler gives fractions or positions that have
-            no row. Explicit positions outside of the table give NaN where
-            a compiled program cannot raise.
+        ValueError: If a sequence is longer than the table or positions are not
+            integers; if the sampler gives fractions or positions without a
+            row. If positions are known only when a compiled program runs,
+            those outside the table end the program with an assertion; under
+            XLA, they give NaN.
 
     Example:
 
@@ -67,26 +73,26 @@ class LearnedEncoding(AbsoluteEncoding):
         self._check_sampler()
         initializer = check_initializer("initializer", initializer)
         if initializer is None:
-            # Standard deviation 1, as in the code of Ruoss et al., 2023.
+            # As in the code of Ruoss et al., 2023.
             initializer = keras.initializers.TruncatedNormal(stddev=1.0)
         self.initializer = initializer
 
     def _check_sampler(self):
         sampler = self.sampler
-        name = f"sampler={type(sampler).__name__}"
+        name, own = f"sampler={type(sampler).__name__}", type(self).__name__
         if sampler.fractional:
             raise ValueError(
-                f"{name} gives fractions, but LearnedEncoding looks integers "
-                "up in a table: choose another sampler, or an encoding that "
-                "computes, such as SinusoidalEncoding."
+                f"{name} gives fractions, but {own} needs integers "
+                "to look up in its table: choose another sampler, or an "
+                "encoding without a table, such as SinusoidalEncoding."
             )
         for argument in ("max_position", "max_shift"):
             reach = getattr(sampler, argument, None)
             if reach is not None and reach > self.max_position:
                 raise ValueError(
-                    f"{name} has {argument}={reach}, but LearnedEncoding only "
-                    f"max_position={self.max_position} rows: make the two "
-                    "equal."
+                    f"{name} has {argument}={reach}, but {own} has "
+                    f"only max_position={self.max_position} rows: make the "
+                    "two equal."
                 )
 
     def build(self, query_shape):
@@ -100,7 +106,8 @@ class LearnedEncoding(AbsoluteEncoding):
 
     def add_to_embeddings(self, embeddings, positions):
         self.check_positions(positions)
-        # Compiled look-ups clamp what is out of range: let it show instead.
+        # Under XLA, a look-up would clamp positions outside the table without
+        # any sign; NaN makes them visible.
         inside = (positions >= 0) & (positions < self.max_position)
         rows = ops.take(self.table, ops.where(inside, positions, 0), axis=0)
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
@@ -111,7 +118,7 @@ class LearnedEncoding(AbsoluteEncoding):
         check_reach(self, tokens, unit)
         sampler = self.sampler if sampler is None else sampler
         positions = sampler(ops.zeros((1, tokens)), training=False)
-        # A sampler that draws may reach further in training.
+        # A sampler that draws may give larger positions in training than here.
         range_end = getattr(sampler, "max_position", 0) - 1
         top = max(int(ops.max(positions)), range_end)
         if top >= self.max_position:
@@ -123,17 +130,18 @@ class LearnedEncoding(AbsoluteEncoding):
         self.check_positions(positions)
 
     def check_positions(self, positions):
+        own = type(self).__name__
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if not keras.backend.is_int_dtype(dtype):
             raise ValueError(
-                "LearnedEncoding looks positions up in a table and needs "
-                f"integers; got {dtype}: use an encoding that "
-                "computes, such as SinusoidalEncoding."
+                f"{own} looks positions up in a table and needs "
+                f"integers; got {dtype}: use an encoding without a table, "
+                "such as SinusoidalEncoding."
             )
         tokens = positions.shape[-1]
         if tokens is not None and tokens > self.max_position:
             raise ValueError(
-                f"positions reach {tokens - 1}, but LearnedEncoding has "
+                f"positions reach {tokens - 1}, but {own} has "
                 f"{self.max_position} rows: raise max_position or use an "
                 "encoding without a table."
             )
@@ -142,8 +150,8 @@ class LearnedEncoding(AbsoluteEncoding):
                 positions == INVALID_POSITION,
                 ops.logical_and(positions >= 0, positions < self.max_position),
             ),
-            f"positions must be from 0 to {self.max_position - 1}, those of "
-            "LearnedEncoding's rows; got numbers from ",
+            f"positions must be from 0 to {self.max_position - 1}, the rows of "
+            f"{own}; got numbers from ",
             ops.min(positions, initial=0),
             " to ",
             ops.max(positions, initial=0),
@@ -160,15 +168,25 @@ class LearnedEncoding(AbsoluteEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
-    """`LearnedEncoding` at randomized positions, so that all rows train.
+    """`LearnedEncoding` with randomized positions, so that all rows train.
 
     Takes the arguments of `RandomizedPositions` and `LearnedEncoding`;
-    `max_position` is both the range of positions and the rows of the table.
+    `max_position` is both the size of the range of positions and the number of
+    rows of the table.
 
-    Label-based encodings are `max_position=50, resample="example"`: every
-    sequence has its own ascending labels, from a range that the longest
-    sequence fills. Their authors draw the labels of a training sequence once
-    and keep them; here they are drawn at every use.
+    The label-based encodings of Li & McClelland, 2022, are
+    `max_position=50, resample="example"`: every sequence has its own ascending
+    labels, drawn from a range as long as the longest sequence. The authors
+    draw the labels of a training sequence once and keep them; here labels are
+    drawn again at every use.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedLearnedEncoding
+    >>> encoding = RandomizedLearnedEncoding(max_position=64)
+    >>> encoding(ops.ones((2, 5, 8))).shape
+    TensorShape([2, 5, 8])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     Label-based encodings: Li & McClelland, 2022.

@@ -1,4 +1,4 @@
-"""KERPLE with a logarithm of the distance."""
+"""KERPLE with the logarithm of the distance."""
 
 import keras
 from keras import ops
@@ -11,25 +11,29 @@ from keras_lengen.layers.encodings.kerple import KERPLE
 class LogKERPLE(KERPLE):
     """Penalises attention by a learned logarithm of the distance (KERPLE).
 
-    Head `h` adds `-p[h] * log(1 + a[h] * distance)` to its scores, `distance`
-    being `|query_position - key_position|`, less `asymmetry` for past keys
-    unless causal. Both `a >= 0.01` and `p >= 0.01` are learned: what leaves
-    that range is brought back after every step of training.
+    Head `h` adds `-p[h] * log(1 + a[h] * distance)` to its scores, where
+    `distance` is `|query_position - key_position|`. Unless attention is
+    causal, `asymmetry` is subtracted from the distance of past keys. Both
+    `a >= 0.01` and `p >= 0.01` are learned and clipped to these ranges after
+    every training step.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled. Weights: `a (H,)` and `p (H,)`, one pair for all layers.
-    Positions: any numbers, gaps allowed; only differences matter.
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores. Weights: `a (H,)` and `p (H,)`, by default one pair for all layers.
+    Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        asymmetry: How much nearer past keys are than future ones, so that a
-            bidirectional model tells left from right; no distance falls below
-            0. Ignored when causal.
-        share_layers: Whether all layers share the weights, as in the authors'
-            code.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        asymmetry: float, in positions. Amount subtracted from the distance of
+            past keys, so that a bidirectional model can tell past from future
+            keys; distances below 0 are set to 0. Ignored in causal attention.
+        share_layers: bool, whether all layers share the weights, as in the
+            authors' code.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
-    Differs from the paper: future keys are penalised too, which only a
-    bidirectional model sees, and `asymmetry` is not part of it.
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Differs from the paper: future keys are penalised too, which changes only
+    bidirectional models, and the paper has no `asymmetry`.
 
     Example:
 
@@ -51,9 +55,16 @@ class LogKERPLE(KERPLE):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedLogKERPLE(Randomized, LogKERPLE):
-    """`LogKERPLE` at randomized positions.
+    """`LogKERPLE` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `LogKERPLE`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedLogKERPLE
+    >>> RandomizedLogKERPLE(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

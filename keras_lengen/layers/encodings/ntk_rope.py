@@ -1,4 +1,4 @@
-"""Rotary position embedding whose slow pairs are slowed down further."""
+"""Rotary position embedding with slower rotation for longer sequences."""
 
 import keras
 import numpy as np
@@ -13,32 +13,35 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 class NTKRoPE(RoPE):
     """Slows the rotation of slow pairs for longer sequences (NTK-aware RoPE).
 
-    `RoPE` with the base `max_wavelength * s ** (R / (R - 2))`: the fastest
-    pair turns as before, the slowest one `s` times slower, so that positions
-    `s` times larger give angles that were seen in training. Fixed,
-    `s = scaling_factor`. Dynamic, with an `original_length` `L`,
+    This is `RoPE` with the base `max_wavelength * s ** (R / (R - 2))`. The
+    fastest feature pair rotates as in `RoPE` and the slowest one `s` times
+    slower, so that positions `s` times larger give angles that occurred in
+    training. In the fixed form, `s = scaling_factor`. In the dynamic form,
+    with `L = original_length`,
     `s = scaling_factor * length / L - (scaling_factor - 1)` for sequences
-    longer than `L`, and 1 for the others.
+    longer than `L`, and `s = 1` for all others.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
 
     Args:
-        scaling_factor: At least 1.
-        original_length: Longest trained sequence in tokens, or `None` for the
-            fixed form.
-        max_wavelength: Base of the geometric series of frequencies.
-        rotary_fraction: Share of each head's features that turn, above 0 and
-            at most 1.
-        layout: `"interleaved"` or `"halves"`, as for `RoPE`.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        scaling_factor: float, at least 1. The factor `s` of the fixed form;
+            the dynamic form multiplies the relative length by it, as above.
+        original_length: int, at least 1. Length of the longest trained
+            sequence in tokens, or `None` for the fixed form.
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        rotary_fraction: float above 0 and at most 1. Fraction of each head's
+            features that are rotated.
+        layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If fewer than 4 features turn, or an argument is out of
-            range.
+        ValueError: If the number of rotated features is odd or below 4, or an
+            argument is out of range.
 
-    Differs from the released code: the base follows the length of every call,
-    and falls again when a short sequence follows a long one.
+    Differs from the released code: the base depends on the length in every
+    call, so it becomes smaller again when a short sequence follows a long one.
 
     Example:
 
@@ -63,24 +66,24 @@ class NTKRoPE(RoPE):
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
-        width = self._rotary_width(query_shape[-1])
+        width = self._find_rotary_width(query_shape[-1])
         if width < 4:
             raise ValueError(
                 f"{type(self).__name__} needs at least 4 rotated features, "
-                f"but {width} of a head turn: raise the width of the heads or "
-                "rotary_fraction."
+                f"but it rotates {width} of a head: raise the width of the "
+                "heads or rotary_fraction."
             )
 
-    def _rates(self, width, length):
+    def _find_rates(self, width, length):
         rates = frequencies(width, self.max_wavelength)
         if self.original_length is None:
             scale = self.scaling_factor
         else:
-            scale = self.scaling_factor * relative_length(
+            scale = self.scaling_factor * find_relative_length(
                 length, self.original_length
             )
             scale = ops.maximum(scale - (self.scaling_factor - 1), 1.0)
-        # Pair m slows by s ** (2 m / (R - 2)).
+        # Pair m rotates s ** (2 m / (R - 2)) times slower.
         exponents = np.arange(0, width, 2) / (width - 2)
         slowing = -ops.log(ops.cast(scale, "float32"))
         slowing = ops.multiply(slowing, exponents.astype("float32"))
@@ -94,21 +97,21 @@ class NTKRoPE(RoPE):
         }
 
 
-def relative_length(length, original_length):
-    """Float32 length over the trained one, a scalar or `(B, 1, 1)`."""
+def find_relative_length(length, original_length):
+    """Computes `length / original_length`, float32 `()` or `(B, 1, 1)`."""
     length = ops.cast(length, "float32") / original_length
     return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))
 
 
 def check_scaling_factor(scaling_factor, *, optional=False):
-    """Returns a valid factor, or raises `ValueError`."""
+    """Returns a valid `scaling_factor`, or raises `ValueError`."""
     return check_number(
         "scaling_factor", scaling_factor, least=1, optional=optional
     )
 
 
 def check_original_length(original_length, *, optional=False):
-    """Returns a valid length, or raises `ValueError`."""
+    """Returns a valid `original_length`, or raises `ValueError`."""
     return check_integer(
         "original_length",
         original_length,

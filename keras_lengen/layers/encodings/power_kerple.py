@@ -1,4 +1,4 @@
-"""KERPLE with a power of the distance."""
+"""KERPLE with a learned power of the distance."""
 
 import keras
 from keras import ops
@@ -11,25 +11,29 @@ from keras_lengen.layers.encodings.kerple import KERPLE
 class PowerKERPLE(KERPLE):
     """Penalises attention by a learned power of the distance (KERPLE).
 
-    Head `h` adds `-a[h] * distance ** p[h]` to its scores, `distance` being
-    `|query_position - key_position|`, less `asymmetry` for past keys unless
-    causal. Both `a >= 0.01` and `p` from 0.01 to 2 are learned: what leaves
-    that range is brought back after every step of training.
+    Head `h` adds `-a[h] * distance ** p[h]` to its scores, where `distance` is
+    `|query_position - key_position|`. Unless attention is causal, `asymmetry`
+    is subtracted from the distance of past keys. Both `a >= 0.01` and `p` from
+    0.01 to 2 are learned and clipped to these ranges after every training
+    step.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled. Weights: `a (H,)` and `p (H,)`, one pair for all layers.
-    Positions: any numbers, gaps allowed; only differences matter.
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores. Weights: `a (H,)` and `p (H,)`, by default one pair for all layers.
+    Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        asymmetry: How much nearer past keys are than future ones, so that a
-            bidirectional model tells left from right; no distance falls below
-            0. Ignored when causal.
-        share_layers: Whether all layers share the weights, as in the authors'
-            code.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        asymmetry: float, in positions. Amount subtracted from the distance of
+            past keys, so that a bidirectional model can tell past from future
+            keys; distances below 0 are set to 0. Ignored in causal attention.
+        share_layers: bool, whether all layers share the weights, as in the
+            authors' code.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
-    Differs from the paper: future keys are penalised too, which only a
-    bidirectional model sees, and `asymmetry` is not part of it.
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Differs from the paper: future keys are penalised too, which changes only
+    bidirectional models, and the paper has no `asymmetry`.
 
     Example:
 
@@ -48,7 +52,7 @@ class PowerKERPLE(KERPLE):
     highest_p = 2.0
 
     def bias_at(self, distances, a, p):
-        # Where the distance is 0 the gradient of p would be 0 * log(0).
+        # At distance 0, the gradient of p would be 0 * log(0).
         together = distances <= 0
         powers = ops.power(ops.where(together, 1, distances), p)
         return -a * ops.where(together, 0, powers)
@@ -56,9 +60,17 @@ class PowerKERPLE(KERPLE):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedPowerKERPLE(Randomized, PowerKERPLE):
-    """`PowerKERPLE` at randomized positions.
+    """`PowerKERPLE` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `PowerKERPLE`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedPowerKERPLE
+    >>> encoding = RandomizedPowerKERPLE(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

@@ -1,4 +1,4 @@
-"""Relative encoding of Transformer-XL."""
+"""Relative positional encoding of Transformer-XL."""
 
 import math
 
@@ -9,46 +9,50 @@ from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
     check_distances,
+    find_signed_distances,
+    make_distance_table,
     read_scores,
-    sampled_distances,
-    signed_distances,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     check_max_wavelength,
-    sinusoid,
+    make_sinusoid,
 )
 
 LARGEST_TABLE = 2**26
-"""Numbers up to which a table of all pairs' mapped distances is made."""
+"""Largest number of entries in a table of the mapped distances of all pairs.
+"""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RelativeEncoding(BiasEncoding):
     """Scores keys by a learned map of their distance (Transformer-XL).
 
-    The scaled score of a query `q` and a key `k` at signed distance `d` gains
-    `(u . k + (q + v) . W R(d)) / sqrt(D)`, where `R` is a sinusoid of the
-    model's width `M = H * D`, and `u`, `v` and `W` are learned per head. Both
-    directions are told apart; a causal mask needs nothing else, for the
-    score depends on the pair alone and never on the length.
+    `(u . k + (q + v) . W R(d)) / sqrt(D)` is added to the scaled score of a
+    query `q` and a key `k` at signed distance `d`. Here `R` is a sinusoid of
+    the model's width `M = H * D`, and `u`, `v` and `W` are learned per head.
+    Past and future keys are told apart. The bias depends on the pair of tokens
+    alone and not on the length of the sequence, so it is the same in causal
+    and in bidirectional attention.
 
-    Stage: `attention_bias`, float32 `(B, H, T, S)`. Weights, in every layer:
-    `W (M, H, D)`, `u` and `v (H, D)`.
+    Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
+    Weights, in every layer: `W (M, H, D)`, `u` and `v (H, D)`.
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: Base of the sinusoid's frequencies.
-        distances: `"positions"`: differences of positions. `"sampled"`: the
-            positions are a table of distances by number of tokens, as in the
-            code of Ruoss et al., 2023.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        max_wavelength: float above 1. Base of the geometric series of the
+            sinusoid's frequencies.
+        distances: str. `"positions"`: distances are differences of positions.
+            `"sampled"`: the sampled positions are read as a table of distances
+            whose index is a number of tokens, as in the code of Ruoss et al.,
+            2023.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If `H * D` is odd or an argument is out of range.
 
-    Differs from the paper: `u` and `v` belong to each layer, as in the code
-    of Ruoss et al., 2023; and `d` is the key's position less the query's.
+    Differs from the paper: every layer has its own `u` and `v`, as in the code
+    of Ruoss et al., 2023, and `d` is the key's position minus the query's.
 
     Example:
 
@@ -100,22 +104,29 @@ class RelativeEncoding(BiasEncoding):
         content_bias = ops.cast(self.content_bias, "float32")
         content = ops.einsum("hd,bshd->bhs", content_bias, key)
         query = query + ops.cast(self.position_bias, "float32")
-        if self._worth_a_table(query, query_positions, key_positions):
-            position = self._by_table(query, query_positions, key_positions)
+        if self._is_table_cheaper(query, query_positions, key_positions):
+            position = self._score_by_table(
+                query, query_positions, key_positions
+            )
         elif self.distances == "sampled":
-            position = self._by_rank(query, query_positions, key_positions)
+            position = self._score_by_rank(
+                query, query_positions, key_positions
+            )
         else:
-            position = self._by_angle(query, query_positions, key_positions)
+            position = self._score_by_angle(
+                query, query_positions, key_positions
+            )
         scale = query.shape[-1] ** -0.5
         return scale * (ops.expand_dims(content, -2) + position)
 
-    def _worth_a_table(self, query, query_positions, key_positions):
-        """Whether a map of all pairs' distances costs less than the others.
+    def _is_table_cheaper(self, query, query_positions, key_positions):
+        """Whether mapping the distances of all pairs costs the least.
 
-        Products per pair of tokens: `M * M` for the table, shared by the
-        batch, and `M` to read it for each example; `H * M` for each example
-        by angles. By rank there are far fewer distances, but reading them pair
-        by pair is slow: that is for those that would not fit in memory.
+        Multiplications per pair of tokens: the table takes `M * M`, shared by
+        the batch, and `M` for each example; angles take `H * M` for each
+        example. By rank, far fewer distances are mapped, but reading one
+        number per pair is slow, so ranks are only used for tables that are too
+        large or would be made again for every chunk of queries.
         """
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
@@ -125,33 +136,36 @@ class RelativeEncoding(BiasEncoding):
         if size > LARGEST_TABLE:
             return False
         if self.distances == "sampled":
-            # A block of the queries of a long sequence reads few distances
-            # more than once, but there are many blocks.
+            # A chunk of the queries of a long sequence reads few distances
+            # more than once, but there are many chunks.
             return None in pairs or pairs[0] in (1, pairs[1])
         if batch_size is None:
             return False
         return heads * width + batch_size < heads * batch_size
 
-    def _by_rank(self, query, query_positions, key_positions):
-        # As many distances as ranks differ, not as there are pairs.
-        indices, table = sampled_distances(query_positions, key_positions)
+    def _score_by_rank(self, query, query_positions, key_positions):
+        # One distance for each difference of ranks, not for each pair.
+        indices, table = make_distance_table(query_positions, key_positions)
         table = self._project(table)
         batch = "b" if len(table.shape) == 4 else ""
         scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
         return read_scores(scores, indices)
 
-    def _by_table(self, query, query_positions, key_positions):
+    def _score_by_table(self, query, query_positions, key_positions):
         table = self._project(
-            signed_distances(query_positions, key_positions, self.distances)
+            find_signed_distances(
+                query_positions, key_positions, self.distances
+            )
         )
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
 
     def _project(self, distances):
-        """What the map makes of distances, float32 `(..., H, D)`."""
+        """Maps distances by `W R(d)`, to float32 `(..., H, D)`."""
         model_width, heads, width = self.kernel.shape
-        # One product of matrices, which is faster than one with more axes.
-        flat = ops.reshape(self._sinusoid(distances), (-1, model_width))
+        # A product of two matrices is faster than one of tensors with more
+        # axes.
+        flat = ops.reshape(self._make_sinusoid(distances), (-1, model_width))
         kernel = ops.reshape(
             ops.cast(self.kernel, "float32"), (model_width, heads * width)
         )
@@ -159,15 +173,18 @@ class RelativeEncoding(BiasEncoding):
             ops.matmul(flat, kernel), (*ops.shape(distances), heads, width)
         )
 
-    def _by_angle(self, query, query_positions, key_positions):
-        # sin and cos of a difference are products of sines and cosines: turn
-        # the query's side by its position, then multiply by the key's sines.
+    def _score_by_angle(self, query, query_positions, key_positions):
+        # The sine and cosine of a difference are sums of products of sines and
+        # cosines: rotate the mapped query by its position, then multiply it by
+        # the sinusoid of the key.
         kernel = ops.cast(self.kernel, "float32")
         query = ops.einsum("bthd,mhd->bhtm", query, kernel)
         at_sine, at_cosine = ops.split(query, 2, axis=-1)
         sine, cosine = (
             ops.expand_dims(part, -3)
-            for part in ops.split(self._sinusoid(query_positions), 2, axis=-1)
+            for part in ops.split(
+                self._make_sinusoid(query_positions), 2, axis=-1
+            )
         )
         turned = ops.concatenate(
             [
@@ -176,12 +193,12 @@ class RelativeEncoding(BiasEncoding):
             ],
             axis=-1,
         )
-        keys = self._sinusoid(key_positions)
+        keys = self._make_sinusoid(key_positions)
         batch = "b" if len(keys.shape) == 3 else ""
         return ops.einsum(f"bhtm,{batch}sm->bhts", turned, keys)
 
-    def _sinusoid(self, positions):
-        return sinusoid(
+    def _make_sinusoid(self, positions):
+        return make_sinusoid(
             positions,
             self.kernel.shape[0],
             max_wavelength=self.max_wavelength,
@@ -197,15 +214,25 @@ class RelativeEncoding(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedRelativeEncoding(SampledDistances, RelativeEncoding):
-    """`RelativeEncoding` over randomized distances.
+    """`RelativeEncoding` with randomized distances.
 
-    Takes the arguments of `RandomizedPositions` and `RelativeEncoding`.
-    Distances are sampled unless `distances="positions"`: in all runs of
-    `benchmarks/results/randomized_forms.md` they generalized better. Draws
-    then have position 0, unless `include_zero` says otherwise.
+    Takes the arguments of `RandomizedPositions` and `RelativeEncoding`. Unless
+    `distances="positions"`, distances are sampled: in all runs of
+    `benchmarks/results/randomized_forms.md`, sampled distances generalized
+    better. `include_zero=None` stands for `True` if distances are sampled and
+    for `False` otherwise.
 
-    Differs from the authors' code: that reads future keys and the token
-    itself from one clamped row; here both directions keep their sign.
+    Differs from the authors' code: their code uses one row of its table for
+    the token itself and all future keys; here the distances of past and of
+    future keys keep their sign.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedRelativeEncoding
+    >>> encoding = RandomizedRelativeEncoding(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([2, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

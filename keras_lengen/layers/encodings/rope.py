@@ -21,22 +21,24 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 class RoPE(RotaryEncoding):
     """Rotates queries and keys by angles that grow with the position (RoPE).
 
-    Feature pair `m` of the first `R = rotary_fraction * D` features of every
-    head turns by `p * max_wavelength ** (-2 * m / R)`. The product of a query
-    and a key then depends on the difference of their positions alone.
+    In every head, feature pair `m` of the first `R = rotary_fraction * D`
+    features is rotated by the angle `p * max_wavelength ** (-2 * m / R)` at
+    position `p`. The inner product of a rotated query and a rotated key then
+    depends only on the difference of their positions.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: Base of the geometric series of frequencies.
-        rotary_fraction: Share of each head's features that turn, above 0 and
-            at most 1.
-        layout: `"interleaved"`: features `2m` and `2m + 1` are a pair.
-            `"halves"`: features `m` and `m + R / 2` are, as in
-            `keras_hub.layers.RotaryEmbedding`. The two differ by a
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        rotary_fraction: float above 0 and at most 1. Fraction of each head's
+            features that are rotated.
+        layout: str. `"interleaved"`: features `2m` and `2m + 1` form a pair.
+            `"halves"`: features `m` and `m + R / 2` form a pair, as in
+            `keras_hub.layers.RotaryEmbedding`. The two layouts differ by a
             permutation of the features.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
@@ -71,42 +73,59 @@ class RoPE(RotaryEncoding):
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
-        width = self._rotary_width(query_shape[-1])
+        width = self._find_rotary_width(query_shape[-1])
         check_even(width, "the rotated width of a head")
         if width == 0:
             raise ValueError(
                 f"rotary_fraction={self.rotary_fraction} of a head of width "
-                f"{query_shape[-1]} rotates nothing: raise either."
+                f"{query_shape[-1]} rotates nothing: raise one of the two."
             )
 
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
-        width = self._rotary_width(query.shape[-1])
+        width = self._find_rotary_width(query.shape[-1])
         length = ops.shape(key)[1] if length is None else length
-        rates = self._rates(width, length)
-        magnitude = self._magnitude(length)
+        rates = self._find_rates(width, length)
+        magnitude = self._find_magnitude(length)
         query_turn = self._turn(query_positions, rates, magnitude)
         key_turn = query_turn
         if key_positions is not query_positions:
             key_turn = self._turn(key_positions, rates, magnitude)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
-    def _rotary_width(self, head_width):
+    def _find_rotary_width(self, head_width):
         return int(head_width * self.rotary_fraction)
 
-    def _rates(self, width, length):
-        """Angles per position, `(R / 2,)`, or `(B, 1, R / 2)` by length."""
+    def _find_rates(self, width, length):
+        """Computes the angle per position of each pair, in radians.
+
+        Args:
+            width: int, number `R` of rotated features.
+            length: Length of the whole sequence in tokens, `()` or `(B,)`.
+
+        Returns:
+            float32 `(R / 2,)`, or `(B, 1, R / 2)` if it depends on the length
+            of each example.
+        """
         return frequencies(width, self.max_wavelength)
 
-    def _magnitude(self, length):
-        """What lengths of rotated vectors are multiplied by, or `None`."""
+    def _find_magnitude(self, length):
+        """Computes the factor of rotated queries and keys, `None` for 1."""
         return None
 
     def _turn(self, positions, rates, magnitude=None):
-        """Cosine of every feature and signed sine of its partner's share.
+        """Computes the factors of every feature and of its pair's other one.
 
-        Both are float32 `(1 or B, T, 1, R)`.
+        Args:
+            positions: Integer or float tensor `(T,)` or `(B, T)`.
+            rates: Angle per position of each pair, as of `_find_rates`.
+            magnitude: Factor of the result, or `None` for 1.
+
+        Returns:
+            Cosines, which multiply the features, and signed sines, which
+            multiply the other feature of each pair; float32 `(T, 1, R)` or
+            `(B, T, 1, R)` each.
         """
         angles = expand_positions(positions, 1) * rates
         sines, cosines = ops.sin(angles), ops.cos(angles)
@@ -125,17 +144,17 @@ class RoPE(RotaryEncoding):
         sines = ops.cast(sines, features.dtype)
         width = cosines.shape[-1]
         turned, kept = features[..., :width], features[..., width:]
-        turned = turned * cosines + self._partners(turned) * sines
+        turned = turned * cosines + self._swap_pairs(turned) * sines
         if kept.shape[-1] == 0:
             return turned
         return ops.concatenate([turned, kept], axis=-1)
 
-    def _partners(self, features):
-        """The other feature of every pair."""
+    def _swap_pairs(self, features):
+        """Swaps the two features of every pair."""
         if self.layout == "halves":
             first, second = ops.split(features, 2, axis=-1)
             return ops.concatenate([second, first], axis=-1)
-        # A flip, for strided slices cost several times as much on a CPU.
+        # Strided slices would take several times as long as a flip on a CPU.
         shape = ops.shape(features)
         pairs = ops.reshape(features, (*shape[:-1], shape[-1] // 2, 2))
         return ops.reshape(ops.flip(pairs, axis=-1), shape)
@@ -151,7 +170,7 @@ class RoPE(RotaryEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedRoPE(Randomized, RoPE):
-    """`RoPE` at randomized positions.
+    """`RoPE` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `RoPE`.
 

@@ -1,4 +1,4 @@
-"""A fixed bias made of the inner products of sinusoids."""
+"""Fixed bias computed from inner products of sinusoids."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
-    sinusoid,
+    make_sinusoid,
 )
 
 
@@ -22,25 +22,26 @@ class Sandwich(BiasEncoding):
 
     Head `h` of `H`, counted from 1, adds
     `H / (8 * h) * (sum(cos(d * 10000 ** (-2 * m / dimension))) -
-    dimension / 2)` to its scores, `d` being the difference of the positions
-    and `m` running from 0 to `dimension / 2 - 1`. The penalty grows about
-    with the logarithm of the distance and is the same in both directions. No
-    weights, no longest length.
+    dimension / 2)` to its scores, where `d` is the difference of the positions
+    and the sum runs over `m` from 0 to `dimension / 2 - 1`. The penalty grows
+    roughly with the logarithm of the distance and is the same for past and
+    future keys. The encoding has no weights and no longest length.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled.
-    Positions: any numbers, gaps allowed; only differences matter.
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores.
+    Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        dimension: Width of the sinusoids, even; independent of the model's.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        dimension: int, even, at least 2. Width of the sinusoids, which does
+            not depend on the width of the model.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If `dimension` is odd or not positive.
 
-    Differs from the paper: `dimension / 2` is subtracted, so that a token has
-    no bias for itself; softmax does not see it. Future keys are penalised
-    too, which only a bidirectional model sees.
+    Differs from the paper: `dimension / 2` is subtracted, so that the bias at
+    distance 0 is 0; the softmax cancels this constant. Future keys are
+    penalised too, which changes only bidirectional models.
 
     Example:
 
@@ -65,14 +66,14 @@ class Sandwich(BiasEncoding):
     ):
         queries = expand_positions(query_positions, 0)
         keys = expand_positions(key_positions, 0)
-        # The angles of small numbers are more exact, and only differences
-        # matter: count from the first key.
+        # Positions are counted from the first key: only differences matter,
+        # and the angles of small numbers are more exact.
         origin = keys[..., :1]
-        # The cosine of a difference is a product of cosines plus one of
-        # sines: a matrix product sums them for all pairs.
+        # The cosine of a difference is a product of cosines plus a product of
+        # sines, which a matrix product sums for all pairs.
         similarity = ops.matmul(
-            self._sinusoid(queries - origin),
-            ops.swapaxes(self._sinusoid(keys - origin), -1, -2),
+            self._make_sinusoid(queries - origin),
+            ops.swapaxes(self._make_sinusoid(keys - origin), -1, -2),
         )
         if len(similarity.shape) == 2:
             similarity = ops.expand_dims(similarity, 0)
@@ -81,8 +82,8 @@ class Sandwich(BiasEncoding):
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
         return ops.multiply(ratios[:, None, None], penalties)
 
-    def _sinusoid(self, positions):
-        return sinusoid(positions, self.dimension, max_wavelength=10000)
+    def _make_sinusoid(self, positions):
+        return make_sinusoid(positions, self.dimension, max_wavelength=10000)
 
     def get_config(self):
         return {**super().get_config(), "dimension": self.dimension}
@@ -90,9 +91,16 @@ class Sandwich(BiasEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedSandwich(Randomized, Sandwich):
-    """`Sandwich` at randomized positions.
+    """`Sandwich` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `Sandwich`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedSandwich
+    >>> RandomizedSandwich(max_position=2048)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([1, 4, 5, 5])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """

@@ -13,8 +13,9 @@ from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
 class SHAPE(Preset, SinusoidalEncoding):
     """`SinusoidalEncoding` at `ShiftedPositions`.
 
-    Takes the arguments of both. `max_shift` is that of the paper's main
-    experiments; with a table, `LearnedEncoding(max_position=...,
+    Takes the arguments of both. The default `max_shift` is that of the paper's
+    main experiments. To shift the positions of a learned table instead, use
+    `LearnedEncoding(max_position=...,
     sampler=ShiftedPositions(max_shift=...))`.
 
     Example:

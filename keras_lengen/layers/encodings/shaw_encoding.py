@@ -1,4 +1,4 @@
-"""Learned vectors of clipped distances, scored by the query."""
+"""Bias by learned vectors of clipped distances."""
 
 import keras
 from keras import ops
@@ -11,9 +11,9 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
-    nan_where_invalid,
+    find_signed_distances,
+    make_nan_factor,
     read_scores,
-    signed_distances,
 )
 
 
@@ -21,26 +21,27 @@ from keras_lengen.layers.encodings.distances import (
 class ShawEncoding(BiasEncoding):
     """Scores keys by a learned vector of their clipped distance (Shaw et al.).
 
-    The scaled score of a query `q` and a key at signed distance `d` gains
-    `q . table[clip(d, -max_distance, max_distance)] / sqrt(D)`. The vectors
-    are shared by the heads. Distances beyond `max_distance` are not told
-    apart.
+    `q . table[clip(d, -max_distance, max_distance)] / sqrt(D)` is added to the
+    scaled score of a query `q` and a key at signed distance `d`, the key's
+    position minus the query's. All heads share the vectors. Distances beyond
+    `max_distance` are treated alike.
 
-    Stage: `attention_bias`, float32 `(B, H, T, S)`. Weights, in every layer:
-    `(2 * max_distance + 1, D)`.
-    Positions: any numbers, gaps allowed; only differences matter, rounded to
-    the nearest integer.
+    Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
+    Weights, in every layer: the table, `(2 * max_distance + 1, D)`.
+    Positions: any numbers, with or without gaps; only differences matter,
+    rounded to the nearest integer.
 
     Args:
-        max_distance: Largest distance with a vector of its own.
-        share_layers: Whether all layers share the vectors.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        max_distance: int, from 0 to `2 ** 24`. Largest distance with its own
+            vector.
+        share_layers: bool, whether all layers share the vectors.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If `max_distance` is negative.
+        ValueError: If an argument is out of range.
 
-    Differs from the paper: of its two terms this is that of the keys; values
-    get none.
+    Differs from the paper: the paper adds learned vectors to both keys and
+    values; this encoding has only the term of the keys.
 
     Example:
 
@@ -71,9 +72,11 @@ class ShawEncoding(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, "positions")
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
         reach = self.max_distance
-        scale = nan_where_invalid(steps) * query.shape[-1] ** -0.5
+        scale = make_nan_factor(steps) * query.shape[-1] ** -0.5
         steps = ops.clip(ops.round(steps), -reach, reach)
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)

@@ -16,18 +16,19 @@ from keras_lengen.layers.encodings.base import (
 class SinusoidalEncoding(AbsoluteEncoding):
     """Adds sines and cosines of the position to the embeddings.
 
-    Feature pair `m` of `M / 2` holds `sin(p * w)` and `cos(p * w)` with
-    `w = max_wavelength ** (-2 * m / M)`.
+    At position `p`, feature pair `m` of the `M / 2` pairs is `sin(p * w)` and
+    `cos(p * w)` with `w = max_wavelength ** (-2 * m / M)`.
 
-    Stage: `add_to_embeddings`, `(B, T, M)`, `M` even. No weights.
-    Positions: any numbers, defined for every length.
+    Stage: `add_to_embeddings`, `(B, T, M)` to the same, `M` even. No weights.
+    Positions: any numbers, without an upper limit.
 
     Args:
-        max_wavelength: Base of the geometric series of frequencies.
-        layout: `"concatenated"`: all sines, then all cosines.
-            `"interleaved"`: sine and cosine of a frequency side by side. The
-            two differ by a permutation of the features.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        layout: str. `"concatenated"`: all sines, then all cosines.
+            `"interleaved"`: sine and cosine of each frequency side by side.
+            The two layouts differ by a permutation of the features.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If `M` is odd or an argument is out of range.
@@ -58,7 +59,7 @@ class SinusoidalEncoding(AbsoluteEncoding):
         check_even(query_shape[-1], "the width of the embeddings")
 
     def add_to_embeddings(self, embeddings, positions):
-        encoding = sinusoid(
+        encoding = make_sinusoid(
             positions,
             embeddings.shape[-1],
             max_wavelength=self.max_wavelength,
@@ -76,16 +77,24 @@ class SinusoidalEncoding(AbsoluteEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedSinusoidalEncoding(Randomized, SinusoidalEncoding):
-    """`SinusoidalEncoding` at randomized positions.
+    """`SinusoidalEncoding` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `SinusoidalEncoding`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedSinusoidalEncoding
+    >>> encoding = RandomizedSinusoidalEncoding(max_position=2048)
+    >>> encoding(ops.ones((2, 5, 8))).shape
+    TensorShape([2, 5, 8])
 
     Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
     """
 
 
-def sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
-    """Sines and cosines of positions, float32 `(..., width)`."""
+def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
+    """Computes sines and cosines of positions, float32 `(..., width)`."""
     angles = expand_positions(positions, 1) * frequencies(width, max_wavelength)
     sines, cosines = ops.sin(angles), ops.cos(angles)
     if layout == "concatenated":
@@ -94,26 +103,34 @@ def sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
 
 
 def interleave(first, second):
-    """Features of two tensors in turn, `(..., W)` twice to `(..., 2 W)`."""
+    """Interleaves the features of two tensors `(..., W)` to `(..., 2 W)`."""
     pairs = ops.stack([first, second], axis=-1)
     return ops.reshape(pairs, (*ops.shape(first)[:-1], 2 * first.shape[-1]))
 
 
 def frequencies(width, max_wavelength):
-    """The `width / 2` angular frequencies, fastest first, float32."""
+    """Computes angular frequencies, highest first, float32 `(width / 2,)`.
+
+    The unit is radians per position.
+    """
     exponents = np.arange(0, width, 2) / width
     return np.asarray(float(max_wavelength) ** -exponents, "float32")
 
 
 def check_max_wavelength(max_wavelength):
-    """Returns a valid base of frequencies, or raises `ValueError`."""
+    """Returns a valid `max_wavelength`, or raises `ValueError`."""
     return check_number("max_wavelength", max_wavelength, above=1)
 
 
 def check_even(width, name):
-    """Raises `ValueError` unless sines and cosines can be paired."""
+    """Raises `ValueError` if a width is odd.
+
+    Args:
+        width: int, number of features.
+        name: str, what the width is, for the error message.
+    """
     if width % 2:
         raise ValueError(
-            f"{name} is {width}: sines and cosines come in pairs, choose an "
-            "even number."
+            f"{name} is {width}: choose an even number, because sines and "
+            "cosines come in pairs."
         )

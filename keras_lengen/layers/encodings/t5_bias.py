@@ -1,4 +1,4 @@
-"""The bucketed bias of T5."""
+"""Bias of T5, learned for buckets of distances."""
 
 import bisect
 
@@ -14,8 +14,8 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
-    nan_where_invalid,
-    signed_distances,
+    find_signed_distances,
+    make_nan_factor,
 )
 
 
@@ -23,30 +23,31 @@ from keras_lengen.layers.encodings.distances import (
 class T5Bias(BiasEncoding):
     """Adds a learned number for the bucket that a distance falls into (T5).
 
-    Of `n` buckets the first `e = n // 2` hold one distance each; the others
-    grow in a geometric series, a distance `d >= e` falling into bucket
-    `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most
-    `n - 1`. Causal: `n = num_buckets`, and all future keys count as distance
-    0. Otherwise `n = num_buckets / 2` for past keys and as many for future
-    ones. Distances from `max_distance` on are not told apart.
+    Each of the first `e = n // 2` of `n` buckets holds one distance. The other
+    buckets grow in a geometric series: a distance `d >= e` falls into bucket
+    `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most `n - 1`.
+    In causal attention, `n = num_buckets` and all future keys count as
+    distance 0. Otherwise there are `n = num_buckets / 2` buckets for past keys
+    and as many for future keys. All distances from `max_distance` on share a
+    bucket.
 
-    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, on scores already
-    scaled. Weights: `(num_buckets, H)`, one table for all layers.
-    Positions: any numbers, gaps allowed; only differences matter, without
-    their fractions.
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores. Weights: `(num_buckets, H)`, by default one table for all layers.
+    Positions: any numbers, with or without gaps; only differences matter,
+    without their fractions.
 
     Args:
-        num_buckets: Number of buckets of distances, even and at least 4.
-        max_distance: Distance from which on all are in the last bucket, more
-            than `num_buckets / 2`.
-        share_layers: Whether all layers share the table, as in the authors'
-            code.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        num_buckets: int, even, at least 4. Number of buckets of distances.
+        max_distance: int above `num_buckets / 2`, at most `2 ** 24`. All
+            distances from this one on are in the last bucket.
+        share_layers: bool, whether all layers share the table, as in the
+            authors' code.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If an argument is out of range.
 
-    Differs from the paper: the scores it is added to are scaled.
+    Differs from the paper: the bias is added to scaled scores.
 
     Example:
 
@@ -66,8 +67,9 @@ class T5Bias(BiasEncoding):
         num_buckets = check_integer("num_buckets", num_buckets, least=4)
         if num_buckets % 2:
             raise ValueError(
-                "num_buckets must be an even number of at least 4, half of "
-                f"the buckets for either direction; got {num_buckets!r}."
+                "num_buckets must be an even number of at least 4, because "
+                "half of the buckets are for past and half for future keys; "
+                f"got {num_buckets!r}."
             )
         max_distance = check_integer(
             "max_distance", max_distance, most=LARGEST_POSITION
@@ -75,8 +77,8 @@ class T5Bias(BiasEncoding):
         if not max_distance > num_buckets // 2:
             raise ValueError(
                 f"max_distance must be above num_buckets / 2 = "
-                f"{num_buckets // 2}, the distances with a bucket each; "
-                f"got {max_distance!r}."
+                f"{num_buckets // 2}, the number of distances with a bucket of "
+                f"their own; got {max_distance!r}."
             )
         self.num_buckets = num_buckets
         self.max_distance = max_distance
@@ -97,11 +99,13 @@ class T5Bias(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        steps = signed_distances(query_positions, key_positions, "positions")
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
         reach = self.max_distance
-        valid = nan_where_invalid(steps)
+        valid = make_nan_factor(steps)
         steps = as_indices(ops.clip(steps, -reach, reach))
-        buckets = ops.convert_to_tensor(self._buckets(causal), "int32")
+        buckets = ops.convert_to_tensor(self._find_buckets(causal), "int32")
         rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, steps + reach, axis=0)
         if len(bias.shape) == 3:
@@ -109,16 +113,16 @@ class T5Bias(BiasEncoding):
         bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
         return valid * bias
 
-    def _buckets(self, causal):
-        """Buckets of the distances from `-max_distance` to `max_distance`."""
+    def _find_buckets(self, causal):
+        """Finds the buckets of distances `-max_distance .. max_distance`."""
         steps = np.arange(-self.max_distance, self.max_distance + 1)
         if causal:
-            return self._bucket(np.maximum(-steps, 0), self.num_buckets)
+            return self._assign_buckets(np.maximum(-steps, 0), self.num_buckets)
         half = self.num_buckets // 2
-        return self._bucket(np.abs(steps), half) + half * (steps > 0)
+        return self._assign_buckets(np.abs(steps), half) + half * (steps > 0)
 
-    def _bucket(self, distances, num_buckets):
-        starts = bucket_starts(num_buckets, self.max_distance)
+    def _assign_buckets(self, distances, num_buckets):
+        starts = find_bucket_starts(num_buckets, self.max_distance)
         return np.searchsorted(starts, distances, side="right") - 1
 
     def get_config(self):
@@ -130,14 +134,22 @@ class T5Bias(BiasEncoding):
         }
 
 
-def bucket_starts(num_buckets, max_distance):
-    """The smallest distance of every bucket of one direction."""
+def find_bucket_starts(num_buckets, max_distance):
+    """Finds the smallest distance of every bucket of one direction.
+
+    Args:
+        num_buckets: int, number of buckets for one direction.
+        max_distance: int, distance from which on all are in the last bucket.
+
+    Returns:
+        List of `num_buckets` ints, ascending.
+    """
     exact = num_buckets // 2
     others = num_buckets - exact
 
     def reached(distance, bucket):
-        # log(distance / exact) / log(max_distance / exact) * others >= bucket
-        # in integers, which no rounding can move.
+        # log(distance / exact) / log(max_distance / exact) * others >= bucket,
+        # computed with integers to avoid rounding errors.
         return (
             distance**others * exact**bucket
             >= max_distance**bucket * exact**others

@@ -9,7 +9,7 @@ from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class WarpedRoPE(Preset, RoPE):
-    """`RoPE` at `WarpedPositions`, which interpolate in evaluation.
+    """`RoPE` at `WarpedPositions`, which are interpolated in evaluation.
 
     Takes the arguments of both.
 

@@ -1,4 +1,4 @@
-"""Rotary position embedding with a decay over distance."""
+"""Rotary position embedding with a decay over the distance."""
 
 import keras
 import numpy as np
@@ -10,46 +10,51 @@ from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.side_inputs import demand, where_holds
 
 LARGEST_EXPONENTS = {"float16": 8}
-"""Largest logarithm of a factor of features, by dtype, for them to stay finite
-and precise."""
+"""Largest natural logarithm of a decay factor, by dtype of the features, with
+which the features stay finite and precise."""
 
 LARGEST_EXPONENT = 80
-"""That of all other dtypes, whose range is at least that of float32."""
+"""The same for all other dtypes, whose range is at least that of float32."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class XPos(RoPE):
-    """Rotates queries and keys, and fades them with their distance (xPos).
+    """Rotates queries and keys; their product decays with distance (xPos).
 
-    On top of the rotation of `RoPE`, feature pair `m` of a query at position
-    `p` is multiplied by `zeta[m] ** (p / scale_base)` and that of a key is
-    divided by it, with `zeta[m] = (2 * m + 0.4 * R) / (1.4 * R)`. Their
-    product fades like `zeta[m] ** (distance / scale_base)`, fast pairs first.
-    Towards later keys it would grow: for causal attention only.
+    In addition to the rotation of `RoPE`, feature pair `m` of a query at
+    position `p` is multiplied by `zeta[m] ** (p / scale_base)`, and pair `m`
+    of a key is divided by the same factor at its position, with
+    `zeta[m] = (2 * m + 0.4 * R) / (1.4 * R)`. The product of a query and a key
+    therefore decays as `zeta[m] ** (distance / scale_base)`, fastest for the
+    pairs that rotate fastest. For later keys it would grow, so the encoding is
+    for causal attention only.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
-    Positions: from `-63 * scale_base` to `63 * scale_base`, beyond which the
-    fastest decay leaves the range of float32 and bfloat16; with float16
-    features a tenth of that. Only differences matter.
+    Positions: from `-63 * scale_base` to `63 * scale_base`; beyond that, the
+    fastest decay leaves the range of float32 and bfloat16. With float16
+    features, the limits are a tenth of these. Only differences matter.
 
     Args:
-        scale_base: Distance over which pair `m` fades by `zeta[m]`.
-        max_wavelength: Base of the geometric series of frequencies.
-        rotary_fraction: Share of each head's features that turn, above 0 and
-            at most 1.
-        layout: `"interleaved"` or `"halves"`, as for `RoPE`.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        scale_base: float above 0, in positions. Distance over which the
+            product of pair `m` decays by the factor `zeta[m]`.
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        rotary_fraction: float above 0 and at most 1. Fraction of each head's
+            features that are rotated.
+        layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
-            of range; in attention, if no causal mask is set. If positions are
-            too large: where only a run of a compiled program knows them, that
-            ends with an assertion, and under XLA the features are NaN.
+            of range; in attention, if neither a causal mask nor an
+            `attention_mask` is given; if positions are too large. If positions
+            are known only when a compiled program runs, the program ends with
+            an assertion; under XLA, the features become NaN.
 
     Differs from the paper: positions count from 0, not from the middle of the
-    sequence, which leaves the products as they are and keeps cached keys
-    valid. The blocks of the paper's attention over long inputs are not part of
-    the encoding.
+    sequence; this does not change the products of queries and keys, and cached
+    keys stay valid. The blockwise attention of the paper for long inputs is
+    not part of the encoding.
 
     Example:
 
@@ -71,16 +76,25 @@ class XPos(RoPE):
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None
     ):
-        width = self._rotary_width(query.shape[-1])
-        rates = self._rates(width, length)
-        query_decay = self._decay(query_positions, width, query.dtype)
-        key_decay = self._decay(key_positions, width, key.dtype)
+        width = self._find_rotary_width(query.shape[-1])
+        rates = self._find_rates(width, length)
+        query_decay = self._find_decay(query_positions, width, query.dtype)
+        key_decay = self._find_decay(key_positions, width, key.dtype)
         query_turn = self._turn(query_positions, rates, query_decay)
         key_turn = self._turn(key_positions, rates, 1 / key_decay)
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
-    def _decay(self, positions, width, dtype):
-        """`zeta ** (p / scale_base)`, float32 `(1 or B, T, R / 2)`."""
+    def _find_decay(self, positions, width, dtype):
+        """Computes `zeta ** (p / scale_base)` for all positions and pairs.
+
+        Args:
+            positions: Integer or float tensor `(T,)` or `(B, T)`.
+            width: int, number `R` of rotated features.
+            dtype: Dtype of the features, which limits the exponent.
+
+        Returns:
+            float32 `(T, R / 2)` or `(B, T, R / 2)`.
+        """
         zeta = (np.arange(0, width, 2) + 0.4 * width) / (1.4 * width)
         logarithm = (np.log(zeta) / self.scale_base).astype("float32")
         dtype = keras.backend.standardize_dtype(dtype)
@@ -89,7 +103,7 @@ class XPos(RoPE):
         positions = expand_positions(positions, 1)
         furthest = ops.max(ops.abs(positions), axis=(-2, -1))
         holds = demand(
-            # Positions that are invalid for another reason pass.
+            # NaN, a position invalid for another reason, passes.
             ops.logical_not(furthest > reach),
             "positions reach ",
             furthest,

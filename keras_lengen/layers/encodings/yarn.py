@@ -1,4 +1,4 @@
-"""Rotary position embedding for a longer context, pair by pair."""
+"""Rotary position embedding, interpolated pair by pair for longer contexts."""
 
 import math
 
@@ -10,7 +10,7 @@ from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.ntk_rope import (
     check_original_length,
     check_scaling_factor,
-    relative_length,
+    find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
@@ -18,29 +18,34 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class YaRN(RoPE):
-    """Interpolates the slow pairs of RoPE and leaves the fast ones (YaRN).
+    """Interpolates the slow pairs of RoPE and keeps the fast ones (YaRN).
 
-    For a context `s` times the trained one, pairs that turn fewer than
-    `beta_slow` times within `original_length` tokens turn `s` times slower,
-    those that turn more than `beta_fast` times as before, and between them the
-    rates pass linearly from one to the other. Rotated queries and keys are
-    multiplied by `0.1 * log(s) + 1`, which sharpens the softmax. Fixed,
-    `s = scaling_factor`; dynamic, the length over `original_length`, at least
-    1.
+    For a context `s` times as long as the trained one, feature pairs with
+    fewer than `beta_slow` turns within `original_length` tokens rotate `s`
+    times slower. Pairs with more than `beta_fast` turns rotate as in `RoPE`.
+    Between the two, the factor of the angle per position falls linearly from 1
+    to `1 / s` with the index of the pair. Rotated queries and keys are
+    multiplied by `0.1 * log(s) + 1`, which sharpens the softmax. In the fixed
+    form, `s = scaling_factor`. In the dynamic form, `s` is the length divided
+    by `original_length`, but at least 1.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
 
     Args:
-        original_length: Longest trained sequence in tokens.
-        scaling_factor: At least 1, or `None` for the dynamic form.
-        beta_fast: Turns from which a pair is left as it is.
-        beta_slow: Turns up to which a pair is interpolated.
-        max_wavelength: Base of the geometric series of frequencies.
-        rotary_fraction: Share of each head's features that turn, above 0 and
-            at most 1.
-        layout: `"interleaved"` or `"halves"`, as for `RoPE`.
-        sampler: `PositionSampler`, `None` for 0, 1, 2, ...
+        original_length: int, at least 1. Length of the longest trained
+            sequence in tokens.
+        scaling_factor: float, at least 1, or `None` for the dynamic form.
+        beta_fast: float above `beta_slow`. Number of turns from which on a
+            pair is unchanged.
+        beta_slow: float above 0. Number of turns up to which a pair is
+            interpolated.
+        max_wavelength: float above 1. Base of the geometric series of
+            frequencies.
+        rotary_fraction: float above 0 and at most 1. Fraction of each head's
+            features that are rotated.
+        layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
@@ -82,15 +87,17 @@ class YaRN(RoPE):
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _scale(self, length):
+    def _find_scale(self, length):
         if self.scaling_factor is not None:
             return ops.cast(self.scaling_factor, "float32")
-        return ops.maximum(relative_length(length, self.original_length), 1.0)
+        return ops.maximum(
+            find_relative_length(length, self.original_length), 1.0
+        )
 
-    def _rates(self, width, length):
+    def _find_rates(self, width, length):
         rates = frequencies(width, self.max_wavelength)
         first, last = (
-            rounded(self._pair_that_turns(turns, width))
+            rounded(self._find_pair(turns, width))
             for rounded, turns in (
                 (math.floor, self.beta_fast),
                 (math.ceil, self.beta_slow),
@@ -98,22 +105,22 @@ class YaRN(RoPE):
         )
         first = max(first, 0)
         last = max(min(last, width - 1), first)
-        # Where no pair lies between, the step from one to the other.
+        # If no pair lies between the two limits, a step replaces the ramp.
         span = last - first or 0.001
         slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
         slowed = slowed.astype("float32")
-        interpolated = ops.divide(slowed, self._scale(length))
+        interpolated = ops.divide(slowed, self._find_scale(length))
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
-    def _pair_that_turns(self, turns, width):
-        """Index, with a fraction, of the pair that turns so often."""
+    def _find_pair(self, turns, width):
+        """Finds the index, a float, of the pair that makes `turns` turns."""
         wavelength = self.original_length / (2 * math.pi * turns)
         return (
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _magnitude(self, length):
-        return 0.1 * ops.log(self._scale(length)) + 1.0
+    def _find_magnitude(self, length):
+        return 0.1 * ops.log(self._find_scale(length)) + 1.0
 
     def get_config(self):
         return {

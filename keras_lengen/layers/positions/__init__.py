@@ -1,4 +1,4 @@
-"""Position samplers: where a token stands."""
+"""Position samplers, which assign a position to every token."""
 
 from keras_lengen.layers.positions.augmented_positions import (
     AugmentedPositions,
@@ -24,5 +24,6 @@ SAMPLERS = {
     "AugmentedPositions": AugmentedPositions,
 }
 
-# Pairs of positions, for `AxialEncoding` alone, are no choice for the others.
+# GridPositions is not in SAMPLERS because it gives pairs of positions, which
+# only `AxialEncoding` takes.
 __all__ = ["GridPositions", "PositionSampler", *SAMPLERS]

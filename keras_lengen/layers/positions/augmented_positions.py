@@ -11,44 +11,46 @@ from keras_lengen.arguments import (
     check_number,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class AugmentedPositions(PositionSampler):
     """Shifts, jitters and scales positions at random in training (CAPE).
 
-    Token `j` stands at `scale * (x + shift + jitter)`, with `x = j`, or, if
-    normalized, `x = j - (n - 1) / 2`, which is `j` less the mean of the `n`
-    true tokens. In training
+    In training, token `j` has position `scale * (x + shift + jitter)`. Here
+    `x = j` or, with `normalize`, `x = j - (n - 1) / 2`: `j` minus the mean
+    index of the `n` true tokens. The random numbers are uniform:
 
-    - `shift` is uniform in `-max_global_shift .. max_global_shift`, and
+    - `shift` in `-max_global_shift .. max_global_shift`, one per example;
     - `log(scale)` in `-log(max_global_scale) .. log(max_global_scale)`, one
-      draw of each per example;
-    - `jitter` is uniform in `-max_local_shift .. max_local_shift`, one draw
-      per token.
+      per example;
+    - `jitter` in `-max_local_shift .. max_local_shift`, one per token.
 
-    In evaluation, token `j` stands at `x`. Positions may be negative. The
-    augmentation is that for text by default.
+    In evaluation, token `j` has position `x`. Positions may be negative. The
+    default arguments are the paper's for text.
 
     Args:
-        max_global_shift: Largest shift of an example, in tokens, at least 0.
-        max_local_shift: Largest shift of a token, in tokens, at least 0. Up
-            to 0.5, tokens keep their order.
-        max_global_scale: Largest factor, at least 1.
-        normalize: Whether the mean position is 0 before augmentation.
-        seed: Integer seed of the draws, or `None`.
+        max_global_shift: float from 0 to `2 ** 24`, in tokens. Largest shift
+            of an example.
+        max_local_shift: float from 0 to `2 ** 24`, in tokens. Largest shift of
+            a single token; tokens keep their order up to 0.5.
+        max_global_scale: float, at least 1. Largest factor of an example.
+        normalize: bool, whether the mean position before the augmentation is
+            0.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
 
     Raises:
         ValueError: If an argument is out of range.
 
     Returns:
-        float32 of shape `(B, T)`.
+        float32 positions `(B, T)`.
 
-    Differs from the paper: tokens are the unit, where speech is measured in
-    seconds and images on -1 .. 1. A popular port counts `max_local_shift`
-    from end to end, twice as large. Two samplers, as of an encoder and a
-    decoder, draw independently.
+    Differs from the paper: the unit of positions is the token, where the paper
+    measures speech in seconds and images from -1 to 1. A popular port defines
+    `max_local_shift` as the width of the whole interval, which is twice as
+    large. Two samplers, such as those of an encoder and a decoder, draw
+    independently.
 
     Example:
 
@@ -94,7 +96,7 @@ class AugmentedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         positions = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
         if self.normalize:
             lengths = tokens if lengths is None else lengths
@@ -104,7 +106,8 @@ class AugmentedPositions(PositionSampler):
             return ops.broadcast_to(positions, (batch_size, tokens))
         shift = self._draw((batch_size, 1), self.max_global_shift)
         log_scale = self._draw((batch_size, 1), math.log(self.max_global_scale))
-        # Tokens first, for the same draws whatever the padding behind them.
+        # Drawn with tokens as the first axis, so that the draws do not depend
+        # on the amount of padding.
         jitter = ops.transpose(
             self._draw((tokens, batch_size), self.max_local_shift)
         )

@@ -1,4 +1,4 @@
-"""The contract of position samplers."""
+"""Base class of the position samplers, and checks of samplers."""
 
 import keras
 from keras import ops
@@ -14,40 +14,43 @@ from keras_lengen.layers.side_inputs import (
 
 
 class PositionSampler(NamedInputs, DrawingLayer):
-    """Answers where each token of a sequence stands.
+    """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
-    Any sampler feeds any encoding. Subclasses implement `sample`, which gets
-    what `call` has checked.
+    Every sampler works with every encoding, with two exceptions: encodings
+    with a table need integers, and only `AxialEncoding` takes the pairs of
+    `GridPositions`. Subclasses implement `sample`, which receives arguments
+    that `call` has checked.
 
     Call arguments:
-        inputs: Tensor of shape `(B, T, ...)` and any dtype; only its shape is
-            read.
-        lengths: True lengths inside the padded `T`, integers from 0 to `T`,
-            shape `(B,)` or a scalar. Positions are drawn for the true length:
-            those of padding are finite and meaningless.
-        reference_length: The length that an interpolating sampler scales by,
-            where that is not the number of tokens; above 0, shape `(B,)` or a
-            scalar.
-        training: Whether the call belongs to training.
+        inputs: Tensor `(B, T, ...)` of any dtype; only its shape is read.
+        lengths: Integer tensor `()` or `(B,)`, true lengths of the sequences,
+            from 0 to `T`; `None` if there is no padding. Positions are drawn
+            for the true length; the positions of padding are finite but have
+            no meaning.
+        reference_length: Number above 0 or tensor `()` or `(B,)`. Length in
+            tokens by which an interpolating sampler scales, if that is not the
+            true length.
+        training: bool or `None`, whether the call belongs to training.
 
     Returns:
-        int32 or float32 positions of shape `(T,)` where the whole batch shares
-        one draw and one length, `(B, T)` otherwise.
+        int32 or float32 positions, `(T,)` if all examples of the batch have
+        the same positions, `(B, T)` otherwise.
 
     Raises:
         ValueError: If `inputs` have fewer than two axes, or lengths are out of
-            range or not those of the batch. Where only a run of a compiled
-            program knows, it ends with an assertion; under XLA positions are
-            invalid then, and every encoding makes NaN of them.
+            range or do not fit the batch. If lengths are known only when a
+            compiled program runs, the program ends with an assertion; under
+            XLA, positions become invalid, and every encoding turns invalid
+            positions to NaN.
     """
 
     draws = False
     """Whether two calls may return different positions."""
 
     stretches = False
-    """Whether tokens stand other than one apart, so that the positions of a
-    part of a sequence are not those of its start plus a number."""
+    """Whether the distance between neighbouring tokens may differ from 1. The
+    positions of a part of a sequence then do not follow from its start."""
 
     fractional = False
     """Whether positions may be fractions."""
@@ -60,11 +63,14 @@ class PositionSampler(NamedInputs, DrawingLayer):
         self.built = True
 
     def check_length(self, tokens, *, unit="tokens"):
-        """Raises `ValueError` unless there are positions for a sequence.
+        """Checks that a sequence is not longer than the range of positions.
 
         Args:
-            tokens: Length of the sequence.
-            unit: What is numbered, for the message.
+            tokens: int, number of tokens of the sequence.
+            unit: str, what is counted, for the error message.
+
+        Raises:
+            ValueError: If there are not enough positions for the sequence.
         """
         check_reach(self, tokens, unit)
 
@@ -86,7 +92,19 @@ class PositionSampler(NamedInputs, DrawingLayer):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        """Positions of the tokens of `inputs`; the arguments are checked."""
+        """Computes or draws positions; `call` has checked the arguments.
+
+        Args:
+            inputs: Tensor `(B, T, ...)`; only its shape is read.
+            lengths: int32 tensor `()` or `(B,)`, true lengths from 0 to `T`,
+                or `None` if there is no padding.
+            reference_length: float32 tensor `()` or `(B,)` above 0, or `None`.
+            training: bool or `None`, whether the call belongs to training.
+
+        Returns:
+            int32 or float32 positions `(T,)` or `(B, T)`; a pair of these if
+            the sampler gives pairs.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must implement `sample`."
         )
@@ -101,7 +119,7 @@ class PositionSampler(NamedInputs, DrawingLayer):
         return keras.tree.map_structure(lambda spec: spec.shape, specs)
 
     def compute_output_spec(self, inputs, **kwargs):
-        # Computed once on symbols, for the shape depends on what is drawn.
+        # Runs `call` on symbols, because the shape depends on the arguments.
         return keras.Operation.compute_output_spec(self, inputs, **kwargs)
 
     def compute_mask(self, inputs, previous_mask=None):
@@ -109,7 +127,7 @@ class PositionSampler(NamedInputs, DrawingLayer):
 
 
 def check_tokens(inputs):
-    """Raises `ValueError` if inputs are no tensor of tokens `(B, T, ...)`."""
+    """Raises `ValueError` unless inputs are a tensor `(B, T, ...)`."""
     if not hasattr(inputs, "shape") or len(inputs.shape) < 2:
         raise ValueError(
             "inputs must be a tensor of tokens, shape (B, T, ...); got "
@@ -118,12 +136,12 @@ def check_tokens(inputs):
 
 
 def check_sampler(name, sampler, *, pairs=False):
-    """Returns a sampler or `None`, or raises `ValueError`.
+    """Returns a valid sampler or `None`, or raises `ValueError`.
 
     Args:
-        name: Name of the argument.
-        sampler: Its value.
-        pairs: Whether it may give two positions to a token.
+        name: str, name of the argument, for the error message.
+        sampler: Value of the argument.
+        pairs: bool, whether the sampler may give pairs of positions.
     """
     check_instance(
         name,
@@ -134,29 +152,29 @@ def check_sampler(name, sampler, *, pairs=False):
     if sampler is not None and sampler.pairs and not pairs:
         raise ValueError(
             f"{name}={type(sampler).__name__} gives every token a row and a "
-            "column, which only AxialEncoding takes: pass it to that, or "
-            "choose a sampler of single positions."
+            "column, which only AxialEncoding takes: pass the sampler to "
+            "AxialEncoding, or choose a sampler of single positions."
         )
     return sampler
 
 
-def token_count(inputs):
-    """Number of tokens `T` of `(B, T, ...)`: an int where it is static."""
+def count_tokens(inputs):
+    """Counts the tokens `T` of `(B, T, ...)`; an int if `T` is static."""
     return ops.shape(inputs)[1]
 
 
 def check_reach(layer, count, unit):
-    """Raises `ValueError` if a layer's `max_position` is below a count.
+    """Raises `ValueError` if a layer has too small a `max_position`.
 
     Args:
-        layer: Sampler or encoding, with a `max_position` or without.
-        count: Number of positions needed.
-        unit: What is numbered, for the message.
+        layer: Sampler or encoding, with or without a `max_position`.
+        count: int, number of positions needed.
+        unit: str, what is counted, for the error message.
     """
     reach = getattr(layer, "max_position", count)
     if reach < count:
         raise ValueError(
             f"the longest sequence has {count} {unit}, but "
-            f"{type(layer).__name__} has max_position={reach}: raise it to "
-            f"{count} at least, or take shorter sequences."
+            f"{type(layer).__name__} has max_position={reach}: raise "
+            f"max_position to at least {count}, or take shorter sequences."
         )

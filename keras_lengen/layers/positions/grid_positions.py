@@ -1,4 +1,4 @@
-"""Positions on a grid: the row and the column of every token."""
+"""Positions on a grid: the row and column of every token."""
 
 import keras
 from keras import ops
@@ -7,30 +7,32 @@ from keras_lengen.arguments import LARGEST_POSITION, check_integer
 from keras_lengen.layers.positions.base import (
     PositionSampler,
     check_sampler,
-    token_count,
+    count_tokens,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class GridPositions(PositionSampler):
-    """Numbers the rows and the columns of an image that is read row by row.
+    """Assigns a row and a column to every token of an image read row by row.
 
-    Token `i` stands in row `i // width` and column `i % width`, both counted
-    by a sampler of their own. For `AxialEncoding`.
+    Token `i` is in row `i // width` and column `i % width`. One sampler
+    assigns a position to every row, another one to every column. For use with
+    `AxialEncoding`.
 
     Args:
-        width: Tokens of a row, with the delimiter where rows end on one.
-        row: `PositionSampler` of the rows, `None` for 0, 1, 2, ...
-        column: `PositionSampler` of the columns, `None` for 0, 1, 2, ...
+        width: int, from 1 to `2 ** 24`. Number of tokens in a row, including
+            the delimiter if rows end with one.
+        row: `PositionSampler` of the rows, or `None` for 0, 1, 2, ...
+        column: `PositionSampler` of the columns, or `None` for 0, 1, 2, ...
 
     Raises:
-        ValueError: If `width` is not a positive integer, or `row` or `column`
-            is no sampler of single positions.
+        ValueError: If an argument is out of range, or `row` or `column` is not
+            a sampler of single positions.
 
     Returns:
-        A pair, the positions of the rows and of the columns, each `(T,)` or
-        `(B, T)`.
+        A pair of the positions of the rows and of the columns, each int32 or
+        float32 `(T,)` or `(B, T)`.
 
     Example:
 
@@ -44,7 +46,7 @@ class GridPositions(PositionSampler):
     own). https://arxiv.org/abs/1912.12180
     """
 
-    # Rows and columns do not go on from a start as numbers in a line do.
+    # The rows and columns of a part of a sequence do not follow from its start.
     stretches = True
     pairs = True
 
@@ -61,7 +63,7 @@ class GridPositions(PositionSampler):
         return self.row.draws or self.column.draws
 
     def rows(self, tokens):
-        """Number of rows of a sequence, the last one perhaps shorter."""
+        """Counts the rows of a sequence; the last row may be incomplete."""
         return -(-tokens // self.width)
 
     def check_length(self, tokens, *, unit="tokens"):
@@ -71,7 +73,7 @@ class GridPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        tokens = token_count(inputs)
+        tokens = count_tokens(inputs)
         indices = ops.arange(tokens, dtype="int32")
         row_lengths = None
         if lengths is not None:
@@ -79,7 +81,7 @@ class GridPositions(PositionSampler):
             row_lengths = (lengths + self.width - 1) // self.width
         batch_size = ops.shape(inputs)[0]
         rows = self.row(
-            # Only the shape counts.
+            # Samplers read only the shape.
             ops.zeros((batch_size, self.rows(tokens))),
             lengths=row_lengths,
             training=training,

@@ -1,42 +1,46 @@
-"""Interpolated positions: long sequences in the range of the trained ones."""
+"""Interpolated positions: long sequences within the trained range."""
 
 import keras
 from keras import ops
 
 from keras_lengen.arguments import check_integer, check_number
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class InterpolatedPositions(PositionSampler):
     """Compresses the positions of long sequences into the trained range.
 
-    Token `i` of a sequence of true length `n` stands at
-    `i * min(1, train_length / n)`: the positions of sequences up to
-    `train_length` are 0, 1, 2, ..., those of longer ones fractions below
-    `train_length`. With a fixed factor they are `i / scaling_factor`, whatever
-    the length.
+    Without a `scaling_factor`, token `i` of a sequence of length `n` has
+    position `i * min(1, train_length / n)`: sequences up to `train_length`
+    have positions 0, 1, 2, ..., and longer ones have fractional positions
+    below `train_length`. With a `scaling_factor`, the position is
+    `i / scaling_factor` for every length.
 
-    Training and evaluation are alike. By length, training on sequences up to
-    `train_length` is ordinary; a fixed factor is for the fine-tuning of a
-    trained model, and for its use afterwards.
+    Positions are the same in training and evaluation. Without a
+    `scaling_factor`, training on sequences up to `train_length` uses ordinary
+    positions; a `scaling_factor` is for fine-tuning a trained model, and for
+    using it afterwards.
 
-    The length is, in this order, `reference_length` where it is given (the
-    items that a prompt lists, or the prompt and what will be generated, held
-    fixed while tokens are generated one at a time), `lengths`, or `T`.
+    The length `n` is the first of these that is given: `reference_length`,
+    `lengths`, `T`. Pass a `reference_length`, for example, to count the items
+    that a prompt lists, or to count the prompt and the tokens to generate, so
+    that positions stay fixed while tokens are generated one at a time.
 
     Args:
-        train_length: Tokens of the longest trained sequence, counted as the
-            length is. Without effect beside a `scaling_factor`.
-        scaling_factor: Fixed factor, above 0, or `None` to go by length.
+        train_length: int, at least 1. Length of the longest trained sequence,
+            in the same unit as the length `n`. Not used if there is a
+            `scaling_factor`.
+        scaling_factor: float above 0, factor for all lengths, or `None` to
+            scale by the length.
 
     Raises:
         ValueError: If an argument is out of range.
 
     Returns:
-        float32 of shape `(T,)`, or `(B, T)` if the length has shape `(B,)`.
+        float32 positions `(T,)`, or `(B, T)` if the length has shape `(B,)`.
 
-    Differs from the paper: it knows the fixed factor alone.
+    Differs from the paper: the paper has only the form with a fixed factor.
 
     Example:
 
@@ -64,13 +68,13 @@ class InterpolatedPositions(PositionSampler):
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         if self.scaling_factor is None:
-            return interpolated(
+            return interpolate_positions(
                 inputs,
                 self.train_length,
                 lengths=lengths,
                 reference_length=reference_length,
             )
-        indices = ops.arange(token_count(inputs), dtype="int32")
+        indices = ops.arange(count_tokens(inputs), dtype="int32")
         return ops.cast(indices, "float32") * (1 / self.scaling_factor)
 
     def get_config(self):
@@ -81,20 +85,31 @@ class InterpolatedPositions(PositionSampler):
         }
 
 
-def interpolated(inputs, train_length, *, lengths, reference_length):
-    """Positions `i * min(1, train_length / n)`, float32 `(T,)` or `(B, T)`."""
-    tokens = token_count(inputs)
+def interpolate_positions(inputs, train_length, *, lengths, reference_length):
+    """Computes positions `i * min(1, train_length / n)`.
+
+    Args:
+        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        train_length: int, length of the longest trained sequence.
+        lengths: int32 tensor `()` or `(B,)`, or `None` for `T`.
+        reference_length: float32 tensor `()` or `(B,)` used in place of
+            `lengths`, or `None`.
+
+    Returns:
+        float32 `(T,)` or `(B, T)`.
+    """
+    tokens = count_tokens(inputs)
     if reference_length is None:
         reference_length = tokens if lengths is None else lengths
     length = ops.cast(reference_length, "float32")
-    # Not a minimum, which may hide that a length is NaN.
+    # ops.minimum may hide that a length is NaN.
     ratio = ops.where(length <= train_length, 1.0, train_length / length)
     indices = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
     return indices * ops.expand_dims(ratio, -1)
 
 
 def check_train_length(train_length):
-    """Returns a valid length of trained sequences, or raises `ValueError`."""
+    """Returns a valid `train_length`, or raises `ValueError`."""
     return check_integer(
         "train_length",
         train_length,

@@ -3,18 +3,18 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class OrdinalPositions(PositionSampler):
     """Numbers the tokens 0, 1, 2, ...
 
-    The positions of an ordinary Transformer, and the default of every
-    encoding.
+    These are the positions of an ordinary Transformer, and encodings use them
+    by default.
 
     Returns:
-        int32 of shape `(T,)`, whatever the lengths.
+        int32 positions `(T,)`, which do not depend on the lengths.
 
     Example:
 
@@ -30,4 +30,4 @@ class OrdinalPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        return ops.arange(token_count(inputs), dtype="int32")
+        return ops.arange(count_tokens(inputs), dtype="int32")

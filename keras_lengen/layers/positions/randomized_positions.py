@@ -10,12 +10,12 @@ from keras_lengen.arguments import (
     check_integer,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.side_inputs import (
-    as_message,
     as_size,
     demand,
-    static_size,
+    find_static_size,
+    format_size,
     where_holds,
 )
 
@@ -24,41 +24,42 @@ from keras_lengen.layers.side_inputs import (
 class RandomizedPositions(PositionSampler):
     """Draws the positions of `T` tokens as an ordered subset of a long range.
 
-    The subset is uniform over all `T`-subsets of `0 .. max_position - 1`,
-    sorted. Trained on short sequences, a model then sees every position that
-    longer sequences will use.
+    A draw is uniform over all subsets of size `T` of `0 .. max_position - 1`,
+    and is sorted. A model trained on short sequences therefore sees every
+    position that longer sequences will have.
 
-    A sequence of true length `n` padded to `T` gets a uniform `n`-subset: the
-    draw is one random permutation of the range, of which each sequence takes
-    its first `n` entries. Shapes stay static, so one compiled program serves
-    all lengths.
+    A sequence of true length `n` that is padded to `T` gets a uniform subset
+    of size `n`: a draw is one random permutation of the range, and each
+    sequence takes its first `n` entries. Shapes stay static, so that one
+    compiled program can process all lengths.
 
     Args:
-        max_position: Size of the range, at least the longest sequence ever
-            seen, training and evaluation alike; at most `2 ** 24`, beyond
-            which float32 merges neighbouring positions.
-        resample: `"batch"`: one draw shared by the batch, as in the paper.
-            `"example"`: one draw per example, at the price of a sort of
-            `max_position` numbers for each.
-        evaluation: Positions where `training` is false. `"random"`: drawn as
+        max_position: int, from 1 to `2 ** 24`, beyond which float32 merges
+            neighbouring positions. Size of the range, at least the length of
+            the longest sequence of training and evaluation.
+        resample: str. `"batch"`: one draw shared by the batch, as in the
+            paper. `"example"`: one draw per example, which sorts
+            `max_position` numbers for each example.
+        evaluation: str, positions if `training` is false. `"random"`: drawn as
             in training, as the authors do. `"even"`: evenly spaced over the
             range. `"ordinal"`: 0, 1, 2, ...
-        ordered: Whether draws are sorted. `False` is the paper's ablation; it
-            concerns draws alone, not `"even"` and `"ordinal"`.
-        include_zero: Whether every draw has position 0, the other positions
-            being a uniform subset of the rest. Distances from the first
-            position are then a uniform subset of `1 .. max_position - 1`, as
-            in the code of Ruoss et al., 2023, that samples distances.
-        seed: Integer seed of the draws, or `None`.
+        ordered: bool, whether draws are sorted. `False` is the paper's
+            ablation; it affects draws only, not `"even"` and `"ordinal"`.
+        include_zero: bool, whether every draw contains position 0. The other
+            positions are then a uniform subset of the rest, and the distances
+            from the first position a uniform subset of `1 .. max_position - 1`
+            as in the code of Ruoss et al., 2023, that samples distances.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
 
     Raises:
         ValueError: If an argument is out of range, or a sequence is longer
-            than `max_position`. Where only a run of a compiled program knows
-            its length, that ends with an assertion; under XLA all positions
-            are invalid then, and every encoding makes NaN of them.
+            than `max_position`. If its length is known only when a compiled
+            program runs, the program ends with an assertion; under XLA, all
+            positions become invalid, and every encoding turns invalid
+            positions to NaN.
 
     Returns:
-        int32 of shape `(T,)`, or `(B, T)` with `resample="example"` or with
+        int32 positions `(T,)`, or `(B, T)` with `resample="example"` or with
         lengths of shape `(B,)`.
 
     Example:
@@ -105,11 +106,11 @@ class RandomizedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        tokens = token_count(inputs)
+        tokens = count_tokens(inputs)
         holds = demand(
             as_size(tokens) <= self.max_position,
             "a sequence of ",
-            as_message(tokens),
+            format_size(tokens),
             " tokens needs as many positions, but max_position is "
             f"{self.max_position}: raise max_position to at least the longest "
             "sequence of training and evaluation.",
@@ -125,18 +126,18 @@ class RandomizedPositions(PositionSampler):
 
     def _draw(self, batch_size, tokens, lengths):
         draws = (batch_size,) if self.resample == "example" else ()
-        # The places of the largest of max_position random numbers, largest
-        # first: the first n of them are a random n-subset, for every n.
+        # The indices that sort max_position random numbers, largest first, are
+        # a random permutation: its first n are a random subset, for every n.
         scores = keras.random.uniform(
             (*draws, self.max_position),
-            # Half precision has too few numbers to tell the places apart.
+            # Half precision has too few numbers: many would be equal.
             dtype="float32",
             seed=self.seed_generator,
         )
         if self.include_zero:
             first = ops.arange(self.max_position, dtype="int32") == 0
             scores = ops.where(first, 2.0, scores)
-        positions = self._largest(scores, tokens)
+        positions = self._find_largest(scores, tokens)
         if lengths is not None:
             indices = ops.arange(tokens, dtype="int32")
             used = ops.less(indices, ops.expand_dims(lengths, -1))
@@ -145,12 +146,12 @@ class RandomizedPositions(PositionSampler):
             positions = ops.sort(positions, axis=-1)
         return ops.cast(ops.minimum(positions, self.max_position - 1), "int32")
 
-    def _largest(self, scores, tokens):
-        """Places of the largest scores, `tokens` of them, largest first."""
-        if static_size(tokens) is not None:
+    def _find_largest(self, scores, tokens):
+        """Finds the indices of the `tokens` largest scores, largest first."""
+        if find_static_size(tokens) is not None:
             return ops.top_k(scores, tokens)[1]
-        # There may be more tokens than scores, which top_k refuses with words
-        # that say nothing of max_position.
+        # Here there may be more tokens than scores; the error of top_k would
+        # not mention max_position.
         order = ops.argsort(-scores, axis=-1)
         ranks = ops.arange(tokens, dtype="int32")
         return ops.take(
@@ -158,13 +159,13 @@ class RandomizedPositions(PositionSampler):
         )
 
     def _spread(self, indices, lengths):
-        """`floor(index * max_position / length)`."""
+        """Computes `floor(index * max_position / length)`."""
         lengths = ops.expand_dims(
             ops.maximum(ops.cast(lengths, "int32"), 1), -1
         )
         whole = self.max_position // lengths
         rest = self.max_position - whole * lengths
-        positions = indices * whole + _share(indices, rest, lengths)
+        positions = indices * whole + _scale_indices(indices, rest, lengths)
         return ops.minimum(positions, self.max_position - 1)
 
     def get_config(self):
@@ -179,14 +180,15 @@ class RandomizedPositions(PositionSampler):
         }
 
 
-def _share(indices, rest, lengths):
-    """`floor(indices * rest / lengths)` of int32 below `2 ** 24`.
+def _scale_indices(indices, rest, lengths):
+    """Computes `floor(indices * rest / lengths)` of int32 below `2 ** 24`.
 
     `rest` is below `lengths`, which is at most the number of indices.
     """
-    if (static_size(indices.shape[0]) or 2**24) ** 2 < 2**31:
+    if (find_static_size(indices.shape[0]) or 2**24) ** 2 < 2**31:
         return (indices * rest) // lengths
-    # The product is beyond int32: a bit of it at a time, as in long division.
+    # The product may exceed int32, so rest is processed bit by bit, as in long
+    # division.
     share = remainder = ops.zeros_like(indices * lengths)
     for bit in reversed(range(24)):
         remainder = 2 * remainder + indices * (rest // 2**bit % 2)

@@ -9,37 +9,40 @@ from keras_lengen.arguments import (
     check_integer,
     check_seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class ShiftedPositions(PositionSampler):
     """Shifts the positions of every example by a random number (SHAPE).
 
-    In training, token `j` stands at `j + k`, with one `k` per example, uniform
-    over `0 .. max_shift - 1`. Trained on up to `N` tokens, a model sees the
-    positions of `M` tokens if `max_shift > M - N`.
+    In training, token `j` has position `j + k`, where the shift `k` is uniform
+    over `0 .. max_shift - 1` and drawn once per example. A model trained on
+    sequences of `N` tokens sees all positions of sequences of `N_long` tokens
+    if `max_shift > N_long - N`.
 
-    Random padding is `max_shift=None`: in an example of true length `n` padded
-    to `T`, `k` is uniform over `0 .. T - n`, as if the padding were dealt to
-    both ends, so that no position is beyond `T - 1`.
+    `max_shift=None` is random padding: in an example of true length `n` that
+    is padded to `T`, the shift `k` is uniform over `0 .. T - n`, as if the
+    padding were split at random between both ends. The positions of real
+    tokens then do not exceed `T - 1`.
 
     Args:
-        max_shift: Number of shifts to draw from, or `None` for as many as the
-            padding of the example leaves room for.
-        evaluation: Positions where `training` is false. `"zero"`: 0, 1, 2, ...
-            `"max"`: shifted by `max_shift`, one more than in training (by
-            `T - n` for `None`). `"random"`: drawn as in training.
-        seed: Integer seed of the draws, or `None`.
+        max_shift: int, from 1 to `2 ** 24`. Number of shifts to draw from, or
+            `None` for as many as the padding of the example leaves room for.
+        evaluation: str, positions if `training` is false. `"zero"`: 0, 1, 2,
+            ... `"max"`: shifted by `max_shift`, one more than the largest
+            shift of training; for `max_shift=None`, shifted by `T - n`.
+            `"random"`: drawn as in training.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
 
     Raises:
         ValueError: If an argument is out of range.
 
     Returns:
-        int32 of shape `(B, T)`.
+        int32 positions `(B, T)`.
 
-    Differs from the paper: `k` is below `max_shift` as in the released code,
-    where the paper includes it. The code evaluates with `"max"`.
+    Differs from the paper: `k` is below `max_shift`, as in the released code;
+    in the paper, `k` may equal it. The released code evaluates with `"max"`.
 
     Example:
 
@@ -73,7 +76,7 @@ class ShiftedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         count = last = self.max_shift
         if self.max_shift is None:
             lengths = tokens if lengths is None else lengths

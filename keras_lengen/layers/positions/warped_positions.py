@@ -1,54 +1,57 @@
-"""Warped positions: some training sequences squeezed at their head or tail."""
+"""Warped positions: fractional positions in some training sequences."""
 
 import keras
 from keras import ops
 
 from keras_lengen.arguments import check_choice, check_number, check_seed
-from keras_lengen.layers.positions.base import PositionSampler, token_count
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
     check_train_length,
-    interpolated,
+    interpolate_positions,
 )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class WarpedPositions(PositionSampler):
-    """Trains on fractional positions, which interpolation will need.
+    """Trains a model on fractional positions and interpolates in evaluation.
 
-    In training, token `j` of an example of true length `l` stands at
+    In training, token `j` of an example of true length `l` has position
 
-    - `alpha * j` in a share `head_fraction` of the examples, `alpha` drawn
-      uniformly from `head_scales` for each (head warping),
-    - `l * f(j / l)` in a share `tail_fraction` (tail warping),
-    - `j` in all others.
+    - `alpha * j` with probability `head_fraction`, where `alpha` is drawn
+      uniformly from `head_scales` for each example (head warping),
+    - `l * f(j / l)` with probability `tail_fraction` (tail warping), or
+    - `j` otherwise.
 
-    In evaluation it stands where `InterpolatedPositions(train_length=...)`
-    puts it, `reference_length` included.
+    In evaluation, positions are those of
+    `InterpolatedPositions(train_length=...)`, which also reads
+    `reference_length`.
 
-    Head warping alone is `tail_fraction=0`, tail warping alone
-    `head_fraction=0`, each with 0.3 for the other. For language models the
-    paper sets `head_scales=(1 / 6,)` and `skew="beta"`.
+    For head warping only, set `head_fraction=0.3, tail_fraction=0`; for tail
+    warping only, set `head_fraction=0, tail_fraction=0.3`. For language models
+    the paper sets `head_scales=(1 / 6,)` and `skew="beta"`.
 
     Args:
-        train_length: Tokens of the longest trained sequence.
-        head_fraction: Probability of head warping.
-        tail_fraction: Probability of tail warping; the two add up to 1 at
-            most.
-        head_scales: Factors `alpha`, each above 0.
-        skew: The function `f`. `"sqrt"`: the square root. `"beta"`: the
-            distribution function of Beta(2, 5), `1 - (1 - x)**5 * (1 + 5 x)`,
-            so flat at its end that float32 does not tell apart the last few
-            percent of positions of a long sequence.
-        seed: Integer seed of the draws, or `None`.
+        train_length: int, at least 1. Length of the longest trained sequence
+            in tokens.
+        head_fraction: float from 0 to 1, probability of head warping.
+        tail_fraction: float from 0 to 1, probability of tail warping. The two
+            probabilities add up to at most 1.
+        head_scales: tuple of floats above 0, the factors `alpha`.
+        skew: str, the function `f`. `"sqrt"`: the square root. `"beta"`: the
+            distribution function of Beta(2, 5), `1 - (1 - x)**5 * (1 + 5 x)`.
+            It is so flat near 1 that float32 gives equal positions to the last
+            few percent of the tokens of a long sequence.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
 
     Raises:
         ValueError: If an argument is out of range.
 
     Returns:
-        float32 of shape `(B, T)`.
+        float32 positions `(B, T)`.
 
-    Differs from the paper: that leaves open whether `l` is the example's own
-    length or the longest; here it is its own. Trained lengths are in tokens.
+    Differs from the paper: the paper does not say whether `l` is the length of
+    the example or the longest length; here it is the length of the example.
+    Trained lengths are in tokens.
 
     Example:
 
@@ -60,8 +63,8 @@ class WarpedPositions(PositionSampler):
     >>> sampler(ops.zeros((1, 4)), training=True).numpy().tolist()
     [[0.0, 0.5, 1.0, 1.5]]
 
-    Reference: position index warping (for decoders with rotary encodings; the
-    title and the authors of the paper are not on record here).
+    Reference: position index warping (for decoders with rotary encodings; this
+    documentation does not know the title and the authors of the paper).
     Evaluation: Chen et al., 2023, section 2.3.
     https://arxiv.org/abs/2306.15595
     """
@@ -102,9 +105,9 @@ class WarpedPositions(PositionSampler):
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        batch_size, tokens = ops.shape(inputs)[0], token_count(inputs)
+        batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         if not training:
-            positions = interpolated(
+            positions = interpolate_positions(
                 inputs,
                 self.train_length,
                 lengths=lengths,
@@ -122,7 +125,11 @@ class WarpedPositions(PositionSampler):
         return ops.where(share < self.head_fraction, scale * indices, positions)
 
     def _draw(self, batch_size):
-        """What chooses the warping, and the scale of heads, `(B, 1)` each."""
+        """Draws a number that chooses the warping, and a scale for heads.
+
+        Returns:
+            float32 `(B, 1)` from 0 to 1, and float32 `(B, 1)`.
+        """
         share, choice = (
             keras.random.uniform(
                 (batch_size, 1), dtype="float32", seed=self.seed_generator
@@ -135,7 +142,7 @@ class WarpedPositions(PositionSampler):
 
     def _warp_tail(self, indices, lengths):
         lengths = ops.expand_dims(ops.maximum(lengths, 1.0), -1)
-        # Padding stands at the end.
+        # The indices of padding exceed the lengths.
         return lengths * SKEWS[self.skew](ops.minimum(indices / lengths, 1.0))
 
     def get_config(self):
@@ -162,11 +169,11 @@ def _check_scales(head_scales):
     )
 
 
-def beta_distribution(x):
-    """Distribution function of Beta(2, 5) on 0 .. 1."""
+def compute_beta_distribution(x):
+    """Computes the distribution function of Beta(2, 5) at `x` from 0 to 1."""
     rest = 1 - x
     return 1 - ops.square(ops.square(rest)) * rest * (1 + 5 * x)
 
 
-SKEWS = {"sqrt": ops.sqrt, "beta": beta_distribution}
-"""What tail warping makes of the relative position in a sequence."""
+SKEWS = {"sqrt": ops.sqrt, "beta": compute_beta_distribution}
+"""Functions `f` of tail warping; they map relative positions to such."""

@@ -19,7 +19,7 @@ from keras_lengen.layers import (
     RoPE,
     TransformerBlock,
 )
-from keras_lengen.layers.drawing import Dropout, seed_generators
+from keras_lengen.layers.drawing import Dropout, find_seed_generators
 from keras_lengen.models import TransformerEncoder
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
@@ -64,7 +64,7 @@ def run(layer, inputs):
 
 def rewind(layer):
     """Makes the next draws of a layer those after the last rewinding."""
-    for index, generator in enumerate(seed_generators(layer)):
+    for index, generator in enumerate(find_seed_generators(layer)):
         generator.state.assign([7, index])
 
 

@@ -48,7 +48,7 @@ def attention(**arguments):
 def test_published_weights():
     np.testing.assert_allclose(nearest_matches(MATCHES), WEIGHTS, atol=1e-9)
     logits = np.log(np.array(MATCHES) + 1e-30) - np.log1p(-np.array(MATCHES))
-    found = attention(normalize=False)._weights(
+    found = attention(normalize=False)._compute_weights(
         keras.ops.convert_to_tensor(logits[None, None].astype("float32")),
         None,
         keras.ops.arange(4),
@@ -112,7 +112,7 @@ def test_extreme_scores_of_a_long_sequence_lose_no_precision():
     layer = GeometricAttention(1, 4, normalize=False)
     layer.build((1, tokens, 4), (1, tokens, 4))
     index = np.arange(tokens)
-    found = layer._weights(
+    found = layer._compute_weights(
         keras.ops.convert_to_tensor(scores[None, None]),
         None,
         keras.ops.convert_to_tensor(index.astype("int32")),

@@ -16,10 +16,10 @@ from keras_lengen.layers.side_inputs import (
     check_positions,
     check_reference_length,
     check_same_size,
+    compare_sizes,
     demand,
-    equal_sizes,
+    find_numbers,
     is_pair,
-    known_numbers,
     where_holds,
 )
 
@@ -104,19 +104,19 @@ def test_where_conditions_do_not_hold(holds, shape, expected):
 
 
 def test_known_numbers():
-    assert known_numbers(3) == 3
-    assert known_numbers(ops.ones(2)).tolist() == [1, 1]
-    assert known_numbers(keras.KerasTensor((2,))) is None
+    assert find_numbers(3) == 3
+    assert find_numbers(ops.ones(2)).tolist() == [1, 1]
+    assert find_numbers(keras.KerasTensor((2,))) is None
     assert compiled(
-        lambda x: ops.ones(()) * (known_numbers(x) is None), np.ones(2)
+        lambda x: ops.ones(()) * (find_numbers(x) is None), np.ones(2)
     )
 
 
 def test_sizes():
-    assert equal_sizes(2, 2) is True
-    assert equal_sizes(2, 3) is False
-    assert equal_sizes(None, 3) is True
-    assert not equal_sizes(ops.array(2), 3)
+    assert compare_sizes(2, 2) is True
+    assert compare_sizes(2, 3) is False
+    assert compare_sizes(None, 3) is True
+    assert not compare_sizes(ops.array(2), 3)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])

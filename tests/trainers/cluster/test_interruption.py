@@ -55,7 +55,27 @@ def nursery():
         yield started
 
 
-def test_a_stopped_run_goes_on(nursery, tmp_path):
+def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
+    undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
+    path = tmp_path / "disturbed"
+    for step, number in ((15, signal.SIGKILL), (30, signal.SIGTERM)):
+        process = nursery.start(flags(path), tmp_path / f"log-{step}")
+        process.wait_for(lambda step=step: step in steps(path))
+        process.send(number)
+        if number == signal.SIGTERM:
+            assert_stopped(process, number)
+        else:
+            process.wait()
+    assert not (path / "results.json").exists()
+    process = nursery.start(flags(path), tmp_path / "log-end")
+    assert process.wait() == undisturbed.wait() == 0, process.output
+    assert "resuming after step" in process.output
+    assert_same_weights(path, tmp_path / "whole")
+    assert train_losses(path) == train_losses(tmp_path / "whole")
+
+
+@pytest.mark.process
+def test_a_run_stopped_four_times_goes_on(nursery, tmp_path):
     undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
     path, stops = tmp_path / "stopped", 0
 
@@ -89,6 +109,7 @@ def test_a_stopped_run_goes_on(nursery, tmp_path):
     assert train_losses(path) == train_losses(tmp_path / "whole")
 
 
+@pytest.mark.process
 def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
     process = nursery.start(flags(tmp_path / "run"), tmp_path / "log")
     # While the first step is put together, which takes a second.
@@ -104,6 +125,7 @@ def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
     assert not steps(tmp_path / "run")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "to"),
     [

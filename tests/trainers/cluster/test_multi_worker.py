@@ -76,6 +76,8 @@ def trained(nursery, tmp_path_factory):
             strategy,
             encoding,
             marks=[]
+            if (strategy, encoding) == ("multi_worker", "RoPE")
+            else pytest.mark.process
             if encoding in QUICK and strategy in ("mirrored", "multi_worker")
             else pytest.mark.slow,
         )
@@ -90,6 +92,7 @@ def test_losses_of_one_device(trained, strategy, encoding):
     np.testing.assert_allclose(losses, expected, rtol=TOLERANCE)
 
 
+@pytest.mark.process
 def test_as_many_replicas_draw_the_same_positions(trained):
     one, two, workers = (
         train_losses(trained(strategy, RANDOMIZED) / RANDOMIZED)
@@ -99,7 +102,10 @@ def test_as_many_replicas_draw_the_same_positions(trained):
     assert np.abs(np.divide(workers, one) - 1).max() > 1000 * TOLERANCE
 
 
-@pytest.mark.parametrize("encoding", QUICK)
+@pytest.mark.parametrize(
+    "encoding",
+    ["RoPE", pytest.param(RANDOMIZED, marks=pytest.mark.process)],
+)
 def test_all_workers_end_with_the_same_weights(trained, encoding):
     path = trained("multi_worker", encoding)
     with (
@@ -111,6 +117,7 @@ def test_all_workers_end_with_the_same_weights(trained, encoding):
             np.testing.assert_array_equal(first[name], second[name])
 
 
+@pytest.mark.process
 def test_a_killed_worker_comes_back(trained, nursery, tmp_path):
     path, metrics = tmp_path / "run", tmp_path / "run" / "metrics.csv"
     workers = nursery.start_workers([flags(path)] * 2, tmp_path)
@@ -130,6 +137,7 @@ def test_a_killed_worker_comes_back(trained, nursery, tmp_path):
     assert train_losses(path) == train_losses(undisturbed)
 
 
+@pytest.mark.process
 def test_workers_with_different_flags_are_refused(nursery, tmp_path):
     commands = [flags(tmp_path / "run", seed=seed) for seed in (0, 1)]
     for worker in nursery.start_workers(commands, tmp_path):
@@ -140,6 +148,7 @@ def test_workers_with_different_flags_are_refused(nursery, tmp_path):
         )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("text", ["", "[]", '{"cluster": {}}'])
 def test_without_a_list_of_workers(nursery, tmp_path, text):
     worker = nursery.start(

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import socket
@@ -11,51 +12,71 @@ import pytest
 from trainers.cluster.waiting import unreachable, wait_for
 
 
-def free_address():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+@contextlib.contextmanager
+def reserved_address():
+    """An address that this process alone can use, and at which nobody answers.
+
+    A socket that is bound and does not listen keeps the port: only one that
+    asks for the port by its number, as a worker does, can listen there.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
+def listen(address):
+    return socket.create_server(("", int(address.rpartition(":")[2])))
+
+
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, -15), (signal.SIGINT, 130)]
 )
 def test_a_signal_ends_a_worker_that_waits(tmp_path, number, status):
-    workers = f'"{free_address()}", "{free_address()}"'
-    config = (
-        f'{{"cluster": {{"worker": [{workers}]}}, '
-        '"task": {"type": "worker", "index": 1}}'
-    )
-    flags = ["--encoding=RoPE", f"--workdir={tmp_path}"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "trainers.algorithmic", *flags],
-        env={**os.environ, "TF_CONFIG": config},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert "worker 1 of 2" in process.stdout.readline()
-        time.sleep(2)
-        process.send_signal(number)
-        assert process.wait(20) == status
+    with reserved_address() as other, reserved_address() as own:
+        config = (
+            f'{{"cluster": {{"worker": ["{other}", "{own}"]}}, '
+            '"task": {"type": "worker", "index": 1}}'
+        )
+        flags = ["--encoding=RoPE", f"--workdir={tmp_path}"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "trainers.algorithmic", *flags],
+            env={**os.environ, "TF_CONFIG": config},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            assert "worker 1 of 2" in process.stdout.readline()
+            while unreachable(own):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(number)
+            assert process.wait() == status
 
 
 def test_who_is_missing_is_told(monkeypatch, capsys):
-    monkeypatch.setattr("trainers.cluster.waiting.REMIND_SECONDS", 0.3)
-    own, late = free_address(), free_address()
+    waited, over = threading.Event(), threading.Event()
+    monkeypatch.setattr("trainers.cluster.waiting.REMIND_SECONDS", 0)
+    monkeypatch.setattr(
+        "trainers.cluster.waiting.time.sleep", lambda seconds: waited.set()
+    )
     found = []
 
     def come_late():
-        time.sleep(2)
-        with socket.create_server(("", int(late.rpartition(":")[2]))):
+        waited.wait()
+        with listen(late):
             found.append(unreachable(own))
-            time.sleep(3)
+            over.wait()
 
-    other = threading.Thread(target=come_late)
-    other.start()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        there = f"127.0.0.1:{server.getsockname()[1]}"
-        wait_for([there, late], own)
-    other.join()
+    with reserved_address() as own, reserved_address() as late:
+        other = threading.Thread(target=come_late)
+        other.start()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            there = f"127.0.0.1:{server.getsockname()[1]}"
+            wait_for([there, late], own)
+        over.set()
+        other.join()
     output = capsys.readouterr().out
     assert f"still waiting for {late}: Connection refused" in output
     assert there not in output
@@ -67,10 +88,10 @@ def test_nobody_to_wait_for():
 
 
 def test_a_port_that_is_taken():
-    with socket.create_server(("", 0)) as server:
+    with socket.create_server(("", 0)) as server, reserved_address() as other:
         taken = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(OSError, match="in use"):
-            wait_for([free_address()], taken)
+            wait_for([other], taken)
 
 
 @pytest.mark.parametrize("address", ["", "host", "no such host:1", "::1:x"])

@@ -5,9 +5,10 @@ import tensorflow as tf
 from keras_lengen.models import TransformerEncoder
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
-from trainers.cluster.strategies import make_strategy
+from trainers.cluster.tensorflow_strategy import make_strategy
 from trainers.engine import evaluation as evaluations
 from trainers.engine.evaluation import LengthEvaluation, split
+from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
 from trainers.experiment import padded_lengths
 
 
@@ -37,24 +38,19 @@ def evaluation(strategy, examples=40, lengths=(3, 5, 6)):
             num_heads=1,
             model_dim=2,
         )
-    problem = TaskProblem(
-        toy_config(
-            task="duplicate_string",
-            train_length="1",
-            test_lengths=",".join(map(str, lengths)),
-            evaluation_examples=examples,
-            seed=1,
-        )
-    )
-    problem.lengths = lengths
-    return LengthEvaluation(
-        model,
-        problem,
-        strategy,
-        buckets=padded_lengths(problem, lengths, evaluations.PROGRAMS),
+    config = toy_config(
+        task="duplicate_string",
+        train_length="1",
+        test_lengths=",".join(map(str, lengths)),
+        evaluation_examples=examples,
         seed=1,
-        compiled=False,
     )
+    problem = TaskProblem(config)
+    problem.lengths = lengths
+    step = TensorFlowEvaluationStep(
+        model=model, problem=problem, strategy=strategy, seed=1, compiled=False
+    )
+    return LengthEvaluation(step, padded_lengths(config, problem, "evaluate"))
 
 
 @pytest.mark.parametrize("strategy", ["one_device", "mirrored"])

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 MISTAKES = {
     "unknown task": (["--task=revers_string"], "Did you mean reverse_string"),
     "unknown encoding": (["--encoding=Rope"], "Did you mean RoPE"),
@@ -24,7 +26,7 @@ MISTAKES = {
     ),
     "a table of fractions": (
         ["--encoding=LearnedEncoding", "--sampler=InterpolatedPositions"],
-        "gives fractions, but LearnedEncoding looks integers up",
+        "gives fractions, but LearnedEncoding needs integers",
     ),
     "unknown encoding of rows": (
         ["--encoding=AxialEncoding(row=Rope())"],

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
@@ -31,6 +32,7 @@ def command(path):
     return [sys.executable, "-m", "trainers.algorithmic", *flags]
 
 
+@pytest.mark.process
 def test_kill_and_resume(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     subprocess.run(command(undisturbed), check=True, capture_output=True)
@@ -90,6 +92,20 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     assert_same_weights(tmp_path / "whole", path)
 
 
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_checkpoint_of_another_format_is_refused(tmp_path, version):
+    run_toy(tmp_path)
+    (tmp_path / "results.json").unlink()
+    (path,) = (tmp_path / "checkpoints").glob("checkpoint*")
+    with np.load(path) as found:
+        arrays = {**found, "format": np.int64(version)}
+    if version == 1:
+        del arrays["format"]
+    np.savez(path, **arrays)
+    with pytest.raises(TrainingError, match=f"has format {version}, and this"):
+        run_toy(tmp_path)
+
+
 def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):
     run_toy(tmp_path)
     (tmp_path / "results.json").unlink()
@@ -119,6 +135,7 @@ def test_the_last_checkpoints_are_kept_and_the_best(tmp_path):
     ]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_disk_leaves_the_checkpoints_there_were(tmp_path):
     subprocess.run(

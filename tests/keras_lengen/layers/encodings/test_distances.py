@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers.encodings.distances import (
-    asymmetric_distances,
-    signed_distances,
+    find_asymmetric_distances,
+    find_signed_distances,
 )
 
 POSITIONS = np.array([0, 2, 5, 11])
@@ -20,20 +20,20 @@ every_kind = pytest.mark.parametrize(
 @pytest.mark.parametrize("start", [0, 7, 0.5])
 def test_published_patterns_from_any_start(distances, expected, start):
     positions = POSITIONS + start
-    steps = signed_distances(positions, positions, distances)
+    steps = find_signed_distances(positions, positions, distances)
     np.testing.assert_array_equal(steps, expected)
 
 
 @every_kind
 def test_queries_may_be_some_of_the_keys(distances, expected):
-    steps = signed_distances(POSITIONS[2:], POSITIONS, distances)
+    steps = find_signed_distances(POSITIONS[2:], POSITIONS, distances)
     np.testing.assert_array_equal(steps, expected[2:])
 
 
 @every_kind
 def test_order_of_the_tokens_is_no_matter(distances, expected):
     order = np.array([2, 0, 3, 1])
-    steps = signed_distances(POSITIONS[order], POSITIONS[order], distances)
+    steps = find_signed_distances(POSITIONS[order], POSITIONS[order], distances)
     np.testing.assert_array_equal(steps, np.array(expected)[order][:, order])
 
 
@@ -46,7 +46,7 @@ def test_each_example_has_its_own(distances, expected, own):
         "keys": (POSITIONS, batch[:1]),
         "both": (batch, batch),
     }[own]
-    steps = signed_distances(queries, keys, distances)
+    steps = find_signed_distances(queries, keys, distances)
     for scale, example in zip((1, 3), steps, strict=False):
         np.testing.assert_array_equal(example, scale * np.array(expected))
 
@@ -54,13 +54,13 @@ def test_each_example_has_its_own(distances, expected, own):
 @every_kind
 def test_one_repeated_last_position_is_padding(distances, expected):
     padded = np.array([0, 2, 5, 11, 99, 99])
-    steps = signed_distances(padded, padded, distances)
+    steps = find_signed_distances(padded, padded, distances)
     assert np.isfinite(steps).all()
     np.testing.assert_array_equal(steps[:4, :4], expected)
 
 
 def test_a_query_beyond_all_keys_has_some_distance():
-    (steps,) = signed_distances(np.array([99]), POSITIONS, "sampled")
+    (steps,) = find_signed_distances(np.array([99]), POSITIONS, "sampled")
     np.testing.assert_array_equal(steps, [-11, -11, -5, -2])
 
 
@@ -75,8 +75,8 @@ def test_past_keys_are_nearer_unless_causal(
         "distances": distances,
     }
     expected = np.abs(expected) - nearer * np.tri(4, k=-1)
-    alone = asymmetric_distances(POSITIONS, POSITIONS, **arguments)
+    alone = find_asymmetric_distances(POSITIONS, POSITIONS, **arguments)
     np.testing.assert_array_equal(alone, expected[None, None])
     batch = np.stack([POSITIONS, POSITIONS + 7])
-    both = asymmetric_distances(batch, batch, **arguments)
+    both = find_asymmetric_distances(batch, batch, **arguments)
     np.testing.assert_array_equal(both, np.stack([expected] * 2)[:, None])

@@ -71,7 +71,7 @@ def test_both_ways_follow_the_definition(
     positions, max_wavelength, distances, by_table, distance, monkeypatch
 ):
     encoding = trained(distances=distances, max_wavelength=max_wavelength)
-    monkeypatch.setattr(encoding, "_worth_a_table", lambda *args: by_table)
+    monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)
     bias = encoding(QUERY, KEY, positions=positions)
     of_examples = np.broadcast_to(positions, QUERY.shape[:2])
     for example, i, j in np.ndindex(BATCH, 6, 6):

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import T5Bias
-from keras_lengen.layers.encodings.t5_bias import bucket_starts
+from keras_lengen.layers.encodings.t5_bias import find_bucket_starts
 from tests.keras_lengen.models.small import added_parameters
 
 CAUSAL = [19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]
@@ -39,8 +39,8 @@ def by_logarithms(distance, num_buckets, max_distance):
 
 
 def test_published_buckets():
-    assert bucket_starts(32, 128) == [*range(17), *CAUSAL]
-    assert bucket_starts(16, 128) == [*range(9), *BIDIRECTIONAL]
+    assert find_bucket_starts(32, 128) == [*range(17), *CAUSAL]
+    assert find_bucket_starts(16, 128) == [*range(9), *BIDIRECTIONAL]
     ahead = [0, 1, 7, 8, 16, 128, 500]
     assert buckets(0, ahead) == [0, 17, 23, 24, 26, 31, 31]
 
@@ -64,7 +64,7 @@ def test_both_rules(num_buckets, max_distance):
 
 def test_no_rounding_moves_a_boundary():
     starts = [8 * 3**bucket for bucket in range(8)]
-    assert bucket_starts(16, 8 * 3**8) == [*range(8), *starts]
+    assert find_bucket_starts(16, 8 * 3**8) == [*range(8), *starts]
     # In double precision some of them come one bucket too early.
     numbers = [by_logarithms(start, 16, 8 * 3**8) for start in starts]
     assert numbers != list(range(8, 16))

@@ -1,4 +1,4 @@
-"""One step of training, and an evaluation, on JAX.
+"""One step of training, and of an evaluation, on JAX.
 
 One program computes the whole step, on a global batch that is spread over the
 devices; XLA adds the sums of gradients. Model, data, loop and checkpoints are
@@ -11,29 +11,28 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from trainers.engine import evaluation, loop
-from trainers.engine.loop import seed_states
+from trainers.engine.draws import find_seed_states
+from trainers.engine.evaluation import EvaluationStep
+from trainers.engine.training_step import TrainingStep
 
 
-class TrainingStep(loop.TrainingStep):
-    """One step of training on JAX, a program for every padded length."""
+class JaxTrainingStep(TrainingStep):
+    """Computes steps of training on JAX, one program for each padded length."""
 
-    def _compile(self):
+    def __post_init__(self):
         self._update = jax.jit(self._compute_update, donate_argnums=0)
-        self._index = tf.function(self.bucket)
+        self._index = tf.function(self.find_bucket)
 
-    def batches(self, first_step, last_step):
-        """An iterator of the batches of this process."""
-        local = len(self.strategy.worker_devices)
-        dataset = self.batches_of_process(
+    def iterate(self, first_step, last_step):
+        dataset = self.make_batches(
             first_step, last_step, self.strategy.input_context()
         )
         # A batch for each replica: one process computes with all of its own.
+        local = len(self.strategy.devices)
         dataset = dataset.batch(local, drop_remainder=True).prefetch(2)
         return dataset.as_numpy_iterator()
 
     def run(self, iterator, first_step, steps):
-        """Losses of `steps` steps from `first_step` on."""
         owners = (self.model.trainable_variables, self.optimizer.variables)
         # The program takes the arrays over: until the end, the variables have
         # none.
@@ -58,16 +57,15 @@ class TrainingStep(loop.TrainingStep):
     def _compute_update(self, state, batch, step):
         weights, slots = state
         numbers = self.seed, step
-        if self.parts == 1:
+        parts = self.gradient_accumulation_steps
+        if parts == 1:
             loss, count, gradients = self._gradients(state, batch, numbers)
         else:
 
             def add(index, sums):
                 # Strided, so that every device has a share of each part.
                 some = {
-                    name: values.reshape(-1, self.parts, *values.shape[1:])[
-                        :, index
-                    ]
+                    name: values.reshape(-1, parts, *values.shape[1:])[:, index]
                     if values.ndim
                     else values
                     for name, values in batch.items()
@@ -77,7 +75,7 @@ class TrainingStep(loop.TrainingStep):
 
             zeros = (0.0, 0.0, [jax.numpy.zeros_like(w) for w in weights])
             loss, count, gradients = jax.lax.fori_loop(
-                0, self.parts, add, jax.tree.map(jax.numpy.float32, zeros)
+                0, parts, add, jax.tree.map(jax.numpy.float32, zeros)
             )
         gradients = [gradient / count for gradient in gradients]
         norm = ops.sqrt(sum(ops.sum(ops.square(g)) for g in gradients))
@@ -88,7 +86,7 @@ class TrainingStep(loop.TrainingStep):
         return loss / count, state
 
     def _gradients(self, state, batch, numbers):
-        """Sums of losses, outputs and gradients of a batch."""
+        """Returns sums of losses, outputs and gradients of a batch."""
         weights, slots = state
         fixed = draw_states(self.model, *numbers)
 
@@ -110,22 +108,18 @@ class TrainingStep(loop.TrainingStep):
             return self.optimizer.scale_loss(number)
 
 
-class LengthEvaluation(evaluation.LengthEvaluation):
-    """Measures a model at each of several lengths, on JAX."""
+class JaxEvaluationStep(EvaluationStep):
+    """Computes the sums of evaluation batches on JAX."""
 
-    def _compile(self, compiled):
-        del compiled
-        self._number = int
-        self.draw = tf.function(self._draw_batch)
+    def __post_init__(self):
         self._run = jax.jit(self._compute_sums)
 
     @property
     def traces(self):
-        """How many programs were made for the forward pass so far."""
         return self._run._cache_size()
 
-    def _place(self, batch, share):
-        local = len(self.strategy.worker_devices) * share
+    def place(self, batch, share):
+        local = len(self.strategy.devices) * share
         start = jax.process_index() * local
         return self.strategy.spread(
             {
@@ -134,28 +128,28 @@ class LengthEvaluation(evaluation.LengthEvaluation):
             }
         )
 
-    def _compute(self, length, index, batch):
+    def run(self, length, index, batch):
         weights = [weight.value for weight in self.model.trainable_variables]
         return np.asarray(self._run(weights, int(length), int(index), batch))
 
     def _compute_sums(self, weights, length, index, batch):
         # Negative numbers, which no training step has.
         fixed = draw_states(self.model, self.seed, -length, index)
-        logits, _ = self.model.stateless_call(
+        outputs, _ = self.model.stateless_call(
             weights, fixed, self.problem.inputs(batch), training=False
         )
-        return self.problem.sums(logits, batch)
+        return self.problem.sums(outputs, batch)
 
 
 def draw_states(model, *numbers):
-    """Values of the variables that are not trained, for a stateless call.
+    """Returns values of the variables that are not trained, for one call.
 
     The next draws of the model are a function of integers.
     """
     key = jax.random.key(0)
     for number in numbers:
         key = jax.random.fold_in(key, number)
-    states = {id(state): None for state in seed_states(model)}
+    states = {id(state): None for state in find_seed_states(model)}
     words = jax.random.bits(key, (max(len(states), 1), 2))
     drawn = dict(zip(states, words, strict=False))
     return [

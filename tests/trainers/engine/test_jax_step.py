@@ -11,6 +11,8 @@ import pytest
 
 from tests.trainers.toy import assert_same_weights, run_toy, train_losses
 
+pytestmark = pytest.mark.process
+
 STEPS = {
     "steps": 10,
     "steps_per_loop": 1,
