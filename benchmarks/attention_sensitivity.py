@@ -1,9 +1,9 @@
-"""Which skew of warped positions prepares best for interpolated ones?
+"""Which skew of warped positions is the best preparation for interpolation?
 
-The total difference between the attention sensitivities at the end of trained
-sequences and of longer, interpolated ones, idealised: no training, no data.
-It is the question of the position index warping paper, Table 2, under the
-reading that the report states.
+Computes the total difference of attention sensitivities at the end of trained
+sequences and of longer, interpolated sequences, without training or data, like
+Table 2 of the position index warping paper. The report states how it reads the
+paper.
 
     python -m benchmarks.attention_sensitivity
 """
@@ -14,10 +14,7 @@ import pathlib
 import numpy as np
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    write_report,
-)
+from benchmarks.measure import write_report
 from keras_lengen.analysis import (
     alibi_raw_attention,
     attention_sensitivity,
@@ -32,18 +29,20 @@ from keras_lengen.layers import (
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
-    "output", "benchmarks/results/attention_sensitivity.json", "The report."
+    "output",
+    "benchmarks/results/attention_sensitivity.json",
+    "File for the report.",
 )
-flags.DEFINE_string("images", "docs/images", "Folder of the pictures.")
+flags.DEFINE_string("images", "docs/images", "Directory for the pictures.")
 
 LENGTHS = {20: 10, 500: 200}
-"""Trained lengths, and how many of their last tokens are compared."""
+"""Trained lengths, and the number of last tokens to compare."""
 
 FACTORS = (2, 4)
-"""Lengths of the test, as multiples of the trained one."""
+"""Test lengths as multiples of the trained length."""
 
 SKEWS = {"without": None, "sqrt": "sqrt", "beta": "beta"}
-"""Columns of the table, and the skew of `WarpedPositions`."""
+"""Columns of the table, and the `skew` of `WarpedPositions`."""
 
 READINGS = {
     "exponentiated, infinite width": {},
@@ -54,11 +53,11 @@ READINGS = {
         for width in (768, 128, 64)
     },
 }
-"""How Table 2 can be read, the first of which is ours."""
+"""Possible readings of Table 2; the first one is ours."""
 
 
-def train_positions(length, skew):
-    """Positions of a trained sequence whose tail is warped, or not."""
+def sample_train_positions(length, skew):
+    """Samples positions of a trained sequence, its tail warped or not."""
     sampler = OrdinalPositions()
     if skew:
         sampler = WarpedPositions(
@@ -67,19 +66,21 @@ def train_positions(length, skew):
     return np.ravel(sampler(np.zeros((1, length)), training=True))
 
 
-def interpolated_positions(length, factor):
-    """Positions of a longer sequence, interpolated into the trained range."""
+def interpolate_positions(length, factor):
+    """Interpolates positions of a longer sequence into the trained range."""
     sampler = InterpolatedPositions(train_length=length)
     return np.ravel(sampler(np.zeros((1, factor * length)), training=False))
 
 
-def differences(length, *, width=None, exponentiated=True, more_tokens=0):
-    """Total differences, `{factor: {column: number}}`, under one reading."""
+def compute_differences(
+    length, *, width=None, exponentiated=True, more_tokens=0
+):
+    """Computes total differences, `{factor: {column: number}}`."""
     return {
         factor: {
             name: total_difference(
-                train_positions(length, skew),
-                interpolated_positions(length, factor),
+                sample_train_positions(length, skew),
+                interpolate_positions(length, factor),
                 LENGTHS[length] + more_tokens,
                 raw_attention=functools.partial(
                     rope_raw_attention, width=width
@@ -92,8 +93,8 @@ def differences(length, *, width=None, exponentiated=True, more_tokens=0):
     }
 
 
-def table_rows():
-    """A dict for each reading, trained length and factor."""
+def make_rows():
+    """Makes a row for each reading, trained length and factor."""
     return [
         {
             "reading": reading,
@@ -104,12 +105,12 @@ def table_rows():
         }
         for reading, arguments in READINGS.items()
         for length in LENGTHS
-        for factor, columns in differences(length, **arguments).items()
+        for factor, columns in compute_differences(length, **arguments).items()
     ]
 
 
-def markdown(rows):
-    """The report for people."""
+def format_report(rows):
+    """Formats the report in Markdown."""
     reading = next(iter(READINGS))
     lines = [
         "# Total difference of attention sensitivities",
@@ -119,7 +120,7 @@ def markdown(rows):
         "times as long, interpolated into the trained range. Smaller is",
         "better; the best of each line is bold.",
         "",
-        *_table(rows, [reading]),
+        *_format_table(rows, [reading]),
         "",
         "The reading: a raw score is the mean of `cos(x * w)` over the rotary",
         "frequencies `w` at the distance `x` from the first token, here the",
@@ -133,12 +134,12 @@ def markdown(rows):
         "The position index warping paper leaves the width, the exponential",
         "and the indices of its Table 2 open. What other readings give:",
         "",
-        *_table(rows, list(READINGS)[1:]),
+        *_format_table(rows, list(READINGS)[1:]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(rows, readings):
+def _format_table(rows, readings):
     names = list(SKEWS)
     lines = [
         "| reading | trained length | test length | "
@@ -163,8 +164,8 @@ def _table(rows, readings):
 
 
 def plot_raw_attention(path):
-    """Draws what the two encodings score at a distance (Figure 1)."""
-    picture, (left, right) = _picture(2)
+    """Plots the raw attention of two encodings by distance (Figure 1)."""
+    picture, (left, right) = _make_picture(2)
     distances = np.linspace(0, 500, 1001)
     for width in (64, 768, None):
         left.plot(
@@ -184,13 +185,13 @@ def plot_raw_attention(path):
 
 
 def plot_sensitivity(path):
-    """Draws the sensitivities of trained and longer sequences (Figure 2)."""
-    picture, (left, right) = _picture(2)
+    """Plots sensitivities of trained and longer sequences (Figure 2)."""
+    picture, (left, right) = _make_picture(2)
     length, alibi = 20, functools.partial(alibi_raw_attention, slope=1 / 8)
     for factor, size in ((4, 7), (2, 5), (1, 2)):
         label = f"{factor * length} tokens" + (", trained" * (factor == 1))
         for axes, positions, attention in (
-            (left, interpolated_positions(length, factor), rope_raw_attention),
+            (left, interpolate_positions(length, factor), rope_raw_attention),
             (right, np.arange(factor * length), alibi),
         ):
             changes = attention_sensitivity(positions, raw_attention=attention)
@@ -202,19 +203,19 @@ def plot_sensitivity(path):
 
 
 def plot_tails(path, length):
-    """Draws skewed positions, and the end they prepare for (Figures 4, A)."""
-    picture, (left, right) = _picture(2)
-    # The end of the many that are compared, or the curves are a tangle.
+    """Plots skewed positions and sensitivities at the end (Figures 4, A)."""
+    picture, (left, right) = _make_picture(2)
+    # Only the end of the compared tokens, so that curves stay readable.
     last = min(LENGTHS[length], 40)
     from_end = np.arange(1 - last, 0)
     for name, skew in SKEWS.items():
-        positions = train_positions(length, skew)
+        positions = sample_train_positions(length, skew)
         changes = attention_sensitivity(positions)
         label = "not warped" if skew is None else f"warped by {name}"
         left.plot(positions, label=label)
         right.plot(from_end, changes[1 - last :], label=label)
     for factor, style in zip(FACTORS, _DASHES, strict=True):
-        changes = attention_sensitivity(interpolated_positions(length, factor))
+        changes = attention_sensitivity(interpolate_positions(length, factor))
         label = f"interpolated, {factor * length} tokens"
         right.plot(
             from_end, changes[1 - last :], style, color="0.2", label=label
@@ -231,8 +232,8 @@ def plot_tails(path, length):
 
 
 def plot_heads(path):
-    """Draws the start that head warping prepares for (Figure B)."""
-    picture, (axes,) = _picture(1)
+    """Plots sensitivities at the start with head warping (Figure B)."""
+    picture, (axes,) = _make_picture(1)
     length, first = 20, 10
     for scale in (1.0, 0.8, 0.6, 0.4):
         sampler = WarpedPositions(
@@ -245,7 +246,7 @@ def plot_heads(path):
         label = "not warped" if scale == 1 else f"warped by {scale}"
         axes.plot(attention_sensitivity(positions)[:first], label=label)
     for factor, style in zip(FACTORS, _DASHES, strict=True):
-        changes = attention_sensitivity(interpolated_positions(length, factor))
+        changes = attention_sensitivity(interpolate_positions(length, factor))
         label = f"interpolated, {factor * length} tokens"
         axes.plot(changes[:first], style, color="0.2", label=label)
     axes.set(title="Heads of 20 trained tokens", ylabel="attention sensitivity")
@@ -257,7 +258,7 @@ _COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
 _DASHES = ("--", ":")
 
 
-def _picture(columns):
+def _make_picture(columns):
     from matplotlib import figure
 
     size = (2.5 + 4 * columns, 4.5)
@@ -280,12 +281,11 @@ def _finish(path, picture, **settings):
 def main(argv):
     """Prints the table, writes the report and the pictures."""
     del argv
-    rows = table_rows()
-    text = markdown(rows)
+    rows = make_rows()
+    text = format_report(rows)
     print(text)
     path = pathlib.Path(FLAGS.output)
-    command = command_line("benchmarks.attention_sensitivity")
-    write_report(path, command, {"rows": rows})
+    write_report(path, "benchmarks.attention_sensitivity", {"rows": rows})
     path.with_suffix(".md").write_text(text)
     images = pathlib.Path(FLAGS.images)
     images.mkdir(parents=True, exist_ok=True)

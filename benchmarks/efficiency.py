@@ -1,8 +1,8 @@
-"""Accuracy on long sequences against training time: short or long training?
+"""Compares training on short and on long sequences by time and accuracy.
 
-A randomized encoding trained on short sequences, and its plain form trained on
-sequences as long as those it is tested on: the question of Ruoss et al., 2023,
-Figure 2, at a size for a CPU.
+Trains a randomized encoding on short sequences, and its plain form on sequences
+as long as the test sequences, like Figure 2 of Ruoss et al., 2023, at a size
+for a CPU.
 
     python -m benchmarks.efficiency
 """
@@ -13,30 +13,35 @@ import pathlib
 import numpy as np
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    write_report,
-)
-from benchmarks.runs import run_all, workdir_of
+from benchmarks.measure import write_report
+from benchmarks.runs import find_workdir, run_all
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("task", "missing_duplicate_string", "Task to train.")
 flags.DEFINE_string("encoding", "RelativeEncoding", "The plain encoding.")
-flags.DEFINE_string("short", "1-20", "Lengths of the randomized encoding.")
-flags.DEFINE_string("long", "1-100", "Lengths of the plain encoding.")
-flags.DEFINE_integer("steps", 3000, "Steps on short sequences.")
-flags.DEFINE_integer("long_steps", 3000, "Steps on long sequences.")
-flags.DEFINE_integer("points", 15, "Evaluations of each training.")
-flags.DEFINE_string("root", "runs/efficiency", "Working directories.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/efficiency.json", "Where the report goes."
+    "short", "1-20", "Trained lengths of the randomized encoding."
+)
+flags.DEFINE_string("long", "1-100", "Trained lengths of the plain encoding.")
+flags.DEFINE_integer(
+    "steps", 3000, "Number of training steps on short sequences."
+)
+flags.DEFINE_integer(
+    "long_steps", 3000, "Number of training steps on long sequences."
+)
+flags.DEFINE_integer("points", 15, "Number of evaluations of each run.")
+flags.DEFINE_string(
+    "root", "runs/efficiency", "Directory for the working directories."
+)
+flags.DEFINE_string(
+    "output", "benchmarks/results/efficiency.json", "File for the report."
 )
 
 
-def curve(row):
-    """Training seconds, and mean accuracy over the tested lengths."""
+def read_curve(row):
+    """Reads mean accuracy and training time of every evaluation of a run."""
     by_step = {}
-    path = workdir_of(row, FLAGS.root) / "metrics.csv"
+    path = find_workdir(row, FLAGS.root) / "metrics.csv"
     with path.open() as file:
         for line in csv.DictReader(file):
             longer = int(line["length"] or 0) > int(FLAGS.short.split("-")[1])
@@ -51,7 +56,7 @@ def curve(row):
 
 
 def plot(path, curves):
-    """Draws accuracy against training time."""
+    """Plots accuracy against training time."""
     from matplotlib import figure
 
     picture = figure.Figure(figsize=(6, 4), layout="constrained")
@@ -76,7 +81,7 @@ def plot(path, curves):
 
 
 def main(argv):
-    """Trains both at a time, on half of the cores each; reports and plots."""
+    """Trains both at the same time, each on half of the cores; plots both."""
     del argv
     rows = [
         {
@@ -96,7 +101,7 @@ def main(argv):
     ]
     results = run_all(rows, root=FLAGS.root, jobs=len(rows))
     curves = {
-        f"{row['encoding']}, trained on {row['train_length']}": curve(row)
+        f"{row['encoding']}, trained on {row['train_length']}": read_curve(row)
         for row in rows
     }
     for label, points in curves.items():
@@ -104,12 +109,11 @@ def main(argv):
         for point in points:
             print(f"{point['seconds']:8.0f} s {point['accuracy']:7.3f}")
     path = pathlib.Path(FLAGS.output)
-    command = command_line("benchmarks.efficiency")
     content = {
         "commands": [result["command"] for result in results],
         "curves": curves,
     }
-    write_report(path, command, content)
+    write_report(path, "benchmarks.efficiency", content)
     plot(path.with_suffix(".png"), curves)
 
 

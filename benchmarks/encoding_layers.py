@@ -1,8 +1,8 @@
-"""Forward time and peak memory of every encoding layer over lengths.
+"""Measures time and memory of the forward pass of every encoding layer.
 
-The peer is the KerasHub layer of the same kind, where there is one. Every
-variant does the whole of its stage: embeddings with the encoding added, query
-and key rotated, or scores with the bias added.
+The peer is the KerasHub layer of the same kind, if there is one. Every variant
+computes its whole stage: it adds the encoding to embeddings, rotates query and
+key, or adds the bias to scores.
 
     pip install -e '.[tensorflow,benchmarks]'
     python -m benchmarks.encoding_layers
@@ -19,10 +19,9 @@ from absl import app, flags
 
 from benchmarks.measure import (
     PeakMemory,
-    command_line,
-    interleaved,
+    compare_speeds,
     make_encoding,
-    speed_ratio,
+    time_in_turns,
     write_report,
 )
 from keras_lengen.layers import ENCODINGS
@@ -32,52 +31,52 @@ flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
 flags.DEFINE_list("encodings", list(ENCODINGS), "Encodings to measure.")
 flags.DEFINE_integer("num_heads", 4, "Attention heads.")
 flags.DEFINE_integer("key_dim", 64, "Width of a head.")
-flags.DEFINE_integer("rounds", 5, "Turns of every layer.")
+flags.DEFINE_integer("rounds", 5, "Number of turns of every layer.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/encoding_layers.json", "The report."
+    "output", "benchmarks/results/encoding_layers.json", "File for the report."
 )
 
 MAX_POSITION = 2 * 8192
-"""Range of the encodings that have one."""
+"""`max_position` of the encodings that have one."""
 
 
-def added(layer):
-    """The stage of an absolute encoding that gives what is to be added."""
+def add_to_input(layer):
+    """Makes the stage of a layer that returns the encoding to add."""
     return lambda embeddings: embeddings + layer(embeddings)
 
 
-def rotated(layer):
-    """The stage of a rotary layer that takes one tensor."""
+def rotate_both(layer):
+    """Makes the stage of a rotary layer that takes one tensor."""
     return lambda query, key: tf.concat([layer(query), layer(key)], axis=1)
 
 
 PEERS = {
-    "SinusoidalEncoding": lambda: added(
+    "SinusoidalEncoding": lambda: add_to_input(
         keras_hub.layers.SinePositionEncoding()
     ),
-    "LearnedEncoding": lambda: added(
+    "LearnedEncoding": lambda: add_to_input(
         keras_hub.layers.PositionEmbedding(MAX_POSITION)
     ),
-    "RoPE": lambda: rotated(keras_hub.layers.RotaryEmbedding()),
+    "RoPE": lambda: rotate_both(keras_hub.layers.RotaryEmbedding()),
     "ALiBi": lambda: (
         lambda scores, query, key: keras_hub.layers.AlibiBias()(scores)
     ),
 }
-"""The KerasHub layer of the same kind, as a function of the same arguments."""
+"""Functions that make the KerasHub layer of the same kind."""
 
 
-def stage_of(layer):
-    """Our layer as a function of the arguments of its stage."""
+def make_stage(layer):
+    """Makes a function of the stage of one of our layers."""
     if layer.stage == "embeddings":
         return lambda embeddings: layer(embeddings)
     if layer.stage == "rotation":
-        # As one tensor, so that both are computed.
+        # One tensor, so that TensorFlow computes both.
         return lambda query, key: tf.concat(layer(query, key), axis=1)
     return lambda scores, query, key: scores + layer(query, key)
 
 
-def inputs(stage, length, num_heads, key_dim):
-    """Random arguments of a stage."""
+def make_inputs(stage, length, num_heads, key_dim):
+    """Makes random arguments of a stage."""
     shape = (1, length, num_heads, key_dim)
     query = tf.random.stateless_normal(shape, (0, 1))
     key = tf.random.stateless_normal(shape, (0, 2))
@@ -89,34 +88,34 @@ def inputs(stage, length, num_heads, key_dim):
     return [tf.random.stateless_normal(shape, (0, 3)), query, key]
 
 
-def variant(name):
-    """The stage and the function of a layer, ours or a peer's."""
+def make_variant(name):
+    """Makes the stage and the function of a layer, ours or a peer's."""
     ours = name.removeprefix("KerasHub ")
     layer = make_encoding(ours, MAX_POSITION)
     if name == ours:
-        return layer.stage, tf.function(stage_of(layer))
+        return layer.stage, tf.function(make_stage(layer))
     return layer.stage, tf.function(PEERS[ours]())
 
 
-def peak_bytes(name, lengths, num_heads, key_dim):
-    """Memory of a variant at growing lengths, without that of its inputs."""
-    stage, function = variant(name)
-    function(*inputs(stage, 16, num_heads, key_dim))
+def measure_memory(name, lengths, num_heads, key_dim):
+    """Measures the memory of a variant by length, without its inputs."""
+    stage, function = make_variant(name)
+    function(*make_inputs(stage, 16, num_heads, key_dim))
     peak, found = PeakMemory(), {}
     for length in lengths:
-        arguments = inputs(stage, length, num_heads, key_dim)
+        arguments = make_inputs(stage, length, num_heads, key_dim)
         size = sum(argument.numpy().nbytes for argument in arguments)
         call = functools.partial(function, *arguments)
-        found[length] = max(0, peak.bytes_of(call) - size)
+        found[length] = max(0, peak.measure_bytes(call) - size)
     return found
 
 
 def measure(stage, names, length, memory):
-    """Rows of the table for one stage and length."""
-    arguments = inputs(stage, length, FLAGS.num_heads, FLAGS.key_dim)
-    seconds = interleaved(
+    """Measures one stage and length; returns rows of the table."""
+    arguments = make_inputs(stage, length, FLAGS.num_heads, FLAGS.key_dim)
+    seconds = time_in_turns(
         {
-            name: functools.partial(variant(name)[1], *arguments)
+            name: functools.partial(make_variant(name)[1], *arguments)
             for name in names
         },
         rounds=FLAGS.rounds,
@@ -133,7 +132,7 @@ def measure(stage, names, length, memory):
         }
         peer = f"KerasHub {name.removeprefix('Randomized')}"
         if name != peer and peer in seconds:
-            row["speed_of_peer"] = speed_ratio(own, seconds[peer])
+            row["speed_of_peer"] = compare_speeds(own, seconds[peer])
         rows.append(row)
         print(
             f"{length:6d}  {name:32s}{row['milliseconds']:10.2f} ms"
@@ -162,20 +161,19 @@ def main(argv):
     for name in itertools.chain(*stages.values()):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             memory[name] = pool.apply(
-                peak_bytes, (name, lengths, FLAGS.num_heads, FLAGS.key_dim)
+                measure_memory, (name, lengths, FLAGS.num_heads, FLAGS.key_dim)
             )
     rows = []
     for length in lengths:
         for stage, names in stages.items():
             rows += measure(stage, names, length, memory)
-    command = command_line("benchmarks.encoding_layers")
     content = {
         "keras_hub": keras_hub.__version__,
         "num_heads": FLAGS.num_heads,
         "key_dim": FLAGS.key_dim,
         "rows": rows,
     }
-    write_report(FLAGS.output, command, content)
+    write_report(FLAGS.output, "benchmarks.encoding_layers", content)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Plain against randomized encodings on several tasks, from two seeds.
+"""Compares plain and randomized encodings on several tasks with two seeds.
 
-Trains small models on lengths 1 to 20, tests them on lengths 25 to 100, and
-writes every run and its command, and a table of the scores beside the floors.
+Trains small models on lengths 1 to 20 and tests them on lengths 25 to 100.
+Writes every run with its command, and a table of the scores and floors.
 
     python -m benchmarks.evidence
 """
@@ -10,11 +10,8 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    write_report,
-)
-from benchmarks.runs import run_all, table
+from benchmarks.measure import write_report
+from benchmarks.runs import format_table, run_all
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list(
@@ -38,17 +35,19 @@ flags.DEFINE_list(
     ],
     "Encodings to train.",
 )
-flags.DEFINE_integer("seeds", 2, "Seeds of every task and encoding.")
-flags.DEFINE_integer("steps", 3000, "Training steps of every run.")
-flags.DEFINE_integer("jobs", 2, "Runs at a time.")
-flags.DEFINE_string("root", "runs/evidence", "Working directories.")
+flags.DEFINE_integer("seeds", 2, "Number of seeds of every task and encoding.")
+flags.DEFINE_integer("steps", 3000, "Number of training steps of every run.")
+flags.DEFINE_integer("jobs", 2, "Number of runs at a time.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/evidence.json", "Where the report goes."
+    "root", "runs/evidence", "Directory for the working directories."
+)
+flags.DEFINE_string(
+    "output", "benchmarks/results/evidence.json", "File for the report."
 )
 
 
 def main(argv):
-    """Trains all that is not trained yet and writes report and table."""
+    """Trains the models that are missing, then writes report and table."""
     del argv
     rows = [
         {
@@ -72,10 +71,9 @@ def main(argv):
         )
     )
     path = pathlib.Path(FLAGS.output)
-    command = command_line("benchmarks.evidence")
-    write_report(path, command, {"rows": rows})
+    write_report(path, "benchmarks.evidence", {"rows": rows})
     title = "Plain against randomized encodings"
-    path.with_suffix(".md").write_text(table(title, rows))
+    path.with_suffix(".md").write_text(format_table(title, rows))
 
 
 if __name__ == "__main__":

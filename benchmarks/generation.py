@@ -1,8 +1,8 @@
-"""Generation with a cache, beside a full pass over the prefix at every step.
+"""Compares generation with a cache and with a pass over the prefix per token.
 
-Both continue the same prompts greedily with the same weights; `same_tokens` is
-the share of tokens on which they agree. The peer's pass is compiled once for
-all lengths, without XLA, and computes no more than the prefix.
+Both generate greedily from the same prompts with the same weights;
+`same_tokens` is the fraction of equal tokens. The pass of the peer is compiled
+once for all lengths, without XLA, and computes only the prefix.
 
     python -m benchmarks.generation
 """
@@ -16,28 +16,24 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    make_encoding,
-    write_report,
-)
+from benchmarks.measure import make_encoding, write_report
 from keras_lengen.models import TransformerDecoder, presets
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list(
     "encodings", ["RoPE", "ALiBi", "RelativeEncoding", "T5Bias"], "Encodings."
 )
-flags.DEFINE_list("batch_sizes", ["1", "8"], "Prompts at a time.")
-flags.DEFINE_integer("prompt_tokens", 16, "Tokens of a prompt.")
-flags.DEFINE_integer("new_tokens", 512, "Tokens to generate.")
-flags.DEFINE_integer("rounds", 3, "Turns of either way.")
+flags.DEFINE_list("batch_sizes", ["1", "8"], "Numbers of prompts at a time.")
+flags.DEFINE_integer("prompt_tokens", 16, "Number of tokens of a prompt.")
+flags.DEFINE_integer("new_tokens", 512, "Number of tokens to generate.")
+flags.DEFINE_integer("rounds", 3, "Number of turns of each variant.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/generation.json", "The report."
+    "output", "benchmarks/results/generation.json", "File for the report."
 )
 
 
-def recomputed(forward, prompts, new_tokens):
-    """New tokens, each from a pass over all before it."""
+def generate_without_cache(forward, prompts, new_tokens):
+    """Generates tokens, each by a pass over all tokens before it."""
     tokens = prompts
     for _ in range(new_tokens):
         following = tf.argmax(forward(tokens), axis=-1, output_type=tf.int32)
@@ -46,7 +42,7 @@ def recomputed(forward, prompts, new_tokens):
 
 
 def measure(name, batch_size):
-    """One row of the table."""
+    """Measures one encoding; returns a row of the table."""
     model = TransformerDecoder(
         encoding=make_encoding(name, 4096), **presets["enwik8"]
     )
@@ -61,7 +57,10 @@ def measure(name, batch_size):
     ways = {
         "cached": functools.partial(model.generate, prompts, FLAGS.new_tokens),
         "recomputed": functools.partial(
-            recomputed, forward, tf.constant(prompts), FLAGS.new_tokens
+            generate_without_cache,
+            forward,
+            tf.constant(prompts),
+            FLAGS.new_tokens,
         ),
     }
     start = time.perf_counter()
@@ -74,7 +73,7 @@ def measure(name, batch_size):
             start = time.perf_counter()
             found = function()
             seconds[way].append(time.perf_counter() - start)
-            # An untrained model has near ties, which rounding decides.
+            # Rounding decides the near ties of an untrained model.
             same = float(np.mean(found == tokens))
     row = {
         "encoding": name,
@@ -104,14 +103,13 @@ def main(argv):
         for name in FLAGS.encodings
         for batch_size in FLAGS.batch_sizes
     ]
-    command = command_line("benchmarks.generation")
     content = {
         "preset": "enwik8",
         "prompt_tokens": FLAGS.prompt_tokens,
         "new_tokens": FLAGS.new_tokens,
         "rows": rows,
     }
-    write_report(FLAGS.output, command, content)
+    write_report(FLAGS.output, "benchmarks.generation", content)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Evaluation over lengths: padded to a few programs, or one for each length.
+"""Compares evaluation with a few padded lengths and one program per length.
 
-A sweep is timed cold, with tracing and compilation, and then warm. Its padding
-costs what it computes beyond the unpadded lengths, and saves compilations.
+Measures the first sweep over all lengths (cold), which traces and compiles, and
+later ones (warm). Padding saves compilations, but computes more tokens.
 
     python -m benchmarks.length_sweep
 """
@@ -12,10 +12,7 @@ import time
 import keras
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    write_report,
-)
+from benchmarks.measure import write_report
 from datasets.buckets import length_buckets
 from keras_lengen.models import presets
 from trainers.algorithmic import EXPERIMENT
@@ -27,10 +24,12 @@ from trainers.options.lengths import parse_lengths
 FLAGS = flags.FLAGS
 flags.DEFINE_string("task", "even_pairs", "Task to evaluate.")
 flags.DEFINE_string("lengths", "41-500:20", "Lengths to evaluate.")
-flags.DEFINE_integer("examples", 100, "Examples of each length.")
-flags.DEFINE_integer("rounds", 3, "Warm sweeps of each kind, in turns.")
+flags.DEFINE_integer("examples", 100, "Number of examples of each length.")
+flags.DEFINE_integer(
+    "rounds", 3, "Number of warm sweeps of each kind, in turns."
+)
 flags.DEFINE_string(
-    "output", "benchmarks/results/length_sweep.json", "Where the report goes."
+    "output", "benchmarks/results/length_sweep.json", "File for the report."
 )
 
 SIZES = ("num_layers", "num_heads", "model_dim", "dropout")
@@ -42,7 +41,7 @@ class Sweep:
     """One way to evaluate all lengths.
 
     Args:
-        programs: Most padded lengths.
+        programs: Maximum number of padded lengths.
         compiled: Whether XLA compiles the forward pass.
     """
 
@@ -71,14 +70,14 @@ class Sweep:
             length_buckets([self.problem.tokens(n) for n in lengths], programs),
         )
 
-    def seconds(self):
-        """Wall time of a sweep over all lengths."""
+    def measure_seconds(self):
+        """Measures the wall time of a sweep over all lengths."""
         start = time.perf_counter()
         self.evaluation()
         return time.perf_counter() - start
 
-    def row(self, cold, warm):
-        """What is reported: programs, pairs of tokens and times."""
+    def make_row(self, cold, warm):
+        """Makes a row of the report: programs, tokens and times."""
         tokens = [self.problem.tokens(n) for n in self.problem.lengths]
         padded = [
             min(bucket for bucket in self.evaluation.buckets if bucket >= count)
@@ -96,20 +95,20 @@ class Sweep:
 
 
 def measure(compiled):
-    """Rows of the table with or without XLA."""
+    """Measures both ways, with or without XLA; returns rows."""
     keras.utils.set_random_seed(0)
     number = len(parse_lengths("--lengths", FLAGS.lengths))
     sweeps = {
         BUCKETED: Sweep(PROGRAMS, compiled),
         EXACT: Sweep(number, compiled),
     }
-    cold = {name: sweep.seconds() for name, sweep in sweeps.items()}
+    cold = {name: sweep.measure_seconds() for name, sweep in sweeps.items()}
     warm = {name: [] for name in sweeps}
     for _ in range(FLAGS.rounds):
         for name, sweep in sweeps.items():
-            warm[name].append(sweep.seconds())
+            warm[name].append(sweep.measure_seconds())
     rows = {
-        name: sweep.row(cold[name], warm[name])
+        name: sweep.make_row(cold[name], warm[name])
         for name, sweep in sweeps.items()
     }
     for name, row in rows.items():
@@ -135,14 +134,13 @@ def main(argv):
     """Measures both ways, with and without XLA, and writes the report."""
     del argv
     rows = measure(compiled=False) + measure(compiled=True)
-    command = command_line("benchmarks.length_sweep")
     content = {
         "task": FLAGS.task,
         "lengths": FLAGS.lengths,
         "examples": FLAGS.examples,
         "rows": rows,
     }
-    write_report(FLAGS.output, command, content)
+    write_report(FLAGS.output, "benchmarks.length_sweep", content)
 
 
 if __name__ == "__main__":

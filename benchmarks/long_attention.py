@@ -1,8 +1,9 @@
-"""Time and peak memory of attention over long sequences, in chunks or not.
+"""Measures time and memory of attention over long sequences.
 
-Forward and backward pass of one attention layer, gradients of its inputs and
-of all weights included. In chunks of queries, memory grows with the length;
-with all scores at once, with its square. Every row has a process of its own.
+One attention layer computes a forward and a backward pass with the gradients of
+its inputs and all weights. With chunks of queries, memory grows with the
+length; with all scores at once, with its square. Every encoding and chunk size
+has its own process.
 
     python -m benchmarks.long_attention
 """
@@ -15,12 +16,7 @@ import keras
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import (
-    PeakMemory,
-    command_line,
-    make_encoding,
-    write_report,
-)
+from benchmarks.measure import PeakMemory, make_encoding, write_report
 from keras_lengen.layers import MultiHeadAttention
 
 FLAGS = flags.FLAGS
@@ -45,15 +41,17 @@ flags.DEFINE_list(
 )
 flags.DEFINE_integer("num_heads", 8, "Attention heads.")
 flags.DEFINE_integer("key_dim", 32, "Width of a head.")
-flags.DEFINE_integer("longest_direct", 4096, "Longest without chunks.")
-flags.DEFINE_bool("compile", True, "Whether XLA compiles the pass.")
+flags.DEFINE_integer("longest_direct", 4096, "Maximum length without chunks.")
+flags.DEFINE_bool("compile", True, "Whether XLA compiles the passes.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/long_attention.json", "The report."
+    "output", "benchmarks/results/long_attention.json", "File for the report."
 )
 
 
-def training_pass(encoding, chunk_size, longest, num_heads, key_dim, compile):
-    """Forward and backward pass of a causal attention layer."""
+def make_training_pass(
+    encoding, chunk_size, longest, num_heads, key_dim, compile
+):
+    """Makes the forward and backward pass of a causal attention layer."""
     attention = MultiHeadAttention(
         num_heads,
         key_dim,
@@ -71,24 +69,24 @@ def training_pass(encoding, chunk_size, longest, num_heads, key_dim, compile):
             loss = tf.reduce_mean(tf.square(outputs))
         weights = attention.trainable_variables
         gradients = tape.gradient(loss, [inputs, *weights])
-        # One number that needs all of them.
+        # One number that depends on all of them.
         return sum(tf.reduce_sum(gradient) for gradient in gradients)
 
     return run
 
 
 def measure(lengths, *options):
-    """Seconds and peak memory at growing lengths, in this process."""
-    run = training_pass(*options)
+    """Measures seconds and peak memory in this process, by length."""
+    run = make_training_pass(*options)
     width = options[-3] * options[-2]
     run(tf.zeros((1, 16, width)))
     peak, rows = PeakMemory(), []
     for length in lengths:
         inputs = tf.random.stateless_normal((1, length, width), (0, 1))
-        # Compiling has a peak of its own, which is not that of training.
+        # The memory of compilation does not count.
         program = run.get_concrete_function(inputs)
         program(inputs).numpy()
-        found = peak.bytes_of(functools.partial(program, inputs))
+        found = peak.measure_bytes(functools.partial(program, inputs))
         start = time.perf_counter()
         program(inputs).numpy()
         seconds = time.perf_counter() - start
@@ -133,14 +131,13 @@ def main(argv):
                         "peak_mebibytes": peak / 2**20,
                     }
                 )
-    command = command_line("benchmarks.long_attention")
     content = {
         "num_heads": FLAGS.num_heads,
         "key_dim": FLAGS.key_dim,
         "compile": FLAGS.compile,
         "rows": rows,
     }
-    write_report(FLAGS.output, command, content)
+    write_report(FLAGS.output, "benchmarks.long_attention", content)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Timing of several variants in one run, so that their ratios mean something.
+"""Measures several variants in one run, because only ratios are comparable.
 
-A machine that is shared or warms up slows all variants alike; absolute times
-do not compare between runs.
+Other programs and heat slow all variants of a run alike; absolute times differ
+between runs.
 """
 
 import json
@@ -18,27 +18,27 @@ from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
 from trainers.records.workdir import versions
 
-# It warns of programs traced one after the other, as variants must be.
+# TensorFlow warns about retracing, which the variants need.
 tf.get_logger().setLevel("ERROR")
 
 
 def make_encoding(name, longest):
-    """One of our encodings, with every range and length it takes `longest`."""
+    """Makes one of our encodings; its ranges and lengths are `longest`."""
     needed = {"max_position", "train_length", "original_length"}
     accepted = constructor_arguments(ENCODINGS[name]).keys() & needed
     return ENCODINGS[name](**dict.fromkeys(accepted, longest))
 
 
-def interleaved(variants, *, rounds, repeats):
-    """Seconds of every variant in every round, the variants taking turns.
+def time_in_turns(variants, *, rounds, repeats):
+    """Measures the time of several variants that take turns.
 
     Args:
         variants: `{name: function}`; a function returns a tensor to wait for.
-        rounds: How often each variant has its turn.
-        repeats: Calls in a turn; a turn's time is divided by them.
+        rounds: Number of turns of each variant.
+        repeats: Number of calls in a turn.
 
     Returns:
-        `{name: [seconds of each round]}`.
+        `{name: [seconds of a call, in each round]}`.
     """
     for function in variants.values():
         function().numpy()
@@ -53,46 +53,47 @@ def interleaved(variants, *, rounds, repeats):
     return seconds
 
 
-def speed_ratio(seconds, peer_seconds):
-    """Median over rounds of how much faster than its peer a variant ran."""
+def compare_speeds(seconds, peer_seconds):
+    """Computes the median over rounds of the speed relative to a peer."""
     return statistics.median(
         peer / own for own, peer in zip(seconds, peer_seconds, strict=True)
     )
 
 
 class PeakMemory:
-    """Resident memory of this process at its highest, from now on.
+    """Measures the peak of the resident memory of this process.
 
-    TensorFlow keeps what it has allocated once, so a variant needs a process
-    of its own, and its sizes must grow. Linux only.
+    TensorFlow keeps the memory it has allocated, so every variant needs its own
+    process and must run with its sizes in ascending order. Linux only.
     """
 
     def __init__(self):
-        self.start = _status("VmRSS")
+        self.start = _read_status("VmRSS")
 
-    def bytes_of(self, function):
-        """Bytes at the highest point of a call beyond those at the start."""
+    def measure_bytes(self, function):
+        """Measures the peak of a call in bytes, without the memory before."""
         pathlib.Path("/proc/self/clear_refs").write_text("5")
         result = function()
-        # Waits for the result without a copy of it.
+        # Waits for the result without copying it.
         result[(0,) * len(result.shape)].numpy()
-        return _status("VmHWM") - self.start
+        return _read_status("VmHWM") - self.start
 
 
-def _status(name):
+def _read_status(name):
     text = pathlib.Path("/proc/self/status").read_text()
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
 
 
-def command_line(module):
-    """The command that runs a module with the arguments of this run."""
-    return " ".join([f"python -m {module}", *sys.argv[1:]])
+def write_report(path, module, content):
+    """Writes a JSON report with the command, the versions and the machine.
 
-
-def write_report(path, command, content):
-    """Writes a JSON report with the command, the versions and the machine."""
+    Args:
+        path: File for the report.
+        module: Name of the benchmark's module, for the command.
+        content: Dict of results.
+    """
     report = {
-        "command": command,
+        "command": " ".join([f"python -m {module}", *sys.argv[1:]]),
         "versions": versions(),
         "cores": os.cpu_count(),
         "devices": [device.name for device in tf.config.list_logical_devices()],

@@ -1,6 +1,6 @@
 """Which randomized form of relative encodings and ALiBi generalizes better?
 
-Position differences against sampled distances, on two tasks and two seeds.
+Compares position differences and sampled distances on two tasks, two seeds.
 
     python -m benchmarks.randomized_forms
 """
@@ -9,23 +9,22 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import (
-    command_line,
-    write_report,
-)
-from benchmarks.runs import run_all, table
+from benchmarks.measure import write_report
+from benchmarks.runs import format_table, run_all
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("steps", 3000, "Training steps of every run.")
-flags.DEFINE_integer("jobs", 2, "Runs at a time.")
-flags.DEFINE_string("root", "runs/randomized_forms", "Working directories.")
+flags.DEFINE_integer("steps", 3000, "Number of training steps of every run.")
+flags.DEFINE_integer("jobs", 2, "Number of runs at a time.")
 flags.DEFINE_string(
-    "output", "benchmarks/results/randomized_forms.json", "The report."
+    "root", "runs/randomized_forms", "Directory for the working directories."
+)
+flags.DEFINE_string(
+    "output", "benchmarks/results/randomized_forms.json", "File for the report."
 )
 
 
 def main(argv):
-    """Trains all and writes the report."""
+    """Trains the models that are missing, then writes report and table."""
     del argv
     rows = [
         {
@@ -42,11 +41,10 @@ def main(argv):
         for distances in ("positions", "sampled")
     ]
     rows = run_all(rows, root=FLAGS.root, jobs=FLAGS.jobs)
-    command = command_line("benchmarks.randomized_forms")
     path = pathlib.Path(FLAGS.output)
-    write_report(path, command, {"rows": rows})
+    write_report(path, "benchmarks.randomized_forms", {"rows": rows})
     title = "Randomized relative encodings: two kinds of distances"
-    path.with_suffix(".md").write_text(table(title, rows))
+    path.with_suffix(".md").write_text(format_table(title, rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trains many models, each by its own command, several at a time."""
+"""Trains many models, each with its own command, several at a time."""
 
 import concurrent.futures
 import functools
@@ -15,27 +15,27 @@ from trainers.options.lengths import parse_lengths
 from trainers.records.metrics import average_unseen
 
 LENGTHS = ("20", "25", "40", "60", "100")
-"""Tested lengths that a table shows."""
+"""Test lengths in a table."""
 
 
 def run_all(rows, *, root, jobs):
-    """Runs the trainer for every row and adds the results to the rows.
+    """Runs the trainer for every row and summarizes the results.
 
-    A finished row is not run again, an unfinished one is resumed.
+    Skips a row that has finished, and resumes one that was interrupted.
 
     Args:
         rows: Dicts of flags of `trainers.algorithmic`; `task`, `encoding` and
-            `seed` name the row.
-        root: Folder of the working directories.
-        jobs: How many commands to run at a time; they share the cores.
+            `seed` must identify a row.
+        root: Directory for the working directories.
+        jobs: Number of commands to run at a time; they share the cores.
 
     Returns:
-        A dict for each row: `task`, `encoding`, `seed`, `command`, `score`,
-        `floor`, `position_only`, the three averaged over the unseen lengths,
-        `accuracy_by_length` and `training_seconds`.
+        A dict for each row: `task`, `encoding`, `seed`, `command`,
+        `accuracy_by_length`, `training_seconds`, and the means over the unseen
+        lengths `score`, `floor` and `position_only`.
 
     Raises:
-        RuntimeError: If a command fails; the others are run all the same.
+        RuntimeError: If a command fails, after all others have run.
     """
     start, failures, results = time.monotonic(), [], []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -61,14 +61,14 @@ def run_all(rows, *, root, jobs):
     return results
 
 
-def workdir_of(row, root):
-    """Where the command of a row puts its results."""
+def find_workdir(row, root):
+    """Finds the working directory of the command of a row."""
     name = "-".join(str(row[key]) for key in ("task", "encoding", "seed"))
     return pathlib.Path(root) / name
 
 
-def _finished(row, workdir):
-    """The results of a row that has run with the very flags, or `None`."""
+def _read_finished(row, workdir):
+    """Reads the results of a row if it has finished with the same flags."""
     path = workdir / "results.json"
     if not path.exists():
         return None
@@ -79,10 +79,10 @@ def _finished(row, workdir):
 
 def _run(row, root, jobs):
     flags = [f"--{name}={value}" for name, value in row.items()]
-    workdir = workdir_of(row, root)
-    if not _finished(row, workdir):
+    workdir = find_workdir(row, root)
+    if not _read_finished(row, workdir):
         _train(flags, workdir, jobs)
-    return _summary(row, flags, _finished(row, workdir))
+    return _summarize(row, flags, _read_finished(row, workdir))
 
 
 def _train(flags, workdir, jobs):
@@ -103,7 +103,7 @@ def _train(flags, workdir, jobs):
         raise RuntimeError(f"{workdir}: exit status {status}, see {log}")
 
 
-def _summary(row, flags, results):
+def _summarize(row, flags, results):
     final = results["final"]
     mean = functools.partial(
         average_unseen,
@@ -125,8 +125,8 @@ def _summary(row, flags, results):
     }
 
 
-def table(title, rows):
-    """The report for people, in Markdown: a line for each task and encoding."""
+def format_table(title, rows):
+    """Formats the report in Markdown, a line for each task and encoding."""
     lines = [
         f"# {title}",
         "",

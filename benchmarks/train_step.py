@@ -1,7 +1,7 @@
-"""Training steps per second of every encoding against a plain Keras encoder.
+"""Compares the training speed of every encoding with that of Keras layers.
 
-The peer is an encoder of the same size made of `keras.layers` alone, with
-`keras.layers.MultiHeadAttention` and no positions.
+The peer is an encoder of the same size made of `keras.layers`, with
+`keras.layers.MultiHeadAttention` and without positions.
 
     python -m benchmarks.train_step
 """
@@ -14,10 +14,9 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.measure import (
-    command_line,
-    interleaved,
+    compare_speeds,
     make_encoding,
-    speed_ratio,
+    time_in_turns,
     write_report,
 )
 from keras_lengen.layers import ENCODINGS
@@ -30,19 +29,21 @@ flags.DEFINE_list(
     [name for name in ENCODINGS if not ENCODINGS[name].causal_only],
     "Encodings to measure.",
 )
-flags.DEFINE_integer("rounds", 7, "Turns of every encoding.")
-flags.DEFINE_integer("repeats", 3, "Steps in a turn.")
-flags.DEFINE_bool("compile", False, "Compile forward and backward with XLA.")
+flags.DEFINE_integer("rounds", 7, "Number of turns of every encoding.")
+flags.DEFINE_integer("repeats", 3, "Number of training steps in a turn.")
+flags.DEFINE_bool(
+    "compile", False, "Whether XLA compiles the forward and backward pass."
+)
 flags.DEFINE_string(
-    "output", "benchmarks/results/train_step.json", "Where the report goes."
+    "output", "benchmarks/results/train_step.json", "File for the report."
 )
 
 PEER = "keras.layers.MultiHeadAttention"
 MAX_POSITION = 2048
 
 
-def plain_encoder():
-    """The encoder of `presets["ruoss"]`, of Keras layers, without positions."""
+def make_keras_encoder():
+    """Makes the encoder of `presets["ruoss"]` of Keras layers."""
     size = presets["ruoss"]
     width, heads = size["model_dim"], size["num_heads"]
     token_ids = keras.Input((None,), dtype="int32")
@@ -60,8 +61,8 @@ def plain_encoder():
     return keras.Model(token_ids, keras.layers.Dense(2)(x))
 
 
-def encoder(name):
-    """The same encoder with one of our encodings."""
+def make_encoder(name):
+    """Makes the same encoder with one of our encodings."""
     return TransformerEncoder(
         vocabulary_size=3,
         output_size=2,
@@ -70,8 +71,8 @@ def encoder(name):
     )
 
 
-def training_step(model, batch_size, tokens):
-    """A function that trains a model for one step and returns its loss."""
+def make_training_step(model, batch_size, tokens):
+    """Makes a function that trains for one step and returns the loss."""
     generator = np.random.default_rng(0)
     token_ids = generator.integers(0, 3, (batch_size, tokens), np.int32)
     targets = generator.integers(0, 2, (batch_size, tokens), np.int32)
@@ -98,12 +99,12 @@ def training_step(model, batch_size, tokens):
 
 
 def measure(batch_size, tokens):
-    """Rows of the table for one shape."""
-    models = {PEER: plain_encoder()}
-    models.update({name: encoder(name) for name in FLAGS.encodings})
-    seconds = interleaved(
+    """Measures all encodings at one shape; returns rows of the table."""
+    models = {PEER: make_keras_encoder()}
+    models.update({name: make_encoder(name) for name in FLAGS.encodings})
+    seconds = time_in_turns(
         {
-            name: training_step(model, batch_size, tokens)
+            name: make_training_step(model, batch_size, tokens)
             for name, model in models.items()
         },
         rounds=FLAGS.rounds,
@@ -116,11 +117,11 @@ def measure(batch_size, tokens):
             "tokens": tokens,
             "encoding": name,
             "steps_per_second": 1 / statistics.median(own),
-            "ratio_to_keras": speed_ratio(own, seconds[PEER]),
+            "ratio_to_keras": compare_speeds(own, seconds[PEER]),
         }
         plain = name.removeprefix("Randomized")
         if plain != name and plain in seconds:
-            row["ratio_to_plain_form"] = speed_ratio(own, seconds[plain])
+            row["ratio_to_plain_form"] = compare_speeds(own, seconds[plain])
         rows.append(row)
         print(
             f"{batch_size:4d} x {tokens:<5d}{name:32s}"
@@ -143,9 +144,10 @@ def main(argv):
     for shape in FLAGS.shapes:
         batch_size, tokens = map(int, shape.split("x"))
         rows += measure(batch_size, tokens)
-    command = command_line("benchmarks.train_step")
     write_report(
-        FLAGS.output, command, {"compile": FLAGS.compile, "rows": rows}
+        FLAGS.output,
+        "benchmarks.train_step",
+        {"compile": FLAGS.compile, "rows": rows},
     )
 
 

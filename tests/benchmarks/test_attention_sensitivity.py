@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from benchmarks.attention_sensitivity import LENGTHS, markdown, table_rows
+from benchmarks.attention_sensitivity import LENGTHS, format_report, make_rows
 
 SKEWS = {
     "without": lambda x: x,
@@ -38,7 +38,7 @@ def sensitivities(positions):
 
 @pytest.fixture(scope="module")
 def rows():
-    return table_rows()
+    return make_rows()
 
 
 def ours(rows):
@@ -78,7 +78,7 @@ def test_best_skew(rows):
         (500, 2): "sqrt",
         (500, 4): "beta",
     }
-    assert "| 20 | 40 | 0.099 | **0.017** | 0.053 |" in markdown(rows)
+    assert "| 20 | 40 | 0.099 | **0.017** | 0.053 |" in format_report(rows)
 
 
 @pytest.mark.slow

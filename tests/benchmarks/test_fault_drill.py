@@ -1,15 +1,12 @@
-"""A short drill, and that the drill notices what is lost."""
+"""The command: a short drill, and flags that it refuses."""
 
 import json
-import os
-import random
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from benchmarks.fault_drill import STEPS, Failure, Reference, Run, state
+from benchmarks.fault_drill import parse_arguments
 
 QUICK = ("sigkill", "sigterm", "sigint", "truncate", "disk")
 
@@ -17,7 +14,7 @@ QUICK = ("sigkill", "sigterm", "sigint", "truncate", "disk")
 @pytest.mark.parametrize(
     ("kinds", "faults"),
     [
-        pytest.param(QUICK, 10, id="short"),
+        pytest.param(QUICK, 10, marks=pytest.mark.process, id="short"),
         pytest.param((*QUICK, "worker"), 60, marks=pytest.mark.slow, id="long"),
     ],
 )
@@ -45,67 +42,24 @@ def test_drill(tmp_path, kinds, faults):
     assert found["faults"] == share * len(found["kinds"])
 
 
-def save(path, step, weight):
-    (path / "checkpoints").mkdir(parents=True, exist_ok=True)
-    file = path / "checkpoints" / f"checkpoint-{step}.npz"
-    np.savez(file, weight=np.float32(weight), step=step, seconds=weight)
-    return file
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--kinds=fire", "--kinds takes sigkill, sigterm, sigint"),
+        ("--faults=0", "--faults and --most must be at least 1"),
+        ("--most=0", "--faults and --most must be at least 1"),
+    ],
+)
+def test_wrong_flags_are_refused(flag, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fault_drill", flag])
+    with pytest.raises(SystemExit) as error:
+        parse_arguments()
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err
 
 
-@pytest.fixture
-def run(tmp_path):
-    states = {
-        step: state(save(tmp_path / "undisturbed", step, step))
-        for step in (4, STEPS)
-    }
-    reference = Reference({}, states, seconds={})
-    path = tmp_path / "run"
-    return Run(path, tmp_path / "logs", reference, random.Random(0))
-
-
-def test_other_weights_are_noticed(run):
-    save(run.path, 4, 4)
-    run.check_checkpoints()
-    file = save(run.path, STEPS, np.nextafter(np.float32(STEPS), 0))
-    with pytest.raises(Failure, match=f"{file} differs"):
-        run.check_checkpoints()
-
-
-def test_what_was_damaged_is_known_until_it_is_written_anew(run):
-    file = save(run.path, 4, 4)
-    file.write_bytes(file.read_bytes()[:50])
-    run.damaged[file] = file.read_bytes()
-    run.check_checkpoints()
-    save(run.path, 4, 5)
-    with pytest.raises(Failure, match=f"{file} differs"):
-        run.check_checkpoints()
-
-
-def test_a_checkpoint_being_written_is_told_from_what_was_left_before(run):
-    partial = save(run.path, 4, 4).with_suffix(".partial")
-    partial.write_bytes(b"half")
-    assert run.is_saving()
-    os.utime(partial, (1.0, 1.0))
-    run.started = 2.0
-    assert not run.is_saving()
-
-
-def test_a_missing_end_is_noticed(run):
-    save(run.path, 4, 4)
-    with pytest.raises(Failure, match="the last checkpoint is missing"):
-        run.check_end()
-
-
-def test_unknown_kinds_are_refused():
-    command = [sys.executable, "-m", "benchmarks.fault_drill", "--kinds=fire"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "--kinds takes sigkill, sigterm, sigint" in done.stderr
-
-
-@pytest.mark.parametrize("flag", ["--faults=0", "--most=0"])
-def test_a_drill_without_faults_is_refused(flag):
-    command = [sys.executable, "-m", "benchmarks.fault_drill", flag]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "--faults and --most must be at least 1" in done.stderr
+def test_faults_are_shared_among_the_kinds(monkeypatch):
+    flags = ["--faults=5", "--kinds=sigkill,disk,worker"]
+    monkeypatch.setattr(sys, "argv", ["fault_drill", *flags])
+    _, planned = parse_arguments()
+    assert planned == {"sigkill": 2, "disk": 2, "worker": 1}

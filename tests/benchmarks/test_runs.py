@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.runs import LENGTHS, run_all, table, workdir_of
+from benchmarks.runs import LENGTHS, find_workdir, format_table, run_all
 
 ROW = {
     "task": "even_pairs",
@@ -20,22 +20,23 @@ ROW = {
 }
 
 
+@pytest.mark.process
 def test_results_and_failures(tmp_path, capsys):
     broken = {**ROW, "encoding": "RoPE(rotary_fraction=2.0)"}
     with pytest.raises(RuntimeError, match="1 of 2 commands failed"):
         run_all([broken, ROW], root=tmp_path, jobs=2)
     output = capsys.readouterr().out
-    assert f"{workdir_of(broken, tmp_path)}: exit status 2, see" in output
-    log = workdir_of(broken, tmp_path).with_name(
+    assert f"{find_workdir(broken, tmp_path)}: exit status 2, see" in output
+    log = find_workdir(broken, tmp_path).with_name(
         "even_pairs-RoPE(rotary_fraction=2.0)-3.log"
     )
     assert "rotary_fraction must be" in log.read_text()
 
     # What has run is not run again.
-    before = (workdir_of(ROW, tmp_path) / "metrics.csv").read_text()
+    before = (find_workdir(ROW, tmp_path) / "metrics.csv").read_text()
     (result,) = run_all([ROW], root=tmp_path, jobs=1)
-    assert (workdir_of(ROW, tmp_path) / "metrics.csv").read_text() == before
-    path = workdir_of(ROW, tmp_path) / "results.json"
+    assert (find_workdir(ROW, tmp_path) / "metrics.csv").read_text() == before
+    path = find_workdir(ROW, tmp_path) / "results.json"
     written = json.loads(path.read_text())
     accuracies = written["final"]["accuracy_by_length"]
     assert result["accuracy_by_length"] == accuracies
@@ -63,7 +64,7 @@ def test_table():
             "training_seconds": 60.0,
         }
 
-    text = table("Title", [row(0, 0.7), row(1, 0.9)])
+    text = format_table("Title", [row(0, 0.7), row(1, 0.9)])
     assert (
         "| even_pairs | `RoPE` | 2 | 0.900 | 0.800 | 0.100 | 0.510 | 0.500 | "
         "0.800 | 0.800 |"

@@ -16,7 +16,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.fault_drill import Trainer, environments
+from benchmarks.faults.training_process import TrainingProcess
+from benchmarks.faults.workers import make_environments
 from tests.trainers.toy import run_toy
 from trainers import experiment
 from trainers.records.checkpoints import Checkpoints
@@ -50,7 +51,7 @@ class Nursery:
         return json.loads(self._process.stdout.readline())
 
     def start(self, arguments, log, **options):
-        """Starts a process as `Trainer` does."""
+        """Starts a process as `TrainingProcess` does."""
         pid = self.ask(start=[list(map(str, arguments)), str(log)], **options)
         again = functools.partial(self.start, arguments, log, **options)
         return Started(self, pid, log, again)
@@ -65,7 +66,7 @@ class Nursery:
                 **options,
             )
             for index, (arguments, environment) in enumerate(
-                zip(commands, environments(len(commands)), strict=True)
+                zip(commands, make_environments(len(commands)), strict=True)
             )
         ]
 
@@ -133,7 +134,7 @@ def serve():
         request = json.loads(line)
         answer = None
         if "start" in request:
-            trainer = Trainer(*request.pop("start"), **request)
+            trainer = TrainingProcess(*request.pop("start"), **request)
             answer = trainer.pid
             trainers[answer] = trainer
         elif "wait" in request:

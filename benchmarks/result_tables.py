@@ -1,22 +1,17 @@
-"""Writes the tables of results in README from the committed reports.
-
-python -m benchmarks.readme_tables
-"""
+"""Makes the tables of results on the pages from the committed reports."""
 
 import json
 import pathlib
-import re
 
 import numpy as np
 
 from trainers.records.markdown import table
 
-ROOT = pathlib.Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = pathlib.Path(__file__).parent / "results"
 
 
-def demonstration():
-    """Scores of the demonstration: a row for each variant, and the floors."""
+def make_demonstration():
+    """Accuracy of the demonstration's models and floor at some lengths."""
     found = {
         path.parent.name: json.loads(path.read_text())
         for path in sorted(RESULTS.glob("demonstration/*/results.json"))
@@ -32,7 +27,7 @@ def demonstration():
     rows = [
         (
             f"`{name}`",
-            *_at(result["final"]["accuracy_by_length"], lengths),
+            *_format_at(result["final"]["accuracy_by_length"], lengths),
             f"{result['final']['score']:.3f}",
             f"{result['train']['seconds']:.0f} s",
         )
@@ -41,7 +36,7 @@ def demonstration():
     rows.append(
         (
             "floor",
-            *_at(first["floor_by_length"], lengths),
+            *_format_at(first["floor_by_length"], lengths),
             f"{sum(unseen) / len(unseen):.3f}",
             "",
         )
@@ -55,8 +50,8 @@ def demonstration():
     return table(head, rows)
 
 
-def train_step():
-    """Ratios of training speed for every encoding and shape."""
+def make_train_step():
+    """Training speed of every encoding relative to Keras and its plain form."""
     report = json.loads((RESULTS / "train_step.json").read_text())
     by_encoding = {}
     for row in report["rows"]:
@@ -86,7 +81,7 @@ def train_step():
     return table(head, rows)
 
 
-def evidence():
+def make_evidence():
     """Mean score of every encoding on every task, and the floors."""
     report = json.loads((RESULTS / "evidence.json").read_text())
     scores, floors = {}, {}
@@ -110,8 +105,8 @@ def evidence():
     return table(head, rows)
 
 
-def long_attention():
-    """Time and peak memory of attention, in chunks and without."""
+def make_long_attention():
+    """Time and peak memory of attention, with and without chunks."""
     report = json.loads((RESULTS / "long_attention.json").read_text())
     lengths = sorted({row["length"] for row in report["rows"]})
     found: dict = {}
@@ -130,8 +125,8 @@ def long_attention():
     return table(head, rows)
 
 
-def generation():
-    """How much faster generation is with a cache."""
+def make_generation():
+    """Time of generation with and without a cache, and the ratio."""
     report = json.loads((RESULTS / "generation.json").read_text())
     rows = [
         (
@@ -153,28 +148,15 @@ def generation():
     return table(head, rows)
 
 
-def render(readme):
-    """README with its tables of results replaced."""
-    for name, make in (
-        ("demonstration", demonstration),
-        ("train_step", train_step),
-        ("evidence", evidence),
-        ("long_attention", long_attention),
-        ("generation", generation),
-    ):
-        marker = f"<!-- results: {name} -->\n"
-        readme = re.sub(
-            re.escape(marker) + r"(\n?\|[^\n]*(\n\|[^\n]*)*\n)?",
-            lambda _, marker=marker, make=make: f"{marker}\n{make()}\n",
-            readme,
-        )
-    return readme
-
-
-def _at(by_length, lengths):
+def _format_at(by_length, lengths):
     return [f"{by_length[str(length)]:.2f}" for length in lengths]
 
 
-if __name__ == "__main__":
-    path = ROOT / "README.md"
-    path.write_text(render(path.read_text()))
+TABLES = {
+    "demonstration": make_demonstration,
+    "train_step": make_train_step,
+    "evidence": make_evidence,
+    "long_attention": make_long_attention,
+    "generation": make_generation,
+}
+"""Functions that make a table, by the name in its marker."""

@@ -1,0 +1,39 @@
+"""Rewrites every generated page, table and picture.
+
+python -m docs.build
+"""
+
+import pathlib
+import re
+
+from benchmarks import result_tables
+from docs import build_reference, build_scaling, class_tables
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
+"""Pages with tables after markers like `<!-- results: train_step -->`."""
+
+TABLES = {"results": result_tables.TABLES, "classes": class_tables.TABLES}
+MARKER = r"(<!-- (results|classes): (\w+) -->\n)"
+TABLE = r"(?:\n?\|[^\n]*(?:\n\|[^\n]*)*\n)?"
+
+
+def replace_tables(text):
+    """Replaces the table after every marker."""
+    return re.sub(
+        MARKER + TABLE,
+        lambda match: f"{match[1]}\n{TABLES[match[2]][match[3]]()}\n",
+        text,
+    )
+
+
+def main():
+    """Writes all of them."""
+    for page in PAGES:
+        page.write_text(replace_tables(page.read_text()))
+    build_scaling.PAGE.write_text(build_scaling.page())
+    build_reference.main()
+
+
+if __name__ == "__main__":
+    main()

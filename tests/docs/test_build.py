@@ -1,0 +1,57 @@
+"""One command writes every generated table; the committed ones are current."""
+
+import pytest
+
+from docs import build, build_reference, build_scaling
+
+MARKED = [
+    path
+    for folder in (build.ROOT, build.ROOT / "docs", build.ROOT / "benchmarks")
+    for path in folder.glob("*.md")
+    if "\n<!-- results:" in path.read_text()
+    or "\n<!-- classes:" in path.read_text()
+]
+
+
+def test_every_page_with_a_marker_is_written():
+    assert sorted(build.PAGES) == sorted(MARKED)
+
+
+@pytest.mark.parametrize(
+    "page", build.PAGES, ids=lambda page: str(page.relative_to(build.ROOT))
+)
+def test_tables_are_current(page):
+    text = page.read_text()
+    assert build.replace_tables(text) == text, "run python -m docs.build"
+
+
+def test_only_the_table_after_a_marker_is_replaced(monkeypatch):
+    table = "| a |\n| --- |\n| 2 |"
+    monkeypatch.setitem(build.TABLES["results"], "toy", lambda: table)
+    before = "# Page\n\n<!-- results: toy -->\n"
+    after = "\nText.\n\n| other |\n| --- |\n"
+    expected = f"{before}\n{table}\n{after}"
+    assert build.replace_tables(f"{before}{after}") == expected
+    assert build.replace_tables(expected) == expected
+    stale = expected.replace("| 2 |", "| 1 |\n| 3 |")
+    assert build.replace_tables(stale) == expected
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(KeyError, match="toy"):
+        build.replace_tables("<!-- results: toy -->\n")
+
+
+def test_all_pages_are_written(monkeypatch, tmp_path):
+    current = [page.read_text() for page in build.PAGES]
+    copies = [tmp_path / f"{number}.md" for number in range(len(current))]
+    for copy, text in zip(copies, current, strict=True):
+        copy.write_text(text.replace("| `RoPE` |", "| stale |"))
+    scaling, calls = tmp_path / "scaling.md", []
+    monkeypatch.setattr(build, "PAGES", copies)
+    monkeypatch.setattr(build_scaling, "PAGE", scaling)
+    monkeypatch.setattr(build_reference, "main", lambda: calls.append(1))
+    build.main()
+    assert [copy.read_text() for copy in copies] == current
+    assert scaling.read_text() == build_scaling.page()
+    assert calls
