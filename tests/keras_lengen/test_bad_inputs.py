@@ -18,7 +18,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS, RandomizedRoPE
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen import (
     bad_inputs_analysis,
@@ -124,7 +124,7 @@ QUICK_COMPILED = {
     *(
         f"{name} in attention"
         for name, encoding in ENCODINGS.items()
-        if not issubclass(encoding, Preset)
+        if not issubclass(encoding, FixedSampler)
     ),
     "ALiBi-sampled in attention",
     "RelativeEncoding-sampled in attention",

@@ -6,7 +6,7 @@ import pytest
 
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from tests.products import product
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
@@ -75,7 +75,9 @@ def assert_one_step(path, **changes):
 
 
 TAKE_SAMPLERS = [
-    name for name in FOR_ENCODERS if not issubclass(ENCODINGS[name], Preset)
+    name
+    for name in FOR_ENCODERS
+    if not issubclass(ENCODINGS[name], FixedSampler)
 ]
 REFUSED = {
     ("LearnedEncoding", sampler)

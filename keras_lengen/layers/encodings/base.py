@@ -642,7 +642,7 @@ class BiasEncoding(PositionalEncoding):
         return None
 
 
-class Preset(PositionalEncoding):
+class FixedSampler(PositionalEncoding):
     """Mixin that gives an encoding a fixed sampler (a randomized form of it).
 
     List it before the class of the encoding among the base classes. The
@@ -686,7 +686,7 @@ class Preset(PositionalEncoding):
         return {**config, **{name: getattr(self, name) for name in arguments}}
 
 
-class Randomized(Preset):
+class Randomized(FixedSampler):
     """Mixin that gives an encoding randomized positions.
 
     List it before the class of the encoding among the base classes. The

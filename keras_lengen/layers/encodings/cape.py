@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     SinusoidalEncoding,
 )
@@ -12,7 +12,7 @@ from keras_lengen.layers.positions.augmented_positions import (
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class CAPE(Preset, SinusoidalEncoding):
+class CAPE(FixedSampler, SinusoidalEncoding):
     """`SinusoidalEncoding` at `AugmentedPositions`.
 
     Takes the arguments of both. The default augmentation is the paper's for

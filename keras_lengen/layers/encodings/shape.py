@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     SinusoidalEncoding,
 )
@@ -10,7 +10,7 @@ from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class SHAPE(Preset, SinusoidalEncoding):
+class SHAPE(FixedSampler, SinusoidalEncoding):
     """`SinusoidalEncoding` at `ShiftedPositions`.
 
     Takes the arguments of both. The default `max_shift` is that of the paper's

@@ -2,13 +2,13 @@
 
 import keras
 
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class WarpedRoPE(Preset, RoPE):
+class WarpedRoPE(FixedSampler, RoPE):
     """`RoPE` at `WarpedPositions`, which are interpolated in evaluation.
 
     Takes the arguments of both.

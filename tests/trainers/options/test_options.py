@@ -9,7 +9,7 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RoPE,
 )
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -103,7 +103,11 @@ def test_layers_that_cannot_be_built(changes, message):
 
 @pytest.mark.parametrize(
     "encoding",
-    [name for name, made in ENCODINGS.items() if issubclass(made, Preset)],
+    [
+        name
+        for name, made in ENCODINGS.items()
+        if issubclass(made, FixedSampler)
+    ],
 )
 def test_no_sampler_beside_that_of_a_preset(encoding):
     config = toy_config(encoding=encoding, sampler="OrdinalPositions")
