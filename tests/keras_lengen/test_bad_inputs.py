@@ -37,7 +37,8 @@ from tests.keras_lengen.bad_inputs_constructors import (
     constructor_cases,
 )
 from tests.keras_lengen.bad_inputs_programs import PROGRAMS
-from tests.keras_lengen.models.small import FAMILIES
+from tests.keras_lengen.layers.encodings.table import FAMILIES
+from tests.products import product
 
 ROOT = pathlib.Path(__file__).parents[2]
 CALLS = {
@@ -137,15 +138,31 @@ QUICK_COMPILED = {
 }
 
 
-def quick(names):
-    """All programs, of which the others are slow tests."""
-    return [
-        pytest.param(name, marks=[] if name in names else pytest.mark.slow)
-        for name in PROGRAMS
-    ]
+def quick(names, keep):
+    """All programs; those beside `names` are slow tests."""
+    return product(
+        [
+            pytest.param(name, marks=[] if name in names else pytest.mark.slow)
+            for name in PROGRAMS
+        ],
+        keep,
+    )
 
 
-@pytest.mark.parametrize("name", quick(QUICK))
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        QUICK,
+        keep=[
+            "SinusoidalEncoding in attention",
+            "RelativeEncoding in attention",
+            "RandomizedRoPE of few positions",
+            "RandomizedPositions",
+            "masks",
+            "TransformerDecoder",
+        ],
+    ),
+)
 def test_programs(name):
     found = []
     for call in PROGRAMS[name]():
@@ -156,7 +173,17 @@ def test_programs(name):
     assert not found, report(found)
 
 
-@pytest.mark.parametrize("name", quick(QUICK_COMPILED))
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        QUICK_COMPILED,
+        keep=[
+            "RelativeEncoding in attention",
+            "RandomizedRoPE of few positions",
+            "RandomizedPositions",
+        ],
+    ),
+)
 def test_compiled_programs(name):
     check_compiled(name, most=1)
 
@@ -230,6 +257,7 @@ def test_saved_model(tmp_path):
     assert not found, report(found)
 
 
+@pytest.mark.process
 def test_jax(tmp_path):
     pytest.importorskip("jax")
     path = tmp_path / "faults.json"

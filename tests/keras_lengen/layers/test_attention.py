@@ -34,10 +34,12 @@ from tests.keras_lengen.layers.encodings.table import (
     TOKENS,
     WIDTH,
     at_stage,
+    in_families,
     make,
     random_inputs,
 )
 from tests.keras_lengen.layers.positions.table import reset
+from tests.products import product
 
 INPUTS = ops.convert_to_tensor(random_inputs("embeddings")[0])
 OTHERS = ops.convert_to_tensor(random_inputs("embeddings", tokens=9)[0])
@@ -55,6 +57,17 @@ every_pair_encoding = pytest.mark.parametrize(
         for variant in at_stage("rotation", "bias", None)
         if variant in BIDIRECTIONAL
     ],
+)
+a_pair_encoding_of_each_kind = pytest.mark.parametrize(
+    "variant",
+    product(
+        [
+            variant
+            for variant in at_stage("rotation", "bias", None)
+            if variant in BIDIRECTIONAL
+        ],
+        keep=in_families,
+    ),
 )
 
 
@@ -189,7 +202,7 @@ def test_a_single_token_attends_to_itself():
     np.testing.assert_array_equal(weights, np.ones((2, HEADS, 1, 1)))
 
 
-@every_pair_encoding
+@a_pair_encoding_of_each_kind
 @pytest.mark.parametrize(
     "sampler",
     [None, {}, {"resample": "example"}, {"evaluation": "even"}],
@@ -250,12 +263,9 @@ def assert_cache_changes_nothing(layer, chunks, **arguments):
     np.testing.assert_allclose(found, full, atol=1e-5)
 
 
-every_encoding_in_attention = pytest.mark.parametrize(
-    "variant", at_stage("rotation", "bias", None)
+@pytest.mark.parametrize(
+    "variant", product(at_stage("rotation", "bias", None), keep=in_families)
 )
-
-
-@every_encoding_in_attention
 @pytest.mark.parametrize(
     ("chunks", "positions"), [((1,) * TOKENS, "shared"), ((3, 1, 2), "own")]
 )

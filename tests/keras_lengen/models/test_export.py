@@ -23,6 +23,7 @@ from tests.keras_lengen.models.small import (
     inputs,
     token_ids,
 )
+from tests.products import product
 
 # Keras' own, on JAX.
 pytestmark = pytest.mark.filterwarnings(
@@ -78,7 +79,9 @@ def test_a_served_sequence_longer_than_the_range_shows(tmp_path):
         assert "[40]" in str(error)
 
 
-@pytest.mark.parametrize("variant", encodings.VARIANTS)
+@pytest.mark.parametrize(
+    "variant", product(encodings.VARIANTS, keep=encodings.in_families)
+)
 def test_a_functional_model_of_any_length_is_made_of_an_encoding(variant):
     encoding = encodings.make(variant)
     arrays = encodings.random_inputs(encoding.stage)

@@ -281,6 +281,22 @@ BIDIRECTIONAL = [
 """The variants that an encoder may have."""
 
 
+FAMILIES = (
+    "NoPE",
+    "SinusoidalEncoding",
+    "RandomizedRoPE",
+    "XPos",
+    "RelativeEncoding",
+    "FIRE",
+)
+"""One encoding of each kind, for what is the same for all of a kind."""
+
+
+def in_families(variant, *others):
+    """Whether the default run tests it where that takes long."""
+    return variant in FAMILIES
+
+
 def row_of(variant):
     return ROWS[VARIANTS[variant][0]]
 
