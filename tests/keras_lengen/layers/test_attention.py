@@ -97,9 +97,17 @@ def like_keras(inputs, **kwargs):
     ids=["self", "cross", "key"],
 )
 @pytest.mark.parametrize(
-    "arguments", [{}, {"use_bias": False}, {"value_dim": 5}]
+    "arguments",
+    product([{}, {"use_bias": False}, {"value_dim": 5}], [{"value_dim": 5}]),
 )
-@pytest.mark.parametrize("mask_shape", [None, (), (2,), (2, HEADS)], ids=str)
+@pytest.mark.parametrize(
+    "mask_shape",
+    product(
+        [None, *map(pytest.param, [(), (2,), (2, HEADS)])],
+        keep=lambda shape: shape in (None, (2,)),
+    ),
+    ids=str,
+)
 def test_without_encoding_it_is_the_layer_of_keras(
     inputs, arguments, mask_shape
 ):
@@ -178,7 +186,7 @@ def test_scores_take_the_stages_of_the_encoding(variant):
     np.testing.assert_allclose(weights, ops.softmax(scores), atol=1e-5)
 
 
-@every_pair_encoding
+@a_pair_encoding_of_each_kind
 def test_one_token_at_a_time_is_the_full_pass(variant):
     layer = attention(make(variant))
     positions = POSITIONS["shared"]

@@ -14,11 +14,9 @@ from keras import ops
 
 from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS, RandomizedPositions
-from keras_lengen.layers.encodings.base import Preset
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.encodings.table import (
     BATCH,
-    FAMILIES,
     LONGEST,
     ROWS,
     TOKENS,
@@ -28,6 +26,7 @@ from tests.keras_lengen.layers.encodings.table import (
     in_families,
     make,
     make_built,
+    no_preset,
     pick,
     random_inputs,
     ranks,
@@ -41,11 +40,16 @@ SPREAD = np.array([1, 4, 5, 11, 30, 47])
 """Positions of `TOKENS` tokens."""
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
+at_explicit_positions = pytest.mark.parametrize(
+    "variant", product(VARIANTS, keep=no_preset)
+)
 every_variant_causal_or_not = pytest.mark.parametrize(
     ("causal", "variant"),
     product(
         itertools.product([False, True], VARIANTS),
-        keep=lambda causal, variant: causal or in_families(variant),
+        keep=lambda causal, variant: (
+            no_preset(variant) if causal else in_families(variant)
+        ),
     ),
 )
 
@@ -75,9 +79,7 @@ def test_config_rebuilds_it(variant):
             for argument in sorted(constructor_arguments(cls))
         ],
         # A preset adds the arguments of its sampler to those of its encoding.
-        keep=lambda name, argument: (
-            name in FAMILIES or not issubclass(ENCODINGS[name], Preset)
-        ),
+        keep=lambda name, argument: no_preset(name),
     ),
 )
 def test_every_argument_is_an_attribute_and_counts(name, argument):
@@ -114,7 +116,10 @@ def unchanged_outcome(name):
 
 
 @pytest.mark.parametrize(
-    "variant", [variant for variant in VARIANTS if not ranks(variant)]
+    "variant",
+    product(
+        [variant for variant in VARIANTS if not ranks(variant)], keep=no_preset
+    ),
 )
 def test_result_at_positions_is_rows_of_the_ordinal_result(variant):
     encoding = make_built(variant)
@@ -127,7 +132,9 @@ def test_result_at_positions_is_rows_of_the_ordinal_result(variant):
     )
 
 
-@pytest.mark.parametrize("variant", select(uses_positions=True))
+@pytest.mark.parametrize(
+    "variant", product(select(uses_positions=True), keep=no_preset)
+)
 def test_positions_by_rank_make_equal_steps(variant):
     """Equally many tokens apart is equally far apart, or it is not."""
     encoding = make_built(variant)
@@ -142,7 +149,7 @@ def test_positions_by_rank_make_equal_steps(variant):
     assert steps == ranks(variant)
 
 
-@every_variant
+@at_explicit_positions
 def test_only_differences_of_positions_matter_or_all_of_them(variant):
     encoding = make_built(variant)
     inputs = random_inputs(encoding.stage)
@@ -185,7 +192,7 @@ def test_each_example_has_its_own_positions(variant, causal):
     assert differ == row_of(variant).uses_positions
 
 
-@every_variant
+@at_explicit_positions
 def test_one_token_at_a_time_is_the_full_pass(variant):
     encoding = make_built(variant)
     inputs = random_inputs(encoding.stage)
@@ -224,7 +231,7 @@ def test_start_index_numbers_from_there(variant):
         np.testing.assert_allclose(output, wanted)
 
 
-@every_variant
+@at_explicit_positions
 def test_the_layer_applies_its_stage_at_explicit_positions(variant):
     encoding = make_built(variant)
     inputs = [ops.convert_to_tensor(x) for x in random_inputs(encoding.stage)]
@@ -242,7 +249,9 @@ def test_the_layer_applies_its_stage_at_explicit_positions(variant):
         np.testing.assert_array_equal(output, wanted)
 
 
-@pytest.mark.parametrize("variant", select(uses_positions=True))
+@pytest.mark.parametrize(
+    "variant", product(select(uses_positions=True), keep=no_preset)
+)
 def test_it_keeps_telling_large_positions_apart(variant):
     encoding = make_built(variant)
     inputs = random_inputs(encoding.stage)
@@ -255,7 +264,7 @@ def test_it_keeps_telling_large_positions_apart(variant):
     assert not np.allclose(last, other, atol=1e-3)
 
 
-@every_variant
+@at_explicit_positions
 def test_positions_past_training_are_defined_or_show_that_they_are_not(variant):
     encoding = make_built(variant)
     inputs = random_inputs(encoding.stage)
@@ -310,7 +319,7 @@ def test_compiled_is_eager_and_gradients_are_finite(variant, jit_compile):
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-4)
 
 
-@every_variant
+@at_explicit_positions
 def test_half_precision_is_near_float32_at_large_positions(variant):
     encoding = make_built(variant)
     half_encoding = make_built(variant, dtype="mixed_bfloat16")
@@ -343,7 +352,7 @@ class Caller(keras.layers.Layer):
         return encode(self.encoding, inputs, self.positions)
 
 
-@every_variant
+@at_explicit_positions
 @pytest.mark.parametrize(
     "policy",
     product(["mixed_bfloat16", "mixed_float16"], keep=["mixed_bfloat16"]),
