@@ -10,7 +10,7 @@ from keras import ops
 
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import FAMILIES, inputs, make, token_ids
+from tests.keras_lengen.models.small import inputs, make, token_ids
 
 POSITIONS = {
     "shared": np.array([1, 4, 5, 11, 30, 47], "int32"),
@@ -26,10 +26,13 @@ def models():
             variant: make("encoder", variant)
             for variant in encodings.BIDIRECTIONAL
         },
-        **{f"decoder of {name}": make("decoder", name) for name in FAMILIES},
+        **{
+            f"decoder of {name}": make("decoder", name)
+            for name in encodings.FAMILIES
+        },
         **{
             f"encoder_decoder of {name}": make("encoder_decoder", name)
-            for name in FAMILIES
+            for name in encodings.FAMILIES
             if name in encodings.BIDIRECTIONAL
         },
     }

@@ -49,7 +49,7 @@ CASES = {
 """Functions that make the encoding of every case, given its `dtype`."""
 
 FEW = (
-    *small.FAMILIES,
+    *encodings.FAMILIES,
     "CAPE",
     "T5Bias",
     "AxialEncoding of RoPE",

@@ -11,6 +11,8 @@ import pytest
 
 from tests.keras_lengen import backend_outputs
 
+pytestmark = pytest.mark.process
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -46,4 +48,5 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
     "file", ["layers/test_drawing.py", "models/test_export.py"]
 )
 def test_tests_of_all_backends_pass_on_jax(file):
-    run("jax", "pytest", "-q", "-n", "0", f"tests/keras_lengen/{file}")
+    path = f"tests/keras_lengen/{file}"
+    run("jax", "pytest", "-q", "-n", "0", "-m", "not slow", path)

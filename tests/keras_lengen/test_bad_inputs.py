@@ -37,7 +37,8 @@ from tests.keras_lengen.bad_inputs_constructors import (
     constructor_cases,
 )
 from tests.keras_lengen.bad_inputs_programs import PROGRAMS
-from tests.keras_lengen.models.small import FAMILIES
+from tests.keras_lengen.layers.encodings.table import FAMILIES
+from tests.products import product
 
 ROOT = pathlib.Path(__file__).parents[2]
 CALLS = {
@@ -51,7 +52,17 @@ def report(found):
     return f"{len(found)} bad inputs are not refused:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("name", CLASSES)
+def no_encoding_or_family(name):
+    """Whether the default run tests it."""
+    return name in FAMILIES or name not in (
+        *ENCODINGS,
+        # Its parts are tested.
+        "EncoderDecoder",
+        "EncoderDecoder.generate",
+    )
+
+
+@pytest.mark.parametrize("name", product(CLASSES, keep=no_encoding_or_family))
 def test_constructors(name):
     CLASSES[name][0](**CLASSES[name][1])
     found = faults(constructor_cases(name))
@@ -62,7 +73,7 @@ def test_there_are_thousands_of_them():
     assert sum(len(list(constructor_cases(name))) for name in CLASSES) > 5000
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", product(CALLS, keep=no_encoding_or_family))
 def test_calls(name):
     found = []
     for call in CALLS[name]():
@@ -137,15 +148,30 @@ QUICK_COMPILED = {
 }
 
 
-def quick(names):
-    """All programs, of which the others are slow tests."""
-    return [
-        pytest.param(name, marks=[] if name in names else pytest.mark.slow)
-        for name in PROGRAMS
-    ]
+def quick(names, keep):
+    """All programs; those beside `names` are slow tests."""
+    return product(
+        [
+            pytest.param(name, marks=[] if name in names else pytest.mark.slow)
+            for name in PROGRAMS
+        ],
+        keep,
+    )
 
 
-@pytest.mark.parametrize("name", quick(QUICK))
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        QUICK,
+        keep=[
+            "SinusoidalEncoding in attention",
+            "RelativeEncoding in attention",
+            "RandomizedRoPE of few positions",
+            "RandomizedPositions",
+            "TransformerDecoder",
+        ],
+    ),
+)
 def test_programs(name):
     found = []
     for call in PROGRAMS[name]():
@@ -156,7 +182,13 @@ def test_programs(name):
     assert not found, report(found)
 
 
-@pytest.mark.parametrize("name", quick(QUICK_COMPILED))
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        QUICK_COMPILED,
+        keep=["RelativeEncoding in attention", "RandomizedPositions"],
+    ),
+)
 def test_compiled_programs(name):
     check_compiled(name, most=1)
 
@@ -230,6 +262,7 @@ def test_saved_model(tmp_path):
     assert not found, report(found)
 
 
+@pytest.mark.process
 def test_jax(tmp_path):
     pytest.importorskip("jax")
     path = tmp_path / "faults.json"

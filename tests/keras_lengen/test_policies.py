@@ -32,6 +32,7 @@ from tests.keras_lengen.policy_outputs import (
     outputs,
     standard_dtype,
 )
+from tests.products import product
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -53,6 +54,16 @@ def cases_and(policies, quick):
         if quick:
             yield case, quick
         yield pytest.param(case, rest, marks=pytest.mark.slow)
+
+
+def in_fewest(case, *policies):
+    """Whether the default run tests it."""
+    return case in (
+        "SinusoidalEncoding",
+        "RandomizedRoPE",
+        "FIRE",
+        "AxialEncoding of RoPE",
+    )
 
 
 def compute_dtype(policy):
@@ -104,6 +115,7 @@ def assert_promises(case, arrays):
             assert dtypes == {promised_dtype(case, name, policy)}, name
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "extent", ["", pytest.param("everything", marks=pytest.mark.slow)]
 )
@@ -161,7 +173,9 @@ def test_every_encoding_is_a_case():
 
 
 @pytest.mark.parametrize(
-    ("case", "policies"), [*cases_and(POLICIES, quick=PURE)], ids=str
+    ("case", "policies"),
+    product(cases_and(POLICIES, quick=PURE), keep=in_fewest),
+    ids=str,
 )
 def test_an_encoding_by_itself_and_in_attention(case, policies):
     make = functools.partial(policy_outputs.layers, case)
@@ -169,7 +183,9 @@ def test_an_encoding_by_itself_and_in_attention(case, policies):
 
 
 @pytest.mark.parametrize(
-    ("case", "policies"), [*cases_and(POLICIES, quick=("bfloat16",))], ids=str
+    ("case", "policies"),
+    product(cases_and(POLICIES, quick=("bfloat16",)), keep=in_fewest),
+    ids=str,
 )
 def test_a_model(case, policies):
     make = functools.partial(policy_outputs.model, case)
@@ -215,7 +231,7 @@ def test_a_model_of_two_sequences():
     assert_promises("RoPE", outputs(make, PURE))
 
 
-@pytest.mark.parametrize("case", small.FAMILIES)
+@pytest.mark.parametrize("case", encodings.FAMILIES)
 def test_an_encoding_without_the_policy_of_its_model(case):
     def make(policy):
         encoding = CASES[case](dtype="float32")
@@ -255,7 +271,9 @@ def test_generated_logits_are_those_of_the_full_pass(case, policy):
 
 @pytest.mark.parametrize(
     ("case", "policies"),
-    [*cases_and(("bfloat16", "float16"), quick=("bfloat16",))],
+    product(
+        cases_and(("bfloat16", "float16"), quick=("bfloat16",)), keep=in_fewest
+    ),
     ids=str,
 )
 def test_a_training_step_has_finite_gradients(case, policies):
@@ -283,10 +301,13 @@ def take_a_training_step(case, policy):
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, marks=() if case in FEW else pytest.mark.slow)
-        for case in CASES
-    ],
+    product(
+        [
+            pytest.param(case, marks=() if case in FEW else pytest.mark.slow)
+            for case in CASES
+        ],
+        keep=in_fewest,
+    ),
 )
 @pytest.mark.parametrize(
     ("policy", "make"),

@@ -6,6 +6,7 @@ from datasets.curricula import Uniform
 from datasets.tasks import TASKS
 from datasets.tasks import batches as task_batches
 from tests.datasets.test_indexed import LENGTHS, batches
+from tests.products import product
 
 
 def test_the_length_of_a_step_is_that_of_its_batch():
@@ -34,11 +35,25 @@ def test_layout_of_a_batch():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_fits_its_total_length(name):
+    task = TASKS[name]
+    padded = max(task.total_length(length) for length in LENGTHS)
+    for length in LENGTHS:
+        sample = task.sample((0, length), 16, length)
+        batch = task_batches.assemble(task, sample, padded)
+        assert_fits({key: np.asarray(x) for key, x in batch.items()}, padded)
+
+
+@pytest.mark.parametrize("name", product(TASKS, keep=["reverse_string"]))
+def test_every_task_fits_its_total_length_in_a_dataset(name):
     padded = max(TASKS[name].total_length(length) for length in LENGTHS)
     for batch in batches(name, padded_length=padded, last_step=3):
-        assert batch["token_ids"].shape == (16, padded)
-        assert batch["answer"].any()
-        assert (batch["scored"] <= batch["answer"]).all()
+        assert_fits(batch, padded)
+
+
+def assert_fits(batch, padded):
+    assert batch["token_ids"].shape == (16, padded)
+    assert batch["answer"].any()
+    assert (batch["scored"] <= batch["answer"]).all()
 
 
 def test_evaluation_differs_from_training_and_between_batches():

@@ -25,6 +25,7 @@ from keras_lengen.layers import (
     ShiftedPositions,
     WarpedPositions,
 )
+from tests.products import product
 
 LENGTHS = {"train_lengths": [2, 4], "test_length": 6}
 
@@ -101,8 +102,9 @@ def test_phases_by_enumeration():
     assert (shares > 0).tolist() == [False, True, True]
 
 
-def test_randomized_positions_show_every_subset():
-    sampler = RandomizedPositions(max_position=5, seed=0)
+@pytest.mark.parametrize("resample", product(["example", "batch"], ["example"]))
+def test_randomized_positions_show_every_subset(resample):
+    sampler = RandomizedPositions(max_position=5, resample=resample, seed=0)
     lengths = {"train_lengths": [3], "test_length": 5}
     positions = position_coverage(sampler, **lengths, draws=500)
     assert positions.train_counts.sum() == 3 * 500
@@ -124,7 +126,7 @@ def test_randomized_positions_show_every_subset():
     ],
 )
 def test_no_warning_within_the_trained_lengths(sampler):
-    lengths = {"train_lengths": range(1, 11), "test_length": 10}
+    lengths = {"train_lengths": range(1, 11), "test_length": 10, "draws": 200}
     assert position_coverage(sampler, **lengths).unseen_share == 0
     assert distance_coverage(sampler, **lengths).unseen_share == 0
     assert not phase_coverage(sampler, width=8, **lengths).unseen.any()
@@ -137,7 +139,7 @@ def test_one_token_more_is_outside():
 
 
 def test_which_samplers_reach_longer_sequences():
-    lengths = {"train_lengths": range(1, 11), "test_length": 30}
+    lengths = {"train_lengths": range(1, 11), "test_length": 30, "draws": 400}
     # Shifts show the positions, but not the distances.
     shifted = ShiftedPositions(max_shift=30)
     assert position_coverage(shifted, **lengths).unseen_share == 0

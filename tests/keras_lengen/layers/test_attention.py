@@ -34,10 +34,12 @@ from tests.keras_lengen.layers.encodings.table import (
     TOKENS,
     WIDTH,
     at_stage,
+    in_families,
     make,
     random_inputs,
 )
 from tests.keras_lengen.layers.positions.table import reset
+from tests.products import product
 
 INPUTS = ops.convert_to_tensor(random_inputs("embeddings")[0])
 OTHERS = ops.convert_to_tensor(random_inputs("embeddings", tokens=9)[0])
@@ -55,6 +57,17 @@ every_pair_encoding = pytest.mark.parametrize(
         for variant in at_stage("rotation", "bias", None)
         if variant in BIDIRECTIONAL
     ],
+)
+a_pair_encoding_of_each_kind = pytest.mark.parametrize(
+    "variant",
+    product(
+        [
+            variant
+            for variant in at_stage("rotation", "bias", None)
+            if variant in BIDIRECTIONAL
+        ],
+        keep=in_families,
+    ),
 )
 
 
@@ -84,9 +97,17 @@ def like_keras(inputs, **kwargs):
     ids=["self", "cross", "key"],
 )
 @pytest.mark.parametrize(
-    "arguments", [{}, {"use_bias": False}, {"value_dim": 5}]
+    "arguments",
+    product([{}, {"use_bias": False}, {"value_dim": 5}], [{"value_dim": 5}]),
 )
-@pytest.mark.parametrize("mask_shape", [None, (), (2,), (2, HEADS)], ids=str)
+@pytest.mark.parametrize(
+    "mask_shape",
+    product(
+        [None, *map(pytest.param, [(), (2,), (2, HEADS)])],
+        keep=lambda shape: shape in (None, (2,)),
+    ),
+    ids=str,
+)
 def test_without_encoding_it_is_the_layer_of_keras(
     inputs, arguments, mask_shape
 ):
@@ -165,7 +186,7 @@ def test_scores_take_the_stages_of_the_encoding(variant):
     np.testing.assert_allclose(weights, ops.softmax(scores), atol=1e-5)
 
 
-@every_pair_encoding
+@a_pair_encoding_of_each_kind
 def test_one_token_at_a_time_is_the_full_pass(variant):
     layer = attention(make(variant))
     positions = POSITIONS["shared"]
@@ -189,7 +210,7 @@ def test_a_single_token_attends_to_itself():
     np.testing.assert_array_equal(weights, np.ones((2, HEADS, 1, 1)))
 
 
-@every_pair_encoding
+@a_pair_encoding_of_each_kind
 @pytest.mark.parametrize(
     "sampler",
     [None, {}, {"resample": "example"}, {"evaluation": "even"}],
@@ -250,12 +271,9 @@ def assert_cache_changes_nothing(layer, chunks, **arguments):
     np.testing.assert_allclose(found, full, atol=1e-5)
 
 
-every_encoding_in_attention = pytest.mark.parametrize(
-    "variant", at_stage("rotation", "bias", None)
+@pytest.mark.parametrize(
+    "variant", product(at_stage("rotation", "bias", None), keep=in_families)
 )
-
-
-@every_encoding_in_attention
 @pytest.mark.parametrize(
     ("chunks", "positions"), [((1,) * TOKENS, "shared"), ((3, 1, 2), "own")]
 )

@@ -21,6 +21,7 @@ from keras_lengen.layers import (
 )
 from keras_lengen.layers.drawing import Dropout, find_seed_generators
 from keras_lengen.models import TransformerEncoder
+from tests.products import product
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
 
@@ -92,7 +93,9 @@ def compiled(function):
 
 
 @pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", product(LAYERS, keep=["attention", "geometric attention"])
+)
 def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
     if keras.backend.backend() == "jax" and (in_graph or name != "attention"):
         pytest.skip("computes every operation by itself, which takes minutes")

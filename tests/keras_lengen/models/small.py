@@ -14,15 +14,6 @@ from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
 from tests.keras_lengen.layers.positions.table import reset
 
 VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
-FAMILIES = (
-    "NoPE",
-    "SinusoidalEncoding",
-    "RandomizedRoPE",
-    "XPos",
-    "RelativeEncoding",
-    "FIRE",
-)
-"""One encoding of each kind, for what is the same for all of a kind."""
 
 
 def token_ids(tokens=6, batch_size=2):

@@ -1,3 +1,5 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -65,29 +67,40 @@ ARGUMENTS = {
 }
 
 
+BASES = {
+    "draw": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
+    "tie_embeddings": {"output_size": VOCABULARY_SIZE},
+    "others": {},
+}
+"""With which arguments one more shows."""
+
+
+def model_and_outcome(base, **changes):
+    keras.utils.set_random_seed(0)
+    model = encoder(**BASES[base], **changes)
+    logits = model(IDS, training=True)
+    return model, (logits, [weight.shape for weight in model.weights])
+
+
+@functools.cache
+def unchanged_outcome(base):
+    return model_and_outcome(base)[1]
+
+
 @pytest.mark.parametrize(
     "argument", sorted(constructor_arguments(TransformerEncoder))
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]
-    base = {}
-    if argument == "draw":
-        base = {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)}
-    if argument == "tie_embeddings":
-        base = {"output_size": VOCABULARY_SIZE}
-    outcomes = []
-    for changes in ({}, {argument: value}):
-        keras.utils.set_random_seed(0)
-        model = encoder(**base, **changes)
-        logits = model(IDS, training=True)
-        outcomes.append((logits, [w.shape for w in model.weights]))
+    base = argument if argument in BASES else "others"
+    model, outcome = model_and_outcome(base, **{argument: value})
     attention = model.blocks[0].attention_layer
     if argument == "attention":
         assert isinstance(attention, Witness)
     elif argument == "chunk_size":
         assert attention.chunk_size == value
     else:
-        assert differ(*outcomes)
+        assert differ(unchanged_outcome(base), outcome)
     assert_is_attribute(model, argument, value)
 
 

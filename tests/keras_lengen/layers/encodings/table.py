@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.layers import ENCODINGS, RandomizedPositions
+from keras_lengen.layers.encodings.base import Preset
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
 MODEL_DIM = HEADS * WIDTH
@@ -279,6 +280,28 @@ BIDIRECTIONAL = [
     if not ENCODINGS[name].causal_only
 ]
 """The variants that an encoder may have."""
+
+
+FAMILIES = (
+    "NoPE",
+    "SinusoidalEncoding",
+    "RandomizedRoPE",
+    "XPos",
+    "RelativeEncoding",
+    "FIRE",
+)
+"""One encoding of each kind, for what is the same for all of a kind."""
+
+
+def in_families(variant, *others):
+    """Whether the default run tests it where that takes long."""
+    return variant in FAMILIES
+
+
+def no_preset(variant):
+    """Whether the default run tests what a preset does as its encoding does."""
+    name, _ = VARIANTS[variant]
+    return name in FAMILIES or not issubclass(ENCODINGS[name], Preset)
 
 
 def row_of(variant):
