@@ -31,7 +31,7 @@ def main():
     """Writes all of them."""
     for page in PAGES:
         page.write_text(replace_tables(page.read_text()))
-    build_scaling.PAGE.write_text(build_scaling.page())
+    build_scaling.PAGE.write_text(build_scaling.make_page())
     build_reference.main()
 
 

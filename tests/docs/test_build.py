@@ -53,5 +53,5 @@ def test_all_pages_are_written(monkeypatch, tmp_path):
     monkeypatch.setattr(build_reference, "main", lambda: calls.append(1))
     build.main()
     assert [copy.read_text() for copy in copies] == current
-    assert scaling.read_text() == build_scaling.page()
+    assert scaling.read_text() == build_scaling.make_page()
     assert calls
