@@ -88,11 +88,14 @@ def run(config_class, presets, main):
         except StoppedError as error:
             name = signal.Signals(error.number).name
             status = 128 + error.number
-            _fail(f"stopped by {name}: the same command goes on.", status)
+            _fail(
+                f"stopped by {name}: run the same command again to resume.",
+                status,
+            )
         except KeyboardInterrupt:
             _fail(
-                "interrupted: the same command goes on from the last "
-                "checkpoint.",
+                "interrupted: run the same command again to resume from the "
+                "last checkpoint.",
                 128 + signal.SIGINT,
             )
 
@@ -113,8 +116,8 @@ def _start_again(error):
         _fail(f"gave up after {MAX_RESTARTS} restarts: {error}", 1)
     os.environ[_RESTARTS] = str(restarts)
     print(
-        "another worker was lost: going on from the last checkpoint when all "
-        f"are back (restart {restarts})",
+        "another worker was lost: resuming from the last checkpoint when all "
+        f"workers are back (restart {restarts})",
         flush=True,
     )
     # The others need time to notice, too.

@@ -20,7 +20,7 @@ CHANGES = {
     "test_lengths": "5-80",
     "max_position": 256,
 }
-MESSAGE = "error: stopped by {}: the same command goes on."
+MESSAGE = "error: stopped by {}: run the same command again to resume."
 
 
 def flags(path, **changes):
@@ -120,7 +120,8 @@ def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
     assert process.wait() == 130
     assert "Traceback" not in process.output
     assert process.output.splitlines()[-1] == (
-        "error: interrupted: the same command goes on from the last checkpoint."
+        "error: interrupted: run the same command again to resume from the "
+        "last checkpoint."
     )
     assert not steps(tmp_path / "run")
 

@@ -131,7 +131,7 @@ def test_a_killed_worker_comes_back(trained, nursery, tmp_path):
         workers[index] = workers[index].again()
     for worker in workers:
         assert worker.wait() == 0, worker.output
-        assert "another worker was lost: going on from" in worker.output
+        assert "another worker was lost: resuming from" in worker.output
     undisturbed = trained("multi_worker", RANDOMIZED) / RANDOMIZED
     assert_same_weights(path, undisturbed)
     assert train_losses(path) == train_losses(undisturbed)
