@@ -71,6 +71,7 @@ def test_a_stopped_run_goes_on(results, monkeypatch):
     assert_same_weights(path / "whole", path / "parts")
 
 
+@pytest.mark.product
 def test_variants_share_a_plot(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "DEMONSTRATION", ("NoPE", "ALiBi"))
     changes = {"encoding": "", "steps": 3, "workdir": str(tmp_path)}

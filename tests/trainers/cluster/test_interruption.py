@@ -56,10 +56,15 @@ def nursery():
 
 
 def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
-    undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
+    changes = {"steps": 30, "evaluate_every": 10, "test_lengths": "5"}
+    undisturbed = nursery.start(
+        flags(tmp_path / "whole", **changes), tmp_path / "log"
+    )
     path = tmp_path / "disturbed"
-    for step, number in ((15, signal.SIGKILL), (30, signal.SIGTERM)):
-        process = nursery.start(flags(path), tmp_path / f"log-{step}")
+    for step, number in ((12, signal.SIGKILL), (24, signal.SIGTERM)):
+        process = nursery.start(
+            flags(path, **changes), tmp_path / f"log-{step}"
+        )
         process.wait_for(lambda step=step: step in steps(path))
         process.send(number)
         if number == signal.SIGTERM:
@@ -67,7 +72,7 @@ def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
         else:
             process.wait()
     assert not (path / "results.json").exists()
-    process = nursery.start(flags(path), tmp_path / "log-end")
+    process = nursery.start(flags(path, **changes), tmp_path / "log-end")
     assert process.wait() == undisturbed.wait() == 0, process.output
     assert "resuming after step" in process.output
     assert_same_weights(path, tmp_path / "whole")

@@ -50,23 +50,15 @@ def trained(nursery, tmp_path_factory):
     """A function that returns the directory of undisturbed runs."""
 
     @functools.cache
-    def train(strategy, encodings):
+    def train(strategy, encoding):
         path = tmp_path_factory.mktemp("runs") / "of"
-        changes = {
-            encoding: of(encoding, strategy.partition(" ")[0])
-            for encoding in encodings
-        }
+        changes = {encoding: of(encoding, strategy.partition(" ")[0])}
         processes = nursery.start_runs(path, changes, **PROCESSES[strategy])
         for process in processes:
             assert process.wait() == 0, process.output
         return path
 
-    def directory(strategy, encoding):
-        others = [name for name in FAMILIES if name not in QUICK]
-        # All that may be wanted, in one process.
-        return train(strategy, tuple(QUICK if encoding in QUICK else others))
-
-    return directory
+    return train
 
 
 @pytest.mark.parametrize(

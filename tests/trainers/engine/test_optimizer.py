@@ -109,7 +109,7 @@ def test_gradients_are_not_summed_again():
             mean = context.all_reduce("MEAN", gradient)
             optimizer.apply([mean], [weight])
 
-        strategy.run(on_replica)
+        strategy.distribution.run(on_replica)
 
     step()
     alone = keras.Variable([1.0, 1.0])

@@ -30,9 +30,8 @@ def small_model(encoding=None, dropout=0.0):
     )
 
 
-@pytest.mark.parametrize(
-    "encoding", product(["RoPE", "RelativeEncoding"], ["RoPE"])
-)
+@pytest.mark.product
+@pytest.mark.parametrize("encoding", ["RoPE", "RelativeEncoding"])
 def test_mirrored_gives_the_losses_of_one_device(tmp_path, encoding):
     losses = {}
     for strategy in ("one_device", "mirrored"):
@@ -163,7 +162,8 @@ def test_a_gradient_that_overflows_skips_the_step(strategy):
     assert np.isfinite(head.numpy()).all() and (head.numpy() != before).any()
 
 
-@pytest.mark.parametrize("compile_", product(["true", "false"], ["true"]))
+@pytest.mark.product
+@pytest.mark.parametrize("compile_", ["true", "false"])
 def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
     changes = {"strategy": "mirrored", "compile": compile_, "buckets": 2}
     results = run_toy(tmp_path, encoding="RandomizedRoPE", **changes)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,17 +60,23 @@ def test_kill_and_resume(tmp_path):
 
 
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    run_toy(tmp_path / "whole", **CHANGES)
+    changes = {
+        **CHANGES,
+        "steps": 12,
+        "checkpoint_every": 3,
+        "evaluate_every": 6,
+    }
+    run_toy(tmp_path / "whole", **changes)
 
     def fail(losses, first_step, checkpoints):
-        if first_step >= 30:
+        if first_step >= 8:
             raise TrainingError("stop")
 
     with monkeypatch.context() as patch:
         patch.setattr("trainers.engine.loop._check_finite", fail)
         with pytest.raises(TrainingError, match="stop"):
-            run_toy(tmp_path / "parts", **CHANGES)
-    run_toy(tmp_path / "parts", **CHANGES)
+            run_toy(tmp_path / "parts", **changes)
+    run_toy(tmp_path / "parts", **changes)
     assert_same_weights(tmp_path / "whole", tmp_path / "parts")
     assert train_losses(tmp_path / "whole") == train_losses(tmp_path / "parts")
 
@@ -78,9 +85,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     tmp_path, capsys
 ):
     changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 2}
-    run_toy(tmp_path / "whole", **changes)
     path = tmp_path / "damaged"
     run_toy(path, **changes)
+    shutil.copytree(path, tmp_path / "whole")
     (path / "results.json").unlink()
     newest = path / "checkpoints" / "checkpoint-6.npz"
     newest.write_bytes(newest.read_bytes()[:-100])
@@ -92,10 +99,18 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     assert_same_weights(tmp_path / "whole", path)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run without its results, so that it resumes."""
+    path = tmp_path_factory.mktemp("finished")
+    run_toy(path)
+    (path / "results.json").unlink()
+    return path
+
+
 @pytest.mark.parametrize("version", [1, 3])
-def test_a_checkpoint_of_another_format_is_refused(tmp_path, version):
-    run_toy(tmp_path)
-    (tmp_path / "results.json").unlink()
+def test_a_checkpoint_of_another_format_is_refused(finished, tmp_path, version):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     (path,) = (tmp_path / "checkpoints").glob("checkpoint*")
     with np.load(path) as found:
         arrays = {**found, "format": np.int64(version)}
@@ -106,9 +121,8 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path, version):
         run_toy(tmp_path)
 
 
-def test_without_a_whole_checkpoint_a_run_says_so(tmp_path):
-    run_toy(tmp_path)
-    (tmp_path / "results.json").unlink()
+def test_without_a_whole_checkpoint_a_run_says_so(finished, tmp_path):
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     for path in (tmp_path / "checkpoints").glob("checkpoint*"):
         path.write_bytes(b"")
     with pytest.raises(TrainingError, match=r"no checkpoint in .* is whole"):
