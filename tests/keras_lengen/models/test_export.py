@@ -59,6 +59,7 @@ def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
         )
 
 
+@pytest.mark.product
 def test_an_encoder_decoder_is_served_a_dict(tmp_path):
     model = encoder_decoder(RandomizedRoPE(**EVEN))
     batch = inputs(model, token_ids())
