@@ -269,10 +269,13 @@ def test_the_number_of_tokens_need_not_be_a_multiple(chunk_size):
 )
 @pytest.mark.parametrize(
     ("encoding", "kind"),
-    [
-        (RelativeEncoding(distances="sampled"), MultiHeadAttention),
-        (None, GeometricAttention),
-    ],
+    product(
+        [
+            (RelativeEncoding(distances="sampled"), MultiHeadAttention),
+            (None, GeometricAttention),
+        ],
+        keep=lambda encoding, kind: encoding is not None,
+    ),
     ids=["relative", "geometric"],
 )
 def test_compiled_chunks_change_nothing(mode, encoding, kind):
