@@ -24,7 +24,7 @@ BATCH, TOKENS = 3, 8
 INPUTS = np.zeros((BATCH, TOKENS), "int32")
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
-DRAWING = ("RandomizedPositions", "WarpedPositions", "AugmentedPositions")
+DRAWING = ("RandomizedPositions", "WarpedPositions")
 """What the default run compiles by XLA: samplers unlike in what they draw."""
 
 training_or_not = pytest.mark.parametrize(
