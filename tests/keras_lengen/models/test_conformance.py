@@ -221,7 +221,7 @@ def padded(sequences, side):
         keep=lambda model, variant, sampler: (
             in_families(model, variant)
             and (sampler is None or variant == "RelativeEncoding")
-            and sampler in (None, "RandomizedPositions", "WarpedPositions")
+            and sampler in (None, "WarpedPositions")
         ),
     ),
     ids=str,
