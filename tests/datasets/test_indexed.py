@@ -1,3 +1,5 @@
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -6,6 +8,7 @@ from datasets.curricula import Uniform
 from datasets.indexed import shuffled_index
 from datasets.tasks import TASKS
 from datasets.tasks.batches import training_dataset
+from tests.products import product
 
 LENGTHS = (1, 2, 3, 4, 5)
 
@@ -25,6 +28,12 @@ def batches(name="reverse_string", context=None, **changes):
     return list(dataset.as_numpy_iterator())
 
 
+@functools.cache
+def all_batches():
+    """What is the same for many tests, of which each would wait for it."""
+    return batches()
+
+
 def assert_same(batch, other):
     assert batch.keys() == other.keys()
     for name, values in batch.items():
@@ -32,7 +41,7 @@ def assert_same(batch, other):
 
 
 def test_a_step_depends_on_its_number_alone():
-    whole = batches()
+    whole = all_batches()
     assert len(whole) == 8
     for batch, other in zip(batches(first_step=5), whole[5:], strict=True):
         assert_same(batch, other)
@@ -52,7 +61,8 @@ def test_no_two_examples_come_from_one_draw():
 
 
 @pytest.mark.parametrize(
-    ("pipelines", "replicas"), [(1, 2), (2, 2), (2, 8), (4, 16), (4, 4)]
+    ("pipelines", "replicas"),
+    product([(1, 2), (2, 2), (2, 8), (4, 16), (4, 4)], keep=[(2, 2)]),
 )
 def test_replicas_share_the_global_batch(pipelines, replicas):
     shares = [
@@ -60,7 +70,7 @@ def test_replicas_share_the_global_batch(pipelines, replicas):
         for host in range(pipelines)
     ]
     local = replicas // pipelines
-    for step, batch in enumerate(batches()):
+    for step, batch in enumerate(all_batches()):
         parts = [
             share[step * local + replica]
             for share in shares
@@ -72,11 +82,15 @@ def test_replicas_share_the_global_batch(pipelines, replicas):
         assert {int(part["lengths"]) for part in parts} == {batch["lengths"]}
 
 
-def test_odd_shares_of_sub_batches():
+@pytest.mark.parametrize("hosts", product([3, 12], keep=[3]))
+def test_odd_shares_of_sub_batches(hosts):
     whole = batches(batch_size=24)
     shares = [
-        batches(batch_size=24, context=tf.distribute.InputContext(12, host, 12))
-        for host in range(12)
+        batches(
+            batch_size=24,
+            context=tf.distribute.InputContext(hosts, host, hosts),
+        )
+        for host in range(hosts)
     ]
     for step, batch in enumerate(whole):
         joined = np.concatenate([share[step]["token_ids"] for share in shares])

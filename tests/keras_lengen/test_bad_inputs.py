@@ -166,7 +166,6 @@ def quick(names, keep):
         keep=[
             "SinusoidalEncoding in attention",
             "RelativeEncoding in attention",
-            "RandomizedRoPE of few positions",
             "RandomizedPositions",
             "TransformerDecoder",
         ],

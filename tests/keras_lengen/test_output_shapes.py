@@ -20,6 +20,7 @@ from tests.keras_lengen.models.small import (
     inputs,
     token_ids,
 )
+from tests.products import product
 
 QUERY, VALUE = np.ones((2, 6, 16), "float32"), np.ones((2, 9, 12), "float32")
 
@@ -47,7 +48,7 @@ class _Shape:
 
 
 @pytest.mark.parametrize("variant", encodings.VARIANTS)
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", product([1, 2], keep=[2]))
 def test_encodings(variant, number):
     encoding = encodings.make_built(variant)
     tensors = encodings.random_inputs(encoding.stage)[:number]

@@ -5,12 +5,12 @@ import tensorflow as tf
 from datasets.curricula import Uniform
 from datasets.tasks import TASKS
 from datasets.tasks import batches as task_batches
-from tests.datasets.test_indexed import LENGTHS, batches
+from tests.datasets.test_indexed import LENGTHS, all_batches, batches
 from tests.products import product
 
 
 def test_the_length_of_a_step_is_that_of_its_batch():
-    for step, batch in enumerate(batches()):
+    for step, batch in enumerate(all_batches()):
         length = int(task_batches.length_at(3, step, LENGTHS, Uniform()))
         assert batch["lengths"] == 2 * length
 

@@ -126,7 +126,7 @@ def test_randomized_positions_show_every_subset(resample):
     ],
 )
 def test_no_warning_within_the_trained_lengths(sampler):
-    lengths = {"train_lengths": range(1, 11), "test_length": 10, "draws": 200}
+    lengths = {"train_lengths": range(1, 11), "test_length": 10, "draws": 100}
     assert position_coverage(sampler, **lengths).unseen_share == 0
     assert distance_coverage(sampler, **lengths).unseen_share == 0
     assert not phase_coverage(sampler, width=8, **lengths).unseen.any()
@@ -252,7 +252,12 @@ def test_picture_without_matplotlib(tmp_path, monkeypatch):
     ],
 )
 def test_bad_input(changed, message):
-    arguments = {"sampler": OrdinalPositions(), **LENGTHS, **changed}
+    arguments = {
+        "sampler": OrdinalPositions(),
+        "draws": 10,
+        **LENGTHS,
+        **changed,
+    }
     sampler = arguments.pop("sampler")
     with pytest.raises(ValueError, match=message):
         distance_coverage(sampler, **arguments)

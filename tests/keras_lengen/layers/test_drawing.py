@@ -127,7 +127,8 @@ def test_draws_move_on_under_rematerialization():
     assert not np.allclose(outputs[1], outputs[2])
 
 
-def test_a_model_trains_under_rematerialization():
+@pytest.mark.parametrize("run_eagerly", product([False, True], keep=[True]))
+def test_a_model_trains_under_rematerialization(run_eagerly):
     with keras.RematScope(mode="full"):
         model = TransformerEncoder(
             vocabulary_size=5,
@@ -140,6 +141,7 @@ def test_a_model_trains_under_rematerialization():
         model.compile(
             "adam",
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            run_eagerly=run_eagerly,
         )
         ids = np.random.default_rng(0).integers(5, size=(8, 6), dtype="int32")
         history = model.fit(ids, ids % 2, epochs=3, verbose=0)

@@ -179,8 +179,15 @@ def test_config_and_refusals():
         attention()(STATES, STATES + 1)
 
 
-@pytest.mark.parametrize("jit_compile", product([False, True], [False]))
-def test_an_encoder_learns_and_is_saved(tmp_path, jit_compile):
+PROGRAMS = {
+    "eager": {"run_eagerly": True},
+    "graph": {"jit_compile": False},
+    "xla": {"jit_compile": True},
+}
+
+
+@pytest.mark.parametrize("program", product(PROGRAMS, keep=["eager"]))
+def test_an_encoder_learns_and_is_saved(tmp_path, program):
     model = TransformerEncoder(
         vocabulary_size=5,
         output_size=5,
@@ -190,7 +197,7 @@ def test_an_encoder_learns_and_is_saved(tmp_path, jit_compile):
         attention=GeometricAttention,
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=jit_compile)
+    model.compile("adam", loss, **PROGRAMS[program])
     ids = np.random.default_rng(0).integers(0, 5, (8, 6))
     before = model.get_weights()
     model.fit(ids, ids, epochs=2, verbose=0)

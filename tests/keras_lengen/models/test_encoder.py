@@ -29,6 +29,7 @@ from tests.keras_lengen.models.small import (
     encoder,
     token_ids,
 )
+from tests.products import product
 
 IDS = token_ids()
 
@@ -88,7 +89,23 @@ def unchanged_outcome(base):
 
 
 @pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(TransformerEncoder))
+    "argument",
+    product(
+        sorted(constructor_arguments(TransformerEncoder)),
+        # What the model does not just pass on to its blocks.
+        keep=[
+            "attention",
+            "draw",
+            "embedding_dropout",
+            "embedding_scale",
+            "embeddings_initializer",
+            "encoding",
+            "logit_scale",
+            "normalization",
+            "num_layers",
+            "tie_embeddings",
+        ],
+    ),
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]

@@ -45,7 +45,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", product(MODELS, keep=["chunks"]))
+@pytest.mark.parametrize("name", product(MODELS, keep=["decoder"]))
 def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
     model = MODELS[name]()
     model.compile(
@@ -59,6 +59,7 @@ def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
         )
 
 
+@pytest.mark.product
 def test_an_encoder_decoder_is_served_a_dict(tmp_path):
     model = encoder_decoder(RandomizedRoPE(**EVEN))
     batch = inputs(model, token_ids())

@@ -42,6 +42,13 @@ def eager():
     tf.config.run_functions_eagerly(False)
 
 
+@pytest.fixture(params=product(["compiled", "eager"], keep=["eager"]))
+def in_both_ways(request):
+    """Compiles programs, or runs them without that as the default run does."""
+    if request.param == "eager":
+        request.getfixturevalue("eager")
+
+
 def decoder(encoding=None, **changes):
     """A decoder whose next token depends on more than the last one."""
     model = TransformerDecoder(**{**SHAPE, "encoding": encoding, **changes})
@@ -78,10 +85,6 @@ def reset(model):
     samplers.reset(model.encoding.sampler)
 
 
-DRAWING = ("RandomizedPositions", "InterpolatedPositions", "WarpedPositions")
-"""Samplers of the default run."""
-
-
 def encodings_and_samplers():
     """Every encoding with its own sampler, and some with every sampler."""
     for variant in encodings.ROWS:
@@ -98,7 +101,7 @@ def encodings_and_samplers():
         keep=lambda variant, sampler: (
             variant in encodings.FAMILIES
             if sampler is None
-            else variant == "RoPE" and sampler in DRAWING
+            else (variant, sampler) == ("RoPE", "InterpolatedPositions")
         ),
     ),
     ids=str,
@@ -145,7 +148,7 @@ def test_each_prompt_continues_as_it_does_alone(variant):
             )
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("in_both_ways")
 def test_a_shared_draw_serves_prompts_of_all_lengths_as_alone():
     model = decoder(RandomizedRoPE(max_position=64, seed=1))
     reset(model)
@@ -174,10 +177,13 @@ def test_a_shared_draw_serves_prompts_of_all_lengths_as_alone():
             {"chunk_size": 2},
             {"dtype": "mixed_bfloat16"},
         ],
-        keep=lambda changes: changes.keys() <= {"draw", "chunk_size"},
+        keep=lambda changes: (
+            changes.keys() <= {"draw", "chunk_size", "num_key_value_heads"}
+        ),
     ),
     ids=lambda changes: "-".join(changes),
 )
+@pytest.mark.usefixtures("in_both_ways")
 def test_all_decoders_continue(changes):
     encoding = RandomizedRoPE(max_position=64, evaluation="even")
     model = decoder(**{"encoding": encoding, **changes})
@@ -190,6 +196,7 @@ def test_all_decoders_continue(changes):
     np.testing.assert_allclose(expected, logits, atol=0.1)
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_explicit_positions_are_those_of_prompts_and_new_tokens():
     model = decoder(RoPE())
     positions = np.array([3, 4, 9, 20, 21, 30, 31, 40, 50])
@@ -198,6 +205,7 @@ def test_explicit_positions_are_those_of_prompts_and_new_tokens():
     assert_full_pass(model, PROMPTS, tokens, logits, positions=positions)
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_a_reference_length_is_heeded():
     model = decoder(NTKRoPE(scaling_factor=2.0, original_length=4))
     inputs = {"token_ids": PROMPTS, "reference_length": 100}
@@ -211,6 +219,7 @@ def encodings_differ(one, other):
 
 
 @pytest.mark.parametrize("cross_encoding", [None, RoPE()], ids=["no", "rope"])
+@pytest.mark.usefixtures("in_both_ways")
 def test_an_encoder_decoder_reads_its_source_once(cross_encoding):
     model = EncoderDecoder(
         **SHAPE,
@@ -265,6 +274,7 @@ def test_programs_are_compiled_once_for_a_shape():
                 {"token_ids": PROMPTS, "lengths": np.array(lengths)},
                 NEW_TOKENS,
                 temperature=temperature,
+                jit_compile=False,
             )
     (program,) = model.programs._programs.values()
     assert program.start.experimental_get_tracing_count() == 1
@@ -273,7 +283,7 @@ def test_programs_are_compiled_once_for_a_shape():
 
 def test_new_weights_are_used():
     model = decoder(RoPE())
-    before = model.generate({"token_ids": PROMPTS}, NEW_TOKENS)
+    before, _ = generated(model, {"token_ids": PROMPTS})
     for weight in model.trainable_variables:
         weight.assign(RANDOM.normal(size=weight.shape))
     after, logits = generated(model, {"token_ids": PROMPTS})
@@ -294,6 +304,7 @@ def test_a_sequence_ends_at_the_end_token(rope):
         np.testing.assert_array_equal(row[length:], end_token)
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_a_stream_ends_with_its_last_sequence():
     model = decoder(RoPE())
     one = {"token_ids": PROMPTS[:1]}
@@ -325,6 +336,7 @@ def flat_model():
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+@pytest.mark.usefixtures("in_both_ways")
 def test_tokens_are_sampled_by_their_probability(flat_model, temperature):
     expected = chances(flat_model, PROMPTS[:1])[0] ** (1 / temperature)
     expected *= 4000 / expected.sum()
@@ -334,6 +346,7 @@ def test_tokens_are_sampled_by_their_probability(flat_model, temperature):
     assert chi_square < 35
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_top_k_leaves_the_likeliest(flat_model):
     order = np.argsort(-chances(flat_model, PROMPTS[:1])[0])
     found = draws(flat_model, temperature=1.0, top_k=3)
@@ -341,6 +354,7 @@ def test_top_k_leaves_the_likeliest(flat_model):
 
 
 @pytest.mark.parametrize("top_p", [0.05, 0.5, 0.9, 1.0])
+@pytest.mark.usefixtures("in_both_ways")
 def test_top_p_leaves_the_smallest_likely_set(flat_model, top_p):
     probabilities = chances(flat_model, PROMPTS[:1])[0]
     order = np.argsort(-probabilities)
@@ -349,6 +363,7 @@ def test_top_p_leaves_the_smallest_likely_set(flat_model, top_p):
     assert set(np.flatnonzero(found)) == set(order[:needed])
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_a_seed_repeats_the_draw(flat_model):
     def tokens(seed):
         return flat_model.generate(PROMPTS, 20, temperature=1.0, seed=seed)
@@ -358,6 +373,7 @@ def test_a_seed_repeats_the_draw(flat_model):
     assert (tokens(None) != tokens(None)).any()
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_examples_and_steps_draw_apart(flat_model):
     tokens = flat_model.generate(
         np.repeat(PROMPTS[:1], 50, axis=0), 20, temperature=3.0, seed=1
@@ -398,6 +414,7 @@ def test_wrong_arguments_raise(inputs, options, message):
     [LearnedEncoding(max_position=8), RandomizedRoPE(max_position=8)],
     ids=["table", "range"],
 )
+@pytest.mark.usefixtures("in_both_ways")
 def test_prompts_and_new_tokens_need_a_position_each(encoding):
     model = decoder(encoding)
     model.generate({"token_ids": PROMPTS}, 3, jit_compile=False)
@@ -405,6 +422,7 @@ def test_prompts_and_new_tokens_need_a_position_each(encoding):
         model.generate({"token_ids": PROMPTS}, 4, jit_compile=False)
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_outputs_must_be_inputs_to_go_on():
     model = decoder(output_size=VOCABULARY_SIZE + 1)
     assert model.generate(PROMPTS, 1, jit_compile=False).shape == (3, 1)
@@ -417,6 +435,7 @@ def test_a_stream_checks_before_it_is_read():
         decoder().stream(PROMPTS, 0)
 
 
+@pytest.mark.usefixtures("in_both_ways")
 def test_bare_token_ids_are_prompts(rope):
     np.testing.assert_array_equal(
         rope.generate(ops.convert_to_tensor(PROMPTS), 2, jit_compile=False),

@@ -13,6 +13,7 @@ from tests.keras_lengen.models.small import (
     token_ids,
     with_random_weights,
 )
+from tests.products import product
 
 SIZES = {"output_size": VOCABULARY_SIZE, "num_layers": 1}
 
@@ -60,11 +61,14 @@ def next_logits(model, batch):
 @pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
 @pytest.mark.parametrize(
     ("make", "change", "jit_compile"),
-    [
-        *((decoder, change, False) for change in CHANGES),
-        (decoder, "enable_lora", True),
-        (encoder_decoder, "enable_lora", False),
-    ],
+    product(
+        [
+            *((decoder, change, False) for change in CHANGES),
+            (decoder, "enable_lora", True),
+            (encoder_decoder, "enable_lora", False),
+        ],
+        keep=[(decoder, "enable_lora", False), (decoder, "quantize", False)],
+    ),
 )
 def test_generation_follows_the_model(make, change, jit_compile):
     model = with_random_weights(make(ALiBi(), **SIZES))

@@ -43,13 +43,14 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 at_explicit_positions = pytest.mark.parametrize(
     "variant", product(VARIANTS, keep=no_preset)
 )
+one_of_each_kind = pytest.mark.parametrize(
+    "variant", product(VARIANTS, keep=in_families)
+)
 every_variant_causal_or_not = pytest.mark.parametrize(
     ("causal", "variant"),
     product(
         itertools.product([False, True], VARIANTS),
-        keep=lambda causal, variant: (
-            no_preset(variant) if causal else in_families(variant)
-        ),
+        keep=lambda causal, variant: in_families(variant),
     ),
 )
 
@@ -78,8 +79,7 @@ def test_config_rebuilds_it(variant):
             for name, cls in ENCODINGS.items()
             for argument in sorted(constructor_arguments(cls))
         ],
-        # A preset adds the arguments of its sampler to those of its encoding.
-        keep=lambda name, argument: no_preset(name),
+        keep=in_families,
     ),
 )
 def test_every_argument_is_an_attribute_and_counts(name, argument):
@@ -192,7 +192,7 @@ def test_each_example_has_its_own_positions(variant, causal):
     assert differ == row_of(variant).uses_positions
 
 
-@at_explicit_positions
+@one_of_each_kind
 def test_one_token_at_a_time_is_the_full_pass(variant):
     encoding = make_built(variant)
     inputs = random_inputs(encoding.stage)
@@ -288,7 +288,7 @@ def test_a_sequence_too_long_raises(variant):
         encoding(*random_inputs(encoding.stage, tokens=longest + 1))
 
 
-@pytest.mark.parametrize("variant", product(VARIANTS, keep=in_families))
+@one_of_each_kind
 @pytest.mark.parametrize(
     "jit_compile", product([False, True], keep=[True]), ids=["graph", "xla"]
 )
@@ -319,7 +319,7 @@ def test_compiled_is_eager_and_gradients_are_finite(variant, jit_compile):
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-4)
 
 
-@at_explicit_positions
+@one_of_each_kind
 def test_half_precision_is_near_float32_at_large_positions(variant):
     encoding = make_built(variant)
     half_encoding = make_built(variant, dtype="mixed_bfloat16")
@@ -352,7 +352,7 @@ class Caller(keras.layers.Layer):
         return encode(self.encoding, inputs, self.positions)
 
 
-@at_explicit_positions
+@one_of_each_kind
 @pytest.mark.parametrize(
     "policy",
     product(["mixed_bfloat16", "mixed_float16"], keep=["mixed_bfloat16"]),
