@@ -5,29 +5,15 @@ import tensorflow as tf
 from datasets.tasks import TASKS
 from datasets.tasks.batches import assemble
 from keras_lengen.arguments import constructor_arguments
-from keras_lengen.layers import ENCODINGS, RandomizedRoPE
-from keras_lengen.models import TransformerEncoder
+from keras_lengen.layers import ENCODINGS
 from tests.products import product
+from tests.trainers.engine.small import small_model
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import TaskProblem
 from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.engine.draws import find_seed_states, set_seeds
+from trainers.engine.draws import set_seeds
 from trainers.engine.tensorflow_step import TensorFlowTrainingStep, take_part
-from trainers.engine.training_step import find_bucket
-from trainers.errors import TrainingError
 from trainers.experiment import make_optimizer
-
-
-def small_model(encoding=None, dropout=0.0):
-    return TransformerEncoder(
-        vocabulary_size=3,
-        output_size=2,
-        num_layers=1,
-        num_heads=2,
-        model_dim=8,
-        dropout=dropout,
-        encoding=encoding,
-    )
 
 
 @pytest.mark.product
@@ -72,19 +58,6 @@ def test_parts_of_a_batch_add_up_to_the_whole(tmp_path, strategy):
         losses.append(train_losses(path))
     assert len(set(losses[0])) == 5
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
-
-
-def test_parts_of_a_batch_draw_their_own_positions_and_masks():
-    model = small_model(RandomizedRoPE(max_position=1000), dropout=0.5)
-    states = []
-    for numbers in ((7, 0), (7, 0, 0), (7, 0, 1)):
-        tf.distribute.OneDeviceStrategy("CPU:0").run(
-            lambda numbers=numbers: set_seeds(model, *numbers)
-        )
-        states.append(
-            [state.numpy().tolist() for state in find_seed_states(model)]
-        )
-    assert states[0] != states[1] != states[2] != states[0]
 
 
 def test_a_part_is_a_slice_of_what_has_examples():
@@ -170,49 +143,6 @@ def test_mirrored_runs_compiled_or_not(tmp_path, compile_):
     assert np.isfinite(list(results["final"]["loss_by_length"].values())).all()
 
 
-def test_replicas_draw_different_masks_and_positions():
-    distribution = make_strategy("mirrored").distribution
-    with distribution.scope():
-        model = small_model(RandomizedRoPE(max_position=1000), dropout=0.5)
-    ones = tf.ones((2, 30, 8))
-
-    @tf.function
-    def draw(step):
-        def on_replica():
-            set_seeds(model, 7, step)
-            positions = model.encoding.sample_positions(ones, training=True)
-            return positions, model.dropout_layer(ones, training=True)
-
-        return distribution.run(on_replica)
-
-    def draws(step):
-        positions, masks = draw(tf.constant(step))
-        return [
-            np.concatenate([np.ravel(position), np.ravel(mask)])
-            for position, mask in zip(
-                distribution.experimental_local_results(positions),
-                distribution.experimental_local_results(masks),
-                strict=True,
-            )
-        ]
-
-    first, second = draws(0)
-    positions, masks = slice(0, 30), slice(30, None)
-    for drawn in (positions, masks):
-        assert (first[drawn] != second[drawn]).any()
-        assert (first[drawn] != draws(1)[0][drawn]).any()
-    np.testing.assert_array_equal(first, draws(0)[0])
-
-
-def test_every_generator_of_a_model_gets_a_state_of_its_own():
-    model = small_model(RandomizedRoPE(max_position=50), dropout=0.5)
-    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
-        tf.distribute.get_strategy().run(lambda: set_seeds(model, 3, 4))
-    states = {tuple(state.numpy()) for state in find_seed_states(model)}
-    # Positions, the embeddings' dropout and the block's.
-    assert len(states) == len(find_seed_states(model)) == 3
-
-
 PROBLEM = TaskProblem(toy_config())
 
 
@@ -269,13 +199,3 @@ def test_cut_shortens_what_has_tokens():
     exact = assemble(task, sample, 12)
     for name, values in exact.items():
         np.testing.assert_array_equal(wide[name], values)
-
-
-def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    with pytest.raises(TrainingError, match=r"the loss of step \d+ is"):
-        run_toy(tmp_path, learning_rate=1e30, steps=20, clip_norm=1e30)
-
-
-def test_find_bucket_a_length():
-    found = [int(find_bucket(n, (4, 8, 12))) for n in (1, 4, 5, 8, 12)]
-    assert found == [0, 0, 1, 1, 2]

@@ -11,31 +11,8 @@ from keras_lengen.layers import (
 )
 from keras_lengen.layers.encodings.base import FixedSampler
 from tests.trainers.toy import toy_config
-from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
-from trainers.options.fields import resolve
 from trainers.options.layers import build_encoding, check_length, parse_call
-from trainers.options.lengths import parse_lengths
-
-
-@pytest.mark.parametrize(
-    ("text", "lengths"),
-    [
-        ("7", (7,)),
-        ("256,1024", (256, 1024)),
-        ("1-4", (1, 2, 3, 4)),
-        ("1-500:20", tuple(range(1, 501, 20))),
-        ("9,3-5,4", (3, 4, 5, 9)),
-    ],
-)
-def test_lengths(text, lengths):
-    assert parse_lengths("--test_lengths", text) == lengths
-
-
-@pytest.mark.parametrize("text", ["", "x", "5-1", "0-3", "1-", "-4", "1:0:2"])
-def test_wrong_lengths_say_what_is_expected(text):
-    with pytest.raises(ConfigError, match=r"--test_lengths.*1-500:20"):
-        parse_lengths("--test_lengths", text)
 
 
 def test_layer_by_name_and_by_call():
@@ -219,47 +196,3 @@ def test_positions_that_suffice():
     ):
         made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
         check_length(made, tokens)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"steps": -1}, "--steps must be at least 1"),
-        ({"seed": -1}, "--seed must be at least 0"),
-        ({"dropout": 1.0}, "--dropout"),
-        ({"learning_rate": 0.0}, "--learning_rate must be above 0"),
-        ({"clip_norm": -1.0}, "--clip_norm must be above 0"),
-        ({"task": "reverse"}, "Did you mean reverse_string"),
-        ({"strategy": "cpu"}, "--strategy must be one of"),
-        ({"precision": "float16"}, "--precision must be one of"),
-        ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
-        ({"curriculum": "Fixed(length=3)"}, "no argument 'length'; it takes"),
-        ({"curriculum": "RegularIncrease(every=0)"}, "every of at least 1"),
-        ({"attention": "Geometric"}, "Did you mean GeometricAttention"),
-        ({"draw": "head"}, "--draw must be one of"),
-        ({"compile": "yes"}, "--compile must be one of"),
-        ({"preset": "large"}, "--preset must be one of small, paper"),
-        ({"encoding": "", "sampler": "OrdinalPositions"}, "--encoding"),
-    ],
-)
-def test_values_that_cannot_work(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        toy_config(**changes)
-
-
-def test_what_is_given_wins_over_the_preset():
-    given = {"preset": "paper", "steps": 7}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
-    assert (config.steps, config.learning_rate) == (7, 3e-4)
-    assert config.evaluated_lengths == tuple(range(1, 501))
-
-
-def test_the_paper_preset_is_the_published_protocol():
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, {"preset": "paper"})
-    assert config.steps == 2_000_000
-    assert config.batch_size == 128
-    assert config.trained_lengths == tuple(range(1, 41))
-    assert config.evaluation_examples == 500
-    assert config.max_position == 2048
-    assert config.clip_norm == 1.0
-    assert (config.num_layers, config.num_heads, config.model_dim) == (5, 8, 64)
