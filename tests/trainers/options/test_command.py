@@ -34,7 +34,7 @@ MISTAKES = {
     ),
     "odd width": (
         ["--encoding=RoPE", "--model_dim=24", "--num_heads=8"],
-        "is 3: sines and cosines come in pairs",
+        "of a head is 3: choose an even number",
     ),
     "indivisible width": (
         ["--encoding=RoPE", "--model_dim=63"],
