@@ -363,7 +363,6 @@ def test_top_p_leaves_the_smallest_likely_set(flat_model, top_p):
     assert set(np.flatnonzero(found)) == set(order[:needed])
 
 
-@pytest.mark.usefixtures("in_both_ways")
 def test_a_seed_repeats_the_draw(flat_model):
     def tokens(seed):
         return flat_model.generate(PROMPTS, 20, temperature=1.0, seed=seed)
