@@ -117,7 +117,7 @@ def test_cached_decoding_is_the_full_pass(variant, sampler):
 
 @pytest.mark.parametrize(
     "variant",
-    product(encodings.ROWS, keep=["RandomizedRoPE", "RelativeEncoding"]),
+    product(encodings.ROWS, keep=["RandomizedRoPE"]),
 )
 @pytest.mark.usefixtures("eager")
 def test_each_prompt_continues_as_it_does_alone(variant):
