@@ -58,6 +58,7 @@ def no_encoding_or_family(name):
         *ENCODINGS,
         # Its parts are tested.
         "EncoderDecoder",
+        "TransformerDecoder.generate",
         "EncoderDecoder.generate",
     )
 

@@ -58,11 +58,7 @@ def cases_and(policies, quick):
 
 def in_fewest(case, *policies):
     """Whether the default run tests it."""
-    return case in (
-        "SinusoidalEncoding",
-        "FIRE",
-        "AxialEncoding of RoPE",
-    )
+    return case in ("SinusoidalEncoding", "FIRE")
 
 
 def compute_dtype(policy):

@@ -67,7 +67,7 @@ def next_logits(model, batch):
             (decoder, "enable_lora", True),
             (encoder_decoder, "enable_lora", False),
         ],
-        keep=[(decoder, "enable_lora", False), (decoder, "quantize", False)],
+        keep=[(decoder, "enable_lora", False)],
     ),
 )
 def test_generation_follows_the_model(make, change, jit_compile):

@@ -288,7 +288,9 @@ def test_a_sequence_too_long_raises(variant):
         encoding(*random_inputs(encoding.stage, tokens=longest + 1))
 
 
-@one_of_each_kind
+@pytest.mark.parametrize(
+    "variant", product(VARIANTS, keep=["RandomizedRoPE", "FIRE"])
+)
 @pytest.mark.parametrize(
     "jit_compile", product([False, True], keep=[True]), ids=["graph", "xla"]
 )
