@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.layers import ENCODINGS, RandomizedPositions
-from keras_lengen.layers.encodings.base import Preset
+from keras_lengen.layers.encodings.base import FixedSampler
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
 MODEL_DIM = HEADS * WIDTH
@@ -301,7 +301,7 @@ def in_families(variant, *others):
 def no_preset(variant):
     """Whether the default run tests what a preset does as its encoding does."""
     name, _ = VARIANTS[variant]
-    return name in FAMILIES or not issubclass(ENCODINGS[name], Preset)
+    return name in FAMILIES or not issubclass(ENCODINGS[name], FixedSampler)
 
 
 def row_of(variant):
