@@ -81,6 +81,7 @@ def test_variants_share_a_plot(tmp_path, monkeypatch):
     assert (tmp_path / "length_generalization.png").exists()
 
 
+@pytest.mark.product
 def test_its_steps_are_compiled_for_tpus(monkeypatch):
     monkeypatch.setitem(
         trainers.EXPERIMENTS, "copy", "tests.trainers.toy_experiment"

@@ -69,6 +69,7 @@ def row_of(program, **changes):
 # What a run needs.
 
 
+@pytest.mark.product
 def test_a_run_of_mixed_lengths_needs_few_programs():
     config = toy_config(
         train_length="1-20",

@@ -59,6 +59,7 @@ def test_kill_and_resume(tmp_path):
     assert len(train_losses(killed)) == 40
 
 
+@pytest.mark.product
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     changes = {
         **CHANGES,
