@@ -35,7 +35,7 @@ def test_unknown_layer_lists_names_and_the_nearest():
         parse_call("--encoding", "ROPE", ENCODINGS)
 
 
-def test_constructor_arguments_of_a_preset():
+def test_constructor_arguments_of_a_randomized_form():
     arguments = constructor_arguments(ENCODINGS["RandomizedRoPE"])
     assert {"max_position", "layout", "sampler", "ordered"} <= set(arguments)
 
@@ -86,7 +86,7 @@ def test_layers_that_cannot_be_built(changes, message):
         if issubclass(made, FixedSampler)
     ],
 )
-def test_no_sampler_beside_that_of_a_preset(encoding):
+def test_no_sampler_beside_a_fixed_one(encoding):
     config = toy_config(encoding=encoding, sampler="OrdinalPositions")
     with pytest.raises(ConfigError, match=f"{encoding} brings its own sampler"):
         build_encoding(config)

@@ -57,7 +57,7 @@ class Row:
 
 
 PLAIN = {"sampler": RandomizedPositions(max_position=64, seed=1)}
-PRESET = {
+RANDOMIZED_ARGUMENTS = {
     "max_position": 2 * LONGEST,
     "resample": "example",
     "evaluation": "even",
@@ -66,8 +66,8 @@ PRESET = {
 }
 
 
-def preset(row, sampler=PRESET, **changes):
-    """The row of an encoding with randomized positions, or others."""
+def fixed_form(row, sampler=RANDOMIZED_ARGUMENTS, **changes):
+    """Makes the row of an encoding with a fixed sampler from its own row."""
     alternatives = {**row.alternatives, **sampler}
     del alternatives["sampler"]
     return dataclasses.replace(
@@ -83,14 +83,14 @@ def preset(row, sampler=PRESET, **changes):
     )
 
 
-def sampled_preset(row):
-    """The row of one that samples distances unless told otherwise."""
-    return preset(
+def sampled_form(row):
+    """Makes the row of a randomized form that samples distances by default."""
+    return fixed_form(
         dataclasses.replace(
             row, alternatives={**row.alternatives, "distances": "positions"}
         ),
         # By default as in the published draws of distances.
-        {**PRESET, "include_zero": False},
+        {**RANDOMIZED_ARGUMENTS, "include_zero": False},
         variants=("distances",),
         ranks=lambda arguments: arguments.get("distances") != "positions",
     )
@@ -215,13 +215,13 @@ ROWS = {
     "Sandwich": SANDWICH,
     "T5Bias": T5_BIAS,
     "FIRE": FIRE,
-    "SHAPE": preset(
+    "SHAPE": fixed_form(
         SINUSOIDAL,
         {"max_shift": 20, "evaluation": "max"},
         arguments={"max_shift": 50, "evaluation": "random", "seed": 1},
         longest=None,
     ),
-    "CAPE": preset(
+    "CAPE": fixed_form(
         SINUSOIDAL,
         {
             "max_global_shift": 9,
@@ -232,7 +232,7 @@ ROWS = {
         arguments={"seed": 1},
         longest=None,
     ),
-    "WarpedRoPE": preset(
+    "WarpedRoPE": fixed_form(
         ROPE,
         {
             "train_length": 3,
@@ -250,15 +250,15 @@ ROWS = {
         },
         longest=None,
     ),
-    "RandomizedSinusoidalEncoding": preset(SINUSOIDAL),
-    "RandomizedLearnedEncoding": preset(LEARNED),
-    "RandomizedRoPE": preset(ROPE),
-    "RandomizedRelativeEncoding": sampled_preset(RELATIVE),
-    "RandomizedALiBi": sampled_preset(ALIBI),
-    "RandomizedPowerKERPLE": preset(KERPLE),
-    "RandomizedLogKERPLE": preset(KERPLE),
-    "RandomizedSandwich": preset(SANDWICH),
-    "RandomizedFIRE": preset(FIRE),
+    "RandomizedSinusoidalEncoding": fixed_form(SINUSOIDAL),
+    "RandomizedLearnedEncoding": fixed_form(LEARNED),
+    "RandomizedRoPE": fixed_form(ROPE),
+    "RandomizedRelativeEncoding": sampled_form(RELATIVE),
+    "RandomizedALiBi": sampled_form(ALIBI),
+    "RandomizedPowerKERPLE": fixed_form(KERPLE),
+    "RandomizedLogKERPLE": fixed_form(KERPLE),
+    "RandomizedSandwich": fixed_form(SANDWICH),
+    "RandomizedFIRE": fixed_form(FIRE),
 }
 
 VARIANTS = {
@@ -294,12 +294,12 @@ FAMILIES = (
 
 
 def in_families(variant, *others):
-    """Whether the default run tests it where that takes long."""
+    """Whether the default run tests it, where a test takes long."""
     return variant in FAMILIES
 
 
-def no_preset(variant):
-    """Whether the default run tests what a preset does as its encoding does."""
+def has_free_sampler(variant):
+    """Whether the default run tests it, where a fixed sampler adds nothing."""
     name, _ = VARIANTS[variant]
     return name in FAMILIES or not issubclass(ENCODINGS[name], FixedSampler)
 

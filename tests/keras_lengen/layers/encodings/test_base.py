@@ -73,8 +73,8 @@ def test_queries_and_keys_of_other_numbers_need_positions(cls):
         encoding(query, KEY)
 
 
-def test_a_preset_is_the_encoding_with_its_sampler():
-    preset = RandomizedRoPE(
+def test_a_fixed_sampler_is_the_encoding_with_its_sampler():
+    form = RandomizedRoPE(
         max_position=99,
         resample="example",
         evaluation="even",
@@ -94,7 +94,7 @@ def test_a_preset_is_the_encoding_with_its_sampler():
     )
     for training in (True, False):
         np.testing.assert_array_equal(
-            preset(QUERY, training=training), plain(QUERY, training=training)
+            form(QUERY, training=training), plain(QUERY, training=training)
         )
 
 

@@ -20,7 +20,7 @@ def test_it_is_sines_of_centred_positions_in_the_layout_of_the_paper():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_it_is_the_encoding_with_its_sampler(training):
-    preset = CAPE(seed=3, max_local_shift=0.25, max_wavelength=100)
+    form = CAPE(seed=3, max_local_shift=0.25, max_wavelength=100)
     sampler = AugmentedPositions(
         max_global_shift=5,
         max_local_shift=0.25,
@@ -29,7 +29,7 @@ def test_it_is_the_encoding_with_its_sampler(training):
         seed=3,
     )
     plain = SinusoidalEncoding(max_wavelength=100, sampler=sampler)
-    encoded = np.asarray(preset(EMBEDDINGS, training=training))
+    encoded = np.asarray(form(EMBEDDINGS, training=training))
     np.testing.assert_array_equal(encoded, plain(EMBEDDINGS, training=training))
     drawn = not np.allclose(encoded[0], encoded[1], atol=1e-3)
     assert drawn == training

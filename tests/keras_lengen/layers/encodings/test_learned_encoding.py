@@ -36,9 +36,9 @@ def test_rows_start_with_unit_deviation_before_truncation():
 def test_the_table_is_as_long_as_the_sampler_draws_from():
     sampler = RandomizedPositions(max_position=7)
     assert LearnedEncoding(sampler=sampler).max_position == 7
-    preset = RandomizedLearnedEncoding(max_position=7)
-    preset.build((None, None, 4))
-    assert preset.table.shape == (7, 4)
+    form = RandomizedLearnedEncoding(max_position=7)
+    form.build((None, None, 4))
+    assert form.table.shape == (7, 4)
 
 
 @pytest.mark.parametrize("max_position", [None, 0, 2.0])

@@ -22,9 +22,9 @@ def test_it_is_sines_and_cosines_of_shifted_positions():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_it_is_the_encoding_with_its_sampler(training):
-    preset = SHAPE(seed=3, evaluation="random", max_wavelength=100)
+    form = SHAPE(seed=3, evaluation="random", max_wavelength=100)
     sampler = ShiftedPositions(max_shift=500, seed=3, evaluation="random")
     plain = SinusoidalEncoding(max_wavelength=100, sampler=sampler)
-    encoded = np.asarray(preset(EMBEDDINGS, training=training))
+    encoded = np.asarray(form(EMBEDDINGS, training=training))
     np.testing.assert_array_equal(encoded, plain(EMBEDDINGS, training=training))
     assert not np.allclose(encoded[0], encoded[1], atol=1e-3)

@@ -25,9 +25,9 @@ def test_it_is_the_encoding_with_its_sampler(training):
         "skew": "beta",
         "seed": 1,
     }
-    preset = WarpedRoPE(rotary_fraction=0.5, **arguments)
+    form = WarpedRoPE(rotary_fraction=0.5, **arguments)
     plain = RoPE(rotary_fraction=0.5, sampler=WarpedPositions(**arguments))
-    encoded = np.asarray(preset(QUERY, training=training))
+    encoded = np.asarray(form(QUERY, training=training))
     np.testing.assert_array_equal(encoded, plain(QUERY, training=training))
     ordinal = np.allclose(encoded, RoPE(rotary_fraction=0.5)(QUERY), atol=1e-3)
     assert ordinal != training
