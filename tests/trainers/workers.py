@@ -22,7 +22,7 @@ from tests.trainers.toy import run_toy
 from trainers import experiment
 from trainers.records.checkpoints import Checkpoints
 
-PATIENCE = 300
+PATIENCE = 600
 """Seconds after which a process is said to hang."""
 
 

@@ -40,7 +40,7 @@ def test_kill_and_resume(tmp_path):
     process = subprocess.Popen(
         command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     metrics = killed / "metrics.csv"
     # Beyond the first checkpoints, and in the midst of steps.
     while not (metrics.exists() and "\n25," in metrics.read_text()):
