@@ -1,9 +1,23 @@
 """Programs that train: run them as `python -m trainers.<name>`."""
 
 import os
+import signal
+import sys
+
+from trainers.cluster import interruption
 
 EXPERIMENTS = {"algorithmic": "trainers.algorithmic"}
 """The modules that have an `EXPERIMENT`, by its name."""
+
+
+def _end_when_interrupted():
+    """Lets Ctrl-C end a program in one line while it is being imported."""
+    # Only while `python -m trainers.<name>` imports this package. A shell lets
+    # its background jobs ignore SIGINT.
+    if sys.argv[:1] == ["-m"] and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):
+        signal.signal(signal.SIGINT, interruption.end_at_once)
 
 
 def _import_tensorflow_quietly():
@@ -15,13 +29,16 @@ def _import_tensorflow_quietly():
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
         return
     stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    interruption.messages = stderr
     os.dup2(null, 2)
     try:
         import tensorflow  # noqa: F401
     finally:
         os.dup2(stderr, 2)
+        interruption.messages = 2
         os.close(stderr)
         os.close(null)
 
 
+_end_when_interrupted()
 _import_tensorflow_quietly()

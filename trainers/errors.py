@@ -9,8 +9,11 @@ class TrainingError(Exception):
     """A failure during work, reported in one message: exit status 1."""
 
 
-class StoppedError(Exception):
-    """A signal stopped a run, which is saved: exit status 128 + its number."""
+class StoppedError(BaseException):
+    """A signal stopped a run, which is saved: exit status 128 + its number.
+
+    Raised by handlers of signals, too: no `except Exception` may swallow it.
+    """
 
     def __init__(self, number):
         super().__init__(number)

@@ -1,9 +1,11 @@
 """Trains, evaluates, resumes, plots and reports a run."""
 
+import contextlib
 import dataclasses
 import importlib
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -15,20 +17,23 @@ from trainers.cluster.workers import (
     check_share,
     describe,
     directory_of_worker,
+    refuse_together,
     watch_workers,
 )
 from trainers.engine import optimizer
 from trainers.engine.backend import EvaluationStep, TrainingStep, make_strategy
 from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
 from trainers.engine.loop import train
+from trainers.engine.problem import Problem
 from trainers.errors import ConfigError
 from trainers.options import command
+from trainers.options.fields import check_choice
 from trainers.options.layers import build, with_max_position
 from trainers.records.checkpoints import Checkpoints
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
 from trainers.records.progress import Line, Progress
-from trainers.records.workdir import Workdir
+from trainers.records.workdir import Workdir, read_config
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
 """Encodings to compare by default: a plain one and its randomized form."""
@@ -100,9 +105,27 @@ class Experiment:
             watch_workers(strategy),
             StopRequest(strategy) as stop,
             directory_of_worker(strategy, path) as own_path,
+            contextlib.ExitStack() as stack,
         ):
             check_same_flags(strategy, config)
-            results = _train(self, config, own_path, strategy, stop)
+            config = with_max_position(config)
+            check_share(strategy.num_replicas, config)
+            parts = self.make_parts(config, strategy)
+            workdir = Workdir(
+                own_path,
+                config,
+                self.name,
+                extensible=not _make_schedule(config).depends_on_steps,
+            )
+            with refuse_together(strategy):
+                stack.enter_context(workdir)
+                results = workdir.results
+            finished = strategy.from_chief(results is not None)
+            if finished:
+                print(f"{workdir.path}: already finished, see results.json")
+            else:
+                run = _Run(config, workdir, strategy, stop, *parts)
+                results = run.train()
         return results if own_path == path else None
 
     def make_parts(self, config, strategy):
@@ -136,17 +159,85 @@ def registered():
     }
 
 
+def open_run(path):
+    """Opens the working directory of a run, to look at it.
+
+    Args:
+        path: `pathlib.Path` of the directory.
+
+    Returns:
+        The `Experiment`, the configuration, and the digest.
+
+    Raises:
+        ConfigError: If it holds no run, or one of another version.
+    """
+    record = read_config(path)
+    if record is None:
+        raise ConfigError(
+            f"{path} is not the working directory of a run: it has no "
+            "config.json."
+        )
+    experiments = registered()
+    check_choice(
+        f"the trainer in {path / 'config.json'}",
+        record["trainer"],
+        tuple(experiments),
+    )
+    experiment = experiments[record["trainer"]]
+    try:
+        config = experiment.config(**record["config"])
+    except TypeError:
+        raise ConfigError(
+            f"{path / 'config.json'} has flags that this version does not "
+            "know: use the version that began the run."
+        ) from None
+    config.validate()
+    return experiment, config, record["digest"]
+
+
 def make_optimizer(config, model):
     """Makes the optimizer that a configuration describes, for a model."""
     return optimizer.make_optimizer(
         model,
         learning_rate=config.learning_rate,
-        schedule=build(config, "--learning_rate_schedule", optimizer.SCHEDULES),
+        schedule=_make_schedule(config),
         steps=config.steps,
         warmup_steps=config.warmup_steps,
         weight_decay=config.weight_decay,
         scales_loss=config.precision == "mixed_float16",
     )
+
+
+def _make_schedule(config):
+    return build(config, "--learning_rate_schedule", optimizer.SCHEDULES)
+
+
+def make_evaluation(config, model, problem, strategy):
+    """Makes the `LengthEvaluation` that a configuration describes."""
+    step = EvaluationStep(**_common(config, model, problem, strategy))
+    buckets = find_padded_lengths(config, problem, "evaluate")
+    return LengthEvaluation(step, buckets)
+
+
+def _make_training_step(config, model, made, problem, strategy):
+    return TrainingStep(
+        **_common(config, model, problem, strategy),
+        optimizer=made,
+        buckets=find_padded_lengths(config, problem, "train"),
+        clip_norm=config.clip_norm,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+    )
+
+
+def _common(config, model, problem, strategy):
+    """Returns the arguments that both steps have in common."""
+    return {
+        "model": model,
+        "problem": problem,
+        "strategy": strategy,
+        "seed": config.seed,
+        "compiled": _should_compile(config, strategy),
+    }
 
 
 def find_padded_lengths(config, problem, mode):
@@ -164,88 +255,97 @@ def find_padded_lengths(config, problem, mode):
     return length_buckets([problem.tokens(n) for n in lengths], count)
 
 
-def _train(experiment, config, path, strategy, stop):
-    config = with_max_position(config)
-    check_share(strategy.num_replicas, config)
-    model, made, problem = experiment.make_parts(config, strategy)
-    workdir = Workdir(path, config)
-    name = f"{problem.title}, {config.encoding}"
-    if strategy.from_chief(workdir.results is not None):
-        print(f"{name}: already finished, see {path}/results.json")
-        return workdir.results
-    for field, value in dataclasses.asdict(config).items():
-        print(f"  {field} = {value!r}")
-    print(
-        f"  {describe(strategy, config)}; {model.count_params():,} parameters"
-    )
+@dataclasses.dataclass
+class _Run:
+    """Trains the model of a run, evaluates it, and writes its records."""
 
-    metrics = Metrics(path, problem)
-    checkpoints = Checkpoints(
-        path,
-        model=model,
-        optimizer=made,
-        strategy=strategy,
-        keep=config.keep_checkpoints,
-    )
-    common = {
-        "model": model,
-        "problem": problem,
-        "strategy": strategy,
-        "seed": config.seed,
-        "compiled": _should_compile(config, strategy),
-    }
-    evaluation = LengthEvaluation(
-        EvaluationStep(**common),
-        find_padded_lengths(config, problem, "evaluate"),
-    )
+    config: Any
+    workdir: Workdir
+    strategy: Any
+    stop: StopRequest
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    problem: Problem
 
-    def evaluate(logs):
+    def __post_init__(self):
+        config, path = self.config, self.workdir.path
+        self.name = f"{self.problem.title}, {config.encoding}"
+        self.metrics = Metrics(path, self.problem)
+        self.checkpoints = Checkpoints(
+            path,
+            model=self.model,
+            optimizer=self.optimizer,
+            strategy=self.strategy,
+            digest=self.workdir.digest,
+            steps=config.steps,
+            keep=config.keep_checkpoints,
+        )
+        self.evaluation = make_evaluation(
+            config, self.model, self.problem, self.strategy
+        )
+
+    def train(self):
+        """Trains from the newest checkpoint to the end; returns the results."""
+        config = self.config
+        for field, value in dataclasses.asdict(config).items():
+            print(f"  {field} = {value!r}")
+        print(
+            f"  {describe(self.strategy, config)}; "
+            f"{self.model.count_params():,} parameters"
+        )
+        step = _make_training_step(
+            config, self.model, self.optimizer, self.problem, self.strategy
+        )
+        with self.checkpoints:
+            seconds = train(
+                step,
+                self.checkpoints,
+                steps=config.steps,
+                steps_per_loop=config.steps_per_loop,
+                checkpoint_every=config.checkpoint_every,
+                evaluate_every=config.evaluate_every,
+                callbacks=[
+                    self.metrics,
+                    Progress(self.name, steps=config.steps),
+                    keras.callbacks.LambdaCallback(on_test_begin=self.evaluate),
+                ],
+                check=self.stop.check,
+            )
+            self.evaluate({"step": config.steps, "seconds": seconds})
+        return self.report(seconds)
+
+    def evaluate(self, logs):
+        """Measures all lengths, unless that was done, and keeps the best."""
         # Keras turns every log into a float.
         step, seconds = int(logs["step"]), logs["seconds"]
-        last = problem.lengths[-1]
+        last = self.problem.lengths[-1]
         line = Line()
 
         def progress(length):
-            text = f"{name}: evaluated length {length}/{last}"
+            text = f"{self.name}: evaluated length {length}/{last}"
             line.show(text, last=length == last)
-            stop.check(lambda: checkpoints.save(step, seconds))
+            self.stop.check(lambda: self.checkpoints.save(step, seconds))
 
-        if not strategy.from_chief(metrics.has_evaluation(step)):
-            metrics.add_evaluation(step, seconds, evaluation(progress))
+        done = self.metrics.has_evaluation(step)
+        if not self.strategy.from_chief(done):
+            found = self.evaluation(progress)
+            self.metrics.add_evaluation(step, seconds, found)
         # The first worker alone has the metrics of earlier starts.
-        if strategy.from_chief(metrics.is_best(step)):
-            checkpoints.save_best(step, seconds)
+        if self.strategy.from_chief(self.metrics.is_best(step)):
+            self.checkpoints.save_best(step, seconds)
 
-    step = TrainingStep(
-        **common,
-        optimizer=made,
-        buckets=find_padded_lengths(config, problem, "train"),
-        clip_norm=config.clip_norm,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
-    )
-    with checkpoints:
-        seconds = train(
-            step,
-            checkpoints,
-            steps=config.steps,
-            steps_per_loop=config.steps_per_loop,
-            checkpoint_every=config.checkpoint_every,
-            evaluate_every=config.evaluate_every,
-            callbacks=[
-                metrics,
-                Progress(name, steps=config.steps),
-                keras.callbacks.LambdaCallback(on_test_begin=evaluate),
-            ],
-            check=stop.check,
+    def report(self, seconds):
+        """Writes the results and their plot; returns the results."""
+        path = self.workdir.path
+        results = self.workdir.make_results(
+            self.metrics, self.problem, self.strategy, seconds=seconds
         )
-        evaluate({"step": config.steps, "seconds": seconds})
-    results = workdir.make_results(metrics, problem, seconds=seconds)
-    plot_results(path, {config.encoding: results}, problem)
-    # The last file: a run that has it is finished.
-    workdir.write_json("results.json", results)
-    score = results["final"]["score"]
-    print(f"{name}: score {score:.3f}, see {path}/results.json")
-    return results
+        plot_results(path, {self.config.encoding: results}, self.problem)
+        # The last file: a run that has it is finished.
+        self.workdir.write_json("results.json", results)
+        score = results["final"]["score"]
+        print(f"{self.name}: score {score:.3f}, see {path}/results.json")
+        return results
 
 
 def _should_compile(config, strategy):

@@ -77,8 +77,8 @@ def _apply_fault(run, process, kinds, tally):
 def _remove_damaged_checkpoints(run, process, status):
     """Removes the checkpoints of a run if the drill has damaged all of them."""
     files = find_checkpoints(run.path).values()
-    said_so = "is whole and of this model" in process.output
-    if not (all(map(run.is_damaged, files)) and said_so and status == 1):
+    said_so = "is whole: remove it" in process.output
+    if not (all(map(run.is_damaged, files)) and said_so and status == 2):
         raise Failure(f"exit status {status} without a fault")
     shutil.rmtree(run.path / "checkpoints")
 

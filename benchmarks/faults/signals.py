@@ -22,19 +22,22 @@ def stop_by(number):
         late = STEPS in run.read_steps()
         status = process.wait()
         output = process.output
-        said_so = f"stopped by {name}:" in output
+        said_so = f"error: stopped by {name}" in output
         if status == 128 + number and said_so and "Traceback" not in output:
-            if run.read_steps()[-1] not in find_checkpoints(run.path):
+            done = run.read_steps()
+            if (
+                done
+                and not early
+                and done[-1] not in find_checkpoints(run.path)
+            ):
                 raise Failure(f"the steps before {name} were not saved")
             return "saved and stopped"
-        # The trainer handles signals neither while Python imports, nor after
-        # it has written everything.
-        unguarded = run.find_moment(output) in ("starting", "finishing")
+        # A trainer handles SIGTERM once its imports are done, and SIGINT once
+        # Python itself has started.
+        unguarded = early and "trainers" not in output
         if unguarded and (status == -number or "KeyboardInterrupt" in output):
             return "ended by the signal"
-        # Some imports catch KeyboardInterrupt and go on.
-        swallowed = number == signal.SIGINT and early
-        if status == 0 and (late or swallowed):
+        if status == 0 and late:
             return "ran to its end"
         raise Failure(f"exit status {status} after {name}")
 

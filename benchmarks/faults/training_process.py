@@ -10,6 +10,7 @@ import traceback
 
 # Imported once: most training processes are forks of this process.
 import trainers.algorithmic  # noqa: F401
+from trainers.cluster.interruption import end_at_once
 
 PATIENCE = 300
 """Seconds after which a process counts as hanging."""
@@ -91,9 +92,12 @@ class TrainingProcess:
 
 
 def _run_module(module, arguments, fresh):
-    # A background job of a shell ignores SIGINT unless told otherwise.
+    # A background job of a shell ignores SIGINT unless told otherwise. A fork
+    # has imported the trainers, which handle SIGINT from then on.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler if fresh else end_at_once
+    )
     # A worker that has lost another worker restarts itself by this command.
     sys.orig_argv = [sys.executable, "-m", module, *arguments]
     if fresh:

@@ -8,12 +8,41 @@ from trainers.errors import StoppedError
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+messages = 2
+"""File descriptor that `end_at_once` writes to."""
+
+
+def end_at_once(number, frame):
+    """Handles a signal while nothing runs that could be lost.
+
+    Raises no exception: some imports would swallow it.
+    """
+    name = signal.Signals(number).name
+    os.write(messages, f"error: stopped by {name}.\n".encode())
+    os._exit(128 + number)
+
+
+def raise_stopped(number, frame):
+    """Handles a signal while a program runs but does not train."""
+    raise StoppedError(number)
+
+
+def handle_signals(handler):
+    """Sets the handler of SIGTERM and SIGINT, except of those ignored.
+
+    A shell lets its background jobs ignore SIGINT.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
 
 class StopRequest:
     """Context manager that remembers SIGTERM and SIGINT.
 
     The run continues to a point where its state can be saved, and calls
-    `check` there. A second Ctrl-C ends the program at once.
+    `check` there; so does the end of the context. A second Ctrl-C ends the
+    program at once.
 
     Args:
         strategy: The `Strategy`. A signal to one worker stops all of them.
@@ -31,9 +60,13 @@ class StopRequest:
                 self._before[number] = signal.signal(number, self._remember)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        # A signal since the last check must not be lost: there may be another
+        # model to train.
+        if failed is None:
+            self.check()
 
     def _remember(self, number, frame):
         if self._signal == signal.SIGINT == number:

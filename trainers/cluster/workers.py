@@ -56,6 +56,20 @@ def workers_agree(strategy, content):
 
 
 @contextlib.contextmanager
+def refuse_together(strategy):
+    """Ends all workers where one of them cannot start, by `ConfigError`."""
+    refused = None
+    try:
+        yield
+    except ConfigError as error:
+        refused = error
+    if strategy.on_any_worker(refused is not None):
+        raise refused or ConfigError(
+            "another worker cannot start: see its message."
+        )
+
+
+@contextlib.contextmanager
 def directory_of_worker(strategy, path):
     """Gives the first worker its directory, every other one a temporary one.
 

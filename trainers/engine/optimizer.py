@@ -1,6 +1,11 @@
-"""Adam with weight decay, and schedules of its learning rate."""
+"""Adam with weight decay, and schedules of its learning rate.
+
+A schedule says by `depends_on_steps` whether the learning rate of a step
+depends on the number of all steps.
+"""
 
 import dataclasses
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -9,6 +14,8 @@ from keras import ops
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Constant:
     """A constant learning rate."""
+
+    depends_on_steps: ClassVar[bool] = False
 
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""
@@ -27,6 +34,8 @@ class Polynomial:
     power: float = 1.0
     end: float = 0.0
 
+    depends_on_steps: ClassVar[bool] = True
+
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""
         return keras.optimizers.schedules.PolynomialDecay(
@@ -43,6 +52,8 @@ class Cosine:
     """
 
     end: float = 0.0
+
+    depends_on_steps: ClassVar[bool] = True
 
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""

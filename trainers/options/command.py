@@ -1,5 +1,6 @@
 """The command line of a program: flags, errors, exit statuses."""
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -11,6 +12,11 @@ import keras
 import tensorflow as tf
 from absl import app, flags, logging
 
+from trainers.cluster.interruption import (
+    end_at_once,
+    handle_signals,
+    raise_stopped,
+)
 from trainers.errors import (
     ConfigError,
     StoppedError,
@@ -25,14 +31,46 @@ MAX_RESTARTS = 100
 _RESTARTS = "KERAS_LENGEN_RESTARTS"
 
 
-def run(config_class, presets, main):
-    """Parses the flags, calls `main(config)` and turns errors into statuses.
+def run(config_class, presets, main, operands=""):
+    """Parses the flags, calls `main` and turns errors into statuses.
 
     Args:
-        config_class: A `TrainerConfig`; each field becomes a flag.
+        config_class: Class with flags; each field becomes one.
         presets: Dict from the name of a preset to the fields it sets.
-        main: Called with the configuration.
+        main: Called with the configuration and the operands.
+        operands: str. Name of the argument beside the flags; with `...` at
+            its end, there are one or more; empty: there is none.
     """
+    names = _define_flags(config_class)
+
+    # TensorFlow warns of many programs, which are intended, one for each
+    # bucket, and reports every file it saves.
+    tf.get_logger().setLevel("ERROR")
+    logging.set_verbosity(logging.WARNING)
+
+    def parse(argv):
+        try:
+            return flags.FLAGS(argv)
+        except flags.Error as error:
+            _fail(error, 2)
+
+    def start(argv):
+        _check_operands(argv[1:], operands)
+        _check_backend()
+        values = {name: getattr(flags.FLAGS, name) for name in names}
+        given = {name: v for name, v in values.items() if v is not None}
+        main(resolve(config_class, presets, given), *argv[1:])
+
+    with _errors_as_statuses():
+        try:
+            handle_signals(raise_stopped)
+            app.run(start, flags_parser=parse)
+        finally:
+            handle_signals(end_at_once)
+
+
+def _define_flags(config_class):
+    """Defines the flags of a class of configurations; returns their names."""
     types = typing.get_type_hints(config_class)
     define = {
         str: flags.DEFINE_string,
@@ -51,55 +89,51 @@ def run(config_class, presets, main):
             # flags alone.
             module_name=sys.argv[0],
         )
+    return [field.name for field in fields]
 
-    # TensorFlow warns of many programs, which are intended, one for each
-    # bucket, and reports every file it saves.
-    tf.get_logger().setLevel("ERROR")
-    logging.set_verbosity(logging.WARNING)
 
-    def parse(argv):
-        try:
-            return flags.FLAGS(argv)
-        except flags.Error as error:
-            _fail(error, 2)
+def _check_operands(given, operands):
+    if given and not operands:
+        raise ConfigError(
+            f"unexpected argument {given[0]!r}: flags start with --."
+        )
+    if operands and not given:
+        raise ConfigError(f"{operands} is missing: see --help.")
+    if len(given) > 1 and not operands.endswith("..."):
+        raise ConfigError(f"expected one {operands}; got {' '.join(given)}.")
 
-    def start(argv):
-        if len(argv) > 1:
-            _fail(f"unexpected argument {argv[1]!r}: flags start with --.", 2)
-        given = {
-            field.name: getattr(flags.FLAGS, field.name)
-            for field in fields
-            if getattr(flags.FLAGS, field.name) is not None
-        }
-        try:
-            if keras.backend.backend() not in ("tensorflow", "jax"):
-                raise ConfigError(
-                    "trainers run on TensorFlow and JAX, but Keras is set to "
-                    f"{keras.backend.backend()}: change KERAS_BACKEND."
-                )
-            config = resolve(config_class, presets, given)
-            main(config)
-        except ConfigError as error:
-            _fail(error, 2)
-        except TrainingError as error:
-            _fail(error, 1)
-        except WorkerLostError as error:
-            _start_again(error)
-        except StoppedError as error:
-            name = signal.Signals(error.number).name
-            status = 128 + error.number
-            _fail(
-                f"stopped by {name}: run the same command again to resume.",
-                status,
-            )
-        except KeyboardInterrupt:
-            _fail(
-                "interrupted: run the same command again to resume from the "
-                "last checkpoint.",
-                128 + signal.SIGINT,
-            )
 
-    app.run(start, flags_parser=parse)
+def _check_backend():
+    if keras.backend.backend() not in ("tensorflow", "jax"):
+        raise ConfigError(
+            "trainers run on TensorFlow and JAX, but Keras is set to "
+            f"{keras.backend.backend()}: change KERAS_BACKEND."
+        )
+
+
+@contextlib.contextmanager
+def _errors_as_statuses():
+    """Ends the program with one line and a status for each kind of error."""
+    try:
+        yield
+    except ConfigError as error:
+        _fail(error, 2)
+    except TrainingError as error:
+        _fail(error, 1)
+    except WorkerLostError as error:
+        _start_again(error)
+    except StoppedError as error:
+        name = signal.Signals(error.number).name
+        _fail(
+            f"stopped by {name}: run the same command again to resume.",
+            128 + error.number,
+        )
+    except KeyboardInterrupt:
+        _fail(
+            "interrupted: run the same command again to resume from the last "
+            "checkpoint.",
+            128 + signal.SIGINT,
+        )
 
 
 def format_help(known, default):

@@ -2,27 +2,30 @@
 
 A checkpoint is one file of NumPy arrays: the weights of the model and the
 state of its optimizer by their paths, the number of finished steps, the seconds
-they took, and the version of this format. Data, positions and dropout follow
-from the step. A file appears whole or not at all, and the checksums of its
-archive tell if it was damaged later. It holds nothing of devices or strategies,
-so a run may continue elsewhere, and under the other backend.
+they took, the digest of the run's configuration, and the version of this
+format. Data, positions and dropout follow from the step. A file appears whole
+or not at all, and the checksums of its archive tell if it was damaged later. It
+holds nothing of devices or strategies, so a run may continue elsewhere, and
+under the other backend.
 """
 
 import concurrent.futures
-import os
 import pathlib
 import re
 
 import keras
 import numpy as np
 
-from trainers.cluster.workers import workers_agree
-from trainers.errors import StoppedError, TrainingError
-from trainers.records.files import writing
+from trainers.cluster.workers import refuse_together, workers_agree
+from trainers.errors import ConfigError, StoppedError, TrainingError
+from trainers.records.files import replacing, writing
 from trainers.records.variable_names import name_variables
 
-FORMAT = 2
-"""Version of the format; the first named variables by their order."""
+FORMAT = 3
+"""Version of the format.
+
+The first named variables by their order; the second had no digest.
+"""
 
 
 class Checkpoints:
@@ -37,16 +40,22 @@ class Checkpoints:
         model: Built Keras model.
         optimizer: Built Keras optimizer.
         strategy: The `Strategy`.
+        digest: str. Digest of the run's configuration.
+        steps: int. Number of the run's last step.
         keep: int. Number of checkpoints to keep, beside the best one.
 
     Raises:
         ConfigError: If two variables of the model have the same path.
     """
 
-    def __init__(self, workdir, *, model, optimizer, strategy, keep=3):
+    def __init__(
+        self, workdir, *, model, optimizer, strategy, digest, steps, keep=3
+    ):
         self._directory = pathlib.Path(workdir) / "checkpoints"
         self._variables = name_variables(model, optimizer)
         self._strategy = strategy
+        self._digest = digest
+        self._steps = steps
         self._keep = keep
         self._thread = concurrent.futures.ThreadPoolExecutor(max_workers=1)
         self._writing = None
@@ -94,14 +103,18 @@ class Checkpoints:
         """Restores the newest undamaged state; returns its steps and seconds.
 
         Raises:
-            TrainingError: If there are checkpoints, but none can be used, or
-                the newest is of another version of the format.
+            ConfigError: If there are checkpoints, but none can be used, or the
+                newest whole one is not of this run.
         """
         self.wait()
-        begin = _pack(0, 0.0, self.copy())
-        found = self._read_newest() if self._strategy.is_chief else None
+        begin = self._pack(0, 0.0, self.copy())
+        with refuse_together(self._strategy):
+            found = self._read_newest() if self._strategy.is_chief else None
         state = begin if found is None else found
-        state = self._strategy.from_chief(state)
+        needed = (*self._variables, "step", "seconds")
+        state = self._strategy.from_chief(
+            {name: state[name] for name in needed}
+        )
         for name, variable in self._variables.items():
             variable.assign(state[name])
         return int(state["step"]), float(state["seconds"])
@@ -114,16 +127,8 @@ class Checkpoints:
             for name, variable in self._variables.items()
         }
 
-    def _path(self, kind, step):
-        return self._directory / f"{kind}-{step}.npz"
-
     def _newest_first(self, kind):
-        found = {
-            int(match[1]): path
-            for path in self._directory.glob(f"{kind}-*.npz")
-            if (match := re.fullmatch(rf"{kind}-(\d+)\.npz", path.name))
-        }
-        return [found[step] for step in sorted(found, reverse=True)]
+        return find_checkpoints(self._directory, kind)
 
     def _save(self, kind, step, seconds, keep):
         arrays = self.copy()
@@ -138,7 +143,7 @@ class Checkpoints:
             return
         self.wait()
         self._writing = self._thread.submit(
-            self._write, kind, step, _pack(step, seconds, arrays), keep
+            self._write, kind, self._pack(step, seconds, arrays), keep
         )
 
     def _check_workers(self, arrays, step):
@@ -152,19 +157,13 @@ class Checkpoints:
                 f"good checkpoint is {self.latest}."
             )
 
-    def _write(self, kind, step, arrays, keep):
-        path = self._path(kind, step)
-        with writing(path, f"the last whole checkpoint is {self.latest}"):
+    def _write(self, kind, arrays, keep):
+        path = self._directory / f"{kind}-{arrays['step']}.npz"
+        consequence = f"the last whole checkpoint is {self.latest}"
+        with writing(path, consequence):
             self._directory.mkdir(parents=True, exist_ok=True)
-            beside = path.with_suffix(".partial")
-            try:
-                with beside.open("wb") as file:
-                    np.savez(file, **arrays)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(beside, path)
-            finally:
-                beside.unlink(missing_ok=True)
+            with replacing(path, consequence) as file:
+                np.savez(file, **arrays)
             for old in self._newest_first(kind)[keep:]:
                 old.unlink()
 
@@ -172,46 +171,125 @@ class Checkpoints:
         paths = self._newest_first("checkpoint")
         for path in paths:
             try:
-                with path.open("rb") as file, np.load(file) as arrays:
-                    state = {name: arrays[name] for name in arrays.files}
-                _check_format(state, path)
-                self._check_shapes(state)
-            except TrainingError:
-                raise
-            except Exception as error:  # A damaged archive fails in many ways.
+                state = read_checkpoint(path, self._digest)
+            except DamagedError as error:
                 print(f"checkpoint {path} is damaged ({error}): trying another")
                 continue
+            self._check_step(state, path)
+            expected = self._pack(0, 0.0, self.copy())
+            check_shapes(state, expected, path)
             return state
         if paths:
-            raise TrainingError(
-                f"no checkpoint in {self._directory} is whole and of this "
-                "model: remove it to start from the beginning, or choose "
-                "another --workdir."
+            raise ConfigError(
+                f"no checkpoint in {self._directory} is whole: remove it to "
+                "start from the beginning, or choose another --workdir."
             )
         return None
 
-    def _check_shapes(self, state):
-        expected = {name: tuple(v.shape) for name, v in self._variables.items()}
-        expected |= dict.fromkeys(_pack(0, 0.0, {}), ())
-        if {name: values.shape for name, values in state.items()} != expected:
-            raise ValueError("it holds other variables than this model's")
+    def _check_step(self, state, path):
+        if state["step"] > self._steps:
+            raise ConfigError(
+                f"checkpoint {path} is of step {state['step']}, but the run "
+                f"ends with step {self._steps}: move it away, or raise --steps."
+            )
+
+    def _pack(self, step, seconds, arrays):
+        """Returns all arrays of a checkpoint by name."""
+        return {
+            "format": np.int64(FORMAT),
+            "step": np.int64(step),
+            "seconds": np.float64(seconds),
+            "digest": np.frombuffer(bytes.fromhex(self._digest), np.uint8),
+            **arrays,
+        }
 
 
-def _pack(step, seconds, arrays):
-    """Returns all arrays of a checkpoint by name."""
-    return {
-        "format": np.int64(FORMAT),
-        "step": np.int64(step),
-        "seconds": np.float64(seconds),
-        **arrays,
+class DamagedError(Exception):
+    """A checkpoint is not what was written."""
+
+
+def find_checkpoints(directory, kind):
+    """Returns the paths of checkpoints, the newest first.
+
+    Args:
+        directory: `pathlib.Path` of the directory of checkpoints.
+        kind: str. `"checkpoint"` or `"best"`.
+    """
+    found = {
+        int(match[1]): path
+        for path in directory.glob(f"{kind}-*.npz")
+        if (match := re.fullmatch(rf"{kind}-(\d+)\.npz", path.name))
     }
+    return [found[step] for step in sorted(found, reverse=True)]
+
+
+def read_checkpoint(path, digest):
+    """Reads a checkpoint of a run.
+
+    Args:
+        path: `pathlib.Path` of the file.
+        digest: str. Digest of the run's configuration.
+
+    Returns:
+        Dict from names to NumPy arrays.
+
+    Raises:
+        DamagedError: If the file is damaged.
+        ConfigError: If it is whole, but not of this run, of another version
+            of the format, or holds numbers that are not finite.
+    """
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            state = {name: arrays[name] for name in arrays.files}
+        step, own_digest = int(state["step"]), state.get("digest")
+    except IsADirectoryError:
+        raise ConfigError(
+            f"{path} is a directory where a checkpoint belongs: move it away."
+        ) from None
+    except Exception as error:  # A damaged archive fails in many ways.
+        raise DamagedError(error) from None
+    _check_format(state, path)
+    if own_digest is None or own_digest.tobytes().hex() != digest:
+        raise ConfigError(
+            f"checkpoint {path} is of a run with another configuration: move "
+            "it away, or choose another --workdir."
+        )
+    if path.stem.rpartition("-")[2] != str(step):
+        raise ConfigError(
+            f"checkpoint {path} is of step {step}: give it back its name."
+        )
+    for name, values in state.items():
+        if not np.isfinite(values).all():
+            raise ConfigError(
+                f"checkpoint {path} holds numbers that are not finite, in "
+                f"{name}: move it away to resume from the one before it."
+            )
+    return state
+
+
+def check_shapes(state, expected, path):
+    """Raises `ConfigError` unless a checkpoint fits a model.
+
+    Args:
+        state: Dict from names to arrays, of the checkpoint.
+        expected: Dict from names to arrays, of the model.
+        path: The file, for the message.
+    """
+    found = {name: np.shape(values) for name, values in state.items()}
+    wanted = {name: np.shape(values) for name, values in expected.items()}
+    if found != wanted:
+        name = min(set(found.items()) ^ set(wanted.items()))[0]
+        raise ConfigError(
+            f"checkpoint {path} is of another model: its {name} has shape "
+            f"{found.get(name)}, this model's {wanted.get(name)}."
+        )
 
 
 def _check_format(state, path):
-    """Raises `TrainingError` if a checkpoint is of another version."""
+    """Raises `ConfigError` if a checkpoint is of another version."""
     version = int(state.get("format", 1))
     if version != FORMAT:
-        raise TrainingError(
+        raise ConfigError(
             f"checkpoint {path} has format {version}, and this version of the "
             f"trainers reads format {FORMAT}: finish the run with the version "
             "that began it, or choose another --workdir."

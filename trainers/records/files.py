@@ -1,8 +1,9 @@
-"""Files that exist as a whole or not at all."""
+"""Files that exist as a whole or not at all, also after a loss of power."""
 
 import contextlib
+import os
 
-from trainers.errors import TrainingError
+from trainers.errors import ConfigError, TrainingError
 
 
 @contextlib.contextmanager
@@ -14,4 +15,57 @@ def writing(path, consequence="what was there before is whole"):
         raise TrainingError(
             f"cannot write {path}: {error.strerror or error}; {consequence}. "
             "Fix this and run the same command again to resume."
+        ) from None
+
+
+@contextlib.contextmanager
+def replacing(path, consequence="what was there before is whole"):
+    """Opens a binary file that takes the place of `path` when it is on disk.
+
+    Args:
+        path: `pathlib.Path` of the file to replace or to create.
+        consequence: str. What a failure means, for the message.
+
+    Raises:
+        TrainingError: If it cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.partial")
+    with writing(path, consequence):
+        try:
+            with beside.open("wb") as file:
+                yield file
+                sync(file)
+            os.replace(beside, path)
+            # The name is on disk when its directory is.
+            directory = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        finally:
+            # A directory of this name is not ours.
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+
+
+def sync(file):
+    """Returns when the content of an open file is on disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def read_bytes(path):
+    """Returns the content of a file; `None` if nothing is there.
+
+    Raises:
+        ConfigError: If it cannot be read, as a directory.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}. Move it away, or choose "
+            "another --workdir."
         ) from None

@@ -1,13 +1,14 @@
 """The metrics of a run, as a table on disk and as TensorBoard scalars."""
 
 import csv
-import os
+import io
 import pathlib
 
 import keras
 import tensorflow as tf
 
-from trainers.records.files import writing
+from trainers.errors import ConfigError
+from trainers.records.files import read_bytes, replacing, sync, writing
 
 COLUMNS = ("step", "seconds", "metric", "length", "value")
 
@@ -31,13 +32,12 @@ class Metrics(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         """Drops rows that a killed run wrote after its last checkpoint."""
         rows = [row for row in self._rows() if row["step"] <= logs["step"]]
-        beside = self._path.with_suffix(".partial")
-        with writing(self._path):
-            with beside.open("w", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS)
-                writer.writeheader()
-                writer.writerows(rows)
-            os.replace(beside, self._path)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+        with replacing(self._path) as file:
+            file.write(text.getvalue().encode())
 
     def on_train_batch_end(self, batch, logs=None):
         """Adds the mean loss of the steps since the last call."""
@@ -98,17 +98,28 @@ class Metrics(keras.callbacks.Callback):
                 (step, f"{seconds:.3f}", metric, length, value)
                 for length, value in by_length.items()
             )
+            sync(file)
 
     def _rows(self):
-        if not self._path.exists():
+        content = read_bytes(self._path)
+        if content is None:
             return []
-        rows = []
+        # A loss of power may leave NUL bytes at the end of a file.
+        text = content.rstrip(b"\0").decode(errors="replace")
         # A kill may have cut the last line short.
-        lines = self._path.read_text().rpartition("\n")[0].splitlines()
-        for row in csv.DictReader(lines):
-            row["step"] = int(row["step"])
-            row["value"] = float(row["value"])
-            rows.append(row)
+        lines = text.rpartition("\n")[0].splitlines()
+        rows = []
+        try:
+            for row in csv.DictReader(lines):
+                row["step"] = int(row["step"])
+                row["value"] = float(row["value"])
+                int(row["length"] or 0)
+                rows.append(row)
+        except (KeyError, TypeError, ValueError, csv.Error):
+            raise ConfigError(
+                f"{self._path} is damaged in line {len(rows) + 2}: remove that "
+                "line and those after it, or choose another --workdir."
+            ) from None
         return rows
 
     def _scalar(self, name, value, step):

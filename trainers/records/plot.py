@@ -1,9 +1,8 @@
 """Plots of a metric against length."""
 
-import os
 import pathlib
 
-from trainers.records.files import writing
+from trainers.records.files import replacing
 
 
 def plot_results(path, results, problem):
@@ -74,10 +73,8 @@ def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
     path = pathlib.Path(path)
-    beside = path.with_suffix(".partial.png")
-    with writing(path):
-        plot.savefig(beside, dpi=120)
-        os.replace(beside, path)
+    with replacing(path) as file:
+        plot.savefig(file, format="png", dpi=120)
     return path
 
 

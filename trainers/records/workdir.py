@@ -1,8 +1,9 @@
 """The working directory of a run: configuration, metrics and results."""
 
+import contextlib
 import dataclasses
+import hashlib
 import json
-import os
 import pathlib
 import platform
 
@@ -13,47 +14,141 @@ import tensorflow as tf
 import keras_lengen
 from trainers.errors import ConfigError, TrainingError
 from trainers.options.fields import options
-from trainers.records.files import writing
+from trainers.records.files import read_bytes, replacing
+from trainers.records.lock import lock_directory
+
+SEED_MEANING = (
+    "Initial weights, data, positions and dropout follow from it. Data are "
+    "the same on any number of replicas; each replica draws positions and "
+    "dropout of its own."
+)
 
 
-class Workdir:
-    """Reads and writes the files of one run.
+class Workdir(contextlib.AbstractContextManager):
+    """Reads and writes the files of one run, alone.
+
+    As a context manager it creates the directory if it is missing, and holds
+    its lock.
 
     Args:
-        path: Directory, created if missing.
+        path: The directory.
         config: Configuration of the run, a `TrainerConfig`.
+        trainer: str. Name of the run's experiment.
+        extensible: bool. Whether a run of more steps begins as one of fewer.
+
+    Attributes:
+        digest: str, hexadecimal. Digest of the configuration, except of what
+            does not change the result and of the number of steps.
 
     Raises:
-        ConfigError: If the directory cannot be written or holds a run with
-            another configuration.
+        ConfigError: On entering, if the directory cannot be written, is in
+            use, or holds another run.
     """
 
-    def __init__(self, path, config):
+    def __init__(self, path, config, trainer, *, extensible=True):
         self.path = pathlib.Path(path)
         self.config = dataclasses.asdict(config)
-        self._free = [
+        self._trainer = trainer
+        self._extensible = extensible
+        self._defaults = {
+            field.name: field.default for field in dataclasses.fields(config)
+        }
+        # Steps have a rule of their own.
+        self._fixed = [
             name
             for name, known in options(config).items()
-            if not known.changes_result
+            if known.changes_result and name != "steps"
         ]
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            previous = self._read("config.json")
-            self._check_same(previous or self.config)
-            self.write_json("config.json", self.config)
-        except TrainingError as error:
-            raise ConfigError(str(error)) from None
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write to --workdir={path}: {error.strerror}."
-            ) from None
+        self._stack = contextlib.ExitStack()
 
-    def _check_same(self, previous):
-        changed = [
-            f"--{name} was {previous.get(name)!r}, is {value!r}"
+    def __enter__(self):
+        with self._stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._stack.enter_context(lock_directory(self.path))
+                self._begin_or_resume()
+            except TrainingError as error:
+                raise ConfigError(str(error)) from None
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot write to --workdir={self.path}: {error.strerror}."
+                ) from None
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def _begin_or_resume(self):
+        record = read_config(self.path)
+        if record is None:
+            self._check_new()
+            began_with = self.config
+        else:
+            began_with = record["config"]
+            self._check_same(record)
+        # Without the flags that are newer than the run.
+        fixed = {n: began_with[n] for n in self._fixed if n in began_with}
+        self.digest = make_digest(self._trainer, fixed)
+        if record is not None and record["digest"] != self.digest:
+            raise ConfigError(
+                f"{self.path / 'config.json'} was changed after the run began: "
+                "restore it, or choose another --workdir."
+            )
+        stored = {
+            name: value
             for name, value in self.config.items()
-            if name not in self._free and previous.get(name) != value
+            if name in fixed or name not in self._fixed
+        }
+        self.write_json(
+            "config.json",
+            {
+                "trainer": self._trainer,
+                "digest": self.digest,
+                "config": stored,
+            },
+        )
+
+    def _check_new(self):
+        """Raises `ConfigError` if files of a run are there already."""
+        found = [
+            self.path / name
+            for name in ("results.json", "metrics.csv")
+            if (self.path / name).exists()
         ]
+        found += (self.path / "checkpoints").glob("*.npz")
+        if found:
+            raise ConfigError(
+                f"{found[0]} belongs to a run, but there is no config.json "
+                "that says to which: restore it, or choose another --workdir."
+            )
+
+    def _check_same(self, record):
+        previous = {**self._defaults, **record["config"]}
+        changed = [
+            f"--{name} was {previous[name]!r}, is {self.config[name]!r}"
+            for name in self._fixed
+            if previous[name] != self.config[name]
+        ]
+        changed += [
+            f"--{name} was {value!r}, is no flag of this version"
+            for name, value in record["config"].items()
+            if name not in self.config
+        ]
+        if record["trainer"] != self._trainer:
+            changed = [
+                f"the trainer was {record['trainer']}, is {self._trainer}"
+            ]
+        before, steps = previous["steps"], self.config["steps"]
+        if steps < before:
+            changed.append(
+                f"--steps was {before}, is {steps}: it can only be raised"
+            )
+        if steps > before and not self._extensible:
+            changed.append(
+                f"--steps was {before}, is {steps}: the schedule of the "
+                "learning rate depends on it"
+            )
         if changed:
             raise ConfigError(
                 f"{self.path} holds a run with another configuration "
@@ -63,37 +158,35 @@ class Workdir:
     @property
     def results(self):
         """Dict, the results of a finished run, or `None`."""
-        return self._read("results.json")
-
-    def _read(self, name):
-        path = self.path / name
-        if not path.exists():
+        results = read_results(self.path)
+        if results is None:
             return None
-        try:
-            return json.loads(path.read_text())
-        except ValueError:
+        if results.get("digest") != self.digest:
             raise ConfigError(
-                f"{path} is not valid JSON: remove it, or choose another "
-                "--workdir."
-            ) from None
+                f"{self.path / 'results.json'} is of a run with another "
+                "configuration: move it away, or choose another --workdir."
+            )
+        finished = results["train"]["steps"] == self.config["steps"]
+        return results if finished else None
 
     def write_json(self, name, content):
         """Writes a JSON file, as a whole or not at all."""
-        beside = self.path / f"{name}.partial"
-        with writing(self.path / name):
-            beside.write_text(json.dumps(content, indent=2) + "\n")
-            os.replace(beside, self.path / name)
+        with replacing(self.path / name) as file:
+            file.write(f"{json.dumps(content, indent=2)}\n".encode())
 
-    def make_results(self, metrics, problem, *, seconds):
+    def make_results(self, metrics, problem, strategy, *, seconds):
         """Returns the content of `results.json`.
 
         Args:
             metrics: The run's `Metrics`.
             problem: The run's `Problem`.
+            strategy: The `Strategy` of the process that finishes the run.
             seconds: float. Seconds spent training.
         """
         evaluations = metrics.evaluations()
         return {
+            "trainer": self._trainer,
+            "digest": self.digest,
             "config": self.config,
             "versions": versions(),
             "train": {
@@ -101,6 +194,14 @@ class Workdir:
                 "seconds": seconds,
                 "steps_per_second": self.config["steps"] / max(seconds, 1e-9),
             },
+            "computed_by": {
+                "backend": keras.backend.backend(),
+                "backend_version": _backend_version(),
+                "replicas": strategy.num_replicas,
+                "devices": list(strategy.devices),
+                "precision": self.config["precision"],
+            },
+            "seed": {"value": self.config["seed"], "meaning": SEED_MEANING},
             "final": evaluations[max(evaluations)],
             "best": metrics.best(list(evaluations.values())),
             "score_metric": problem.metrics[0].name,
@@ -112,6 +213,55 @@ class Workdir:
         }
 
 
+def make_digest(trainer, fixed):
+    """Returns the digest of a configuration, 16 hexadecimal digits.
+
+    Args:
+        trainer: str. Name of the experiment.
+        fixed: Dict from names to values, those that change the result.
+    """
+    content = json.dumps([trainer, fixed], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def read_config(path):
+    """Reads the `config.json` of a working directory.
+
+    Args:
+        path: `pathlib.Path` of the directory.
+
+    Returns:
+        Dict with `trainer`, `digest` and `config`; `None` if there is none.
+
+    Raises:
+        ConfigError: If it is something else.
+    """
+    types = {"trainer": str, "digest": str, "config": dict}
+    return _read_json(path / "config.json", types)
+
+
+def read_results(path):
+    """Reads the `results.json` of a working directory, as `read_config`."""
+    types = {"train": dict, "final": dict, "config": dict}
+    return _read_json(path / "results.json", types)
+
+
+def _read_json(path, types):
+    content = read_bytes(path)
+    if content is None:
+        return None
+    try:
+        record = json.loads(content)
+        if not all(isinstance(record[n], kind) for n, kind in types.items()):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ConfigError(
+            f"{path} is damaged or of another version: restore it, or choose "
+            "another --workdir."
+        ) from None
+    return record
+
+
 def versions():
     """Returns the versions of packages that results depend on."""
     packages = (keras, keras_lengen, np, tf)
@@ -120,3 +270,11 @@ def versions():
         "machine": platform.machine(),
         **{package.__name__: package.__version__ for package in packages},
     }
+
+
+def _backend_version():
+    if keras.backend.backend() == "tensorflow":
+        return tf.__version__
+    import jax
+
+    return jax.__version__

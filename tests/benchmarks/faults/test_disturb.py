@@ -6,7 +6,7 @@ from benchmarks.faults.run import STEPS, Failure
 from benchmarks.faults.tally import Tally
 from tests.benchmarks.faults.toy import LOG, EndedProcess, save
 
-NOT_WHOLE = f"{LOG}error: no checkpoint is whole and of this model: remove it"
+NOT_WHOLE = f"{LOG}error: no checkpoint is whole: remove it to start"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_fault_without_effect_is_tried_again(run_of, monkeypatch):
 
 
 def test_checkpoints_that_are_all_damaged_are_removed(run_of):
-    run = run_of(EndedProcess(1, NOT_WHOLE), EndedProcess(0))
+    run = run_of(EndedProcess(2, NOT_WHOLE), EndedProcess(0))
     file = save(run.path, 4, 5)
     run.damaged[file] = file.read_bytes()
     disturb(run, [], Tally({}))
@@ -56,7 +56,7 @@ def test_checkpoints_that_are_all_damaged_are_removed(run_of):
 
 
 def test_an_error_without_a_fault_is_noticed(run_of):
-    run = run_of(EndedProcess(1, NOT_WHOLE))
+    run = run_of(EndedProcess(2, NOT_WHOLE))
     save(run.path, STEPS, STEPS)
-    with pytest.raises(Failure, match="exit status 1 without a fault"):
+    with pytest.raises(Failure, match="exit status 2 without a fault"):
         disturb(run, [], Tally({}))

@@ -48,9 +48,11 @@ def test_a_signal_before_the_start_and_after_the_end(run):
     assert stop(run, EndedProcess(0)) == "ran to its end"
 
 
-def test_only_sigint_may_be_swallowed_by_an_import(run):
-    write_metrics(run.path, 4)
+def test_only_python_itself_may_start_without_a_handler(run):
     interrupt = stop_by(signal.SIGINT)
-    assert interrupt(run, EndedProcess(0, "")) == "ran to its end"
-    with pytest.raises(Failure, match="exit status 0 after SIGTERM"):
-        stop(run, EndedProcess(0, ""))
+    boot = "Traceback ...\nKeyboardInterrupt\n"
+    assert interrupt(run, EndedProcess(1, boot)) == "ended by the signal"
+    with pytest.raises(Failure, match="exit status 1 after SIGINT"):
+        interrupt(run, EndedProcess(1, f"trainers/algorithmic.py\n{boot}"))
+    with pytest.raises(Failure, match="exit status 0 after SIGINT"):
+        interrupt(run, EndedProcess(0, ""))

@@ -1,12 +1,18 @@
 """Signals: one clear line, a status that says so, and nothing lost."""
 
+import os
 import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
 from tests.trainers.workers import Nursery
+from trainers.cluster.interruption import StopRequest
+from trainers.errors import StoppedError
 
 CHANGES = {
     "encoding": "RandomizedRoPE",
@@ -112,6 +118,82 @@ def test_a_run_stopped_four_times_goes_on(nursery, tmp_path):
     assert process.wait() == undisturbed.wait() == 0, process.output
     assert_same_weights(path, tmp_path / "whole")
     assert train_losses(path) == train_losses(tmp_path / "whole")
+
+
+class OneWorker:
+    def on_any_worker(self, flag):
+        return flag
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_after_the_last_check_is_not_lost(capfd, number):
+    before = signal.getsignal(number)
+    with (
+        pytest.raises(StoppedError) as caught,
+        StopRequest(OneWorker()) as stop,
+    ):
+        stop.check()
+        os.kill(os.getpid(), number)
+    assert caught.value.number == number
+    assert signal.getsignal(number) is before
+
+
+def test_an_error_is_not_hidden_by_a_signal(capfd):
+    with pytest.raises(ValueError, match="own"), StopRequest(OneWorker()):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise ValueError("own")
+
+
+@pytest.mark.process
+def test_a_signal_between_two_models_stops_before_the_second(nursery, tmp_path):
+    changes = {"encoding": "", "steps": 5, "test_lengths": "5"}
+    process = nursery.start(flags(tmp_path, **changes), tmp_path / "log")
+    process.wait_for((tmp_path / "RoPE" / "results.json").exists)
+    process.send(signal.SIGTERM)
+    assert_stopped(process, signal.SIGTERM)
+    assert not (tmp_path / "RandomizedRoPE" / "results.json").exists()
+    process = process.again()
+    assert process.wait() == 0
+    assert "already finished" in process.output
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 1, 1.5, 2, 3, 4, 6])
+def test_ctrl_c_ends_a_program_in_one_line_at_any_moment(tmp_path, seconds):
+    arguments = flags(tmp_path, steps=10**6, test_lengths="5")
+    command = [sys.executable, "-m", "trainers.algorithmic", *arguments]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As from a shell: importing the trainers here has set the variable.
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 130
+    (line,) = errors.splitlines()
+    assert line.startswith("error: stopped by SIGINT")
+
+
+@pytest.mark.process
+def test_a_second_run_in_a_directory_is_refused(nursery, tmp_path):
+    path = tmp_path / "run"
+    first = nursery.start(flags(path, steps=10**6), tmp_path / "first")
+    first.wait_for(lambda: 3 in steps(path))
+    second = nursery.start(flags(path, steps=10**6), tmp_path / "second")
+    assert second.wait() == 2
+    (line,) = second.output.splitlines()
+    assert line.startswith(f"error: {path} is in use by process ")
+    first.send(signal.SIGKILL)
+    first.wait()
+    third = nursery.start(flags(path, steps=10**6), tmp_path / "third")
+    third.wait_for(lambda: "resuming after step" in third.output)
 
 
 @pytest.mark.process

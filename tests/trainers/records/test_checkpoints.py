@@ -11,8 +11,9 @@ import time
 import numpy as np
 import pytest
 
+from tests.products import product
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
-from trainers.errors import TrainingError
+from trainers.errors import ConfigError, TrainingError
 
 CHANGES = {
     "encoding": "RandomizedRelativeEncoding",
@@ -109,25 +110,96 @@ def finished(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("version", [1, 3])
-def test_a_checkpoint_of_another_format_is_refused(finished, tmp_path, version):
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    (path,) = (tmp_path / "checkpoints").glob("checkpoint*")
-    with np.load(path) as found:
-        arrays = {**found, "format": np.int64(version)}
-    if version == 1:
-        del arrays["format"]
-    np.savez(path, **arrays)
-    with pytest.raises(TrainingError, match=f"has format {version}, and this"):
-        run_toy(tmp_path)
+def copy_run(finished, path):
+    """Copies a run; returns the path of its only checkpoint."""
+    shutil.copytree(finished, path, dirs_exist_ok=True)
+    (checkpoint,) = (path / "checkpoints").glob("checkpoint*")
+    return checkpoint
 
 
-def test_without_a_whole_checkpoint_a_run_says_so(finished, tmp_path):
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    for path in (tmp_path / "checkpoints").glob("checkpoint*"):
-        path.write_bytes(b"")
-    with pytest.raises(TrainingError, match=r"no checkpoint in .* is whole"):
+def change(**changes):
+    """Returns a function that changes arrays of a checkpoint; `None`: none."""
+
+    def apply(path):
+        with np.load(path) as found:
+            arrays = {**found, **changes}
+        np.savez(path, **{n: v for n, v in arrays.items() if v is not None})
+
+    return apply
+
+
+def make_directory(path):
+    path.unlink()
+    path.mkdir()
+
+
+FOREIGN = {
+    "format 1": (change(format=None), "has format 1, and this version"),
+    "format 2": (change(format=np.int64(2)), "has format 2, and this version"),
+    "format 4": (change(format=np.int64(4)), "has format 4, and this version"),
+    "another run": (
+        change(digest=np.zeros(8, np.uint8)),
+        "is of a run with another configuration: move",
+    ),
+    "no digest": (change(digest=None), "is of a run with another config"),
+    "beyond the end": (
+        lambda path: (
+            change(step=np.int64(9))(path),
+            path.rename(path.with_stem("checkpoint-9")),
+        ),
+        "checkpoint-9.npz is of step 9, but the run ends with step 2: move",
+    ),
+    "another name": (
+        lambda path: path.rename(path.with_stem("checkpoint-1")),
+        "checkpoint-1.npz is of step 2: give it back its name",
+    ),
+    "not finite": (
+        change(seconds=np.float64("nan")),
+        "checkpoint-2.npz holds numbers that are not finite, in seconds",
+    ),
+    "another model": (
+        change(more=np.zeros(3)),
+        r"is of another model: its more has shape \(3,\), this model's None",
+    ),
+    "a directory": (make_directory, "checkpoint-2.npz is a directory where"),
+    "damaged": (
+        lambda path: path.write_bytes(b""),
+        "no checkpoint in .* whole",
+    ),
+    "no configuration": (
+        lambda path: (path.parents[1] / "config.json").unlink(),
+        r"metrics\.csv belongs to a run, but there is no config",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    product(FOREIGN, keep=("another run", "not finite", "no configuration")),
+)
+def test_a_checkpoint_that_is_not_of_the_run_is_refused(
+    finished, tmp_path, name
+):
+    make_foreign, message = FOREIGN[name]
+    make_foreign(copy_run(finished, tmp_path))
+    with pytest.raises(ConfigError, match=message) as caught:
         run_toy(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "results.json").exists()
+
+
+@pytest.mark.product
+def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
+    changes = {"steps_per_loop": 1, "dropout": 0.1}
+    first = run_toy(tmp_path / "parts", steps=3, **changes)
+    longer = run_toy(tmp_path / "parts", steps=6, **changes)
+    assert "resuming after step 3" in capsys.readouterr().out
+    whole = run_toy(tmp_path / "whole", steps=6, **changes)
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
+    assert longer["final"] == whole["final"] != first["final"]
+    assert longer["digest"] == first["digest"]
+    assert run_toy(tmp_path / "parts", steps=6, **changes) == longer
+    assert "already finished" in capsys.readouterr().out
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
