@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
-from trainers.records.workdir import versions
+from trainers.records.results import versions
 
 # TensorFlow warns about retracing, which the variants need.
 tf.get_logger().setLevel("ERROR")

@@ -29,7 +29,7 @@ from trainers.errors import ConfigError
 from trainers.options import command
 from trainers.options.fields import check_choice
 from trainers.options.layers import build, with_max_position
-from trainers.records.checkpoints import Checkpoints
+from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
 from trainers.records.progress import Line, Progress
@@ -159,40 +159,69 @@ def registered():
     }
 
 
-def open_run(path):
-    """Opens the working directory of a run, to look at it.
+@dataclasses.dataclass(frozen=True)
+class OpenedRun:
+    """A run that a tool looks at.
+
+    Attributes:
+        path: `pathlib.Path` of its working directory.
+        experiment: Its `Experiment`.
+        config: Its configuration.
+        digest: str. Digest of its configuration.
+        checkpoint: `pathlib.Path` of the checkpoint to look at.
+    """
+
+    path: pathlib.Path
+    experiment: Experiment
+    config: Any
+    digest: str
+    checkpoint: pathlib.Path
+
+
+def open_run(text, which="newest"):
+    """Opens a run.
 
     Args:
-        path: `pathlib.Path` of the directory.
+        text: str. Its working directory, or one of its checkpoints.
+        which: `"newest"` or `"best"`, the checkpoint where `text` is a
+            directory.
 
     Returns:
-        The `Experiment`, the configuration, and the digest.
+        An `OpenedRun`.
 
     Raises:
-        ConfigError: If it holds no run, or one of another version.
+        ConfigError: If there is no such run or checkpoint, or it is of
+            another version.
     """
+    given = pathlib.Path(text).expanduser()
+    path = given.parents[1] if given.suffix == ".npz" else given
     record = read_config(path)
     if record is None:
         raise ConfigError(
-            f"{path} is not the working directory of a run: it has no "
-            "config.json."
+            f"{text} is not the working directory of a run, which has a "
+            "config.json, nor one of its checkpoints."
         )
-    experiments = registered()
-    check_choice(
-        f"the trainer in {path / 'config.json'}",
-        record["trainer"],
-        tuple(experiments),
-    )
+    source, experiments = path / "config.json", registered()
+    check_choice(f"the trainer in {source}", record["trainer"], [*experiments])
     experiment = experiments[record["trainer"]]
     try:
         config = experiment.config(**record["config"])
     except TypeError:
         raise ConfigError(
-            f"{path / 'config.json'} has flags that this version does not "
-            "know: use the version that began the run."
+            f"{source} has flags that this version does not know: use the "
+            "version that began the run."
         ) from None
     config.validate()
-    return experiment, config, record["digest"]
+    checkpoint = given
+    if path == given:
+        kind = {"newest": "checkpoint", "best": "best"}[which]
+        found = find_checkpoints(path / "checkpoints", kind)
+        if not found:
+            raise ConfigError(f"{path} has no checkpoint {kind}-*.npz yet.")
+        checkpoint = found[0]
+    if not checkpoint.exists():
+        raise ConfigError(f"there is no checkpoint {checkpoint}.")
+    return OpenedRun(path, experiment, config, record["digest"], checkpoint)
 
 
 def make_optimizer(config, model):

@@ -86,7 +86,29 @@ def check_options(config):
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainerConfig:
+class DeviceConfig:
+    """Options of every program that computes with a model."""
+
+    strategy: str = option(
+        "auto",
+        "Devices to train on.",
+        choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
+        changes_result=False,
+    )
+    tpu: str = option(
+        "local",
+        "TPU: local, or its name or address.",
+        changes_result=False,
+    )
+    compile: str = option(
+        "auto",
+        "Whether XLA compiles the model; auto: not on CPUs.",
+        choices=("auto", "true", "false"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainerConfig(DeviceConfig):
     """Options common to all trainers; every field is a flag."""
 
     preset: str = option(
@@ -178,22 +200,6 @@ class TrainerConfig:
         "Dtype policy of the model.",
         choices=("float32", "mixed_bfloat16", "mixed_float16"),
         changes_program=True,
-    )
-    strategy: str = option(
-        "auto",
-        "Devices to train on.",
-        choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
-        changes_result=False,
-    )
-    tpu: str = option(
-        "local",
-        "TPU: local, or its name or address.",
-        changes_result=False,
-    )
-    compile: str = option(
-        "auto",
-        "Whether XLA compiles the model; auto: not on CPUs.",
-        choices=("auto", "true", "false"),
     )
     steps_per_loop: int = option(
         50, "Steps between reports.", changes_result=False

@@ -267,16 +267,42 @@ def read_checkpoint(path, digest):
     return state
 
 
+def load_weights(model, path, digest):
+    """Loads the weights of a checkpoint into a model.
+
+    Args:
+        model: Built Keras model.
+        path: `pathlib.Path` of the file.
+        digest: str. Digest of the run's configuration.
+
+    Returns:
+        int. Number of steps that the weights were trained for.
+
+    Raises:
+        ConfigError: If the file is damaged, or not of this run or model.
+    """
+    try:
+        state = read_checkpoint(path, digest)
+    except DamagedError as error:
+        raise ConfigError(f"checkpoint {path} is damaged ({error}).") from None
+    variables = name_variables(model)
+    weights = {n: v for n, v in state.items() if n.startswith("model/")}
+    check_shapes(weights, variables, path)
+    for name, variable in variables.items():
+        variable.assign(weights[name])
+    return int(state["step"])
+
+
 def check_shapes(state, expected, path):
     """Raises `ConfigError` unless a checkpoint fits a model.
 
     Args:
         state: Dict from names to arrays, of the checkpoint.
-        expected: Dict from names to arrays, of the model.
+        expected: Dict from names to arrays or variables, of the model.
         path: The file, for the message.
     """
-    found = {name: np.shape(values) for name, values in state.items()}
-    wanted = {name: np.shape(values) for name, values in expected.items()}
+    found = {name: tuple(values.shape) for name, values in state.items()}
+    wanted = {name: tuple(values.shape) for name, values in expected.items()}
     if found != wanted:
         name = min(set(found.items()) ^ set(wanted.items()))[0]
         raise ConfigError(

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from trainers.errors import ConfigError
 from trainers.records.files import read_bytes, replacing, sync, writing
+from trainers.records.results import average_unseen, summarize
 
 COLUMNS = ("step", "seconds", "metric", "length", "value")
 
@@ -75,19 +76,13 @@ class Metrics(keras.callbacks.Callback):
         found = {}
         for row in self._rows():
             if row["length"]:
-                evaluation = found.setdefault(row["step"], {})
-                by_length = evaluation.setdefault(
-                    f"{row['metric']}_by_length", {}
-                )
+                by_metric = found.setdefault(row["step"], {})
+                by_length = by_metric.setdefault(row["metric"], {})
                 by_length[row["length"]] = row["value"]
-        main = self._problem.metrics[0].name
-        for step, evaluation in found.items():
-            by_length = evaluation[f"{main}_by_length"]
-            evaluation["score"] = average_unseen(
-                by_length, self._problem.longest_trained
-            )
-            evaluation["step"] = step
-        return found
+        return {
+            step: summarize(by_metric, self._problem, step)
+            for step, by_metric in found.items()
+        }
 
     def _append(self, step, seconds, metric, by_length):
         with (
@@ -125,20 +120,3 @@ class Metrics(keras.callbacks.Callback):
     def _scalar(self, name, value, step):
         with self._tensorboard.as_default():
             tf.summary.scalar(name, value, step=step)
-
-
-def average_unseen(by_length, longest_trained):
-    """Returns the mean over lengths above the trained ones.
-
-    Args:
-        by_length: `{length: value}`; lengths may be decimal strings.
-        longest_trained: int. The longest trained length. If no length is
-            above it, the mean is over all lengths.
-    """
-    unseen = [
-        value
-        for length, value in by_length.items()
-        if int(length) > longest_trained
-    ]
-    values = unseen or list(by_length.values())
-    return sum(values) / len(values)

@@ -9,14 +9,17 @@ def plot_results(path, results, problem):
     """Draws the first metric of several results in one plot.
 
     Args:
-        path: Directory that `length_generalization.png` is written to.
+        path: PNG file to write, or directory for `length_generalization.png`.
         results: Dict from labels to contents of `results.json`.
         problem: The `Problem` of them all.
     """
     metric = problem.metrics[0]
     first = next(iter(results.values()))
+    path = pathlib.Path(path)
+    if path.suffix != ".png":
+        path /= "length_generalization.png"
     written = plot_lengths(
-        pathlib.Path(path) / "length_generalization.png",
+        path,
         {
             label: result["final"][f"{metric.name}_by_length"]
             for label, result in results.items()

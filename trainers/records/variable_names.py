@@ -6,7 +6,7 @@ import re
 from trainers.errors import ConfigError
 
 
-def name_variables(model, optimizer):
+def name_variables(model, optimizer=None):
     """Names the variables of a model and of its optimizer by their paths.
 
     Keras numbers layers without a name through the whole process: the first
@@ -15,7 +15,7 @@ def name_variables(model, optimizer):
 
     Args:
         model: Built Keras model.
-        optimizer: Built Keras optimizer.
+        optimizer: Built Keras optimizer; `None`: the model alone.
 
     Returns:
         Dict from names such as `model/head/kernel` to variables.
@@ -23,15 +23,13 @@ def name_variables(model, optimizer):
     Raises:
         ConfigError: If two variables have the same path.
     """
+    slots = optimizer.variables if optimizer else []
     paths = [f"model/{variable.path}" for variable in model.weights]
     paths += [
-        f"optimizer/{_split_slot(variable.path, model)}"
-        for variable in optimizer.variables
+        f"optimizer/{_split_slot(variable.path, model)}" for variable in slots
     ]
     names = _number_by_parent(paths)
-    named = dict(
-        zip(names, [*model.weights, *optimizer.variables], strict=True)
-    )
+    named = dict(zip(names, [*model.weights, *slots], strict=True))
     if len(named) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(

@@ -5,23 +5,12 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-import platform
 
-import keras
-import numpy as np
-import tensorflow as tf
-
-import keras_lengen
 from trainers.errors import ConfigError, TrainingError
 from trainers.options.fields import options
 from trainers.records.files import read_bytes, replacing
 from trainers.records.lock import lock_directory
-
-SEED_MEANING = (
-    "Initial weights, data, positions and dropout follow from it. Data are "
-    "the same on any number of replicas; each replica draws positions and "
-    "dropout of its own."
-)
+from trainers.records.results import describe_results
 
 
 class Workdir(contextlib.AbstractContextManager):
@@ -158,7 +147,7 @@ class Workdir(contextlib.AbstractContextManager):
     @property
     def results(self):
         """Dict, the results of a finished run, or `None`."""
-        results = read_results(self.path)
+        results = read_results(self.path / "results.json")
         if results is None:
             return None
         if results.get("digest") != self.digest:
@@ -166,13 +155,12 @@ class Workdir(contextlib.AbstractContextManager):
                 f"{self.path / 'results.json'} is of a run with another "
                 "configuration: move it away, or choose another --workdir."
             )
-        finished = results["train"]["steps"] == self.config["steps"]
+        finished = results.get("train", {}).get("steps") == self.config["steps"]
         return results if finished else None
 
     def write_json(self, name, content):
-        """Writes a JSON file, as a whole or not at all."""
-        with replacing(self.path / name) as file:
-            file.write(f"{json.dumps(content, indent=2)}\n".encode())
+        """Writes a JSON file of the run, as a whole or not at all."""
+        write_json(self.path / name, content)
 
     def make_results(self, metrics, problem, strategy, *, seconds):
         """Returns the content of `results.json`.
@@ -184,32 +172,18 @@ class Workdir(contextlib.AbstractContextManager):
             seconds: float. Seconds spent training.
         """
         evaluations = metrics.evaluations()
+        steps = self.config["steps"]
         return {
-            "trainer": self._trainer,
-            "digest": self.digest,
-            "config": self.config,
-            "versions": versions(),
+            **describe_results(
+                self._trainer, self.digest, self.config, problem, strategy
+            ),
             "train": {
-                "steps": self.config["steps"],
+                "steps": steps,
                 "seconds": seconds,
-                "steps_per_second": self.config["steps"] / max(seconds, 1e-9),
+                "steps_per_second": steps / max(seconds, 1e-9),
             },
-            "computed_by": {
-                "backend": keras.backend.backend(),
-                "backend_version": _backend_version(),
-                "replicas": strategy.num_replicas,
-                "devices": list(strategy.devices),
-                "precision": self.config["precision"],
-            },
-            "seed": {"value": self.config["seed"], "meaning": SEED_MEANING},
             "final": evaluations[max(evaluations)],
             "best": metrics.best(list(evaluations.values())),
-            "score_metric": problem.metrics[0].name,
-            "higher_is_better": problem.metrics[0].higher_is_better,
-            **{
-                f"{name}_by_length": {str(n): value for n, value in by.items()}
-                for name, by in problem.floors().items()
-            },
         }
 
 
@@ -222,6 +196,12 @@ def make_digest(trainer, fixed):
     """
     content = json.dumps([trainer, fixed], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def write_json(path, content):
+    """Writes a JSON file, as a whole or not at all."""
+    with replacing(path) as file:
+        file.write(f"{json.dumps(content, indent=2)}\n".encode())
 
 
 def read_config(path):
@@ -241,9 +221,9 @@ def read_config(path):
 
 
 def read_results(path):
-    """Reads the `results.json` of a working directory, as `read_config`."""
-    types = {"train": dict, "final": dict, "config": dict}
-    return _read_json(path / "results.json", types)
+    """Reads results, a JSON file; returns and raises as `read_config`."""
+    types = {"trainer": str, "config": dict, "final": dict}
+    return _read_json(path, types)
 
 
 def _read_json(path, types):
@@ -260,21 +240,3 @@ def _read_json(path, types):
             "another --workdir."
         ) from None
     return record
-
-
-def versions():
-    """Returns the versions of packages that results depend on."""
-    packages = (keras, keras_lengen, np, tf)
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        **{package.__name__: package.__version__ for package in packages},
-    }
-
-
-def _backend_version():
-    if keras.backend.backend() == "tensorflow":
-        return tf.__version__
-    import jax
-
-    return jax.__version__

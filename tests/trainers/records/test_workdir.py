@@ -7,8 +7,9 @@ from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError, TrainingError
-from trainers.records.metrics import Metrics, average_unseen
-from trainers.records.workdir import Workdir, make_digest, versions
+from trainers.records.metrics import Metrics
+from trainers.records.results import average_unseen, versions
+from trainers.records.workdir import Workdir, make_digest
 
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
 

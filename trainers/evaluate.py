@@ -1,0 +1,147 @@
+"""Measures a trained model again: at other lengths, or at other positions.
+
+    python -m trainers.evaluate RUN --test_lengths=21-200
+    python -m trainers.evaluate RUN --evaluation=even --checkpoint=best
+    python -m trainers.evaluate RUN/checkpoints/checkpoint-1500.npz
+
+RUN is the working directory of a run, or one of its checkpoints. The results
+are written to RUN/evaluations and printed beside the first ones of the run.
+"""
+
+import dataclasses
+import re
+
+from trainers.cluster.workers import describe, watch_workers
+from trainers.engine.backend import make_strategy
+from trainers.experiment import make_evaluation, open_run
+from trainers.options.command import run
+from trainers.options.evaluation import with_evaluation
+from trainers.options.fields import DeviceConfig, check_options, option
+from trainers.options.layers import with_max_position
+from trainers.records.checkpoints import load_weights
+from trainers.records.markdown import table
+from trainers.records.plot import plot_results
+from trainers.records.progress import Line
+from trainers.records.results import describe_results, summarize
+from trainers.records.workdir import read_results, write_json
+
+ROWS = 20
+"""Most lengths that are printed; the file has all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateConfig(DeviceConfig):
+    """Flags of this command."""
+
+    test_lengths: str = option(
+        "",
+        "Lengths to evaluate in addition to the trained ones; none: those of "
+        "the run.",
+    )
+    evaluation: str = option(
+        "",
+        "How samplers choose positions at evaluation, such as even or ordinal; "
+        "none: as in the run.",
+    )
+    evaluation_examples: int = option(
+        0, "Examples of each length; 0: as many as the run.", least=0
+    )
+    checkpoint: str = option(
+        "newest", "Checkpoint of RUN to measure.", choices=("newest", "best")
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+
+
+def main(config, text):
+    """Evaluates a run or a checkpoint."""
+    opened = open_run(text, config.checkpoint)
+    changes = {
+        name: value
+        for name, value in dataclasses.asdict(config).items()
+        if value and name in ("test_lengths", "evaluation_examples", "compile")
+    }
+    measured = dataclasses.replace(opened.config, **changes)
+    measured = with_evaluation(measured, config.evaluation)
+    measured.validate()
+    measured = with_max_position(measured)
+    strategy = make_strategy(config.strategy, config.tpu)
+    with watch_workers(strategy):
+        results = evaluate(opened, measured, strategy)
+    if not strategy.is_chief:
+        return
+    name = "-".join(
+        [opened.checkpoint.stem]
+        + [
+            f"{name}={value}"
+            for name, value in dataclasses.asdict(config).items()
+            if name in ("test_lengths", "evaluation_examples", "evaluation")
+            and value
+        ]
+    )
+    write(opened, results, re.sub(r"[^\w=.,-]", "_", name)[:120])
+
+
+def evaluate(opened, config, strategy):
+    """Measures a checkpoint at every length.
+
+    Args:
+        opened: The `OpenedRun`.
+        config: Configuration to measure with.
+        strategy: The `Strategy`. Every worker reads the checkpoint.
+
+    Returns:
+        Dict in the form of `results.json`.
+    """
+    model, _, problem = opened.experiment.make_parts(config, strategy)
+    step = load_weights(model, opened.checkpoint, opened.digest)
+    print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
+    last, line = problem.lengths[-1], Line()
+
+    def progress(length):
+        line.show(f"evaluated length {length}/{last}", last=length == last)
+
+    found = make_evaluation(config, model, problem, strategy)(progress)
+    return {
+        **describe_results(
+            opened.experiment.name,
+            opened.digest,
+            dataclasses.asdict(config),
+            problem,
+            strategy,
+        ),
+        "checkpoint": opened.checkpoint.name,
+        "final": summarize(found, problem, step),
+    }
+
+
+def write(opened, results, name):
+    """Writes and prints results beside the first ones of the run."""
+    directory = opened.path / "evaluations"
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{name}.json"
+    write_json(path, results)
+    problem = opened.experiment.make_problem(opened.config)
+    compared = {"this evaluation": results}
+    first = read_results(opened.path / "results.json")
+    if first is not None:
+        compared = {"results.json": first, **compared}
+    key = f"{problem.metrics[0].name}_by_length"
+    columns = [found["final"][key] for found in compared.values()]
+    lengths = list(results["final"][key])
+    shown = lengths[:: -(-len(lengths) // ROWS)]
+    rows = [
+        (n, *(f"{column[n]:.4g}" if n in column else "" for column in columns))
+        for n in shown
+    ]
+    scores = (f"{found['final']['score']:.4g}" for found in compared.values())
+    print(f"{problem.metrics[0].name} at each length:")
+    print(table(("length", *compared), [*rows, ("score", *scores)]))
+    plot_results(path.with_suffix(".png"), compared, problem)
+    print(f"results: {path}")
+
+
+if __name__ == "__main__":
+    run(EvaluateConfig, {}, main, operands="RUN")

@@ -1,0 +1,99 @@
+"""What `results.json` says of a run, and of a later evaluation."""
+
+import platform
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_lengen
+
+SEED_MEANING = (
+    "Initial weights, data, positions and dropout follow from it. Data are "
+    "the same on any number of replicas; each replica draws positions and "
+    "dropout of its own."
+)
+
+
+def describe_results(trainer, digest, config, problem, strategy):
+    """Returns what results of a run have in common, whoever measured them.
+
+    Args:
+        trainer: str. Name of the run's experiment.
+        digest: str. Digest of the run's configuration.
+        config: Dict, the configuration that was measured.
+        problem: The `Problem`.
+        strategy: The `Strategy` of the process that measured.
+    """
+    return {
+        "trainer": trainer,
+        "digest": digest,
+        "config": config,
+        "versions": versions(),
+        "computed_by": {
+            "backend": keras.backend.backend(),
+            "backend_version": _find_backend_version(),
+            "replicas": strategy.num_replicas,
+            "devices": list(strategy.devices),
+            "precision": config["precision"],
+        },
+        "seed": {"value": config["seed"], "meaning": SEED_MEANING},
+        "score_metric": problem.metrics[0].name,
+        "higher_is_better": problem.metrics[0].higher_is_better,
+        **{
+            f"{name}_by_length": {str(n): value for n, value in by.items()}
+            for name, by in problem.floors().items()
+        },
+    }
+
+
+def summarize(found, problem, step):
+    """Returns an evaluation in the form of `results.json`, with its score.
+
+    Args:
+        found: `{metric: {length: value}}`.
+        problem: The `Problem`.
+        step: int. Number of steps that the model was trained for.
+    """
+    by_metric = {
+        f"{metric}_by_length": {str(n): value for n, value in by.items()}
+        for metric, by in found.items()
+    }
+    main = found[problem.metrics[0].name]
+    score = average_unseen(main, problem.longest_trained)
+    return {**by_metric, "score": score, "step": step}
+
+
+def average_unseen(by_length, longest_trained):
+    """Returns the mean over lengths above the trained ones.
+
+    Args:
+        by_length: `{length: value}`; lengths may be decimal strings.
+        longest_trained: int. The longest trained length. If no length is
+            above it, the mean is over all lengths.
+    """
+    unseen = [
+        value
+        for length, value in by_length.items()
+        if int(length) > longest_trained
+    ]
+    values = unseen or list(by_length.values())
+    return sum(values) / len(values)
+
+
+def versions():
+    """Returns the versions of packages that results depend on."""
+    packages = (keras, keras_lengen, np, tf)
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        **{package.__name__: package.__version__ for package in packages},
+    }
+
+
+def _find_backend_version():
+    if keras.backend.backend() == "tensorflow":
+        return tf.__version__
+    import jax
+
+    return jax.__version__
