@@ -1,6 +1,7 @@
 """Programs that train: run them as `python -m trainers.<name>`."""
 
 import os
+import sys
 
 EXPERIMENTS = {"algorithmic": "trainers.algorithmic"}
 """The modules that have an `EXPERIMENT`, by its name."""
@@ -24,4 +25,25 @@ def _import_tensorflow_quietly():
         os.close(null)
 
 
-_import_tensorflow_quietly()
+def _import_backend():
+    """Ends the program if Keras is set to a backend that cannot train."""
+    chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
+    try:
+        _import_tensorflow_quietly()
+        import keras
+
+        chosen = keras.backend.backend()
+        if chosen in ("tensorflow", "jax"):
+            return
+        reason = "but trainers run on TensorFlow and JAX"
+    except (ImportError, ValueError) as error:
+        reason = f"which cannot be imported ({error})"
+    print(
+        f"error: Keras is set to {chosen}, {reason}: set KERAS_BACKEND to "
+        "tensorflow or jax.",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+_import_backend()

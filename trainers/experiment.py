@@ -141,7 +141,7 @@ def make_optimizer(config, model):
     return optimizer.make_optimizer(
         model,
         learning_rate=config.learning_rate,
-        schedule=build(config, "--learning_rate_schedule", optimizer.SCHEDULES),
+        schedule=build(config, "--learning_rate_schedule"),
         steps=config.steps,
         warmup_steps=config.warmup_steps,
         weight_decay=config.weight_decay,
