@@ -7,9 +7,20 @@ Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
 """
 
 import dataclasses
+import numbers
 
 import numpy as np
 import tensorflow as tf
+
+
+def within(default, least, most):
+    """Returns a field of a curriculum that is a number from `least` to `most`.
+
+    The number must be an integer if the default is one.
+    """
+    return dataclasses.field(
+        default=default, metadata={"least": least, "most": most}
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,9 +28,19 @@ class Curriculum:
     """Base class of curricula.
 
     A subclass implements `index_at`, which chooses the length of a step. Its
-    fields are numbers; its constructor raises `ValueError` for numbers that
-    are out of range.
+    fields are bools, or numbers made by `within`.
     """
+
+    def __post_init__(self):
+        """Raises `ValueError` for a field of another type or out of range."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            fits, expected = _check(field, value)
+            if not fits:
+                raise ValueError(
+                    f"{type(self).__name__} needs {field.name} to be "
+                    f"{expected}; got {value!r}."
+                )
 
     def length_at(self, seed, step, lengths):
         """Returns the length of all examples of a step.
@@ -76,26 +97,17 @@ class RegularIncrease(Curriculum):
     Training starts with the first length.
 
     Args:
-        every: int, at least 1. Number of steps after which the next length is
-            added.
-        amount: int, at least 1. By how many places in the list of lengths the
-            next length is after the previous one.
+        every: int, from 1 to `2 ** 31 - 1`. Number of steps after which the
+            next length is added.
+        amount: int, from 1 to `2 ** 31 - 1`. By how many places in the list of
+            lengths the next length is after the previous one.
         shorter: bool. Whether to draw each of the lengths added so far with
             the same probability; otherwise only the newest is used.
     """
 
-    every: int = 1000
-    amount: int = 1
+    every: int = within(1000, 1, 2**31 - 1)
+    amount: int = within(1, 1, 2**31 - 1)
     shorter: bool = True
-
-    def __post_init__(self):
-        """Raises `ValueError` if a number is out of range."""
-        for name in ("every", "amount"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"RegularIncrease needs {name} of at least 1; got "
-                    f"{getattr(self, name)}."
-                )
 
     def index_at(self, seed, step, lengths):
         """Returns the index of one of the added lengths, or of the newest."""
@@ -111,18 +123,11 @@ class ReverseExponential(Curriculum):
     """Draws a length `n` with a probability proportional to `tau**n`.
 
     Args:
-        tau: float, above 0. Above 1, longer lengths are more likely; below 1,
-            shorter lengths.
+        tau: float from 0.001 to 1000. Above 1, longer lengths are more
+            likely; below 1, shorter lengths.
     """
 
-    tau: float = 1.1
-
-    def __post_init__(self):
-        """Raises `ValueError` if `tau` is not above 0."""
-        if not self.tau > 0:
-            raise ValueError(
-                f"ReverseExponential needs tau above 0; got {self.tau}."
-            )
+    tau: float = within(1.1, 0.001, 1000)
 
     def index_at(self, seed, step, lengths):
         """Draws an index by inverting the cumulative distribution."""
@@ -142,6 +147,23 @@ CURRICULA = {
     "RegularIncrease": RegularIncrease,
     "ReverseExponential": ReverseExponential,
 }
+
+
+def _check(field, value):
+    """Returns whether a field may have a value, and what it should be."""
+    if isinstance(field.default, bool):
+        return isinstance(value, bool), "True or False"
+    least, most = field.metadata["least"], field.metadata["most"]
+    kind, words = numbers.Real, "a number"
+    if isinstance(field.default, int):
+        kind, words = numbers.Integral, "an integer"
+    fits = (
+        isinstance(value, kind)
+        and not isinstance(value, bool)
+        # NaN is within no bounds.
+        and least <= value <= most
+    )
+    return fits, f"{words} from {least} to {most}"
 
 
 def _draw_below(count, seed):

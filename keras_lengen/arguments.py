@@ -19,6 +19,16 @@ LARGEST_POSITION = 2**24
 Encodings compute in float32, which rounds larger integers to their neighbours.
 """
 
+LARGEST_WIDTH = 2**16
+"""Largest width of a layer inside an encoding."""
+
+_LARGEST_INTEGER = 2**31 - 1
+# Accelerators round numbers below the smallest normal one to 0.
+_SMALLEST_FLOAT, _LARGEST_FLOAT = (
+    float(limit)
+    for limit in (np.finfo("float32").tiny, np.finfo("float32").max)
+)
+
 
 def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
     """Returns an integer in `least .. most`, or raises `ValueError`.
@@ -27,7 +37,7 @@ def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
         name: str. Name of the argument.
         value: Value of the argument.
         least: int, smallest value allowed; `None`: no bound.
-        most: int, largest value allowed; `None`: no bound.
+        most: int, largest value allowed; `None`: that of int32.
         optional: bool. Whether `None` is allowed.
         what: str. What the number means, for the error message.
 
@@ -39,9 +49,12 @@ def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
     """
     if optional and value is None:
         return None
-    fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if fits and _in_range(int(value), least, most):
-        return int(value)
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = int(value)
+        if most is None and number > _LARGEST_INTEGER:
+            most = _LARGEST_INTEGER
+        if _in_range(number, least, most):
+            return number
     raise _make_error(
         name, _describe_kind("an integer", least, most, optional), what, value
     )
@@ -51,6 +64,9 @@ def check_number(
     name, value, *, least=None, above=None, most=None, optional=False, what=""
 ):
     """Returns a finite number in a range, or raises `ValueError`.
+
+    The number must be within the range of float32, and within the bounds when
+    rounded to float32.
 
     Args:
         name: str. Name of the argument.
@@ -69,13 +85,18 @@ def check_number(
     """
     if optional and value is None:
         return None
-    if (
-        _is_finite(value)
-        and _in_range(value, least, most)
-        and (above is None or value > above)
-    ):
-        integral = isinstance(value, numbers.Integral)
-        return int(value) if integral else float(value)
+    if _is_finite(value):
+        if not fits_float32(value):
+            kind = (
+                f"0 or a number from {_SMALLEST_FLOAT:.2g} to "
+                f"{_LARGEST_FLOAT:.2g} in size, the range of float32"
+            )
+            raise _make_error(name, kind, what, value)
+        if _in_range(value, least, most) and (
+            above is None or np.float32(float(value)) > above
+        ):
+            integral = isinstance(value, numbers.Integral)
+            return int(value) if integral else float(value)
     kind = _describe_kind("a finite number", least, most, optional, above)
     raise _make_error(name, kind, what, value)
 
@@ -84,7 +105,7 @@ def check_share(name, value, *, optional=False, what=""):
     """Returns a number in `[0, 1)`, or raises `ValueError`."""
     if optional and value is None:
         return None
-    if _is_finite(value) and 0 <= value < 1:
+    if _is_finite(value) and 0 <= value < 1 and np.float32(float(value)) < 1:
         return check_number(name, value)
     kind = "a number of at least 0 and below 1" + ", or None" * optional
     raise _make_error(name, kind, what, value)
@@ -275,6 +296,11 @@ def _is_finite(value):
         return math.isfinite(value)
     except OverflowError:
         return False  # An integer too large for a float.
+
+
+def fits_float32(value):
+    """Whether a finite number keeps its size when rounded to float32."""
+    return value == 0 or _SMALLEST_FLOAT <= abs(value) <= _LARGEST_FLOAT
 
 
 def _in_range(value, least, most):

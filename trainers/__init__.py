@@ -40,5 +40,26 @@ def _import_tensorflow_quietly():
         os.close(null)
 
 
+def _import_backend():
+    """Ends the program if Keras is set to a backend that cannot train."""
+    chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
+    try:
+        _import_tensorflow_quietly()
+        import keras
+
+        chosen = keras.backend.backend()
+        if chosen in ("tensorflow", "jax"):
+            return
+        reason = "but trainers run on TensorFlow and JAX"
+    except (ImportError, ValueError) as error:
+        reason = f"which cannot be imported ({error})"
+    print(
+        f"error: Keras is set to {chosen}, {reason}: set KERAS_BACKEND to "
+        "tensorflow or jax.",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
 _end_when_interrupted()
-_import_tensorflow_quietly()
+_import_backend()

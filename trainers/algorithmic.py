@@ -26,14 +26,18 @@ class AlgorithmicConfig(TrainerConfig):
     """Options of this trainer; every field is a flag."""
 
     task: str = option(
-        "even_pairs", "Task.", choices=tuple(TASKS), changes_program=True
+        "even_pairs", "Task.", choices=TASKS, changes_program=True
     )
-    curriculum: str = option("Uniform", "Curriculum, by name or call.")
+    curriculum: str = option(
+        "Uniform",
+        "Length of each training step, by name or call.",
+        registry=CURRICULA,
+    )
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
         super().validate()
-        build(self, "--curriculum", CURRICULA)
+        build(self, "--curriculum")
 
     def total_length(self, length):
         """Returns the tokens of a problem: its input and its output slots."""
@@ -89,7 +93,7 @@ class TaskProblem(Problem):
         self.drawing = {
             "seed": config.seed,
             "lengths": config.trained_lengths,
-            "curriculum": build(config, "--curriculum", CURRICULA),
+            "curriculum": build(config, "--curriculum"),
         }
 
     def training_batches(self, **steps):

@@ -16,8 +16,9 @@ from trainers.engine.backend import make_strategy
 from trainers.experiment import make_evaluation, open_run
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.fields import DeviceConfig, check_options, option
+from trainers.options.fields import DeviceConfig
 from trainers.options.layers import with_max_position
+from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results

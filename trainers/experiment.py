@@ -27,7 +27,7 @@ from trainers.engine.loop import train
 from trainers.engine.problem import Problem
 from trainers.errors import ConfigError
 from trainers.options import command
-from trainers.options.fields import check_choice
+from trainers.options.choices import check_choice
 from trainers.options.layers import build, with_max_position
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.metrics import Metrics
@@ -238,7 +238,7 @@ def make_optimizer(config, model):
 
 
 def _make_schedule(config):
-    return build(config, "--learning_rate_schedule", optimizer.SCHEDULES)
+    return build(config, "--learning_rate_schedule")
 
 
 def make_evaluation(config, model, problem, strategy):

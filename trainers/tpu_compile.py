@@ -22,6 +22,8 @@ import time
 import keras
 import tensorflow as tf
 
+from datasets.tasks import TASKS
+from keras_lengen.layers import ATTENTIONS
 from trainers.errors import ConfigError, TrainingError
 from trainers.experiment import find_padded_lengths
 from trainers.options.command import run
@@ -32,7 +34,11 @@ from trainers.options.fields import (
     options,
     resolve,
 )
-from trainers.options.layers import with_max_position
+from trainers.options.layers import (
+    ALL_ENCODINGS,
+    ALL_SAMPLERS,
+    with_max_position,
+)
 from trainers.tpu import table as tpu_table
 from trainers.tpu.compiler import (
     COMPILER,
@@ -65,10 +71,16 @@ class TpuCompileConfig:
         "Padded lengths to compile.",
         choices=("longest", "all"),
     )
-    task: str = option("", "Task of the algorithmic trainer.")
-    encoding: str = option("RandomizedRoPE", "Encoding: a name or a call.")
-    sampler: str = option("", "Position sampler: a name or a call.")
-    attention: str = option("", "Name of the attention layer.")
+    task: str = option("", "Task of the algorithmic trainer.", choices=TASKS)
+    encoding: str = option(
+        "RandomizedRoPE", "Encoding: a name or a call.", registry=ALL_ENCODINGS
+    )
+    sampler: str = option(
+        "", "Position sampler: a name or a call.", registry=ALL_SAMPLERS
+    )
+    attention: str = option(
+        "", "Name of the attention layer.", choices=ATTENTIONS
+    )
     max_position: int = option(
         0,
         "Positions are below this number, for layers with this argument.",
@@ -105,7 +117,9 @@ class TpuCompileConfig:
         choices=("true", "false"),
     )
     results: str = option(
-        "benchmarks/results/tpu_compile.jsonl", "File for the results."
+        "benchmarks/results/tpu_compile.jsonl",
+        "File for the results.",
+        is_path=True,
     )
 
     def validate(self):

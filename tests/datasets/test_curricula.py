@@ -93,9 +93,20 @@ def test_a_draw_is_a_function_of_seed_and_step(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RegularIncrease(every=0), "every of at least 1; got 0"),
-        (lambda: RegularIncrease(amount=-1), "amount of at least 1; got -1"),
-        (lambda: ReverseExponential(tau=0.0), "tau above 0; got 0.0"),
+        (
+            lambda: RegularIncrease(every=0),
+            "every .* an integer .*; got 0",
+        ),
+        (
+            lambda: RegularIncrease(amount=-1),
+            "amount .*; got -1",
+        ),
+        (lambda: RegularIncrease(every=1.5), "an integer from 1 .*; got 1.5"),
+        (lambda: RegularIncrease(every=True), "an integer .*; got True"),
+        (lambda: RegularIncrease(shorter="no"), "True or False; got 'no'"),
+        (lambda: ReverseExponential(tau=0.0), "a number from 0.001 .* 0.0"),
+        (lambda: ReverseExponential(tau=float("nan")), "tau .* got nan"),
+        (lambda: ReverseExponential(tau="x"), "tau .* got 'x'"),
     ],
 )
 def test_numbers_that_cannot_work(make, message):

@@ -52,7 +52,7 @@ def test_a_message_says_what_was_expected_and_what_came(limits, wanted):
 
 
 @pytest.mark.parametrize(
-    "value", [1, 2.5, np.float32(2.5), fractions.Fraction(5, 2), 10**300]
+    "value", [1, 2.5, np.float32(2.5), fractions.Fraction(5, 2), 10**30]
 )
 def test_a_number_is_returned_as_pythons(value):
     checked = arguments.check_number("rate", value, least=1)

@@ -10,10 +10,12 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from keras_lengen.arguments import check_number
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Constant:
-    """A constant learning rate."""
+    """Keeps the learning rate constant."""
 
     depends_on_steps: ClassVar[bool] = False
 
@@ -23,40 +25,69 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Polynomial:
-    """Falls to `end` in the last step, linearly where `power` is 1.
+class FallingSchedule:
+    """Base class of schedules that fall until the last step.
 
     Args:
-        power: float. Exponent of the fraction of steps that are left.
-        end: float. Learning rate in the last step.
+        end: float, at least 0 and at most the peak learning rate. Learning
+            rate in the last step.
     """
-
-    power: float = 1.0
-    end: float = 0.0
 
     depends_on_steps: ClassVar[bool] = True
 
+    end: float = 0.0
+
+    def __post_init__(self):
+        """Raises `ValueError` if a number is out of range."""
+        check_number("end", self.end, least=0, what="a learning rate")
+
+    def check_peak(self, learning_rate):
+        """Raises `ValueError` if the schedule would rise."""
+        if self.end > learning_rate:
+            raise ValueError(
+                f"{type(self).__name__} falls from the learning rate "
+                f"{learning_rate} to end={self.end}: choose a lower end."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Polynomial(FallingSchedule):
+    """Falls to `end` in the last step, linearly where `power` is 1.
+
+    Args:
+        power: float above 0, at most 100. Exponent of the fraction of steps
+            that are left.
+        end: float, at least 0 and at most the peak learning rate. Learning
+            rate in the last step.
+    """
+
+    power: float = 1.0
+
+    def __post_init__(self):
+        """Raises `ValueError` if a number is out of range."""
+        super().__post_init__()
+        check_number("power", self.power, above=0, most=100)
+
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""
+        self.check_peak(learning_rate)
         return keras.optimizers.schedules.PolynomialDecay(
             learning_rate, steps, end_learning_rate=self.end, power=self.power
         )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Cosine:
-    """Falls along half a period of a cosine.
+class Cosine(FallingSchedule):
+    """Falls to `end` in the last step, along half a period of a cosine.
 
     Args:
-        end: float. Learning rate in the last step.
+        end: float, at least 0 and at most the peak learning rate. Learning
+            rate in the last step.
     """
-
-    end: float = 0.0
-
-    depends_on_steps: ClassVar[bool] = True
 
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""
+        self.check_peak(learning_rate)
         return keras.optimizers.schedules.CosineDecay(
             learning_rate, steps, alpha=self.end / learning_rate
         )

@@ -5,10 +5,10 @@ import dataclasses
 import os
 import signal
 import sys
+import textwrap
 import time
 import typing
 
-import keras
 import tensorflow as tf
 from absl import app, flags, logging
 
@@ -23,7 +23,9 @@ from trainers.errors import (
     TrainingError,
     WorkerLostError,
 )
-from trainers.options.fields import options, resolve
+from trainers.options.fields import resolve
+from trainers.options.help import find_request, make_help
+from trainers.options.option import options
 
 MAX_RESTARTS = 100
 """Largest number of times that a worker restarts for a lost one."""
@@ -50,13 +52,16 @@ def run(config_class, presets, main, operands=""):
 
     def parse(argv):
         try:
+            name = find_request(argv)
+            if name is not None:
+                print(make_help(config_class, presets, name))
+                sys.exit()
             return flags.FLAGS(argv)
-        except flags.Error as error:
+        except (ConfigError, flags.Error) as error:
             _fail(error, 2)
 
     def start(argv):
         _check_operands(argv[1:], operands)
-        _check_backend()
         values = {name: getattr(flags.FLAGS, name) for name in names}
         given = {name: v for name, v in values.items() if v is not None}
         main(resolve(config_class, presets, given), *argv[1:])
@@ -84,7 +89,9 @@ def _define_flags(config_class):
         define[types[field.name]](
             field.name,
             None,
-            format_help(known[field.name], field.default),
+            known[field.name].help,
+            # A flag given twice is a mistake.
+            allow_overwrite=False,
             # The name that absl knows the main program by: --help lists its
             # flags alone.
             module_name=sys.argv[0],
@@ -101,14 +108,6 @@ def _check_operands(given, operands):
         raise ConfigError(f"{operands} is missing: see --help.")
     if len(given) > 1 and not operands.endswith("..."):
         raise ConfigError(f"expected one {operands}; got {' '.join(given)}.")
-
-
-def _check_backend():
-    if keras.backend.backend() not in ("tensorflow", "jax"):
-        raise ConfigError(
-            "trainers run on TensorFlow and JAX, but Keras is set to "
-            f"{keras.backend.backend()}: change KERAS_BACKEND."
-        )
 
 
 @contextlib.contextmanager
@@ -136,13 +135,6 @@ def _errors_as_statuses():
         )
 
 
-def format_help(known, default):
-    """Returns the help of a flag, with its choices and its default."""
-    choices = ", ".join(known.choices)
-    choices = f" One of {choices}." if choices else ""
-    return f"{known.help}{choices} (default: {default!r})"
-
-
 def _start_again(error):
     """Replaces this process, whose collective operations are broken."""
     restarts = int(os.environ.get(_RESTARTS, 0)) + 1
@@ -160,5 +152,7 @@ def _start_again(error):
 
 
 def _fail(message, status):
-    print(f"error: {message}", file=sys.stderr)
+    # One line, even if a value that it repeats has several.
+    message = " ".join(str(message).split())
+    print(f"error: {textwrap.shorten(message, 2000)}", file=sys.stderr)
     sys.exit(status)

@@ -1,88 +1,17 @@
 """Options of trainers: fields of a frozen dataclass, each of them a flag."""
 
 import dataclasses
-import difflib
 
 import keras
 
+from keras_lengen.arguments import LARGEST_POSITION, LARGEST_WIDTH
 from keras_lengen.layers import ATTENTIONS
+from trainers.engine.optimizer import SCHEDULES
 from trainers.errors import ConfigError
+from trainers.options.choices import check_choice
+from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS, build
 from trainers.options.lengths import parse_lengths
-
-
-@dataclasses.dataclass(frozen=True)
-class Option:
-    """Properties of a flag beside its name, type and default.
-
-    Attributes:
-        help: str. Text for `--help`.
-        choices: Tuple of allowed values; empty: any.
-        least: Smallest allowed value, or `None`.
-        above: Number that values must be above, or `None`.
-        below: Number that values must be below, or `None`.
-        changes_result: bool. Whether the result depends on the flag: a run
-            cannot resume with another value.
-        changes_program: bool. Whether compiled programs depend on the flag.
-    """
-
-    help: str
-    choices: tuple = ()
-    least: float | None = None
-    above: float | None = None
-    below: float | None = None
-    changes_result: bool = True
-    changes_program: bool = False
-
-    def check(self, flag, value):
-        """Raises `ConfigError` for a value that cannot work."""
-        if self.choices:
-            check_choice(flag, value, self.choices)
-        bounds = {
-            "at least": (self.least, lambda bound: value >= bound),
-            "above": (self.above, lambda bound: value > bound),
-            "below": (self.below, lambda bound: value < bound),
-        }
-        given = {
-            words: (bound, holds)
-            for words, (bound, holds) in bounds.items()
-            if bound is not None
-        }
-        # NaN is within no bound.
-        if not all(holds(bound) for bound, holds in given.values()):
-            allowed = " and ".join(
-                f"{words} {bound}" for words, (bound, _) in given.items()
-            )
-            raise ConfigError(f"{flag} must be {allowed}; got {value}.")
-
-
-def option(default, help_text, **known):
-    """Returns a field of a configuration.
-
-    Args:
-        default: Default value of the flag.
-        help_text: Text for `--help`.
-        **known: Further attributes of `Option`. Integers are at least 1 unless
-            `least` says otherwise.
-    """
-    if type(default) is int:
-        known.setdefault("least", 1)
-    return dataclasses.field(
-        default=default, metadata={"option": Option(help_text, **known)}
-    )
-
-
-def options(config):
-    """Returns the `Option`s of a configuration or its class, by name."""
-    return {
-        field.name: field.metadata["option"]
-        for field in dataclasses.fields(config)
-    }
-
-
-def check_options(config):
-    """Raises `ConfigError` for the first value that cannot work by itself."""
-    for name, known in options(config).items():
-        known.check(f"--{name}", getattr(config, name))
+from trainers.options.option import check_options, option, options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,15 +47,19 @@ class TrainerConfig(DeviceConfig):
         "",
         "Positional encoding, by name or call; none: compare RoPE with "
         "RandomizedRoPE.",
+        registry=ALL_ENCODINGS,
         changes_program=True,
     )
     sampler: str = option(
-        "", "Position sampler, by name or call.", changes_program=True
+        "",
+        "Position sampler, by name or call.",
+        registry=ALL_SAMPLERS,
+        changes_program=True,
     )
     attention: str = option(
         "MultiHeadAttention",
         "Attention, by name.",
-        choices=tuple(ATTENTIONS),
+        choices=ATTENTIONS,
         changes_program=True,
     )
     max_position: int = option(
@@ -134,6 +67,7 @@ class TrainerConfig(DeviceConfig):
         "Range of positions of encodings and samplers that have one; 0: a "
         "power of two above the longest sequence.",
         least=0,
+        most=LARGEST_POSITION,
         changes_program=True,
     )
     draw: str = option(
@@ -143,12 +77,14 @@ class TrainerConfig(DeviceConfig):
         changes_program=True,
     )
     num_layers: int = option(
-        3, "Number of Transformer blocks.", changes_program=True
+        3, "Number of Transformer blocks.", most=1000, changes_program=True
     )
     num_heads: int = option(
-        8, "Number of attention heads.", changes_program=True
+        8, "Number of attention heads.", most=1024, changes_program=True
     )
-    model_dim: int = option(64, "Width of the model.", changes_program=True)
+    model_dim: int = option(
+        64, "Width of the model.", most=LARGEST_WIDTH, changes_program=True
+    )
     dropout: float = option(
         0.1,
         "Dropout rate of each residual branch.",
@@ -158,7 +94,7 @@ class TrainerConfig(DeviceConfig):
     )
     steps: int = option(1500, "Training steps.")
     batch_size: int = option(
-        128, "Examples in a global batch.", changes_program=True
+        128, "Examples in a global batch.", most=2**20, changes_program=True
     )
     gradient_accumulation_steps: int = option(
         1,
@@ -166,18 +102,22 @@ class TrainerConfig(DeviceConfig):
         "memory.",
         changes_program=True,
     )
-    learning_rate: float = option(1e-3, "Peak learning rate of Adam.", above=0)
+    learning_rate: float = option(
+        1e-3, "Peak learning rate of Adam.", least=1e-10, most=100.0
+    )
     learning_rate_schedule: str = option(
-        "Constant", "Constant, Polynomial or Cosine, by name or call."
+        "Constant",
+        "Schedule of the learning rate after the warm-up, by name or call.",
+        registry=SCHEDULES,
     )
     warmup_steps: int = option(
         0, "Steps in which the learning rate rises from 0.", least=0
     )
     weight_decay: float = option(
-        0.0, "Decoupled decay of weight matrices.", least=0
+        0.0, "Decoupled decay of weight matrices.", least=0, most=100.0
     )
     clip_norm: float = option(
-        1.0, "Largest global norm of the gradients.", above=0
+        1.0, "Largest global norm of the gradients.", least=1e-6, most=1e30
     )
     seed: int = option(
         0, "Seed of weights, data, positions and dropout.", least=0
@@ -187,13 +127,16 @@ class TrainerConfig(DeviceConfig):
         "21-100", "Lengths to evaluate in addition to the trained ones."
     )
     buckets: int = option(
-        4, "Number of padded lengths in training, each a program."
+        4, "Number of padded lengths in training, each a program.", most=64
     )
     evaluate_every: int = option(
         0, "Steps between evaluations; 0: at the end only.", least=0
     )
     evaluation_examples: int = option(
-        200, "Examples of each length in an evaluation.", changes_program=True
+        200,
+        "Examples of each length in an evaluation.",
+        most=2**20,
+        changes_program=True,
     )
     precision: str = option(
         "float32",
@@ -213,6 +156,7 @@ class TrainerConfig(DeviceConfig):
     workdir: str = option(
         "",
         "Directory for results; by default below runs/.",
+        is_path=True,
         changes_result=False,
     )
 
@@ -226,17 +170,22 @@ class TrainerConfig(DeviceConfig):
                 f"--warmup_steps must be below --steps={self.steps}; got "
                 f"{self.warmup_steps}."
             )
-        if "://" in self.workdir:
-            raise ConfigError(
-                f"--workdir is a path of a file system; got {self.workdir!r}: "
-                "use a disk, or mount the bucket."
-            )
+        self._validate_schedule()
+        parse_lengths("--train_length", self.train_length)
+        parse_lengths("--test_lengths", self.test_lengths)
         if self.strategy == "tpu":
             self._validate_tpu()
         if self.compile == "false" and keras.backend.backend() == "jax":
             raise ConfigError(
                 "JAX runs compiled programs alone: leave --compile=false out."
             )
+
+    def _validate_schedule(self):
+        schedule = build(self, "--learning_rate_schedule")
+        try:
+            schedule(self.learning_rate, self.steps)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
     def _validate_tpu(self):
         if self.precision == "mixed_float16":
@@ -264,30 +213,26 @@ class TrainerConfig(DeviceConfig):
         return tuple(sorted({*self.trained_lengths, *tested}))
 
 
-def check_choice(name, value, choices):
-    """Raises `ConfigError` with the nearest match unless a value is allowed."""
-    if value in choices:
-        return
-    close = difflib.get_close_matches(value, choices, n=1, cutoff=0.4)
-    hint = f" Did you mean {close[0]}?" if close else ""
-    raise ConfigError(
-        f"{name} must be one of {', '.join(choices)}; got {value!r}.{hint}"
-    )
-
-
 def resolve(config_class, presets, given):
     """Makes a valid configuration of given values, a preset and defaults.
 
     Args:
         config_class: Class of the configuration.
-        presets: Dict from the name of a preset to the fields it sets.
+        presets: Dict from the name of a preset to the fields it sets; empty:
+            there is no flag `--preset`.
         given: Dict of the fields that the user set.
 
     Raises:
         ConfigError: For the first value that cannot work.
     """
-    preset = given.get("preset", "small")
-    check_choice("--preset", preset, tuple(presets))
-    config = config_class(**{"preset": preset, **presets[preset], **given})
+    known = options(config_class)
+    given = {
+        name: known[name].normalize(value) for name, value in given.items()
+    }
+    if presets:
+        preset = given.get("preset", "small")
+        check_choice("--preset", preset, presets)
+        given = {"preset": preset, **presets[preset], **given}
+    config = config_class(**given)
     config.validate()
     return config

@@ -1,6 +1,5 @@
 """Layers, schedules and curricula that a flag names or calls."""
 
-import ast
 import dataclasses
 import math
 
@@ -13,56 +12,29 @@ from keras_lengen.layers import (
     GridPositions,
 )
 from trainers.errors import ConfigError
-from trainers.options.fields import check_choice
+from trainers.options.calls import construct, parse_call
+from trainers.options.option import options
 
 # With the encoding and the sampler that are made of two others.
 ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
 ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
-_ROWS_AND_COLUMNS = {"--encoding": ENCODINGS, "--sampler": SAMPLERS}
+
+FROM_FLAGS = {
+    "max_position": "--max_position",
+    "train_length": "--train_length",
+    "original_length": "--train_length",
+    "max_shift": "--max_position and --train_length",
+}
+"""Flags that set arguments that a call leaves out."""
 
 
-def parse_call(flag, text, registry):
-    """Returns class and arguments of `Name` or `Name(argument=value, ...)`.
-
-    Values are literals, but `row` and `column` are names or calls themselves,
-    as in `GridPositions(width=5, row=RandomizedPositions(max_position=9))`.
-    All of their arguments must be given: the other flags count tokens.
-    """
-    try:
-        return _read(flag, ast.parse(text.strip(), mode="eval").body, registry)
-    except (SyntaxError, TypeError, ValueError):
-        raise ConfigError(
-            f"{flag} takes a name or a call with literal keyword arguments, "
-            f"as RoPE(rotary_fraction=0.25); got {text!r}."
-        ) from None
-
-
-def _read(flag, tree, registry):
-    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
-    if call.args or not isinstance(call.func, ast.Name):
-        raise ValueError
-    check_choice(flag, call.func.id, tuple(registry))
-    return registry[call.func.id], {
-        keyword.arg: _read_value(flag, keyword) for keyword in call.keywords
-    }
-
-
-def _read_value(flag, keyword):
-    if keyword.arg == "sampler":
-        raise ConfigError(f"{flag} takes no sampler: give it by --sampler.")
-    if keyword.arg in ("row", "column") and flag in _ROWS_AND_COLUMNS:
-        registry = _ROWS_AND_COLUMNS[flag]
-        return _construct(*_read(flag, keyword.value, registry))
-    return ast.literal_eval(keyword.value)
-
-
-def build(config, flag, registry):
-    """Makes the object that a flag names or calls.
+def build(config, flag):
+    """Makes the object of its `registry` that a flag names or calls.
 
     Arguments that the call leaves out come from other flags where these know
     them: `max_position`, `train_length`, `original_length` and `max_shift`.
     """
-    return _make(config, *parse_call(flag, _value(config, flag), registry))
+    return _make(config, *_parse(config, flag))
 
 
 def build_encoding(config):
@@ -72,10 +44,9 @@ def build_encoding(config):
         ConfigError: If the encoding or the sampler does not exist, or the
             encoding does not accept the sampler.
     """
-    flag = "--encoding"
-    made, arguments = parse_call(flag, _value(config, flag), ALL_ENCODINGS)
+    made, arguments = _parse(config, "--encoding")
     if config.sampler:
-        arguments["sampler"] = build(config, "--sampler", ALL_SAMPLERS)
+        arguments["sampler"] = build(config, "--sampler")
     return _make(config, made, arguments)
 
 
@@ -116,29 +87,18 @@ def check_length(encoding, tokens):
         raise ConfigError(str(error)) from None
 
 
-def _value(config, flag):
-    return getattr(config, flag.removeprefix("--"))
+def _parse(config, flag):
+    name = flag.removeprefix("--")
+    return parse_call(
+        flag, getattr(config, name), options(config)[name].registry
+    )
 
 
 def _make(config, made, arguments):
     """Makes a layer; arguments that are not given come from other flags."""
     known = _known_arguments(config)
     missing = (constructor_arguments(made).keys() & known) - set(arguments)
-    return _construct(made, {**{n: known[n] for n in missing}, **arguments})
-
-
-def _construct(made, arguments):
-    accepted = constructor_arguments(made)
-    unknown = arguments.keys() - accepted.keys()
-    if unknown:
-        raise ConfigError(
-            f"{made.__name__} has no argument {sorted(unknown)[0]!r}; it "
-            f"takes {', '.join(sorted(accepted)) or 'none'}."
-        )
-    try:
-        return made(**arguments)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(str(error)) from None
+    return construct(made, {**{n: known[n] for n in missing}, **arguments})
 
 
 def _known_arguments(config):

@@ -1,6 +1,17 @@
 """Lengths on the command line."""
 
+import re
+
+from keras_lengen.arguments import described
 from trainers.errors import ConfigError
+
+MAX_LENGTH = 2**20
+"""Largest length: attention to so many tokens takes hours for one example."""
+
+MAX_LENGTHS = 5000
+"""Largest number of lengths: each of them is evaluated."""
+
+_PART = re.compile(r"\s*(\d+)(?:-(\d+)(?::(\d+))?)?\s*", re.ASCII)
 
 
 def parse_lengths(name, text):
@@ -14,23 +25,38 @@ def parse_lengths(name, text):
         Tuple of int, increasing.
 
     Raises:
-        ConfigError: If the text has another form.
+        ConfigError: If the text has another form, or there are too many
+            lengths or too long ones.
 
     >>> parse_lengths("--test_lengths", "3,10-20:5")
     (3, 10, 15, 20)
     """
     lengths = set()
     for part in text.split(","):
-        try:
-            span, _, stride = part.partition(":")
-            first, dash, last = span.partition("-")
-            first, last = int(first), int(last if dash else first)
-            lengths.update(range(first, last + 1, int(stride or 1)))
-            if not 1 <= first <= last:
-                raise ValueError
-        except ValueError:
+        span = _parse_span(part)
+        if not span:
             raise ConfigError(
-                f"{name} takes lengths from 1 up, as 256,1024 or 1-500 or "
-                f"1-500:20; got {text!r}."
-            ) from None
+                f"{name} takes lengths from 1 to {MAX_LENGTH}, as 256,1024 or "
+                f"1-500 or 1-500:20; got {described(text)}."
+            )
+        # Counted before the range is expanded.
+        lengths.update(span[: MAX_LENGTHS + 1])
+        if len(lengths) > MAX_LENGTHS:
+            raise ConfigError(
+                f"{name} takes at most {MAX_LENGTHS} lengths; got "
+                f"{described(text)}: give ranges a stride, as 1-500:20."
+            )
     return tuple(sorted(lengths))
+
+
+def _parse_span(part):
+    """Returns a `range` of lengths, empty if the text has another form."""
+    match = _PART.fullmatch(part)
+    # More digits are slow to convert, or refused by Python.
+    if not match or len(part) > 100:
+        return range(0)
+    first, last, stride = (int(number or 0) for number in match.groups())
+    last = last if match[2] else first
+    if not 1 <= first <= last <= MAX_LENGTH or (match[3] and not stride):
+        return range(0)
+    return range(first, last + 1, stride or 1)

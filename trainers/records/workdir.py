@@ -7,7 +7,7 @@ import json
 import pathlib
 
 from trainers.errors import ConfigError, TrainingError
-from trainers.options.fields import options
+from trainers.options.option import options
 from trainers.records.files import read_bytes, replacing
 from trainers.records.lock import lock_directory
 from trainers.records.results import describe_results

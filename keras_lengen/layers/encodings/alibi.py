@@ -4,10 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_number
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
+    check_asymmetry,
     check_distances,
     find_asymmetric_distances,
 )
@@ -27,9 +27,10 @@ class ALiBi(BiasEncoding):
     Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        asymmetry: float, in positions. Amount subtracted from the distance of
-            past keys, so that a bidirectional model can tell past from future
-            keys; 0 treats both alike. Ignored in causal attention.
+        asymmetry: float from `-2 ** 24` to `2 ** 24`, in positions. Amount
+            subtracted from the distance of past keys, so that a bidirectional
+            model can tell past from future keys; 0 treats both alike. Ignored
+            in causal attention.
         distances: str. `"positions"`: distances are differences of positions.
             `"sampled"`: the sampled positions are read as a table of distances
             whose index is a number of tokens, as in the code of Ruoss et al.,
@@ -56,7 +57,7 @@ class ALiBi(BiasEncoding):
 
     def __init__(self, *, asymmetry=0.5, distances="positions", **kwargs):
         super().__init__(**kwargs)
-        self.asymmetry = check_number("asymmetry", asymmetry)
+        self.asymmetry = check_asymmetry(asymmetry)
         self.distances = check_distances(distances)
         self.reads_ranks = self.distances == "sampled"
 

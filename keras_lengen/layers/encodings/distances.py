@@ -2,7 +2,11 @@
 
 from keras import ops
 
-from keras_lengen.arguments import check_choice
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_choice,
+    check_number,
+)
 from keras_lengen.layers.encodings.base import Randomized, expand_positions
 
 
@@ -26,6 +30,13 @@ class SampledDistances(Randomized):
 def check_distances(distances):
     """Returns a valid `distances` argument, or raises `ValueError`."""
     return check_choice("distances", distances, ("positions", "sampled"))
+
+
+def check_asymmetry(asymmetry):
+    """Returns a valid `asymmetry` argument, or raises `ValueError`."""
+    return check_number(
+        "asymmetry", asymmetry, least=-LARGEST_POSITION, most=LARGEST_POSITION
+    )
 
 
 def find_signed_distances(query_positions, key_positions, distances):

@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    LARGEST_WIDTH,
     check_boolean,
     check_integer,
     check_number,
@@ -34,10 +36,11 @@ class FIRE(BiasEncoding):
     Positions: any numbers, counted from 0. Below `L` only differences matter.
 
     Args:
-        hidden_dim: int, at least 1. Width of the network's hidden layer.
-        threshold: float above 0. Position above which distances are relative
-            to the position, as long as `m` has its initial value 1; choose
-            about the longest trained length.
+        hidden_dim: int, from 1 to `2 ** 16`. Width of the network's hidden
+            layer.
+        threshold: float above 0, at most `2 ** 24`. Position above which
+            distances are relative to the position, as long as `m` has its
+            initial value 1; choose about the longest trained length.
         share_layers: bool, whether all layers share the weights (FIRE-S).
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
@@ -64,9 +67,14 @@ class FIRE(BiasEncoding):
     ):
         super().__init__(**kwargs)
         self.hidden_dim = check_integer(
-            "hidden_dim", hidden_dim, what="the width of the network"
+            "hidden_dim",
+            hidden_dim,
+            most=LARGEST_WIDTH,
+            what="the width of the network",
         )
-        self.threshold = check_number("threshold", threshold, above=0)
+        self.threshold = check_number(
+            "threshold", threshold, above=0, most=LARGEST_POSITION
+        )
         self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):

@@ -3,9 +3,12 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean, check_number
+from keras_lengen.arguments import check_boolean
 from keras_lengen.layers.encodings.base import BiasEncoding
-from keras_lengen.layers.encodings.distances import find_asymmetric_distances
+from keras_lengen.layers.encodings.distances import (
+    check_asymmetry,
+    find_asymmetric_distances,
+)
 
 
 class KERPLE(BiasEncoding):
@@ -19,7 +22,7 @@ class KERPLE(BiasEncoding):
 
     def __init__(self, *, asymmetry=0, share_layers=True, **kwargs):
         super().__init__(**kwargs)
-        self.asymmetry = check_number("asymmetry", asymmetry)
+        self.asymmetry = check_asymmetry(asymmetry)
         self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):

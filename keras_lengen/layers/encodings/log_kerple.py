@@ -22,9 +22,10 @@ class LogKERPLE(KERPLE):
     Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        asymmetry: float, in positions. Amount subtracted from the distance of
-            past keys, so that a bidirectional model can tell past from future
-            keys; distances below 0 are set to 0. Ignored in causal attention.
+        asymmetry: float from `-2 ** 24` to `2 ** 24`, in positions. Amount
+            subtracted from the distance of past keys, so that a bidirectional
+            model can tell past from future keys; distances below 0 are set to
+            0. Ignored in causal attention.
         share_layers: bool, whether all layers share the weights, as in the
             authors' code.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...

@@ -4,7 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_integer, check_number
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_integer,
+    check_number,
+)
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 
@@ -25,10 +29,11 @@ class NTKRoPE(RoPE):
     Positions: any numbers; only differences matter.
 
     Args:
-        scaling_factor: float, at least 1. The factor `s` of the fixed form;
-            the dynamic form multiplies the relative length by it, as above.
-        original_length: int, at least 1. Length of the longest trained
-            sequence in tokens, or `None` for the fixed form.
+        scaling_factor: float from 1 to `2 ** 24`. The factor `s` of the fixed
+            form; the dynamic form multiplies the relative length by it, as
+            above.
+        original_length: int, from 1 to `2 ** 24`. Length of the longest
+            trained sequence in tokens, or `None` for the fixed form.
         max_wavelength: float above 1. Base of the geometric series of
             frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
@@ -106,7 +111,11 @@ def find_relative_length(length, original_length):
 def check_scaling_factor(scaling_factor, *, optional=False):
     """Returns a valid `scaling_factor`, or raises `ValueError`."""
     return check_number(
-        "scaling_factor", scaling_factor, least=1, optional=optional
+        "scaling_factor",
+        scaling_factor,
+        least=1,
+        most=LARGEST_POSITION,
+        optional=optional,
     )
 
 
@@ -115,6 +124,7 @@ def check_original_length(original_length, *, optional=False):
     return check_integer(
         "original_length",
         original_length,
+        most=LARGEST_POSITION,
         optional=optional,
         what="the longest trained sequence in tokens",
     )

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_integer
+from keras_lengen.arguments import LARGEST_WIDTH, check_integer
 from keras_lengen.layers.encodings.base import (
     BiasEncoding,
     Randomized,
@@ -32,8 +32,8 @@ class Sandwich(BiasEncoding):
     Positions: any numbers, with or without gaps; only differences matter.
 
     Args:
-        dimension: int, even, at least 2. Width of the sinusoids, which does
-            not depend on the width of the model.
+        dimension: int, even, from 2 to `2 ** 16`. Width of the sinusoids,
+            which does not depend on the width of the model.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
@@ -57,7 +57,10 @@ class Sandwich(BiasEncoding):
     def __init__(self, *, dimension=128, **kwargs):
         super().__init__(**kwargs)
         self.dimension = check_integer(
-            "dimension", dimension, what="the width of the sinusoids"
+            "dimension",
+            dimension,
+            most=LARGEST_WIDTH,
+            what="the width of the sinusoids",
         )
         check_even(self.dimension, "dimension")
 

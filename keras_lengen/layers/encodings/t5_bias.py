@@ -18,6 +18,10 @@ from keras_lengen.layers.encodings.distances import (
     make_nan_factor,
 )
 
+MAX_BUCKETS = 2**10
+"""Largest number of buckets, whose limits are exact ratios of long integers.
+"""
+
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class T5Bias(BiasEncoding):
@@ -37,7 +41,7 @@ class T5Bias(BiasEncoding):
     without their fractions.
 
     Args:
-        num_buckets: int, even, at least 4. Number of buckets of distances.
+        num_buckets: int, even, from 4 to 1024. Number of buckets of distances.
         max_distance: int above `num_buckets / 2`, at most `2 ** 24`. All
             distances from this one on are in the last bucket.
         share_layers: bool, whether all layers share the table, as in the
@@ -64,7 +68,9 @@ class T5Bias(BiasEncoding):
         self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
     ):
         super().__init__(**kwargs)
-        num_buckets = check_integer("num_buckets", num_buckets, least=4)
+        num_buckets = check_integer(
+            "num_buckets", num_buckets, least=4, most=MAX_BUCKETS
+        )
         if num_buckets % 2:
             raise ValueError(
                 "num_buckets must be an even number of at least 4, because "

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_number
+from keras_lengen.arguments import LARGEST_POSITION, check_number
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.side_inputs import demand, where_holds
@@ -35,8 +35,8 @@ class XPos(RoPE):
     features, the limits are a tenth of these. Only differences matter.
 
     Args:
-        scale_base: float above 0, in positions. Distance over which the
-            product of pair `m` decays by the factor `zeta[m]`.
+        scale_base: float above 0, at most `2 ** 24`, in positions. Distance
+            over which the product of pair `m` decays by the factor `zeta[m]`.
         max_wavelength: float above 1. Base of the geometric series of
             frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
@@ -71,7 +71,9 @@ class XPos(RoPE):
 
     def __init__(self, *, scale_base=512, **kwargs):
         super().__init__(**kwargs)
-        self.scale_base = check_number("scale_base", scale_base, above=0)
+        self.scale_base = check_number(
+            "scale_base", scale_base, above=0, most=LARGEST_POSITION
+        )
 
     def rotate(
         self, query, key, query_positions, key_positions, *, length=None

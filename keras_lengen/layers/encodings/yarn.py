@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_number
+from keras_lengen.arguments import LARGEST_POSITION, check_number
 from keras_lengen.layers.encodings.ntk_rope import (
     check_original_length,
     check_scaling_factor,
@@ -33,11 +33,12 @@ class YaRN(RoPE):
     Positions: any numbers; only differences matter.
 
     Args:
-        original_length: int, at least 1. Length of the longest trained
-            sequence in tokens.
-        scaling_factor: float, at least 1, or `None` for the dynamic form.
-        beta_fast: float above `beta_slow`. Number of turns from which on a
-            pair is unchanged.
+        original_length: int, from 1 to `2 ** 24`. Length of the longest
+            trained sequence in tokens.
+        scaling_factor: float from 1 to `2 ** 24`, or `None` for the dynamic
+            form.
+        beta_fast: float above `beta_slow`, at most `2 ** 24`. Number of turns
+            from which on a pair is unchanged.
         beta_slow: float above 0. Number of turns up to which a pair is
             interpolated.
         max_wavelength: float above 1. Base of the geometric series of
@@ -79,8 +80,13 @@ class YaRN(RoPE):
         self.scaling_factor = check_scaling_factor(
             scaling_factor, optional=True
         )
-        self.beta_fast = check_number("beta_fast", beta_fast, above=0)
-        self.beta_slow = check_number("beta_slow", beta_slow, above=0)
+        self.beta_fast, self.beta_slow = (
+            check_number(name, turns, above=0, most=LARGEST_POSITION)
+            for name, turns in (
+                ("beta_fast", beta_fast),
+                ("beta_slow", beta_slow),
+            )
+        )
         if not beta_fast > beta_slow:
             raise ValueError(
                 "beta_fast must be above beta_slow; got "

@@ -35,7 +35,8 @@ class AugmentedPositions(PositionSampler):
             of an example.
         max_local_shift: float from 0 to `2 ** 24`, in tokens. Largest shift of
             a single token; tokens keep their order up to 0.5.
-        max_global_scale: float, at least 1. Largest factor of an example.
+        max_global_scale: float from 1 to `2 ** 24`. Largest factor of an
+            example.
         normalize: bool, whether the mean position before the augmentation is
             0.
         seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
@@ -87,7 +88,10 @@ class AugmentedPositions(PositionSampler):
             )
         )
         self.max_global_scale = check_number(
-            "max_global_scale", max_global_scale, least=1
+            "max_global_scale",
+            max_global_scale,
+            least=1,
+            most=LARGEST_POSITION,
         )
         self.normalize = check_boolean("normalize", normalize)
         self.seed = check_seed(seed)

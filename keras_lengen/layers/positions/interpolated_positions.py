@@ -3,7 +3,11 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_integer, check_number
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_integer,
+    check_number,
+)
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 
 
@@ -28,11 +32,11 @@ class InterpolatedPositions(PositionSampler):
     that positions stay fixed while tokens are generated one at a time.
 
     Args:
-        train_length: int, at least 1. Length of the longest trained sequence,
-            in the same unit as the length `n`. Not used if there is a
-            `scaling_factor`.
-        scaling_factor: float above 0, factor for all lengths, or `None` to
-            scale by the length.
+        train_length: int, from 1 to `2 ** 24`. Length of the longest trained
+            sequence, in the same unit as the length `n`. Not used if there is
+            a `scaling_factor`.
+        scaling_factor: float from `2 ** -24` to `2 ** 24`, factor for all
+            lengths, or `None` to scale by the length.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -61,7 +65,11 @@ class InterpolatedPositions(PositionSampler):
         super().__init__(**kwargs)
         self.train_length = check_train_length(train_length)
         self.scaling_factor = check_number(
-            "scaling_factor", scaling_factor, above=0, optional=True
+            "scaling_factor",
+            scaling_factor,
+            least=1 / LARGEST_POSITION,
+            most=LARGEST_POSITION,
+            optional=True,
         )
 
     def sample(
@@ -113,5 +121,6 @@ def check_train_length(train_length):
     return check_integer(
         "train_length",
         train_length,
+        most=LARGEST_POSITION,
         what="the tokens of the longest trained sequence",
     )

@@ -3,7 +3,13 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_choice, check_number, check_seed
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_choice,
+    check_number,
+    check_seed,
+    described,
+)
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
     check_train_length,
@@ -31,12 +37,13 @@ class WarpedPositions(PositionSampler):
     the paper sets `head_scales=(1 / 6,)` and `skew="beta"`.
 
     Args:
-        train_length: int, at least 1. Length of the longest trained sequence
-            in tokens.
+        train_length: int, from 1 to `2 ** 24`. Length of the longest trained
+            sequence in tokens.
         head_fraction: float from 0 to 1, probability of head warping.
         tail_fraction: float from 0 to 1, probability of tail warping. The two
             probabilities add up to at most 1.
-        head_scales: tuple of floats above 0, the factors `alpha`.
+        head_scales: tuple of floats above 0, at most `2 ** 24`, the factors
+            `alpha`.
         skew: str, the function `f`. `"sqrt"`: the square root. `"beta"`: the
             distribution function of Beta(2, 5), `1 - (1 - x)**5 * (1 + 5 x)`.
             It is so flat near 1 that float32 gives equal positions to the last
@@ -161,10 +168,16 @@ def _check_scales(head_scales):
     if not isinstance(head_scales, list | tuple) or not head_scales:
         raise ValueError(
             "head_scales must be a tuple of one or more numbers above 0; "
-            f"got {head_scales!r}."
+            f"got {described(head_scales)}."
         )
     return tuple(
-        check_number("head_scales", scale, above=0, what="each of them")
+        check_number(
+            "head_scales",
+            scale,
+            above=0,
+            most=LARGEST_POSITION,
+            what="each of them",
+        )
         for scale in head_scales
     )
 

@@ -1,0 +1,113 @@
+"""Calls of classes in the value of a flag, as `RoPE(rotary_fraction=0.25)`."""
+
+import ast
+import re
+import warnings
+
+from keras_lengen.arguments import constructor_arguments, described
+from trainers.errors import ConfigError
+from trainers.options.choices import check_choice
+
+MAX_CHARACTERS = 1000
+"""Largest number of characters of a call."""
+
+_NESTED = ("row", "column")
+
+
+def parse_call(flag, text, registry):
+    """Returns class and arguments of `Name` or `Name(argument=value, ...)`.
+
+    Values are literals, but `row` and `column` are names or calls themselves,
+    as in `GridPositions(width=5, row=RandomizedPositions(max_position=9))`.
+    All of their arguments must be given: the other flags count tokens.
+
+    Args:
+        flag: str. Name of the flag, for messages.
+        text: str. Value of the flag.
+        registry: Dict of classes by name.
+
+    Raises:
+        ConfigError: If the text has another form, or for an unknown name.
+    """
+    try:
+        return _read(flag, _parse(text), registry)
+    # Deeply nested expressions exhaust the parser.
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        raise ConfigError(
+            f"{flag} takes a name or a call with literal keyword arguments, "
+            f"each once, as {_make_example(registry)}; got {described(text)}."
+        ) from None
+
+
+def construct(made, arguments):
+    """Calls a class with arguments from a flag.
+
+    Raises:
+        ConfigError: If the class does not accept the arguments.
+    """
+    accepted = constructor_arguments(made)
+    unknown = arguments.keys() - accepted.keys()
+    if unknown:
+        raise ConfigError(
+            f"{made.__name__} has no argument {min(unknown)!r}; it takes "
+            f"{', '.join(sorted(accepted)) or 'none'}."
+        )
+    missing = [
+        name
+        for name, parameter in accepted.items()
+        if parameter.default is parameter.empty and name not in arguments
+    ]
+    if missing:
+        wanted = ", ".join(f"{name}=..." for name in missing)
+        raise ConfigError(
+            f"{made.__name__} needs {' and '.join(map(repr, missing))}: write "
+            f"{made.__name__}({wanted})."
+        )
+    try:
+        return made(**arguments)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(str(error)) from None
+
+
+def _parse(text):
+    text = text.strip()
+    simple = re.fullmatch(r"\w+\s*(\(.*\))?", text, re.ASCII | re.DOTALL)
+    if len(text) > MAX_CHARACTERS or not simple:
+        raise ValueError
+    with warnings.catch_warnings():
+        # Python warns of escapes in strings that it does not know.
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode="eval").body
+
+
+def _read(flag, tree, registry):
+    call = tree if isinstance(tree, ast.Call) else ast.Call(tree, [], [])
+    if call.args or not isinstance(call.func, ast.Name):
+        raise ValueError
+    check_choice(flag, call.func.id, registry)
+    made = registry[call.func.id]
+    names = [keyword.arg for keyword in call.keywords]
+    if None in names or len(set(names)) < len(names):
+        raise ValueError
+    # An encoding of rows has none of rows itself.
+    parts = {name: cls for name, cls in registry.items() if cls is not made}
+    return made, {
+        keyword.arg: _read_value(flag, keyword, parts)
+        for keyword in call.keywords
+    }
+
+
+def _read_value(flag, keyword, parts):
+    if keyword.arg == "sampler":
+        raise ConfigError(f"{flag} takes no sampler: give it by --sampler.")
+    if keyword.arg in _NESTED:
+        return construct(*_read(flag, keyword.value, parts))
+    return ast.literal_eval(keyword.value)
+
+
+def _make_example(registry):
+    for name, made in registry.items():
+        for argument, parameter in constructor_arguments(made).items():
+            if isinstance(parameter.default, int | float):
+                return f"{name}({argument}={parameter.default!r})"
+    return next(iter(registry))

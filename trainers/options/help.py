@@ -1,0 +1,283 @@
+"""Text of `--help`: flags, presets, and the names that flags take.
+
+`--help=NAME` describes a flag, a preset or such a name, with its arguments.
+"""
+
+import ast
+import inspect
+import re
+import shlex
+import sys
+import textwrap
+
+from keras_lengen.arguments import constructor_arguments, described
+from trainers.errors import ConfigError
+from trainers.options.choices import suggest
+from trainers.options.layers import FROM_FLAGS
+from trainers.options.option import options
+
+WIDTH = 79
+"""Largest number of columns of a line."""
+
+_SECTIONS = (
+    "Args:",
+    "Attributes:",
+    "Call arguments:",
+    "Raises:",
+    "Returns:",
+    "Example:",
+    ">>>",
+)
+
+
+def find_request(argv):
+    """Returns the value of `--help` on a command line.
+
+    Args:
+        argv: List of str. The program and its arguments.
+
+    Returns:
+        A name; `""` without a name, `None` without `--help`.
+    """
+    for argument in argv[1:]:
+        if argument == "--":
+            break
+        flag, _, name = argument.partition("=")
+        if flag in ("--help", "-help", "-h", "--helpshort", "-?"):
+            return name.strip()
+    return None
+
+
+def make_help(config_class, presets, name=""):
+    """Returns the text of `--help`, or of `--help=name`.
+
+    Args:
+        config_class: Class of the configuration, whose fields are flags.
+        presets: Dict from the name of a preset to the fields it sets.
+        name: str. A flag, a preset or a name that a flag takes; empty: all.
+
+    Raises:
+        ConfigError: If nothing has the name.
+    """
+    if not name:
+        return _describe_all(config_class, presets)
+    found = list(_describe(config_class, presets, name))
+    if not found:
+        hint = suggest(name, _list_names(config_class, presets))
+        raise ConfigError(
+            f"--help knows no flag, preset or other name {described(name)}."
+            f"{hint} --help without a name lists all of them."
+        )
+    return "\n\n".join(found)
+
+
+def _describe_all(config_class, presets):
+    """Describes the program, its flags, their names, and the presets."""
+    known = options(config_class)
+    module = sys.modules[config_class.__module__]
+    flags = [_format_flag(name, known[name]) for name in known]
+    return "\n\n".join(
+        filter(
+            None,
+            [
+                inspect.cleandoc(module.__doc__ or ""),
+                "--help=NAME describes a flag, a preset, or a name below with "
+                "its\narguments.",
+                "Flags, with their defaults:\n" + "\n".join(flags),
+                *(
+                    f"Names for --{flag}:\n" + _format_names(option.names)
+                    for flag, option in known.items()
+                    if option.names
+                ),
+                *(
+                    _format_preset(preset, fields)
+                    for preset, fields in presets.items()
+                ),
+            ],
+        )
+    )
+
+
+def _describe(config_class, presets, name):
+    """Yields descriptions of everything with a name."""
+    known = options(config_class)
+    flag = name.removeprefix("--")
+    if flag in known:
+        yield _describe_flag(flag, known[flag], presets)
+    for flag, option in known.items():
+        if name in option.names:
+            yield _describe_name(flag, name, option)
+    if name in presets:
+        yield _format_preset(name, presets[name])
+
+
+def _list_names(config_class, presets):
+    known = options(config_class)
+    names = [name for option in known.values() for name in option.names]
+    return [*known, *names, *presets]
+
+
+def _describe_flag(name, option, presets):
+    """Describes a flag: its values, and its names if it takes names."""
+    parts = [_format_flag(name, option)]
+    bounds = option.describe_bounds()
+    if bounds:
+        parts.append(f"      The value must be {bounds}.")
+    parts += [
+        f"      --preset={preset} sets {fields[name]}."
+        for preset, fields in presets.items()
+        if name in fields
+    ]
+    if option.names:
+        parts += ["", "Names:", _format_names(option.names)]
+    return "\n".join(parts)
+
+
+def _format_flag(name, option):
+    text = option.help
+    if option.choices and not option.names:
+        text += f" One of {', '.join(option.choices)}."
+    return f"  --{name}={option.default}\n" + _fill(text, indent=6)
+
+
+def _format_names(names):
+    """Describes every name in a line, or more if it does not fit."""
+    column = max(map(len, names)) + 4
+    return "\n".join(
+        _fill(_summarize(named), indent=column, head=f"  {name}")
+        for name, named in names.items()
+    )
+
+
+def _format_preset(preset, fields):
+    title = f"--preset={preset} sets"
+    if not fields:
+        return f"{title} nothing but the defaults."
+    flags = " ".join(f"--{name}={value}" for name, value in fields.items())
+    return f"{title}\n{_fill(flags, indent=2)}"
+
+
+def _describe_name(flag, name, option):
+    """Describes a name: its docstring, its arguments and an example."""
+    named = option.names[name]
+    cls = named if inspect.isclass(named) else type(named)
+    parts = [f"{name}, for --{flag}", *_list_paragraphs(cls)]
+    if option.registry:
+        parts.append(_format_arguments(cls))
+        example = _format_example(flag, name, cls)
+    else:
+        example = f"  --{flag}={name}"
+    return "\n\n".join([*filter(None, parts), f"Example:\n{example}"])
+
+
+def _summarize(named):
+    return inspect.getdoc(named).partition("\n")[0]
+
+
+def _list_paragraphs(cls):
+    """Lists the paragraphs of a docstring that describe the class."""
+    return [
+        text
+        for text in inspect.getdoc(cls).split("\n\n")
+        if not text.startswith(_SECTIONS)
+    ]
+
+
+def _list_arguments(cls):
+    """Returns the arguments that a call on the command line may have."""
+    arguments = constructor_arguments(cls)
+    # The sampler has a flag of its own.
+    arguments.pop("sampler", None)
+    return arguments
+
+
+def _format_arguments(cls):
+    texts = _read_arguments(cls)
+    lines = []
+    for name, parameter in _list_arguments(cls).items():
+        head = f"  {name}"
+        if parameter.default is not parameter.empty:
+            head += f"={_format_value(parameter.default)}"
+        if name in FROM_FLAGS:
+            head += f" (if not given: from {FROM_FLAGS[name]})"
+        lines += [head, _fill(texts.get(name, ""), indent=6)]
+    if not lines:
+        return "It takes no arguments."
+    return "\n".join(["Arguments, with their defaults:", *lines])
+
+
+def _read_arguments(cls):
+    """Returns the texts of arguments in the docstrings of a class, by name.
+
+    A class with a fixed sampler takes the arguments of the sampler, too.
+    """
+    bases = [*cls.__mro__, *getattr(cls, "sampler_class", object).__mro__]
+    texts = {}
+    for base in bases:
+        for paragraph in inspect.cleandoc(base.__doc__ or "").split("\n\n"):
+            if not paragraph.startswith("Args:"):
+                continue
+            entries = re.split(r"\n    (?=\w+: )", paragraph)[1:]
+            for entry in entries:
+                name, _, text = entry.partition(": ")
+                texts.setdefault(name, text)
+    return texts
+
+
+def _format_example(flag, name, cls):
+    """Returns flags to type, with the arguments of the docstring's example."""
+    call = _find_call(cls)
+    arguments = {
+        keyword.arg: ast.unparse(keyword.value).replace("'", '"')
+        for keyword in (call.keywords if call else ())
+        if keyword.arg not in FROM_FLAGS
+    }
+    sampler = arguments.pop("sampler", None)
+    if not arguments:
+        arguments = _choose_argument(cls)
+    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    flags = {flag: f"{name}({text})" if text else name}
+    if sampler:
+        flags["sampler"] = sampler
+    return "\n".join(
+        f"  --{name}={shlex.quote(value)}" for name, value in flags.items()
+    )
+
+
+def _choose_argument(cls):
+    """Returns an argument with a default that says what a value looks like."""
+    for name, parameter in _list_arguments(cls).items():
+        default = parameter.default
+        if name not in FROM_FLAGS and isinstance(default, int | float | str):
+            return {name: _format_value(default)}
+    return {}
+
+
+def _find_call(cls):
+    """Finds the first call of a class in the example of its docstring."""
+    lines = re.findall(r"^(?:>>>|\.\.\.) (.*)", inspect.getdoc(cls), re.M)
+    if not lines:
+        return None
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.Call) and _get_name(node.func) == cls.__name__:
+            return node
+    return None
+
+
+def _get_name(node):
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _format_value(value):
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _fill(text, *, indent, head=""):
+    return textwrap.fill(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=head.ljust(indent),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

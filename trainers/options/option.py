@@ -1,0 +1,152 @@
+"""Fields of a configuration, each of them a flag."""
+
+import dataclasses
+import operator
+import os
+from collections.abc import Collection, Mapping
+
+from keras_lengen.arguments import described, fits_float32
+from trainers.errors import ConfigError
+from trainers.options.calls import parse_call
+from trainers.options.choices import check_choice
+
+LARGEST_INTEGER = 2**31 - 1
+"""Largest value of a flag with integers, unless its option says otherwise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """Properties of a flag beside its name and type.
+
+    Attributes:
+        default: Default value, which is not checked.
+        help: str. Text for `--help`.
+        choices: Allowed values; empty: any. `--help` describes the objects
+            that the values name if they are the keys of a dict.
+        registry: Dict from names to classes. The value is such a name, or a
+            call of it with arguments; `trainers.options.layers.build` makes
+            the object. `--help` describes the classes.
+        least: Smallest allowed value, or `None`.
+        above: Number that values must be above, or `None`.
+        most: Largest allowed value, or `None`.
+        below: Number that values must be below, or `None`.
+        is_path: bool. Whether the value is the path of a file or directory.
+        changes_result: bool. Whether the result depends on the flag: a run
+            cannot resume with another value.
+        changes_program: bool. Whether compiled programs depend on the flag.
+    """
+
+    default: str | int | float
+    help: str
+    choices: Collection = ()
+    registry: Mapping = dataclasses.field(default_factory=dict)
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    is_path: bool = False
+    changes_result: bool = True
+    changes_program: bool = False
+
+    @property
+    def names(self):
+        """Dict from the names that the flag takes to what they name."""
+        choices = self.choices
+        return self.registry or (
+            choices if isinstance(choices, Mapping) else {}
+        )
+
+    def normalize(self, value):
+        """Returns a value of the user without what has no meaning."""
+        if self.is_path:
+            return os.path.expanduser(value)
+        return value.strip() if isinstance(value, str) else value
+
+    def check(self, flag, value):
+        """Raises `ConfigError` for a value that cannot work."""
+        if value == self.default:
+            return
+        if self.choices:
+            check_choice(flag, value, self.choices)
+        if self.registry:
+            parse_call(flag, value, self.registry)
+        if self.is_path:
+            _check_path(flag, value)
+        if isinstance(value, int | float):
+            self._check_number(flag, value)
+
+    def describe_bounds(self):
+        """Describes the numbers that are allowed, as `above 0`, or `""`."""
+        return " and ".join(
+            f"{words} {bound}" for words, (bound, _) in self._bounds.items()
+        )
+
+    @property
+    def _bounds(self):
+        bounds = {
+            "at least": (self.least, operator.ge),
+            "above": (self.above, operator.gt),
+            "at most": (self.most, operator.le),
+            "below": (self.below, operator.lt),
+        }
+        return {
+            words: (bound, holds)
+            for words, (bound, holds) in bounds.items()
+            if bound is not None
+        }
+
+    def _check_number(self, flag, value):
+        # NaN is within no bound.
+        if not all(
+            holds(value, bound) for bound, holds in self._bounds.values()
+        ):
+            raise ConfigError(
+                f"{flag} must be {self.describe_bounds()}; got {value}."
+            )
+        if not fits_float32(value):
+            raise ConfigError(
+                f"{flag} must be within the range of float32; got {value}."
+            )
+
+
+def option(default, help_text, **known):
+    """Returns a field of a configuration.
+
+    Args:
+        default: Default value of the flag.
+        help_text: Text for `--help`.
+        **known: Further attributes of `Option`. Unless they say otherwise,
+            integers are at least 1 and at most `LARGEST_INTEGER`.
+    """
+    if type(default) is int:
+        known = {"least": 1, "most": LARGEST_INTEGER, **known}
+    return dataclasses.field(
+        default=default,
+        metadata={"option": Option(default, help_text, **known)},
+    )
+
+
+def options(config):
+    """Returns the `Option`s of a configuration or its class, by name."""
+    return {
+        field.name: field.metadata["option"]
+        for field in dataclasses.fields(config)
+    }
+
+
+def check_options(config):
+    """Raises `ConfigError` for the first value that cannot work by itself."""
+    for name, known in options(config).items():
+        known.check(f"--{name}", getattr(config, name))
+
+
+def _check_path(flag, value):
+    expected = f"{flag} is a path of a file system; got {described(value)}"
+    if "://" in value:
+        raise ConfigError(f"{expected}: use a disk, or mount the bucket.")
+    if "\0" in value or not value.strip():
+        raise ConfigError(f"{expected}: name a file or a directory.")
+    if value.startswith("~"):
+        raise ConfigError(
+            f"{expected}, but this machine has no such home directory."
+        )
