@@ -765,7 +765,8 @@ def _join_masks(queries, others, *, causal):
     """
     masks = [] if queries["mask"] is None else [queries["mask"]]
     if others["mask"] is not None:
-        masks.append(others["mask"][:, None, None, :])
+        # Not [:, None, None]: TensorFlow Lite adds one axis at a time.
+        masks.append(ops.expand_dims(others["mask"], (1, 2)))
     if causal:
         keys = ops.arange(ops.shape(others["key"])[1], dtype="int32")
         masks.append(keys <= ops.expand_dims(queries["indices"], -1))

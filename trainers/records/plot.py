@@ -1,5 +1,6 @@
 """Plots of a metric against length."""
 
+import itertools
 import pathlib
 
 from trainers.records.files import replacing
@@ -60,8 +61,11 @@ def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
     plot = figure.Figure(figsize=(7, 4), layout="constrained")
     axes = plot.subplots()
     axes.axvspan(0, longest_trained, color="0.92", label="trained lengths")
-    for (label, curve), color in zip(curves.items(), _COLORS, strict=False):
-        axes.plot(*_points(curve), marker="o", ms=3, color=color, label=label)
+    styles = itertools.product(_STYLES, _COLORS)
+    for (label, curve), (style, color) in zip(
+        curves.items(), itertools.cycle(styles), strict=False
+    ):
+        axes.plot(*_points(curve), style, ms=3, color=color, label=label)
     for (label, curve), style in zip(floors.items(), ("--", ":"), strict=False):
         axes.plot(*_points(curve), style, color="0.4", label=label)
     name = metric.name.replace("_", " ")
@@ -83,6 +87,7 @@ def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
 
 # Distinguishable without red and green.
 _COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_STYLES = ("o-", "s--", "^-.", "v:")
 
 
 def _points(curve):

@@ -1,0 +1,119 @@
+"""The walk from training to a model in use runs as it stands."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "after_training.md").read_text()
+BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
+(FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
+
+
+def run(directory, program, **options):
+    return subprocess.run(
+        program, cwd=directory, check=True, text=True, **options
+    )
+
+
+def start(directory, *flags):
+    command = [sys.executable, "-m", "trainers.algorithmic", *FLAGS.split()]
+    return subprocess.Popen(
+        [*command, "--encoding=RandomizedRoPE", *flags],
+        cwd=directory,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def environment():
+    path = pathlib.Path(sys.executable).parent
+    return {
+        **os.environ,
+        "PATH": f"{path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """The directory of the walk, and the output of its commands."""
+    directory = tmp_path_factory.mktemp("walk")
+    randomized = directory / "runs" / "walk" / "randomized"
+    # Before the walk its first run is killed.
+    killed = start(directory, "--workdir=runs/walk/randomized")
+    deadline = time.monotonic() + 600
+    while not (randomized / "checkpoints" / "checkpoint-100.npz").exists():
+        assert killed.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+
+    commands = "set -e\n" + "".join(
+        text for kind, text in BLOCKS if kind == "bash"
+    )
+    done = run(
+        directory,
+        ["bash", "-c", commands],
+        env=environment(),
+        capture_output=True,
+    )
+    return directory, done.stdout
+
+
+def newest(path):
+    with np.load(path / "checkpoints" / "checkpoint-600.npz") as arrays:
+        return {n: arrays[n] for n in arrays.files if n != "seconds"}
+
+
+@pytest.mark.process
+def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
+    directory, output = walked
+    assert "resuming after step 100" in output
+    assert "resuming after step 300" in output
+    assert not start(directory, "--steps=600", "--workdir=whole").wait()
+    found = newest(directory / "runs" / "walk" / "randomized")
+    whole = newest(directory / "whole")
+    assert found.keys() == whole.keys()
+    for name, values in whole.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.process
+def test_evaluations_and_the_comparison_are_there(walked):
+    directory, output = walked
+    path = directory / "runs" / "walk"
+    evaluations = sorted((path / "randomized" / "evaluations").glob("*.json"))
+    assert len(evaluations) == 2
+    steps = {
+        json.loads(file.read_text())["final"]["step"] for file in evaluations
+    }
+    assert 600 in steps
+    for name in ("comparison.md", "comparison.png"):
+        assert (path / name).exists()
+    assert "| `RandomizedRoPE, steps=600` |" in output
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore")
+def test_the_exported_models_answer_in_a_process_of_their_own(walked):
+    directory, _ = walked
+    programs = [text for kind, text in BLOCKS if kind == "python"]
+    assert len(programs) == 2
+    for program in programs:
+        program += (
+            "import sys\n"
+            "names = {name.split('.')[0] for name in sys.modules}\n"
+            "assert not names & {'trainers', 'datasets'}\n"
+        )
+        run(directory, [sys.executable, "-c", program], env=environment())
+    export = directory / "runs" / "walk" / "randomized" / "export"
+    assert (export / "model.tflite").stat().st_size > 1000

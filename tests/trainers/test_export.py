@@ -1,0 +1,116 @@
+"""Exported models answer without the trainers."""
+
+import subprocess
+import sys
+import warnings
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.arguments import constructor_arguments
+from keras_lengen.layers import ENCODINGS
+from tests.products import product
+from tests.trainers.toy import run_toy, toy_config
+from trainers import export
+from trainers.algorithmic import EXPERIMENT
+from trainers.errors import ConfigError
+from trainers.export import ExportConfig
+from trainers.options.evaluation import with_evaluation
+from trainers.options.fields import resolve
+
+LOAD = {
+    "keras": """
+import keras, keras_lengen.layers
+model = keras.saving.load_model(path / "model.keras")
+outputs = keras.ops.convert_to_numpy(model(inputs))
+""",
+    "saved_model": """
+import tensorflow as tf
+model = tf.saved_model.load(path / "saved_model")
+outputs = model.serve(inputs).numpy()
+assert not any(name.startswith("keras_lengen") for name in sys.modules)
+""",
+}
+CHECK = """
+import pathlib, sys
+import numpy as np
+path = pathlib.Path(sys.argv[1])
+(file,) = path.glob("*_example.npz")
+with np.load(file) as example:
+    example = dict(example)
+expected = example.pop("outputs")
+inputs = example
+{load}
+np.testing.assert_allclose(outputs, expected, atol=1e-5)
+assert not any(n.split(".")[0] in ("trainers", "datasets") for n in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    run_toy(path, encoding="RandomizedRoPE")
+    return path
+
+
+def export_run(path, output, **flags):
+    config = resolve(ExportConfig, {}, {"output": str(output), **flags})
+    export.main(config, str(path))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", LOAD)
+def test_it_loads_without_trainers_and_data(finished, tmp_path, kind):
+    export_run(finished, tmp_path, format=kind, evaluation="even")
+    program = CHECK.format(load=LOAD[kind])
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+
+
+def test_a_file_of_the_weights_of_the_run(finished, tmp_path, capsys):
+    export_run(finished, tmp_path, evaluation="even")
+    assert "drawn anew" not in capsys.readouterr().out
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    (checkpoint,) = finished.glob("checkpoints/checkpoint-*.npz")
+    with np.load(checkpoint) as arrays:
+        saved = [arrays[n] for n in arrays.files if n.startswith("model/")]
+    for weight, values in zip(loaded.weights, saved, strict=True):
+        np.testing.assert_array_equal(weight, values)
+    with np.load(tmp_path / "model_example.npz") as example:
+        assert set(example) == {"token_ids", "lengths", "outputs"}
+
+
+@pytest.mark.product
+def test_a_random_model_is_said_to_be_random(finished, tmp_path, capsys):
+    export_run(finished, tmp_path)
+    assert "choose --evaluation=even or ordinal" in capsys.readouterr().out
+    with np.load(tmp_path / "model_example.npz") as example:
+        assert set(example) == {"token_ids", "lengths"}
+
+
+def test_saved_models_need_tensorflow(monkeypatch):
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    with pytest.raises(ConfigError, match="KERAS_BACKEND=tensorflow"):
+        resolve(ExportConfig, {}, {"format": "saved_model"})
+
+
+@pytest.mark.parametrize("name", product(ENCODINGS, keep=("RandomizedRoPE",)))
+def test_tensorflow_lite_computes_the_same(name, tmp_path):
+    config = toy_config(encoding=name)
+    if "evaluation" in constructor_arguments(ENCODINGS[name]):
+        value = "zero" if name == "SHAPE" else "even"
+        config = with_evaluation(config, value)
+    model = EXPERIMENT.build_model(config)
+    inputs = export.draw_inputs(EXPERIMENT.make_problem(config))
+    expected = model(inputs, training=False)
+    path = export.save_saved_model(model, tmp_path, inputs)
+    with warnings.catch_warnings():
+        # The interpreter tells of its successor.
+        warnings.simplefilter("ignore")
+        converter = tf.lite.TFLiteConverter.from_saved_model(str(path))
+        content = converter.convert()
+        interpreter = tf.lite.Interpreter(model_content=content)
+    runner = interpreter.get_signature_runner("serving_default")
+    (outputs,) = runner(**inputs).values()
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)

@@ -1,0 +1,146 @@
+"""Writes a trained model to a file that needs no trainer.
+
+    python -m trainers.export RUN --format=keras
+    python -m trainers.export RUN --format=saved_model --evaluation=even
+
+RUN is the working directory of a run, or one of its checkpoints. A `.keras`
+file loads with `keras` and `keras_lengen`; a SavedModel loads with TensorFlow
+alone. Beside it, `*_example.npz` has inputs and, where the model draws no
+positions, the outputs for them.
+"""
+
+import dataclasses
+import pathlib
+import shutil
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from trainers.engine.backend import make_strategy
+from trainers.errors import ConfigError
+from trainers.experiment import open_run
+from trainers.options.command import run
+from trainers.options.evaluation import with_evaluation
+from trainers.options.option import check_options, option
+from trainers.records.checkpoints import load_weights
+from trainers.records.files import replacing, writing
+
+EXAMPLES = 4
+"""Number of examples in `*_example.npz`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportConfig:
+    """Flags of this command."""
+
+    format: str = option(
+        "keras", "Kind of file to write.", choices=("keras", "saved_model")
+    )
+    evaluation: str = option(
+        "",
+        "How samplers choose positions, such as even or ordinal, which draw "
+        "none; none: as in the run.",
+    )
+    checkpoint: str = option(
+        "newest", "Checkpoint of RUN to export.", choices=("newest", "best")
+    )
+    output: str = option(
+        "", "Directory to write to; none: RUN/export.", is_path=True
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+        if self.format == "saved_model" and keras.backend.backend() == "jax":
+            raise ConfigError(
+                "--format=saved_model needs KERAS_BACKEND=tensorflow, which "
+                "also reads the checkpoints of JAX."
+            )
+
+
+def main(config, text):
+    """Exports the model of a run."""
+    opened = open_run(text, config.checkpoint)
+    exported = with_evaluation(opened.config, config.evaluation)
+    strategy = make_strategy("one_device")
+    model, _, problem = opened.experiment.make_parts(exported, strategy)
+    step = load_weights(model, opened.checkpoint, opened.digest)
+
+    inputs = draw_inputs(problem)
+    outputs = keras.ops.convert_to_numpy(model(inputs, training=False))
+    again = keras.ops.convert_to_numpy(model(inputs, training=False))
+    example = {**inputs, "outputs": outputs}
+    is_random = not np.array_equal(outputs, again)
+    if is_random:
+        del example["outputs"]
+
+    directory = pathlib.Path(config.output or opened.path / "export")
+    save = {"keras": save_keras, "saved_model": save_saved_model}[config.format]
+    with writing(directory, "nothing was exported"):
+        directory.mkdir(parents=True, exist_ok=True)
+        path = save(model, directory, inputs)
+    example_path = directory / f"{path.stem}_example.npz"
+    with replacing(example_path) as file:
+        np.savez(file, **example)
+
+    print(f"exported {opened.checkpoint}, step {step}, to {path}")
+    for name, values in inputs.items():
+        print(f"  input {name}: {values.dtype} {describe_shape(values)}")
+    print(f"  output: {outputs.dtype} {describe_shape(outputs)}")
+    print(f"  example: {example_path}")
+    if is_random:
+        print(
+            "  positions are drawn anew in every call: where the file must be "
+            "deterministic, choose --evaluation=even or ordinal"
+        )
+
+
+def draw_inputs(problem):
+    """Returns a few inputs of the longest trained length, NumPy arrays."""
+    length = problem.longest_trained
+    batch = problem.evaluation_batch(
+        index=tf.constant(0),
+        batch_size=EXAMPLES,
+        length=tf.constant(length),
+        padded_length=problem.tokens(length),
+    )
+    inputs = {name: np.asarray(v) for name, v in problem.inputs(batch).items()}
+    # A scalar holds for all examples; a file takes one number for each.
+    return {
+        name: values if values.ndim else np.full(EXAMPLES, values)
+        for name, values in inputs.items()
+    }
+
+
+def save_keras(model, directory, inputs):
+    """Writes `model.keras` as a whole or not at all; returns its path."""
+    path, beside = directory / "model.keras", directory / "partial.keras"
+    model.save(beside)
+    beside.replace(path)
+    return path
+
+
+def save_saved_model(model, directory, inputs):
+    """Writes the directory `saved_model`; returns its path."""
+    path, beside = directory / "saved_model", directory / "partial_model"
+    signature = {
+        name: keras.InputSpec(
+            shape=(None,) * values.ndim, dtype=values.dtype.name, name=name
+        )
+        for name, values in inputs.items()
+    }
+    model.export(beside, input_signature=[signature], verbose=False)
+    shutil.rmtree(path, ignore_errors=True)
+    beside.rename(path)
+    return path
+
+
+def describe_shape(values):
+    """Describes a shape whose batch size and length are free."""
+    free = ("batch", "length")[: values.ndim]
+    return f"({', '.join(map(str, (*free, *values.shape[2:])))})"
+
+
+if __name__ == "__main__":
+    run(ExportConfig, {}, main, operands="RUN")
