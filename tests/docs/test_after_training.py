@@ -17,12 +17,6 @@ BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 
 
-def run(directory, program, **options):
-    return subprocess.run(
-        program, cwd=directory, check=True, text=True, **options
-    )
-
-
 def start(directory, *flags):
     command = [sys.executable, "-m", "trainers.algorithmic", *FLAGS.split()]
     return subprocess.Popen(
@@ -49,7 +43,7 @@ def walked(tmp_path_factory):
     directory = tmp_path_factory.mktemp("walk")
     randomized = directory / "runs" / "walk" / "randomized"
     # Before the walk its first run is killed.
-    killed = start(directory, "--workdir=runs/walk/randomized")
+    killed = start(directory, "--steps=300", "--workdir=runs/walk/randomized")
     deadline = time.monotonic() + 600
     while not (randomized / "checkpoints" / "checkpoint-100.npz").exists():
         assert killed.poll() is None and time.monotonic() < deadline
@@ -103,7 +97,6 @@ def test_evaluations_and_the_comparison_are_there(walked):
 
 
 @pytest.mark.process
-@pytest.mark.filterwarnings("ignore")
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
     directory, _ = walked
     programs = [text for kind, text in BLOCKS if kind == "python"]
@@ -114,6 +107,11 @@ def test_the_exported_models_answer_in_a_process_of_their_own(walked):
             "names = {name.split('.')[0] for name in sys.modules}\n"
             "assert not names & {'trainers', 'datasets'}\n"
         )
-        run(directory, [sys.executable, "-c", program], env=environment())
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=directory,
+            env=environment(),
+            check=True,
+        )
     export = directory / "runs" / "walk" / "randomized" / "export"
     assert (export / "model.tflite").stat().st_size > 1000
