@@ -51,15 +51,15 @@ def walked(tmp_path_factory):
     killed.kill()
     killed.wait()
 
-    commands = "set -e\n" + "".join(
-        text for kind, text in BLOCKS if kind == "bash"
-    )
-    done = run(
-        directory,
-        ["bash", "-c", commands],
+    commands = "".join(text for kind, text in BLOCKS if kind == "bash")
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=directory,
         env=environment(),
         capture_output=True,
+        text=True,
     )
+    assert not done.returncode, done.stderr
     return directory, done.stdout
 
 
