@@ -115,54 +115,18 @@ def calls(flag, name):
 
 
 SYNTAX = (
-    *(
-        "(",
-        ")",
-        "()",
-        "NAME(",
-        "NAME)",
-        "NAME()()",
-        "(NAME)",
-        "NAME NAME",
-        "NAME;",
-    ),
-    *(
-        "NAME,",
-        "NAME()#",
-        "NAME.x",
-        "NAME[0]",
-        "'NAME'",
-        "None",
-        "1",
-        "lambda: 0",
-    ),
+    *("(", ")", "()", "NAME(", "NAME)", "NAME()()", "(NAME)", "NAME NAME"),
+    *("NAME;", "NAME,", "NAME()#", "NAME.x", "NAME[0]", "'NAME'", "None", "1"),
     *("-" * 5000 + "1", "(" * 5000, "[" * 900, "NAME(" + "(" * 300, "\0"),
     *("NAME(x=" + "-" * 900 + "1)", "NAME(x=" + "[" * 400 + "]" * 400 + ")"),
     *("NAME(x=1, x=1)", "NAME(**{})", "NAME(**{'x': 1}, x=1)", "NAME(*[])"),
-    *(
-        "NAME(3)",
-        "NAME(x)",
-        "NAME(x:=1)",
-        "NAME(x=open('x'))",
-        "NAME(x=1 if 1)",
-    ),
+    *("NAME(3)", "NAME(x)", "NAME(x:=1)", "NAME(x=open('x'))", "lambda: 0"),
     *("NAME(x=1)", "NAME(self=1)", "NAME(kwargs=1)", "NAME(__class__=1)"),
     *("NAME(name='x')", "NAME(dtype='float16')", "NAME(trainable=False)"),
-    *(
-        "NAME(x='\\d')",
-        "NAME(x='\0')",
-        "NAME(x='",
-        "NAME(x=0777)",
-        "NAME(x=1if)",
-    ),
-    *(
-        "NAME(x=" + "9" * 900 + ")",
-        "NAME(😀=1)",
-        "NAME\udcff",
-        "NAME?",
-        "-NAME",
-    ),
+    *("NAME(x='\\d')", "NAME(x='\0')", "NAME(x='", "NAME(x=0777)", "-NAME"),
+    *("NAME(x=" + "9" * 900 + ")", "NAME(😀=1)", "NAME\udcff", "NAME?"),
     *("NAME(x=[1 for _ in ()])", "await NAME", "NAME if 1 else 0", "NAME=1"),
+    *("NAME(x=1if)", "NAME(x=1 if 1)", "NAME(x=1 or 2)", "NAME(x=1) or 2"),
 )
 """Values that are no call that a flag takes; `NAME` is a name that it takes."""
 

@@ -39,8 +39,8 @@ def find_refusal(texts):
             name: PARSERS[TYPES[name]](text) for name, text in texts.items()
         }
     except ValueError as error:
-        # As absl, whose message becomes one line.
-        return str(error) or "wrong type"
+        # absl refuses what its parsers do not take.
+        return str(error)
     try:
         config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
         if config.encoding:
@@ -57,7 +57,6 @@ def find_refusal(texts):
 
 def assert_outcomes(lines):
     """Asserts that flags are refused, or not, as the second item says."""
-    lines = list(lines)
     wrong = [
         f"{'refused' if right else 'accepted'}: {texts} {refusal or ''}"
         for texts, right in lines
@@ -65,30 +64,21 @@ def assert_outcomes(lines):
         if right == bool(refusal)
     ]
     assert not wrong, "\n".join(wrong)
-    return len(lines)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in odd_flags.FREE]
+)
 def test_values_of_every_flag(name):
     right = odd_flags.RIGHT.get(name, ())
-    if name in odd_flags.FREE:
-        pytest.skip("any text is right")
     assert_outcomes(({name: text}, text in right) for text in odd_flags.TEXTS)
-
-
-def test_defaults_are_not_among_the_odd_values():
-    assert set(odd_flags.RIGHT) <= set(NAMES)
-    assert set(odd_flags.FREE) <= set(NAMES)
 
 
 @pytest.mark.parametrize("flag", odd_flags.REGISTRIES)
 def test_what_is_no_call(flag):
     name = next(iter(odd_flags.REGISTRIES[flag]))
     assert_outcomes(
-        ({flag: text.replace("{0}", name).format(name)}, False)
-        if "{{" in text
-        else ({flag: text.replace("{0}", name)}, False)
-        for text in odd_flags.SYNTAX
+        ({flag: text.replace("NAME", name)}, False) for text in odd_flags.SYNTAX
     )
 
 
@@ -121,9 +111,9 @@ def test_what_only_looks_odd():
 
 
 def test_there_are_many():
-    refused = len(NAMES) * len(odd_flags.TEXTS) + 4 * len(odd_flags.SYNTAX)
-    refused += sum(len(list(odd_flags.calls(*call))) for call in CALLS)
-    assert refused > 5000
+    lines = [line for call in CALLS for line in odd_flags.calls(*call)]
+    lines += [name for name in NAMES for _ in odd_flags.TEXTS]
+    assert len(lines) > 5000
     assert len(odd_flags.SANE) > 100
 
 
