@@ -92,6 +92,8 @@ def _describe_all(config_class, presets):
                 *(
                     _format_preset(preset, fields)
                     for preset, fields in presets.items()
+                    # The presets of a tool are those of a trainer.
+                    if any(presets.values())
                 ),
             ],
         )
@@ -150,11 +152,10 @@ def _format_names(names):
 
 
 def _format_preset(preset, fields):
-    title = f"--preset={preset} sets"
     if not fields:
-        return f"{title} nothing but the defaults."
+        return f"--preset={preset} keeps the defaults."
     flags = " ".join(f"--{name}={value}" for name, value in fields.items())
-    return f"{title}\n{_fill(flags, indent=2)}"
+    return f"--preset={preset} sets\n{_fill(flags, indent=2)}"
 
 
 def _describe_name(flag, name, option):
@@ -235,7 +236,10 @@ def _format_example(flag, name, cls):
     sampler = arguments.pop("sampler", None)
     if not arguments:
         arguments = _choose_argument(cls)
-    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    # Two arguments fit into a line.
+    text = ", ".join(
+        f"{name}={value}" for name, value in list(arguments.items())[:2]
+    )
     flags = {flag: f"{name}({text})" if text else name}
     if sampler:
         flags["sampler"] = sampler
