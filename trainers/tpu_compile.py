@@ -6,8 +6,8 @@
 
 Reports for each program whether it compiles, whether it fits into a chip's
 memory, how much it computes, reads and writes, and the least time of a step.
-Results are appended to one file, with one line for each program. A program with
-a result in the file is not compiled again.
+Results are appended to one file, with one line for each program. A program
+with a result in the file is not compiled again.
 """
 
 import concurrent.futures

@@ -72,6 +72,28 @@ def test_no_number(value):
         arguments.check_number("rate", value, above=0.5, most=3)
 
 
+@pytest.mark.parametrize("value", [1e39, -1e39, 10**300, 1e-46, 5e-324])
+def test_no_number_of_float32(value):
+    with pytest.raises(
+        ValueError,
+        match=r"rate must be 0 or a number from 1.2e-38 to",
+    ):
+        arguments.check_number("rate", value)
+
+
+def test_a_number_is_rounded_to_float32_before_it_is_compared():
+    with pytest.raises(ValueError, match=r"above 1; got 1\.0000000001"):
+        arguments.check_number("rate", 1 + 1e-10, above=1)
+    with pytest.raises(ValueError, match=r"below 1; got 0\.9999999999"):
+        arguments.check_share("rate", 1 - 1e-10)
+
+
+def test_no_integer_of_more_than_32_bits():
+    assert arguments.check_integer("size", 2**31 - 1) == 2**31 - 1
+    with pytest.raises(ValueError, match=r"1 to 2147483647; got 2147483648"):
+        arguments.check_integer("size", 2**31)
+
+
 def test_bounds_of_numbers():
     assert arguments.check_number("rate", 3, above=0, most=3) == 3
     assert arguments.check_number("rate", 0, least=0) == 0

@@ -1,6 +1,7 @@
 """The smallest run of the algorithmic trainer."""
 
 import csv
+import dataclasses
 
 import numpy as np
 
@@ -28,9 +29,12 @@ def toy_config(**changes):
     return resolve(EXPERIMENT.config, EXPERIMENT.presets, {**TOY, **changes})
 
 
-def run_toy(path, **changes):
-    """Results of a toy run in `path`."""
-    return EXPERIMENT.train(toy_config(**changes), path)
+def run_toy(path, unchecked=None, **changes):
+    """Results of a toy run in `path`; no flag has the values `unchecked`."""
+    config = toy_config(**changes)
+    return EXPERIMENT.train(
+        dataclasses.replace(config, **(unchecked or {})), path
+    )
 
 
 def train_losses(path):

@@ -5,7 +5,6 @@ import dataclasses
 import os
 import signal
 import sys
-import textwrap
 import time
 import typing
 
@@ -29,6 +28,9 @@ from trainers.options.option import options
 
 MAX_RESTARTS = 100
 """Largest number of times that a worker restarts for a lost one."""
+
+MAX_CHARACTERS = 1000
+"""Largest number of characters of an error message."""
 
 _RESTARTS = "KERAS_LENGEN_RESTARTS"
 
@@ -154,5 +156,7 @@ def _start_again(error):
 def _fail(message, status):
     # One line, even if a value that it repeats has several.
     message = " ".join(str(message).split())
-    print(f"error: {textwrap.shorten(message, 2000)}", file=sys.stderr)
+    if len(message) > MAX_CHARACTERS:
+        message = f"{message[:MAX_CHARACTERS]}..."
+    print(f"error: {message}", file=sys.stderr)
     sys.exit(status)

@@ -75,27 +75,30 @@ def _describe_all(config_class, presets):
     """Describes the program, its flags, their names, and the presets."""
     known = options(config_class)
     module = sys.modules[config_class.__module__]
-    flags = [_format_flag(name, known[name]) for name in known]
-    return "\n\n".join(
-        filter(
-            None,
+    parts = [
+        inspect.cleandoc(module.__doc__ or ""),
+        _fill(
+            "--help=NAME describes a flag, a preset, or a name below with its "
+            "arguments."
+        ),
+        "\n".join(
             [
-                inspect.cleandoc(module.__doc__ or ""),
-                "--help=NAME describes a flag, a preset, or a name below with "
-                "its\narguments.",
-                "Flags, with their defaults:\n" + "\n".join(flags),
-                *(
-                    f"Names for --{flag}:\n" + _format_names(option.names)
-                    for flag, option in known.items()
-                    if option.names
-                ),
-                *(
-                    _format_preset(preset, fields)
-                    for preset, fields in presets.items()
-                ),
-            ],
-        )
-    )
+                "Flags, with their defaults:",
+                *(_format_flag(flag, option) for flag, option in known.items()),
+            ]
+        ),
+    ]
+    parts += [
+        f"Names for --{flag}:\n{_format_names(option.names)}"
+        for flag, option in known.items()
+        if option.names
+    ]
+    # The presets of a tool without fields are those of a trainer.
+    if any(presets.values()):
+        parts += [
+            _format_preset(preset, fields) for preset, fields in presets.items()
+        ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _describe(config_class, presets, name):
@@ -150,11 +153,10 @@ def _format_names(names):
 
 
 def _format_preset(preset, fields):
-    title = f"--preset={preset} sets"
     if not fields:
-        return f"{title} nothing but the defaults."
+        return f"--preset={preset} keeps the defaults."
     flags = " ".join(f"--{name}={value}" for name, value in fields.items())
-    return f"{title}\n{_fill(flags, indent=2)}"
+    return f"--preset={preset} sets\n{_fill(flags, indent=2)}"
 
 
 def _describe_name(flag, name, option):
@@ -235,7 +237,10 @@ def _format_example(flag, name, cls):
     sampler = arguments.pop("sampler", None)
     if not arguments:
         arguments = _choose_argument(cls)
-    text = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    # Two arguments fit into a line.
+    text = ", ".join(
+        f"{name}={value}" for name, value in list(arguments.items())[:2]
+    )
     flags = {flag: f"{name}({text})" if text else name}
     if sampler:
         flags["sampler"] = sampler
@@ -272,7 +277,7 @@ def _format_value(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _fill(text, *, indent, head=""):
+def _fill(text, *, indent=0, head=""):
     return textwrap.fill(
         " ".join(text.split()),
         WIDTH,

@@ -57,6 +57,7 @@ def _parse_span(part):
         return range(0)
     first, last, stride = (int(number or 0) for number in match.groups())
     last = last if match[2] else first
-    if not 1 <= first <= last <= MAX_LENGTH or (match[3] and not stride):
+    stride = stride if match[3] else 1
+    if not (1 <= first <= last <= MAX_LENGTH and 1 <= stride <= last):
         return range(0)
-    return range(first, last + 1, stride or 1)
+    return range(first, last + 1, stride)

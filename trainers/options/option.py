@@ -141,12 +141,19 @@ def check_options(config):
 
 
 def _check_path(flag, value):
-    expected = f"{flag} is a path of a file system; got {described(value)}"
+    got = described(value)
     if "://" in value:
-        raise ConfigError(f"{expected}: use a disk, or mount the bucket.")
+        raise ConfigError(
+            f"{flag} is a path of a file system; got {got}: use a disk, or "
+            "mount the bucket."
+        )
     if "\0" in value or not value.strip():
-        raise ConfigError(f"{expected}: name a file or a directory.")
+        raise ConfigError(
+            f"{flag} is a path of a file system; got {got}: name a file or a "
+            "directory."
+        )
     if value.startswith("~"):
         raise ConfigError(
-            f"{expected}, but this machine has no such home directory."
+            f"{flag} is a path of a file system; got {got}, which is in no "
+            "home directory of this machine: write the whole path."
         )

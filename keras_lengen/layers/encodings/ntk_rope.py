@@ -34,8 +34,8 @@ class NTKRoPE(RoPE):
             above.
         original_length: int, from 1 to `2 ** 24`. Length of the longest
             trained sequence in tokens, or `None` for the fixed form.
-        max_wavelength: float above 1. Base of the geometric series of
-            frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.

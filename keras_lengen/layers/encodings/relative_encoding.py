@@ -40,8 +40,8 @@ class RelativeEncoding(BiasEncoding):
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: float above 1. Base of the geometric series of the
-            sinusoid's frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of the sinusoid's frequencies.
         distances: str. `"positions"`: distances are differences of positions.
             `"sampled"`: the sampled positions are read as a table of distances
             whose index is a number of tokens, as in the code of Ruoss et al.,

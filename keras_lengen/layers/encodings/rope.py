@@ -30,8 +30,8 @@ class RoPE(RotaryEncoding):
     Positions: any numbers; only differences matter.
 
     Args:
-        max_wavelength: float above 1. Base of the geometric series of
-            frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
         layout: str. `"interleaved"`: features `2m` and `2m + 1` form a pair.

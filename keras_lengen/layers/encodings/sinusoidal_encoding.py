@@ -23,8 +23,8 @@ class SinusoidalEncoding(AbsoluteEncoding):
     Positions: any numbers, without an upper limit.
 
     Args:
-        max_wavelength: float above 1. Base of the geometric series of
-            frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of frequencies.
         layout: str. `"concatenated"`: all sines, then all cosines.
             `"interleaved"`: sine and cosine of each frequency side by side.
             The two layouts differ by a permutation of the features.
@@ -119,7 +119,7 @@ def frequencies(width, max_wavelength):
 
 def check_max_wavelength(max_wavelength):
     """Returns a valid `max_wavelength`, or raises `ValueError`."""
-    return check_number("max_wavelength", max_wavelength, above=1)
+    return check_number("max_wavelength", max_wavelength, above=1, most=2**40)
 
 
 def check_even(width, name):

@@ -37,8 +37,8 @@ class XPos(RoPE):
     Args:
         scale_base: float above 0, at most `2 ** 24`, in positions. Distance
             over which the product of pair `m` decays by the factor `zeta[m]`.
-        max_wavelength: float above 1. Base of the geometric series of
-            frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.

@@ -41,8 +41,8 @@ class YaRN(RoPE):
             from which on a pair is unchanged.
         beta_slow: float above 0. Number of turns up to which a pair is
             interpolated.
-        max_wavelength: float above 1. Base of the geometric series of
-            frequencies.
+        max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
+            series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.

@@ -205,7 +205,7 @@ def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     # The loss of the first step is that of the weights before it.
     with pytest.raises(TrainingError, match="weights are not finite after"):
-        run_toy(tmp_path, learning_rate=float("inf"), steps=1)
+        run_toy(tmp_path, {"learning_rate": float("inf")}, steps=1)
     assert not list((tmp_path / "checkpoints").glob("*"))
 
 

@@ -1,0 +1,215 @@
+"""Odd command lines: each is refused in one line, or is right after all."""
+
+import concurrent.futures
+import dataclasses
+import os
+import subprocess
+import sys
+import typing
+
+import pytest
+from absl import flags
+
+from tests.products import product
+from tests.trainers.options import odd_flags
+from trainers.algorithmic import EXPERIMENT
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
+from trainers.options.layers import build, with_max_position
+
+TYPES = typing.get_type_hints(EXPERIMENT.config)
+PARSERS = {
+    int: flags.IntegerParser().parse,
+    float: flags.FloatParser().parse,
+    str: str,
+}
+NAMES = [field.name for field in dataclasses.fields(EXPERIMENT.config)]
+CALLS = [
+    (flag, name)
+    for flag, registry in odd_flags.REGISTRIES.items()
+    for name in registry
+]
+
+
+def find_refusal(texts):
+    """Message that refuses flags, in all that precedes the work, or `None`."""
+    texts = {"encoding": "RoPE", **texts}
+    try:
+        given = {
+            name: PARSERS[TYPES[name]](text) for name, text in texts.items()
+        }
+    except ValueError as error:
+        # absl refuses what its parsers do not take.
+        return str(error)
+    try:
+        config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
+        if config.encoding:
+            with_max_position(config)
+        for flag in ("--curriculum", "--learning_rate_schedule"):
+            build(config, flag)
+    except ConfigError as error:
+        message = str(error)
+        assert len(message.splitlines()) == 1, message
+        assert 20 < len(message) < 1200, message
+        return message
+    return None
+
+
+def assert_outcomes(lines):
+    """Asserts that flags are refused, or not, as the second item says."""
+    wrong = [
+        f"{'refused' if right else 'accepted'}: {texts} {refusal or ''}"
+        for texts, right in lines
+        for refusal in [find_refusal(texts)]
+        if right == bool(refusal)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in odd_flags.FREE]
+)
+def test_values_of_every_flag(name):
+    right = odd_flags.RIGHT.get(name, ())
+    assert_outcomes(({name: text}, text in right) for text in odd_flags.TEXTS)
+
+
+@pytest.mark.parametrize("flag", odd_flags.REGISTRIES)
+def test_what_is_no_call(flag):
+    name = next(iter(odd_flags.REGISTRIES[flag]))
+    assert_outcomes(
+        ({flag: text.replace("NAME", name)}, False) for text in odd_flags.SYNTAX
+    )
+
+
+@pytest.mark.parametrize("flag", ["train_length", "test_lengths"])
+def test_what_is_no_length(flag):
+    assert_outcomes(({flag: text}, False) for text in odd_flags.LENGTHS)
+
+
+def test_what_is_no_path():
+    assert_outcomes(({"workdir": text}, False) for text in odd_flags.PATHS)
+
+
+def test_what_is_wrong_together():
+    assert_outcomes((texts, False) for texts in odd_flags.TOGETHER)
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    product(
+        CALLS,
+        lambda flag, name: flag != "encoding" or name in ("RoPE", "ALiBi"),
+    ),
+)
+def test_arguments_of_every_call(flag, name):
+    assert_outcomes(odd_flags.calls(flag, name))
+
+
+def test_what_only_looks_odd():
+    assert_outcomes((texts, True) for texts in odd_flags.SANE)
+
+
+def test_there_are_many():
+    lines = [line for call in CALLS for line in odd_flags.calls(*call)]
+    lines += [name for name in NAMES for _ in odd_flags.TEXTS]
+    assert len(lines) > 5000
+    assert len(odd_flags.SANE) > 100
+
+
+def test_a_home_directory_is_found(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    config = resolve(
+        EXPERIMENT.config, EXPERIMENT.presets, {"workdir": "~/runs"}
+    )
+    assert config.workdir == "/home/me/runs"
+
+
+COMMANDS = {
+    "a flag given twice": ["--steps=3", "--steps=4"],
+    "a seed of 33 bits": ["--seed=4294967296"],
+    "a negative stride": ["--train_length=1-5:-1"],
+    "a million lengths": ["--train_length=1-1000000"],
+    "a very long length": ["--test_lengths=99999999999"],
+    "no lengths": ["--train_length="],
+    "steps of 64 bits": ["--steps=9223372036854775808"],
+    "steps of 60 bits": [f"--steps={10**18}"],
+    "digits without end": ["--steps=" + "9" * 5000],
+    "a batch of a trillion": [f"--batch_size={10**12}"],
+    "no number": ["--learning_rate=nan"],
+    "an infinite number": ["--clip_norm=inf"],
+    "a number that is 0 in float32": ["--clip_norm=5e-324"],
+    "an empty number": ["--steps="],
+    "a newline": ["--steps=1\n2"],
+    "no text": ["--encoding=\udcff"],
+    "a power that is text": ["--learning_rate_schedule=Polynomial(power='x')"],
+    "a negative end": ["--learning_rate_schedule=Polynomial(end=-5)"],
+    "a rising schedule": ["--learning_rate_schedule=Cosine(end=5)"],
+    "a fraction of a step": ["--curriculum=RegularIncrease(every=1.5)"],
+    "text for a bool": ["--curriculum=RegularIncrease(shorter='no')"],
+    "an argument twice": ["--encoding=RoPE(max_wavelength=2,max_wavelength=9)"],
+    "positions of 31 bits": ["--encoding=RandomizedRoPE(max_position=2**31)"],
+    "too many positions": [
+        "--encoding=RandomizedRoPE(max_position=2147483648)"
+    ],
+    "an infinite wavelength": ["--encoding=RoPE(max_wavelength=1e400)"],
+    "text for another bool": ["--encoding=RandomizedRoPE(ordered='no')"],
+    "signs": ["--encoding=" + "-" * 5000 + "1"],
+    "nested signs": ["--encoding=RoPE(max_wavelength=" + "-" * 900 + "1)"],
+    "brackets": ["--encoding=" + "(" * 5000],
+    "nested brackets": ["--encoding=RoPE(max_wavelength=" + "(" * 900 + ")"],
+    "an escape": ["--encoding=RoPE(layout='\\d')"],
+    "heads that do not divide": ["--num_heads=7", "--encoding=RoPE"],
+    "too many heads": ["--num_heads=1000", "--encoding=RoPE"],
+    "a bucket in a cloud": ["--workdir=s3://bucket/x"],
+    "an empty path": ["--workdir= "],
+    "nobody's home": ["--workdir=~nobody_here/x"],
+    "a long path": ["--encoding=RoPE", "--workdir=" + "x" * 5000],
+    "an unknown preset": ["--preset=big"],
+    "help for nothing": ["--help=Foo"],
+    "a file of flags that is none": ["--flagfile=/nonexistent"],
+    "a bool that is none": ["--nosteps"],
+    "a flag without a value": ["--steps"],
+    "no backend": ["KERAS_BACKEND=foo"],
+    "a backend without training": ["KERAS_BACKEND=numpy"],
+}
+"""Mistakes for the command itself, each with a process of its own."""
+
+
+def run_command(arguments):
+    """Runs the command as from a shell."""
+    environment = {**os.environ}
+    # Importing the trainers here has set the variable.
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    while "=" in arguments[0] and not arguments[0].startswith("-"):
+        name, value = arguments[0].split("=")
+        environment[name] = value
+        arguments = [*arguments[1:], "--encoding=RoPE"]
+    return subprocess.run(
+        [sys.executable, "-m", "trainers.algorithmic", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = pool.map(run_command, COMMANDS.values())
+        return dict(zip(COMMANDS, done, strict=True))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_ends_with_one_line(outcomes, name):
+    done = outcomes[name]
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr) < 1200
+
+
+def test_there_are_forty_commands():
+    assert len(COMMANDS) >= 40
