@@ -7,6 +7,7 @@ RUN is the working directory of a run that has finished, or a file of
 """
 
 import dataclasses
+import os
 import pathlib
 
 from trainers.errors import ConfigError
@@ -44,7 +45,7 @@ class CompareConfig:
 
 def main(config, *runs):
     """Compares the results of runs."""
-    paths = [pathlib.Path(text).expanduser() for text in runs]
+    paths = [pathlib.Path(os.path.expanduser(text)) for text in runs]
     results = [read(path) for path in paths]
     metric, *others = {found["score_metric"] for found in results}
     if others:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import importlib
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -193,7 +194,7 @@ def open_run(text, which="newest"):
         ConfigError: If there is no such run or checkpoint, or it is of
             another version.
     """
-    given = pathlib.Path(text).expanduser()
+    given = pathlib.Path(os.path.expanduser(text)).absolute()
     path = given.parents[1] if given.suffix == ".npz" else given
     record = read_config(path)
     if record is None:

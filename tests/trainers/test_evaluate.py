@@ -78,6 +78,8 @@ def test_a_run_is_needed(finished, tmp_path):
     path, _ = finished
     for text, message in (
         (tmp_path, "is not the working directory of a run"),
+        ("x.npz", "x.npz is not the working directory of a run"),
+        ("~nobody/x", "~nobody/x is not the working directory of a run"),
         (path / "checkpoints" / "checkpoint-7.npz", "there is no checkpoint"),
     ):
         with pytest.raises(ConfigError, match=message):

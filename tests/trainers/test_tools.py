@@ -1,0 +1,49 @@
+"""Commands on runs refuse mistakes in one line, with status 2."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+MISTAKES = {
+    "evaluate": (["trainers.evaluate"], "RUN is missing: see --help."),
+    "evaluate two": (
+        ["trainers.evaluate", "a", "b"],
+        "expected one RUN; got a",
+    ),
+    "evaluate nothing": (
+        ["trainers.evaluate", "a"],
+        "a is not the working directory of a run",
+    ),
+    "evaluate a flag": (["trainers.evaluate", "a", "--steps=3"], "'steps'"),
+    "export": (
+        ["trainers.export", "a", "--format=onnx"],
+        "--format must be one of keras, saved_model; got 'onnx'.",
+    ),
+    "compare": (["trainers.compare"], "RUN... is missing: see --help."),
+    "compare nothing": (
+        ["trainers.compare", "a", "b"],
+        "a has no results.json: is it a run, and has it finished?",
+    ),
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name, tmp_path):
+    arguments, message = MISTAKES[name]
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert not list(tmp_path.iterdir())
