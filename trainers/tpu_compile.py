@@ -19,6 +19,7 @@ import itertools
 import multiprocessing
 import operator
 import os
+import re
 import signal
 import threading
 import time
@@ -194,9 +195,11 @@ def main(config):
         ]
     else:
         wanted = programs(config)
+    # The flags of the table overlap.
+    wanted = list(dict.fromkeys(wanted))
     missing = [
         program
-        for program in dict.fromkeys(wanted)
+        for program in wanted
         if config.force == "true" or program.key not in results
     ]
     if len(missing) < len(wanted):
@@ -369,8 +372,9 @@ def compile_one(program):
     try:
         found = compile_program(lowered, topology)
     except RuntimeError as error:
-        # The compiler itself refuses programs that are far too large.
-        large = "RESOURCE_EXHAUSTED" in str(error)
+        # The compiler itself refuses programs that are far too large for the
+        # memory of a chip, its HBM.
+        large = re.search("RESOURCE_EXHAUSTED.* HBM", str(error))
         status = "too large" if large else "failed"
         return {**row, "status": status, "reason": _format_reason(error)}
     row |= {

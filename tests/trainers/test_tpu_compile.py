@@ -275,7 +275,8 @@ def test_programs_that_cannot_run(changes, status, reason):
 @pytest.mark.parametrize(
     ("message", "status"),
     [
-        ("RESOURCE_EXHAUSTED: Ran out of memory in hbm.\nMore", "too large"),
+        ("RESOURCE_EXHAUSTED: Ran out of memory on HBM.\nMore", "too large"),
+        ("RESOURCE_EXHAUSTED: Ran out of memory in vmem.", "failed"),
         ("INTERNAL: a mistake.", "failed"),
     ],
 )
@@ -549,11 +550,13 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
 
 
 @pytest.mark.tpu_compile
-def test_committed_rows_are_the_whole_table():
-    results = Results(COMMITTED)
-    for flags in table.list_flags():
-        for program in programs(**flags):
-            assert program.key in results
+def test_committed_rows_are_exactly_the_table():
+    keys = {
+        table._make_key(program.key)
+        for flags in table.list_flags()
+        for program in programs(**flags)
+    }
+    assert {table._make_key(row) for row in Results(COMMITTED)} == keys
 
 
 @pytest.mark.tpu_compile
