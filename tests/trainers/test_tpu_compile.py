@@ -507,7 +507,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
     rows = list(Results(COMMITTED))
     assert {row["status"] for row in rows} == {"compiled", "refused"}
     assert all(
-        row["reason"].startswith("XPos is for causal attention")
+        "XPos is for causal attention" in row["reason"]
         for row in rows
         if row["status"] == "refused"
     )
@@ -539,9 +539,10 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     assert train["flops"] > evaluate["flops"] / 100 > 0
     gradients = 4 * train["trained_parameters"]
     if backend == "tensorflow":
-        # Gradients, the loss and the number of outputs, in one message.
+        # Gradients, the loss and the number of outputs, in one message. The
+        # number is a constant here, which the compiler may multiply instead.
         assert train["all_reduces"] == 1
-        assert train["all_reduce_bytes"] == gradients + 8
+        assert train["all_reduce_bytes"] - gradients in (4, 8)
         assert evaluate["all_reduce_bytes"] == 0
     else:
         assert gradients / 2 < train["all_reduce_bytes"] < gradients
