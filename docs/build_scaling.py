@@ -13,7 +13,14 @@ from trainers.tpu.compiler import (
     Topology,
     estimate_all_reduce_seconds,
 )
-from trainers.tpu.table import FAMILIES, POD, Results
+from trainers.tpu.table import (
+    BACKENDS,
+    FAMILIES,
+    POD,
+    PUBLISHED,
+    PUBLISHED_WITH_JAX,
+    Results,
+)
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 DOCS = pathlib.Path(__file__).parent
@@ -31,11 +38,8 @@ SLICES = tuple(
 _NUMBERS = [f"{topology.chips}" for topology in SLICES]
 
 TRAINERS = (
-    {"trainer": "algorithmic", "preset": "paper"},
-    {"trainer": "enwik8", "encoding": "RoPE"},
-    {"trainer": "imagenet", "encoding": "RoPE"},
-    {"trainer": "t5_decoder", "encoding": "T5Bias"},
-    {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
+    *({"backend": "tensorflow", **flags} for flags in PUBLISHED),
+    *({"backend": "jax", **flags} for flags in PUBLISHED_WITH_JAX),
 )
 """Flags of the trainers on the page; of each, the longest training step."""
 
@@ -54,9 +58,9 @@ PAGE_TEXT = """\
 
 How much faster is training on more chips? No TPU was available, so the numbers
 on this page are computed from the programs that Google's compiler makes of the
-training steps ([table](../benchmarks/results/tpu_compile.md)). They are limits
-that follow from the chips, their memory and their links; a run will not reach
-them.
+training steps of TensorFlow and of JAX
+([table](../benchmarks/results/tpu_compile.md)). They are limits that follow
+from the chips, their memory and their links; a run will not reach them.
 
 ## The formula
 
@@ -80,8 +84,11 @@ summed over all chips. With `n` chips, a training step takes the time
 The [scaling book](https://jax-ml.github.io/scaling-book/sharding) derives the
 time of the sum and measures about one microsecond for a hop. Google's
 specifications of the chips are those for
-[v5e](https://cloud.google.com/tpu/docs/v5e) and
-[v4](https://cloud.google.com/tpu/docs/v4):
+[v4](https://cloud.google.com/tpu/docs/v4),
+[v5e](https://cloud.google.com/tpu/docs/v5e),
+[v5p](https://cloud.google.com/tpu/docs/v5p) and
+[v6e](https://cloud.google.com/tpu/docs/v6e); the bandwidth of a link is that in
+one direction:
 
 {chips}
 
@@ -91,6 +98,10 @@ Training steps in mixed_bfloat16, compiled for {compiled}; numbers are those of
 one chip:
 
 {programs}
+
+TensorFlow's steps sum float32 gradients. In JAX's steps, XLA sums the gradients
+of most weights in bfloat16, so the chips send about half the bytes, and each
+gradient is rounded before it is added.
 
 A chip has the same work on {pod} as on {compiled}. Small encoders compiled for
 both slices, with {share} examples for each chip, confirm this:
@@ -139,7 +150,13 @@ def make_page():
     pairs = [
         [
             _find_row(
-                results, {"trainer": "encoder", "encoding": encoding, **slice_}
+                results,
+                {
+                    "backend": "tensorflow",
+                    "trainer": "encoder",
+                    "encoding": encoding,
+                    **slice_,
+                },
             )
             for slice_ in ({}, POD)
         ]
@@ -177,6 +194,7 @@ def _format_chips():
 def _format_programs(found):
     chip = Topology(COMPILED).chip
     head = (
+        "backend",
         "trainer",
         "encoding",
         "tokens",
@@ -190,6 +208,7 @@ def _format_programs(found):
     )
     rows = [
         (
+            BACKENDS[row["backend"]],
             f"`{row['trainer']}`",
             f"`{row['encoding']}`",
             f"{row['tokens']:,}",
@@ -234,7 +253,7 @@ def _format_pods(pairs):
 def _format_weak(found):
     rows = [
         (
-            f"`{row['trainer']}`",
+            _describe_trainer(row),
             *(
                 f"{estimate_weak_efficiency(row, topology):.0%}"
                 for topology in SLICES
@@ -248,7 +267,7 @@ def _format_weak(found):
 def _format_strong(found):
     rows = [
         (
-            f"`{row['trainer']}`",
+            _describe_trainer(row),
             f"{row['batch_size']}",
             *(
                 f"{estimate_strong_efficiency(row, topology):.0%}"
@@ -260,6 +279,10 @@ def _format_strong(found):
         for row in found
     ]
     return table(("efficiency by number of chips", "batch", *_NUMBERS), rows)
+
+
+def _describe_trainer(row):
+    return f"`{row['trainer']}`, {BACKENDS[row['backend']]}"
 
 
 def _find_row(results, flags):

@@ -1,20 +1,25 @@
 """Compiles a trainer's programs for a TPU, on a machine without a TPU.
 
     python -m trainers.tpu_compile --topology=v5e:2x2 --encoding=RandomizedRoPE
+    KERAS_BACKEND=jax python -m trainers.tpu_compile --topology=v6e:2x2
     python -m trainers.tpu_compile --trainer=enwik8 --encoding=ALiBi
-    python -m trainers.tpu_compile --table=true --jobs=2
 
-Reports for each program whether it compiles, whether it fits into a chip's
-memory, how much it computes, reads and writes, and the least time of a step.
-Results are appended to one file, with one line for each program. A program
-with a result in the file is not compiled again.
+The programs are the training step and the evaluation of a batch, of TensorFlow
+or of JAX. Reports for each program whether it compiles, whether it fits into a
+chip's memory, how much it computes, reads and writes, and the least time of a
+step. Results are appended to one file, with one line for each program. A
+program with a result in the file is not compiled again.
 """
 
 import concurrent.futures
 import dataclasses
+import importlib
 import importlib.metadata
+import itertools
 import multiprocessing
+import operator
 import os
+import re
 import signal
 import threading
 import time
@@ -25,7 +30,6 @@ import tensorflow as tf
 from datasets.tasks import TASKS
 from keras_lengen.layers import ATTENTIONS
 from trainers.errors import ConfigError, TrainingError
-from trainers.experiment import find_padded_lengths
 from trainers.options.command import run
 from trainers.options.fields import (
     check_choice,
@@ -46,7 +50,7 @@ from trainers.tpu.compiler import (
     compile_program,
     estimate_step_seconds,
 )
-from trainers.tpu.programs import MODES, list_trainers, lower
+from trainers.tpu.programs import MODES, find_lengths, list_trainers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +61,13 @@ class TpuCompileConfig:
     """
 
     preset: str = option("small", "Preset of the trainer.")
+    backend: str = option(
+        keras.backend.backend(),
+        "Backend of the programs; by default that of Keras.",
+        choices=("tensorflow", "jax"),
+    )
     topology: str = option(
-        "v5e:2x2", "Slice to compile for, such as v5e:2x2 or v4:2x2x1."
+        "v5e:2x2", "Slice to compile for, such as v6e:2x2 or v4:2x2x1."
     )
     trainer: str = option(
         "algorithmic", f"Trainer to compile: {', '.join(list_trainers())}."
@@ -104,7 +113,8 @@ class TpuCompileConfig:
     test_lengths: str = option("", "Further lengths for evaluation.")
     table: str = option(
         "false",
-        "true: compile all programs of the table instead of one trainer.",
+        f"true: bring {tpu_table.TABLE} up to date, with the programs of both "
+        "backends.",
         choices=("true", "false"),
     )
     jobs: int = option(
@@ -117,8 +127,9 @@ class TpuCompileConfig:
         choices=("true", "false"),
     )
     results: str = option(
-        "benchmarks/results/tpu_compile.jsonl",
-        "File for the results.",
+        "",
+        f"File for the results; by default {tpu_table.OWN}, or with "
+        f"--table=true {tpu_table.TABLE}.",
         is_path=True,
     )
 
@@ -137,6 +148,7 @@ class Program:
     """A program to compile.
 
     Attributes:
+        backend: `"tensorflow"` or `"jax"`.
         topology: str. Name of the slice.
         trainer: str. Name of the trainer.
         mode: `"train"` or `"evaluate"`.
@@ -145,6 +157,7 @@ class Program:
         experiment: `Experiment` of the trainer.
     """
 
+    backend: str
     topology: str
     trainer: str
     mode: str
@@ -157,10 +170,13 @@ class Program:
         """Dict of everything that determines the program, except versions."""
         values = dataclasses.asdict(self.config)
         return {
+            "backend": self.backend,
             "topology": self.topology,
             "trainer": self.trainer,
             "mode": self.mode,
             "tokens": self.tokens,
+            # It also sets options that are no flags of this command.
+            "preset": self.config.preset,
             **{
                 name: values[name]
                 for name in tpu_table.list_program_fields()
@@ -180,8 +196,11 @@ def main(config):
         TrainingError: If a program does not compile or is too large.
     """
     Topology(config.topology).devices()
-    results = tpu_table.Results(config.results)
-    if config.table == "true":
+    table = config.table == "true"
+    path = config.results or (tpu_table.TABLE if table else tpu_table.OWN)
+    results = tpu_table.Results(path)
+    print(f"results: {path}", flush=True)
+    if table:
         wanted = [
             program
             for flags in tpu_table.list_flags()
@@ -189,30 +208,32 @@ def main(config):
         ]
     else:
         wanted = programs(config)
+    # The flags of the table overlap.
+    wanted = list(dict.fromkeys(wanted))
     missing = [
         program
-        for program in dict.fromkeys(wanted)
+        for program in wanted
         if config.force == "true" or program.key not in results
     ]
     if len(missing) < len(wanted):
         print(
             f"{len(wanted) - len(missing)} of {len(wanted)} programs are in "
-            f"{config.results} already; --force=true compiles them again."
+            f"{path} already; --force=true compiles them again."
         )
-        for program in wanted if config.table == "false" else ():
+        for program in wanted if not table else ():
             if program not in missing:
                 print(tpu_table.describe(results[program.key]))
     compile_all(missing, results, config.jobs)
     results.write_report()
     found = [results[program.key] for program in wanted]
-    failed = sum(row["status"] == "failed" for row in found)
-    if failed:
+    unusable = [row for row in found if row["status"] in tpu_table.UNUSABLE]
+    if unusable:
         raise TrainingError(
-            f"{failed} of {len(found)} programs do not compile, see "
-            f"{config.results}."
+            f"{len(unusable)} of {len(found)} programs cannot run, see {path}; "
+            f"the first: {unusable[0]['reason']}"
         )
     refused = [row for row in found if row["status"] == "refused"]
-    if refused and config.table == "false":
+    if refused and not table:
         raise ConfigError(refused[0]["reason"])
 
 
@@ -245,16 +266,18 @@ def programs(config):
     first = -1 if config.lengths == "longest" else 0
     return [
         Program(
-            config.topology, config.trainer, mode, tokens, of_trainer, trainer
+            config.backend,
+            config.topology,
+            config.trainer,
+            mode,
+            tokens,
+            of_trainer,
+            trainer,
         )
         for mode in MODES
         if config.mode in ("all", mode)
-        for tokens in _find_padded_lengths(trainer, of_trainer, mode)[first:]
+        for tokens in find_lengths(trainer, of_trainer, mode)[first:]
     ]
-
-
-def _find_padded_lengths(experiment, config, mode):
-    return find_padded_lengths(config, experiment.make_problem(config), mode)
 
 
 def compile_all(missing, results, jobs):
@@ -269,10 +292,8 @@ def compile_all(missing, results, jobs):
         TrainingError: If a process that compiles is killed.
     """
     start, done = time.monotonic(), 0
-    # New processes from time to time, because TensorFlow never frees memory.
-    size = 20 * jobs
-    for first in range(0, len(missing), size):
-        for row in _compile_some(missing[first : first + size], jobs):
+    for some in _divide(missing, jobs):
+        for row in _compile_some(some, jobs):
             results.add(row)
             done += 1
             left = (time.monotonic() - start) / done * (len(missing) - done)
@@ -283,8 +304,22 @@ def compile_all(missing, results, jobs):
             )
 
 
+def _divide(missing, jobs):
+    """Yields lists of programs of one backend, for the same processes."""
+    # New processes from time to time, because TensorFlow never frees memory.
+    size = 20 * jobs
+    key = operator.attrgetter("backend")
+    for _, group in itertools.groupby(sorted(missing, key=key), key):
+        group = list(group)
+        for first in range(0, len(group), size):
+            yield group[first : first + size]
+
+
 def _compile_some(some, jobs):
     """Yields the row of each program when it is compiled."""
+    # New processes read these when they import Keras and JAX. JAX need not
+    # look for a TPU to compute on.
+    os.environ |= {"KERAS_BACKEND": some[0].backend, "JAX_PLATFORMS": "cpu"}
     with concurrent.futures.ProcessPoolExecutor(
         jobs,
         # TensorFlow does not work in a forked process.
@@ -319,24 +354,24 @@ def _exit_with(parent):
 
 
 def compile_one(program):
-    """Compiles a program and returns its row, a dict of its key and results."""
+    """Compiles a program and returns its row, a dict of its key and results.
+
+    Keras must be set to the program's backend.
+    """
     experiment, topology = program.experiment, Topology(program.topology)
     row = {
         **program.key,
         "programs": {
-            mode: len(_find_padded_lengths(experiment, program.config, mode))
+            mode: len(find_lengths(experiment, program.config, mode))
             for mode in MODES
         },
         "versions": read_versions(),
     }
     start = time.monotonic()
+    module = f"trainers.tpu.{program.backend}_programs"
     try:
-        text, examples, trained = lower(
-            experiment,
-            program.config,
-            program.mode,
-            program.tokens,
-            topology.chips,
+        lowered, examples, trained = importlib.import_module(module).lower(
+            experiment, program.config, program.mode, program.tokens, topology
         )
     except ConfigError as error:
         return {**row, "status": "refused", "reason": str(error)}
@@ -348,18 +383,19 @@ def compile_one(program):
         "lower_seconds": round(time.monotonic() - start, 1),
     }
     try:
-        found = compile_program(text, topology)
+        found = compile_program(lowered, topology)
     except RuntimeError as error:
-        return {**row, "status": "failed", "reason": _format_reason(error)}
+        # The compiler itself refuses programs that are far too large for the
+        # memory of a chip, its HBM.
+        large = re.search("RESOURCE_EXHAUSTED.* HBM", str(error))
+        status = "too large" if large else "failed"
+        return {**row, "status": status, "reason": _format_reason(error)}
     row |= {
         **found,
         "memory_limit": topology.chip.memory,
         "step_seconds": estimate_step_seconds(found, topology),
     }
-    reason = check(row)
-    return {**row, "status": "failed" if reason else "compiled"} | (
-        {"reason": reason} if reason else {}
-    )
+    return row | judge(row)
 
 
 def _format_reason(error):
@@ -367,22 +403,30 @@ def _format_reason(error):
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def check(row):
-    """Returns why a compiled program cannot be used, or an empty string."""
+def judge(row):
+    """Returns a dict of the status of a compiled program, and the reason."""
     if row["memory"] > row["memory_limit"]:
-        return (
-            f"it needs {row['memory'] / 1e9:.1f} GB, but a chip has "
-            f"{row['memory_limit'] / 1e9:.0f} GB."
-        )
+        return {
+            "status": "too large",
+            "reason": f"it needs {row['memory'] / 1e9:.1f} GB, but a chip has "
+            f"{row['memory_limit'] / 1e9:.0f} GB.",
+        }
+    # The sums of TensorFlow's step are its own. XLA makes those of JAX's step,
+    # and may sum bfloat16 numbers, or only the rows of a table that are used.
+    summed = row["backend"] == "tensorflow" and row["mode"] == "train"
     # At least one float32 number for each trained parameter.
     gradients = 4 * row["trained_parameters"]
-    summed = row["mode"] == "train" and Topology(row["topology"]).chips > 1
-    if summed and row["all_reduce_bytes"] < gradients:
-        return (
-            f"the chips sum {row['all_reduce_bytes']} bytes, but the gradients "
-            f"have {gradients} bytes."
-        )
-    return ""
+    if (
+        summed
+        and Topology(row["topology"]).chips > 1
+        and row["all_reduce_bytes"] < gradients
+    ):
+        return {
+            "status": "failed",
+            "reason": f"the chips sum {row['all_reduce_bytes']} bytes, but the "
+            f"gradients have {gradients} bytes.",
+        }
+    return {"status": "compiled"}
 
 
 def read_versions():

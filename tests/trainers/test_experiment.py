@@ -11,6 +11,8 @@ from tests.trainers.toy_experiment import EXPERIMENT
 from trainers import experiment, tpu_compile
 from trainers.errors import StoppedError
 from trainers.options.fields import resolve
+from trainers.tpu.compiler import Topology
+from trainers.tpu.tensorflow_programs import lower
 
 FLAGS = {
     "encoding": "RandomizedRoPE",
@@ -91,8 +93,12 @@ def test_its_steps_are_compiled_for_tpus(monkeypatch):
     made = {program.mode: program for program in tpu_compile.programs(told)}
     assert set(made) == {"train", "evaluate"}
     for program in made.values():
-        text, examples, trained = tpu_compile.lower(
-            program.experiment, program.config, program.mode, 100, 4
+        text, examples, trained = lower(
+            program.experiment,
+            program.config,
+            program.mode,
+            100,
+            Topology(program.topology),
         )
         assert examples == {"train": 2, "evaluate": 50}[program.mode]
         assert trained > 0

@@ -25,8 +25,9 @@ from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
 from trainers.tpu import compiler, table
 from trainers.tpu.compiler import Topology
-from trainers.tpu.programs import list_trainers, lower
+from trainers.tpu.programs import list_trainers
 from trainers.tpu.table import Results
+from trainers.tpu.tensorflow_programs import lower
 from trainers.tpu_compile import PRESETS, TpuCompileConfig
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -60,6 +61,7 @@ def row_of(program, **changes):
         "bytes": 2e6,
         "all_reduces": 1,
         "all_reduce_bytes": 408,
+        "gathered_bytes": 0,
         "step_seconds": 0.001,
         "status": "compiled",
         **changes,
@@ -132,7 +134,11 @@ def test_padded_lengths_of_the_published_run():
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     (program,) = programs(trainer="encoder", mode=mode, **TOY)
     text, examples, trained = lower(
-        list_trainers()["encoder"], program.config, mode, 6, replicas=4
+        list_trainers()["encoder"],
+        program.config,
+        mode,
+        6,
+        Topology("v5e:2x2"),
     )
     main = next(line for line in text.splitlines() if "@main(" in line)
     assert examples == {"train": 8 // 4, "evaluate": 500 // 4}[mode]
@@ -152,6 +158,20 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
     assert sums >= 17 if mode == "train" else not sums
     assert trained > 50_000
     assert "mhlo.copy" not in compiler.make_readable(text)
+
+
+@pytest.mark.process
+def test_programs_of_jax_are_those_of_a_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.trainers.jax_lowering"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    # A quarter of 16 and of 500 examples.
+    assert done.stdout.splitlines() == ["train 4 True", "evaluate 125 True"]
 
 
 def test_what_the_library_refuses_is_a_row():
@@ -177,11 +197,18 @@ HLO = """
 channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%sum
 ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
 %d = f32[9]{0} get-tuple-element(%all-reduce.1), index=0
+%e = f32[5]{0} all-reduce(%x), replica_groups=mesh['axis_0'=4] {'axis_0'}, x=1
 """
 
 
 def test_all_reduces_and_their_bytes():
-    assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4]
+    assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4, 20]
+
+
+def test_other_exchanges():
+    line = "  %g = f32[9,2]{0} all-gather-start(%x), channel_id=1"
+    found = compiler.find_results(f"{HLO}\n{line}\n", "all-gather|all-to-all")
+    assert found == {line: "f32[9,2]{0}"}
 
 
 def test_an_all_reduce_over_some_chips_is_refused():
@@ -208,30 +235,60 @@ def test_seconds_of_an_all_reduce():
 
 def test_a_step_takes_what_takes_longest():
     topology = Topology("v5e:1x1")
-    row = {"flops": 197e12, "bytes": 0, "all_reduce_bytes": 1e9}
+    sent = {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
+    row = {"flops": 197e12, "bytes": 0, **sent}
     assert compiler.estimate_step_seconds(row, topology) == 1
-    row = {"flops": 197e12, "bytes": 2 * 819e9, "all_reduce_bytes": 0}
+    row = {"flops": 197e12, "bytes": 2 * 819e9, **sent}
     assert compiler.estimate_step_seconds(row, topology) == 2
+    row = {"flops": 0, "bytes": 0, **sent}
+    four = compiler.estimate_step_seconds(row, Topology("v5e:2x2"))
+    assert four == pytest.approx(1.5 * (0.015 + 4e-6))
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "status", "reason"),
     [
-        ({}, ""),
-        ({"memory": 17e9}, "it needs 17.0 GB, but a chip has 16 GB."),
+        ({}, "compiled", ""),
+        (
+            {"memory": 17e9},
+            "too large",
+            "it needs 17.0 GB, but a chip has 16 GB.",
+        ),
         (
             {"all_reduce_bytes": 396},
-            "the chips sum 396 bytes, but the gradients",
+            "failed",
+            "the chips sum 396 bytes, but the gradients have 400",
         ),
-        ({"all_reduce_bytes": 0, "mode": "evaluate"}, ""),
-        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, ""),
+        ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled", ""),
+        ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled", ""),
+        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled", ""),
     ],
 )
-def test_what_will_not_do(changes, reason):
+def test_programs_that_cannot_run(changes, status, reason):
     program, _ = programs(trainer="encoder", **TOY)
-    found = tpu_compile.check(row_of(program, **changes))
-    assert found.startswith(reason)
-    assert bool(found) == bool(reason)
+    found = tpu_compile.judge(row_of(program, **changes))
+    assert found["status"] == status
+    assert found.get("reason", "").startswith(reason)
+    assert bool(found.get("reason")) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("RESOURCE_EXHAUSTED: Ran out of memory on HBM.\nMore", "too large"),
+        ("RESOURCE_EXHAUSTED: Ran out of memory in vmem.", "failed"),
+        ("INTERNAL: a mistake.", "failed"),
+    ],
+)
+def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
+    def refuse(program, topology):
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(tpu_compile, "compile_program", refuse)
+    program, _ = programs(trainer="encoder", **TOY)
+    row = tpu_compile.compile_one(program)
+    assert row["status"] == status
+    assert row["reason"] == f"RuntimeError: {message.splitlines()[0]}"
 
 
 # The command.
@@ -252,6 +309,8 @@ def test_keys_differ_where_programs_do():
     first, _ = programs(trainer="encoder", **TOY)
     for change in (
         {"topology": "v4:2x2x1"},
+        {"backend": "jax"},
+        {"preset": "paper"},
         {"trainer": "decoder"},
         {"encoding": "RoPE"},
         {"precision": "float32"},
@@ -262,6 +321,7 @@ def test_keys_differ_where_programs_do():
         other, _ = programs(**{"trainer": "encoder", **TOY, **change})
         assert other.key != first.key
         assert other != first
+        assert table._make_key(row_of(other)) != table._make_key(row_of(first))
 
 
 @pytest.fixture
@@ -300,6 +360,40 @@ def test_what_is_in_the_file_is_not_compiled_again(
     assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
 
 
+@pytest.mark.parametrize(
+    ("flags", "path"),
+    [({}, table.OWN), ({"table": "true"}, table.TABLE)],
+    ids=["own", "table"],
+)
+def test_files_of_the_results(
+    tmp_path, monkeypatch, without_compiler, capsys, flags, path
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        table, "list_flags", lambda: [{"trainer": "encoder", **TOY}]
+    )
+    tpu_compile.main(config_of(trainer="encoder", **TOY, **flags))
+    assert f"results: {path}" in capsys.readouterr().out
+    assert len(list(Results(tmp_path / path))) == 2
+    assert sorted(tmp_path.rglob("*.*")) == [
+        (tmp_path / path).with_suffix(suffix) for suffix in (".jsonl", ".md")
+    ]
+
+
+def test_each_process_compiles_programs_of_one_backend():
+    flags = {"trainer": "encoder", **TOY}
+    made = [
+        program
+        for backend in ("jax", "tensorflow", "jax")
+        for program in programs(backend=backend, **flags)
+    ]
+    parts = list(tpu_compile._divide([*made, *made * 7], jobs=1))
+    assert sum(map(len, parts)) == 8 * len(made)
+    for part in parts:
+        assert len(part) <= 20
+        assert len({program.backend for program in part}) == 1
+
+
 def test_a_line_that_a_kill_cut_short(tmp_path, without_compiler):
     path = tmp_path / "r.jsonl"
     flags = {"trainer": "encoder", "results": str(path), **TOY}
@@ -310,16 +404,26 @@ def test_a_line_that_a_kill_cut_short(tmp_path, without_compiler):
     assert len(list(Results(path))) == 2
 
 
-def test_a_program_that_does_not_compile_ends_with_an_error(
-    tmp_path, without_compiler
+@pytest.mark.parametrize(
+    ("status", "reason", "sentence"),
+    [
+        ("failed", "no such thing", "0 are too large for it, and 1 do not"),
+        ("too large", "it needs 17 GB", "1 are too large for it, and 0 do not"),
+    ],
+)
+def test_a_program_that_cannot_run_ends_with_an_error(
+    tmp_path, without_compiler, status, reason, sentence
 ):
     flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
     program, _ = programs(**flags)
-    row = row_of(program, status="failed", reason="too large")
+    row = row_of(program, status=status, reason=reason)
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(TrainingError, match="1 of 2 programs do not compile"):
+    expected = f"1 of 2 programs cannot run, .*the first: {reason}"
+    with pytest.raises(TrainingError, match=expected):
         tpu_compile.main(config_of(**flags))
-    assert "failed: too large" in (tmp_path / "r.md").read_text()
+    page = (tmp_path / "r.md").read_text()
+    assert f"{status}: {reason}" in page
+    assert sentence in " ".join(page.split())
 
 
 def test_a_file_that_cannot_be_written(without_compiler):
@@ -345,34 +449,55 @@ def test_without_a_compiler(monkeypatch):
         tpu_compile.main(config_of())
 
 
-@pytest.mark.parametrize("name", ["v9:2x2", "v5e", "v5e:2", "v5e:2x2x2x2"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("foo", "v9:2x2", "v5e", "v5e:", "v5e:2", "v5e:2x2x1", "v4:2x2"),
+        *("v5e:0x0", "v5e:0x2", "v4:2x2x0", "v5e:-1x2", "v5e:02x2", "v5e:2x2 "),
+        *("v5e:9999x9999", "v6e:16x32", "v4:16x16x32", "v5p:999999x1x1"),
+    ],
+)
 def test_no_topology(name):
-    with pytest.raises(ConfigError, match="known chips are v4, v5e; got"):
+    with pytest.raises(ConfigError, match=r"chips are v4 \(AxBxC.*\)") as info:
         config_of(topology=name)
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "chips"),
+    [("v4:2x2x1", 4), ("v5e:16x16", 256), ("v5p:4x4x4", 64), ("v6e:2x4", 8)],
+)
+def test_topologies(name, chips):
+    assert Topology(name).chips == chips
 
 
 def test_mistakes_end_with_status_2(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "trainers.tpu_compile", "--trainer=encodr"],
+        [sys.executable, "-m", "trainers.tpu_compile", "--topology=v5e:0x0"],
         capture_output=True,
         text=True,
         cwd=ROOT,
         check=False,
     )
     assert done.returncode == 2
-    assert "Did you mean encoder?" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: --topology must be a chip and the shape of a slice"
+    )
 
 
 def test_the_table_has_every_encoding_and_sampler():
-    flags = list(table.list_flags())
+    listed = list(table.list_flags())
+    for row in listed:
+        config_of(**row)
+    on_jax = [row for row in listed if row["backend"] == "jax"]
+    assert set(ENCODINGS) <= {row.get("encoding") for row in on_jax}
+    flags = [row for row in listed if row["backend"] == "tensorflow"]
     for trainer in table.ARCHITECTURES:
         of_trainer = [row for row in flags if row["trainer"] == trainer]
         assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
     samplers = {row.get("sampler") for row in flags}
     assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
     assert set(list_trainers()) == {row["trainer"] for row in flags}
-    for row in flags:
-        config_of(**row)
 
 
 COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"
@@ -382,7 +507,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
     rows = list(Results(COMMITTED))
     assert {row["status"] for row in rows} == {"compiled", "refused"}
     assert all(
-        row["reason"].startswith("XPos is for causal attention")
+        "XPos is for causal attention" in row["reason"]
         for row in rows
         if row["status"] == "refused"
     )
@@ -394,28 +519,45 @@ def test_committed_rows_compile_and_are_those_of_the_page():
 
 
 @pytest.mark.tpu_compile
-@pytest.mark.parametrize("topology", ["v5e:2x2", "v4:2x2x1"])
-def test_compiles_for_a_real_slice(tmp_path, topology):
+@pytest.mark.parametrize(
+    ("backend", "topology"),
+    [
+        ("tensorflow", "v5e:2x2"),
+        ("tensorflow", "v4:2x2x1"),
+        ("jax", "v5e:2x2"),
+        ("jax", "v6e:2x4"),
+    ],
+)
+def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     pytest.importorskip("libtpu")
     flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
-    flags["topology"] = topology
-    tpu_compile.main(config_of(**flags))
+    tpu_compile.main(config_of(backend=backend, topology=topology, **flags))
     train, evaluate = Results(flags["results"])
     assert train["status"] == evaluate["status"] == "compiled"
-    # Gradients, the loss and the number of outputs, in one message.
-    assert train["all_reduces"] == 1
-    assert train["all_reduce_bytes"] == 4 * train["trained_parameters"] + 8
-    assert evaluate["all_reduce_bytes"] == 0
+    assert train["backend"] == evaluate["backend"] == backend
     assert 0 < train["memory"] < train["memory_limit"]
     assert train["flops"] > evaluate["flops"] / 100 > 0
+    gradients = 4 * train["trained_parameters"]
+    if backend == "tensorflow":
+        # Gradients, the loss and the number of outputs, in one message. The
+        # number is a constant here, which the compiler may multiply instead.
+        assert train["all_reduces"] == 1
+        assert train["all_reduce_bytes"] - gradients in (4, 8)
+        assert evaluate["all_reduce_bytes"] == 0
+    else:
+        assert gradients / 2 < train["all_reduce_bytes"] < gradients
+        # The sums of accuracy and loss: see `RandomTokens.sums`.
+        assert 0 < evaluate["all_reduce_bytes"] <= 16
 
 
 @pytest.mark.tpu_compile
-def test_committed_rows_are_the_whole_table():
-    results = Results(COMMITTED)
-    for flags in table.list_flags():
-        for program in programs(**flags):
-            assert program.key in results
+def test_committed_rows_are_exactly_the_table():
+    keys = {
+        table._make_key(program.key)
+        for flags in table.list_flags()
+        for program in programs(**flags)
+    }
+    assert {table._make_key(row) for row in Results(COMMITTED)} == keys
 
 
 @pytest.mark.tpu_compile

@@ -8,7 +8,8 @@ import tensorflow as tf
 from tensorflow.python.framework import convert_to_constants
 
 from trainers.options.fields import resolve
-from trainers.tpu.programs import trace
+from trainers.tpu.compiler import Topology
+from trainers.tpu.tensorflow_programs import trace
 from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 
@@ -116,7 +117,11 @@ def main():
         flags = {"trainer": "encoder", "encoding": encoding}
         for program in programs(resolve(TpuCompileConfig, PRESETS, flags)):
             function, *_ = trace(
-                program.experiment, program.config, program.mode, 64, 4
+                program.experiment,
+                program.config,
+                program.mode,
+                64,
+                Topology(program.topology),
             )
             run, specs = without_variables(function)
             text = tf.function(run, jit_compile=True)

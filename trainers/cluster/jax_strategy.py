@@ -79,12 +79,15 @@ class JaxStrategy(Strategy):
             num_replicas_in_sync=self.num_replicas,
         )
 
+    def find_sharding(self, rank):
+        """Returns how the arrays of a batch with a rank are spread."""
+        return self._split if rank else self._whole
+
     def spread(self, batch):
         """Returns a batch of this process as its part of global arrays."""
         return {
             name: jax.make_array_from_process_local_data(
-                self._split if np.ndim(values) else self._whole,
-                np.asarray(values),
+                self.find_sharding(np.ndim(values)), np.asarray(values)
             )
             for name, values in batch.items()
         }

@@ -20,7 +20,7 @@ class JaxTrainingStep(TrainingStep):
     """Computes steps of training on JAX, one program for each padded length."""
 
     def __post_init__(self):
-        self._update = jax.jit(self._compute_update, donate_argnums=0)
+        self.update = jax.jit(self._compute_update, donate_argnums=0)
         self._index = tf.function(self.find_bucket)
 
     def iterate(self, first_step, last_step):
@@ -47,7 +47,7 @@ class JaxTrainingStep(TrainingStep):
             }
             bucket = int(self._index(tf.constant(step, tf.int64)))
             batch = self.problem.cut(batch, self.buckets[bucket])
-            loss, state = self._update(state, self.strategy.spread(batch), step)
+            loss, state = self.update(state, self.strategy.spread(batch), step)
             losses.append(loss)
         for variables, values in zip(owners, state, strict=True):
             for variable, value in zip(variables, values, strict=True):
@@ -112,11 +112,11 @@ class JaxEvaluationStep(EvaluationStep):
     """Computes the sums of evaluation batches on JAX."""
 
     def __post_init__(self):
-        self._run = jax.jit(self._compute_sums)
+        self.measure = jax.jit(self._compute_sums)
 
     @property
     def traces(self):
-        return self._run._cache_size()
+        return self.measure._cache_size()
 
     def place(self, batch, share):
         local = len(self.strategy.devices) * share
@@ -130,7 +130,7 @@ class JaxEvaluationStep(EvaluationStep):
 
     def run(self, length, index, batch):
         weights = [weight.value for weight in self.model.trainable_variables]
-        return np.asarray(self._run(weights, int(length), int(index), batch))
+        return np.asarray(self.measure(weights, int(length), int(index), batch))
 
     def _compute_sums(self, weights, length, index, batch):
         # Negative numbers, which no training step has.

@@ -1,8 +1,7 @@
 """Google's TPU compiler, which runs on a machine without a TPU.
 
-A program is the StableHLO code that each chip of a slice runs. The compiler
-reports whether the program fits into memory, and how much it computes, reads,
-writes and sends.
+The compiler reports whether a program fits into the memory of a chip, and how
+much each chip computes, reads, writes and sends.
 """
 
 import dataclasses
@@ -36,6 +35,7 @@ class Chip:
             each axis.
         ring: int. Smallest number of chips along an axis for which the axis is
             a ring.
+        largest: int. Number of chips of the largest slice.
     """
 
     memory: float
@@ -44,15 +44,24 @@ class Chip:
     links: float
     axes: int
     ring: int
+    largest: int
 
 
 CHIPS = {
     # https://cloud.google.com/tpu/docs/v4; links: Jouppi et al., 2023, table 4,
     # https://arxiv.org/abs/2304.01433: six of 50 GB/s.
-    "v4": Chip(32e9, 275e12, 1200e9, 300e9, 3, 4),
+    "v4": Chip(32e9, 275e12, 1200e9, 300e9, 3, 4, 4096),
     # https://cloud.google.com/tpu/docs/v5e
-    "v5e": Chip(16e9, 197e12, 819e9, 200e9, 2, 16),
+    "v5e": Chip(16e9, 197e12, 819e9, 200e9, 2, 16, 256),
+    # https://cloud.google.com/tpu/docs/v5p
+    "v5p": Chip(95e9, 459e12, 2765e9, 600e9, 3, 4, 6144),
+    # https://cloud.google.com/tpu/docs/v6e
+    "v6e": Chip(32e9, 918e12, 1638e9, 400e9, 2, 16, 256),
 }
+"""Chips by the name of their generation.
+
+Google gives the bandwidth of links in both directions together.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +79,22 @@ class Topology:
 
     def __post_init__(self):
         kind, _, shape = self.name.partition(":")
-        if kind not in CHIPS or not re.fullmatch(r"\d+x\d+(x\d+)?", shape):
+        # The compiler itself divides by a number of chips of 0.
+        if (
+            kind not in CHIPS
+            or not re.fullmatch(r"[1-9]\d{0,4}(x[1-9]\d{0,4})*", shape)
+            or len(self.shape) != self.chip.axes
+            or self.chips > self.chip.largest
+        ):
+            known = ", ".join(
+                f"{name} ({'x'.join('ABC'[: chip.axes])}, up to {chip.largest} "
+                "chips)"
+                for name, chip in CHIPS.items()
+            )
             raise ConfigError(
                 "--topology must be a chip and the shape of a slice, such as "
-                "v5e:2x2, v5e:16x16 or v4:2x2x1; known chips are "
-                f"{', '.join(CHIPS)}; got {self.name!r}."
+                f"v5e:2x2 or v4:2x2x1; known chips are {known}; got "
+                f"{self.name!r}."
             )
 
     @property
@@ -93,7 +113,7 @@ class Topology:
         return math.prod(self.shape)
 
     def devices(self):
-        """Returns a tuple of the compiler's descriptions of the chips.
+        """Returns a tuple of the compiler's descriptions of the chips in order.
 
         Raises:
             ConfigError: If the compiler is not installed, or does not know
@@ -133,26 +153,62 @@ def _devices(name):
     from jax.experimental import topologies
 
     found = topologies.get_topology_desc(topology_name=name, platform="tpu")
-    return tuple(found.devices)
+    # The compiler describes both cores of a v4 chip, which is one device for
+    # JAX.
+    return tuple(
+        device
+        for device in found.devices
+        if getattr(device, "core_on_chip", 0) == 0
+    )
 
 
-def compile_program(stablehlo, topology):
+def compile_program(program, topology):
     """Compiles a program for all chips of a slice.
 
     Args:
-        stablehlo: str. Program of one chip in StableHLO, written by
-            TensorFlow.
+        program: Program of one chip in StableHLO, a str written by TensorFlow;
+            or program of all chips, a `jax.stages.Lowered`.
         topology: `Topology` of the slice.
 
     Returns:
         Dict of numbers. `"compile_seconds"`; and for each chip: `"memory"`,
         largest number of bytes in use; `"flops"`, number of operations;
         `"bytes"`, read from and written to any memory; `"all_reduces"`, number
-        of all-reduces; `"all_reduce_bytes"`, bytes that they sum.
+        of all-reduces; `"all_reduce_bytes"`, bytes that they sum;
+        `"gathered_bytes"`, bytes of the results of all other operations by
+        which chips exchange data.
 
     Raises:
         RuntimeError: If the compiler rejects the program.
     """
+    start = time.monotonic()
+    if isinstance(program, str):
+        compiled = _compile_stablehlo(program, topology)
+    else:
+        compiled = program.compile().runtime_executable()
+    seconds = time.monotonic() - start
+    memory = compiled.get_compiled_memory_stats()
+    cost = compiled.cost_analysis()
+    text = compiled.hlo_modules()[0].to_string()
+    reduced = find_all_reduces(text, topology.chips)
+    gathered = find_results(text, "|".join(_OTHER_EXCHANGES))
+    return {
+        "compile_seconds": round(seconds, 1),
+        "memory": memory.argument_size_in_bytes
+        + memory.output_size_in_bytes
+        # Results that replace arguments in place.
+        - memory.alias_size_in_bytes
+        + memory.temp_size_in_bytes
+        + memory.generated_code_size_in_bytes,
+        "flops": cost["flops"],
+        "bytes": cost["bytes accessed"],
+        "all_reduces": len(reduced),
+        "all_reduce_bytes": sum(reduced),
+        "gathered_bytes": sum(map(_count_bytes, gathered.values())),
+    }
+
+
+def _compile_stablehlo(text, topology):
     devices = topology.devices()
     import numpy as np
     from jax.interpreters import mlir
@@ -166,29 +222,10 @@ def compile_program(stablehlo, topology):
         np.array(numbers)
     )
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(make_readable(stablehlo))
-        start = time.monotonic()
-        compiled = devices[0].client.compile(
+        module = mlir.ir.Module.parse(make_readable(text))
+        return devices[0].client.compile(
             module, xla_client.DeviceList(devices), options
         )
-        seconds = time.monotonic() - start
-    memory = compiled.get_compiled_memory_stats()
-    cost = compiled.cost_analysis()
-    text = compiled.hlo_modules()[0].to_string()
-    reduced = find_all_reduces(text, topology.chips)
-    return {
-        "compile_seconds": round(seconds, 1),
-        "memory": memory.argument_size_in_bytes
-        + memory.output_size_in_bytes
-        # Results that replace arguments in place.
-        - memory.alias_size_in_bytes
-        + memory.temp_size_in_bytes
-        + memory.generated_code_size_in_bytes,
-        "flops": cost["flops"],
-        "bytes": cost["bytes accessed"],
-        "all_reduces": len(reduced),
-        "all_reduce_bytes": sum(reduced),
-    }
 
 
 def make_readable(stablehlo):
@@ -217,23 +254,60 @@ def find_all_reduces(hlo, chips):
     Raises:
         RuntimeError: If an all-reduce is not over all chips.
     """
-    found = []
-    for line in hlo.splitlines():
-        match = re.match(
-            r"\s*(?:ROOT )?%\S+ = (.*?) all-reduce(-start)?\(", line
-        )
-        if not match:
-            continue
-        groups = re.search(r"replica_groups=(\S+?),? ", line)[1]
-        # A single group: a list of the chips, their number, or {} for all.
-        one = re.fullmatch(r"\{\{([\d,]*)\}\}", groups)
-        together = one and len(one[1].split(",")) == chips
-        if not (together or groups in ("{}", f"[1,{chips}]<=[{chips}]")):
+    found = find_results(hlo, "all-reduce")
+    for line in found:
+        groups = re.search(
+            r"replica_groups=(mesh\[[^]]*\] \{.*?\}|\S+?),? ", line
+        )[1]
+        if not _has_all(groups, chips):
             raise RuntimeError(
                 f"an all-reduce is not over all {chips} chips: {groups}."
             )
-        found.append(_count_bytes(match[1]))
-    return found
+    return [_count_bytes(shapes) for shapes in found.values()]
+
+
+_OTHER_EXCHANGES = (
+    "all-gather",
+    "all-to-all",
+    "collective-permute",
+    "reduce-scatter",
+)
+
+
+def find_results(hlo, operations):
+    """Finds operations in a compiled program, and the types of their results.
+
+    Args:
+        hlo: str. Compiled program.
+        operations: str. Regular expression for the names of the operations.
+
+    Returns:
+        Dict from the lines with the operations to the types.
+    """
+    pattern = rf"\s*(?:ROOT )?%\S+ = (.*?) (?:{operations})(?:-start)?\("
+    return {
+        match.string: match[1]
+        for match in (re.match(pattern, line) for line in hlo.splitlines())
+        if match
+    }
+
+
+def _has_all(groups, chips):
+    """Returns whether the groups of an all-reduce are one group of all chips.
+
+    >>> [_has_all(text, 2) for text in ("{{0,1}}", "{{0},{1}}", "[1,2]<=[2]")]
+    [True, False, True]
+    >>> _has_all("mesh['axis_0'=2] {'axis_0'}", 2)
+    True
+    """
+    listed = re.fullmatch(r"\{\{([\d,]*)\}\}", groups)
+    if listed:
+        return len(listed[1].split(",")) == chips
+    axis = re.fullmatch(r"mesh\[('\w+')=(\d+)\] \{\1\}", groups)
+    if axis:
+        return int(axis[2]) == chips
+    # {}: all.
+    return groups in ("{}", f"[1,{chips}]<=[{chips}]")
 
 
 def _count_bytes(shapes):
@@ -283,7 +357,7 @@ def estimate_step_seconds(row, topology):
     """Estimates the least time of a step, in seconds.
 
     It is the longer of the times for computation and for memory access, plus
-    the time of the all-reduces.
+    the time in which chips exchange data.
 
     Args:
         row: Dict returned by `compile_program`.
@@ -291,4 +365,7 @@ def estimate_step_seconds(row, topology):
     """
     chip = topology.chip
     own = max(row["flops"] / chip.flops, row["bytes"] / chip.bandwidth)
-    return own + estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    summed = estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
+    # Gathering is one of the two phases of an all-reduce.
+    gathered = estimate_all_reduce_seconds(row["gathered_bytes"], topology) / 2
+    return own + summed + gathered

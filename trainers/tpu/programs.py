@@ -1,28 +1,11 @@
-"""The programs of a run on a TPU, as StableHLO.
-
-Each program is the training step of a trainer, or the evaluation of a batch,
-as one of several replicas runs it: with the replica's share of the global
-batch, and with sums over all replicas.
-"""
+"""What can be compiled for TPUs, and what both backends' programs share."""
 
 import math
 
-import keras
 import tensorflow as tf
-from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from tensorflow.python.eager.polymorphic_function.compiler_ir import (
-    from_concrete_function,
-)
 
 from trainers import experiment as experiments
-from trainers.cluster.tensorflow_strategy import TensorFlowStrategy
-from trainers.cluster.workers import check_share
-from trainers.engine.draws import set_seeds
 from trainers.engine.evaluation import LengthEvaluation, split_examples
-from trainers.engine.tensorflow_step import (
-    TensorFlowEvaluationStep,
-    TensorFlowTrainingStep,
-)
 from trainers.tpu.stand_ins import STAND_INS
 
 MODES = ("train", "evaluate")
@@ -33,157 +16,54 @@ def list_trainers():
     return {**experiments.registered(), **STAND_INS}
 
 
-class Replica(tf.distribute.ReplicaContext):
-    """Context of one of several replicas that run the same program.
-
-    Args:
-        replicas: int. Number of replicas.
-    """
-
-    def __init__(self, replicas):
-        super().__init__(tf.distribute.get_strategy(), 0)
-        self._replicas = replicas
-
-    @property
-    def num_replicas_in_sync(self):
-        """Number of replicas."""
-        return self._replicas
-
-    @property
-    def replica_id_in_sync_group(self):
-        """Index of this replica, a tensor known when the program runs."""
-        return gen_xla_ops.xla_replica_id()
-
-    def all_reduce(self, reduce_op, value, options=None):
-        """Sums over the replicas by an operation of the program."""
-        if reduce_op != tf.distribute.ReduceOp.SUM:
-            raise ValueError(f"reduce_op must be SUM; got {reduce_op}.")
-        everyone = [list(range(self._replicas))]
-        return tf.nest.map_structure(
-            lambda part: gen_xla_ops.xla_all_reduce(
-                part, everyone, reduce_op="Add", mode="CrossReplica"
-            ),
-            value,
-        )
+def find_lengths(experiment, config, mode):
+    """Returns the padded lengths of a run: see `find_padded_lengths`."""
+    problem = experiment.make_problem(config)
+    return experiments.find_padded_lengths(config, problem, mode)
 
 
-def lower(experiment, config, mode, tokens, replicas):
-    """Returns the StableHLO text of one replica's program.
-
-    Arguments and errors are those of `trace`.
-
-    Returns:
-        Tuple of the text, the number of examples of a replica, and the number
-        of trained parameters.
-    """
-    function, examples, trained = trace(
-        experiment, config, mode, tokens, replicas
-    )
-    # TensorFlow's ordinary package has no kernels for TPUs. The StableHLO that
-    # it writes for CPUs can be compiled for TPUs.
-    text = from_concrete_function(function)(
-        stage="stablehlo", platform_name="CPU"
-    )
-    return text, examples, trained
-
-
-def trace(experiment, config, mode, tokens, replicas):
-    """Traces one replica's program.
-
-    Args:
-        experiment: `Experiment`.
-        config: Configuration of the experiment.
-        mode: `"train"` or `"evaluate"`.
-        tokens: int. Padded length of the sequences.
-        replicas: int. Number of replicas.
-
-    Returns:
-        Tuple of the program, a concrete function of the step and the batch;
-        the number of examples of a replica; and the number of trained
-        parameters.
-
-    Raises:
-        ConfigError: If the configuration of the model is invalid, or the
-            replicas cannot share a batch equally.
-    """
-    keras.backend.clear_session()
-    check_share(replicas, config)
-    strategy = TensorFlowStrategy(tf.distribute.get_strategy())
-    parts = experiment.make_parts(config, strategy)
-    make = {"train": _prepare_training, "evaluate": _prepare_evaluation}[mode]
-    examples, batch, step = make(*parts, strategy, config, tokens, replicas)
-
-    def run(number, *values):
-        with Replica(replicas):
-            return step(number, dict(zip(batch, values, strict=True)))
-
-    function = tf.function(run, jit_compile=True).get_concrete_function(
-        tf.TensorSpec((), tf.int64), *batch.values()
-    )
-    model = parts[0]
-    trained = sum(
+def count_trained(model):
+    """Returns the number of trained parameters of a model."""
+    return sum(
         math.prod(variable.shape) for variable in model.trainable_variables
     )
-    return function, examples, trained
 
 
-def _prepare_training(
-    model, optimizer, problem, strategy, config, tokens, replicas
-):
-    """Prepares the training step of a replica.
+def find_share(problem, tokens, replicas):
+    """Returns the number of examples that a replica evaluates in one batch.
+
+    Args:
+        problem: The `Problem`, evaluated at its longest length.
+        tokens: int. Padded length of the sequences.
+        replicas: int. Number of replicas.
+    """
+    number = problem.evaluation_examples(problem.lengths[-1])
+    _, share = split_examples(number, tokens, replicas)
+    return share
+
+
+def describe_evaluation_batch(step, tokens, examples):
+    """Describes an evaluation batch of the longest length.
+
+    Args:
+        step: The `EvaluationStep`.
+        tokens: int. Padded length of the sequences.
+        examples: int. Number of examples.
 
     Returns:
-        Tuple of the number of examples of a replica, the specification of its
-        batch, and a function of the step and the batch.
+        Dict of `tf.TensorSpec`.
     """
-    step = TensorFlowTrainingStep(
-        model=model,
-        optimizer=optimizer,
-        problem=problem,
-        strategy=strategy,
-        buckets=(tokens,),
-        seed=config.seed,
-        clip_norm=config.clip_norm,
-        compiled=False,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
-    )
-    # One process for each replica.
-    context = tf.distribute.InputContext(replicas, 0, replicas)
-    batch = step.make_batches(0, 1, context).element_spec
-    examples = config.batch_size // replicas
-    return examples, batch, lambda number, batch: step.update(batch, number)
-
-
-def _prepare_evaluation(
-    model, optimizer, problem, strategy, config, tokens, replicas
-):
-    """Prepares the evaluation of a replica.
-
-    Returns:
-        Tuple of the number of examples of a replica, the specification of its
-        batch, and a function of the number of the batch and the batch.
-    """
-    step = TensorFlowEvaluationStep(
-        model=model,
-        problem=problem,
-        strategy=strategy,
-        seed=config.seed,
-        compiled=False,
-    )
-    evaluation = LengthEvaluation(step, buckets=(tokens,))
+    problem = step.problem
     length = problem.lengths[-1]
-    number = problem.evaluation_examples(length)
-    _, examples = split_examples(number, tokens, replicas)
-    drawn = evaluation.draw.get_concrete_function(
-        tf.constant(length), tf.constant(0), tokens, examples, number
+    drawn = LengthEvaluation(step, buckets=(tokens,)).draw
+    drawn = drawn.get_concrete_function(
+        tf.constant(length),
+        tf.constant(0),
+        tokens,
+        examples,
+        problem.evaluation_examples(length),
     )
-    batch = {
+    return {
         name: tf.TensorSpec(values.shape, values.dtype)
         for name, values in drawn.structured_outputs.items()
     }
-
-    def measure(number, batch):
-        set_seeds(model, config.seed, -tokens, number)
-        return step.measure(batch)
-
-    return examples, batch, measure

@@ -9,6 +9,16 @@ from trainers.options.fields import options
 from trainers.records.markdown import table
 from trainers.tpu.programs import MODES, list_trainers
 
+TABLE = "benchmarks/results/tpu_compile.jsonl"
+"""File of the table, which belongs to the repository."""
+
+OWN = "runs/tpu_compile.jsonl"
+"""File for all other results."""
+
+UNUSABLE = ("too large", "failed")
+"""Statuses of programs that cannot run; other programs are compiled, or their
+configurations are refused by the library."""
+
 
 def list_program_fields():
     """Returns the names of the configuration fields that change a program."""
@@ -33,8 +43,28 @@ FAMILIES = (
 
 POD = {"topology": "v5e:16x16", "batch_size": 8192}
 V4 = {"topology": "v4:2x2x1"}
+OTHER_CHIPS = (
+    V4,
+    {"topology": "v5p:2x2x1"},
+    {"topology": "v6e:2x2"},
+)
+"""Slices of chips other than v5e."""
 
-_PUBLISHED = (
+BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
+
+PUBLISHED = (
+    {"trainer": "algorithmic", "preset": "paper"},
+    {"trainer": "enwik8", "encoding": "RoPE"},
+    {"trainer": "imagenet", "encoding": "RoPE"},
+    {"trainer": "t5_decoder", "encoding": "T5Bias"},
+    {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
+)
+"""Flags of a published configuration of each trainer."""
+
+PUBLISHED_WITH_JAX = PUBLISHED[:2]
+"""Those that the table also has with JAX."""
+
+_MORE_PUBLISHED = (
     {"trainer": "algorithmic", "preset": "paper", "lengths": "all"},
     {
         "trainer": "algorithmic",
@@ -44,8 +74,6 @@ _PUBLISHED = (
     {"trainer": "algorithmic", "preset": "paper", "precision": "float32"},
     {"trainer": "enwik8", "encoding": "RoPE", "lengths": "all"},
     {"trainer": "imagenet", "encoding": "RoPE", "lengths": "all"},
-    {"trainer": "t5_decoder", "encoding": "T5Bias"},
-    {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
     *(
         {
             "trainer": trainer,
@@ -59,12 +87,32 @@ _PUBLISHED = (
     {"trainer": "enwik8", "encoding": "RandomizedRelativeEncoding"},
     {"trainer": "imagenet", "encoding": "ALiBi"},
 )
-"""Flags of the published configurations."""
+"""Flags of further lengths, encodings and precisions."""
 
 
 def list_flags():
     """Yields a dict of flags for each command that compiles the table."""
-    yield from _PUBLISHED
+    for flags in _list_tensorflow_flags():
+        yield {"backend": "tensorflow", **flags}
+    for flags in _list_jax_flags():
+        yield {"backend": "jax", **flags}
+
+
+def _list_jax_flags():
+    yield from (
+        {"trainer": "encoder", "encoding": encoding} for encoding in ENCODINGS
+    )
+    yield from (
+        {"trainer": "encoder", "encoding": encoding, **slice_}
+        for slice_ in OTHER_CHIPS
+        for encoding in FAMILIES
+    )
+    yield from PUBLISHED_WITH_JAX
+
+
+def _list_tensorflow_flags():
+    yield from PUBLISHED
+    yield from _MORE_PUBLISHED
     yield from (
         {"trainer": "encoder", "encoding": encoding, **slice_}
         for slice_ in (POD, V4)
@@ -160,7 +208,10 @@ class Results:
 
 def _make_key(row):
     """Returns a string that identifies the program of a row."""
-    names = ("topology", "trainer", "mode", "tokens", *list_program_fields())
+    names = (
+        *("backend", "topology", "trainer", "mode", "tokens", "preset"),
+        *list_program_fields(),
+    )
     return json.dumps({name: row.get(name) for name in names}, sort_keys=True)
 
 
@@ -168,7 +219,8 @@ def describe(row):
     """Describes a program and the results of compiling it in one line."""
     name = (
         f"{row['trainer']}, {_describe_encoding(row)}, {row['mode']}, "
-        f"{row['tokens']} tokens, {row['precision']}, {row['topology']}"
+        f"{row['tokens']} tokens, {row['precision']}, {row['topology']}, "
+        f"{BACKENDS[row['backend']]}"
     )
     if row["status"] != "compiled":
         return f"{name}: {row['status']}: {row['reason']}"
@@ -178,7 +230,7 @@ def describe(row):
         f"{row['examples_per_chip']} examples, "
         f"computes {_format_number(row['flops'])}flop, "
         f"reads and writes {_format_number(row['bytes'])}B, "
-        f"sums {_format_number(row['all_reduce_bytes'])}B with other chips, "
+        f"sums {_describe_exchange(row)} with other chips, "
         f"and takes at least {1e3 * row['step_seconds']:.2f} ms; the run needs "
         f"{sum(row['programs'].values())} programs"
     )
@@ -189,6 +241,13 @@ def _describe_encoding(row):
     if row["attention"] != "MultiHeadAttention":
         parts.append(row["attention"])
     return ", ".join(filter(None, parts))
+
+
+def _describe_exchange(row):
+    text = f"{_format_number(row['all_reduce_bytes'])}B"
+    if row["gathered_bytes"]:
+        text += f" and gathers {_format_number(row['gathered_bytes'])}B"
+    return text
 
 
 def _format_number(value):
@@ -219,9 +278,10 @@ def make_report(found):
     parts.append(table(("trainer", *MODES), _count_programs(found)) + "\n")
     groups = {}
     for row in sorted(found, key=_get_order):
-        groups.setdefault((row["topology"], row["mode"]), []).append(row)
-    for (topology, mode), of_group in groups.items():
-        parts.append(f"## {topology}, {mode}\n")
+        of_group = (row["backend"], row["topology"], row["mode"])
+        groups.setdefault(of_group, []).append(row)
+    for (backend, topology, mode), of_group in groups.items():
+        parts.append(f"## {BACKENDS[backend]}, {topology}, {mode}\n")
         parts.append(table(_HEAD, map(_make_cells, of_group)) + "\n")
     return "\n".join(parts)
 
@@ -231,15 +291,21 @@ _INTRODUCTION = """\
 
 <!-- Written by `python -m trainers.tpu_compile`. -->
 
-{compiled} programs compile and fit into the memory of a chip, and {failed} do
-not. The library refuses {refused} configurations and gives a reason. The
+These are the training steps, and the evaluations of a batch, of TensorFlow and
+of JAX. {compiled} programs compile and fit into the memory of a chip,
+{too_large} are too large for it, and {failed} do not compile or do not sum all
+gradients. The library refuses {refused} programs and gives a reason. The
 largest program uses {largest} of a chip's memory. All numbers are those of one
 chip, which runs its share of the batch.
 
 - *Memory*: arguments, results, temporary values and the program itself.
 - *Bytes*: read and written by operations, in any memory of the chip.
 - *Summed over chips*: bytes of the all-reduces, which are the gradients, the
-  loss and the number of outputs.
+  loss and the number of outputs. TensorFlow's steps sum float32 gradients. In
+  JAX's steps with mixed_bfloat16, XLA sums the gradients of most weights in
+  bfloat16, and of a table of positions only the rows that are used. JAX's
+  evaluations also sum the results; with TensorFlow, another program does. With
+  JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
 - *Least time of a step*: the greater of flop divided by the chip's peak and
   bytes divided by its bandwidth, plus the time of the all-reduces as estimated
   in `docs/scaling.md`. No TPU has run these programs. If a program copies an
@@ -258,8 +324,10 @@ def _count_totals(found):
     shares = [row["memory"] / row["memory_limit"] for row in compiled]
     return {
         **{
-            status: sum(row["status"] == status for row in found)
-            for status in ("compiled", "failed", "refused")
+            status.replace(" ", "_"): sum(
+                row["status"] == status for row in found
+            )
+            for status in ("compiled", *UNUSABLE, "refused")
         },
         "largest": f"{max(shares, default=0):.0%}",
     }
@@ -268,6 +336,7 @@ def _count_totals(found):
 def _get_order(row):
     names = list(ENCODINGS)
     return (
+        list(BACKENDS).index(row["backend"]),
         list(list_trainers()).index(row["trainer"]),
         names.index(row["encoding"]) if row["encoding"] in names else -1,
         row["sampler"],
@@ -307,7 +376,7 @@ def _make_cells(row):
         f"{row['memory'] / row['memory_limit']:.1%}",
         _format_number(row["flops"]),
         f"{_format_number(row['bytes'])}B",
-        f"{_format_number(row['all_reduce_bytes'])}B",
+        _describe_exchange(row),
         f"{1e3 * row['step_seconds']:.2f} ms",
         f"{row['compile_seconds']:.0f} s",
     )
