@@ -15,7 +15,7 @@ from trainers.experiment import registered
 from trainers.options.choices import check_choice
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
-from trainers.records.files import replacing
+from trainers.records.files import replacing, writing
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results
 from trainers.records.workdir import read_results
@@ -56,7 +56,8 @@ def main(config, *runs):
     labelled = dict(zip(find_labels(paths, results), results, strict=True))
     problem = make_problem(results)
     directory = pathlib.Path(config.output or find_common(paths))
-    directory.mkdir(parents=True, exist_ok=True)
+    with writing(directory, "nothing was written"):
+        directory.mkdir(parents=True, exist_ok=True)
     text = make_table(labelled, metric)
     print(text)
     path = directory / "comparison.md"

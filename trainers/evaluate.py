@@ -20,6 +20,7 @@ from trainers.options.fields import DeviceConfig
 from trainers.options.layers import with_max_position
 from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
+from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results
 from trainers.records.progress import Line
@@ -121,7 +122,8 @@ def evaluate(opened, config, strategy):
 def write(opened, results, name):
     """Writes and prints results beside the first ones of the run."""
     directory = opened.path / "evaluations"
-    directory.mkdir(exist_ok=True)
+    with writing(directory, "nothing was written"):
+        directory.mkdir(exist_ok=True)
     path = directory / f"{name}.json"
     write_json(path, results)
     problem = opened.experiment.make_problem(opened.config)
