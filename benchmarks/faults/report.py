@@ -10,8 +10,14 @@ from trainers.records.files import replacing
 from trainers.records.workdir import versions
 
 ROOT = pathlib.Path(__file__).parents[2]
-CODE = ("keras_lengen", "datasets", "trainers", "benchmarks/faults")
-"""Packages whose code decides on the outcome of a drill."""
+CODE = (
+    "keras_lengen/**/*.py",
+    "datasets/**/*.py",
+    "trainers/**/*.py",
+    "benchmarks/faults/*.py",
+    "benchmarks/fault_drill.py",
+)
+"""Patterns of the files that decide on the outcome of a drill."""
 
 
 class Report:
@@ -71,8 +77,8 @@ def digest_code(root):
         root: `pathlib.Path` of the checkout.
     """
     digest = hashlib.sha256()
-    for package in CODE:
-        for file in sorted((root / package).rglob("*.py")):
+    for pattern in CODE:
+        for file in sorted(root.glob(pattern)):
             name = file.relative_to(root).as_posix()
             digest.update(f"{name} {file.stat().st_size}\n".encode())
             digest.update(file.read_bytes())

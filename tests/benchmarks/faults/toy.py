@@ -28,6 +28,7 @@ class EndedProcess:
         self.status = status
         self.output = output
         self.sent = []
+        self.pid = 7
 
     def send(self, number):
         self.sent.append(number)
