@@ -29,6 +29,7 @@ class EndedProcess:
         self.output = output
         self.sent = []
         self.pid = 7
+        self.fresh = True
 
     def send(self, number):
         self.sent.append(number)
