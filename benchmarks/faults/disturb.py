@@ -36,6 +36,12 @@ ENDED_BY_FAULT = "ended by a fault"
 AIMED = 1 / 2
 """Fraction of faults that wait until the run writes a checkpoint."""
 
+AFTER_STEPS = 1 / 2
+"""Fraction of faults that wait for a step, not for a time."""
+
+MOST_STEPS = 60
+"""Maximum number of steps between a fault and such a fault after it."""
+
 
 def disturb(run, kinds, tally):
     """Disturbs a run of one process until it ends.
@@ -68,18 +74,31 @@ def _disturb_process(run, process, kinds, tally):
     Returns:
         The exit status, `None` if it hangs, or `ENDED_BY_FAULT`.
     """
-    lifetime = run.reference.seconds[process.fresh]
     while True:
-        # A run that resumes late soon ends, but starting takes its time.
-        done = max(run.read_steps(), default=0) / STEPS
-        moment = run.rng.uniform(0, lifetime * (1 - done / 2))
-        status = process.wait(moment if kinds else PATIENCE)
+        status = _wait_for_moment(run, process) if kinds else process.wait()
         if status is None and kinds and run.rng.random() < AIMED:
             status = run.wait_for_saving(process)
         if status is not None or not kinds:
             return status
         if _apply_fault(run, process, kinds, tally) not in CONTINUING:
             return ENDED_BY_FAULT
+
+
+def _wait_for_moment(run, process):
+    """Waits for a random time, or for a random number of steps.
+
+    Most of the time passes before the first step of a process.
+
+    Returns:
+        The exit status of the process, `None` if it still runs.
+    """
+    done = max(run.read_steps(), default=0)
+    if run.rng.random() < AFTER_STEPS:
+        step = done + run.rng.randint(1, MOST_STEPS)
+        return run.wait_for_step(process, min(step, STEPS))
+    # A run that resumes late soon ends, but starting takes its time.
+    lifetime = run.reference.seconds[process.fresh] * (1 - done / STEPS / 2)
+    return process.wait(run.rng.uniform(0, lifetime))
 
 
 def _apply_fault(run, process, kinds, tally):

@@ -9,7 +9,7 @@ from benchmarks.faults.run_files import (
     read_outcome,
     read_state,
 )
-from benchmarks.faults.training_process import TrainingProcess
+from benchmarks.faults.training_process import PATIENCE, TrainingProcess
 
 STEPS = 200
 EVALUATE_EVERY = 40
@@ -129,6 +129,19 @@ class Run(Command):
             if self.is_saving() or time.monotonic() >= until:
                 break
             time.sleep(0.0001)
+        return status
+
+    def wait_for_step(self, process, step):
+        """Waits until a step is in `metrics.csv`.
+
+        Returns:
+            The exit status of the process, `None` if it still runs.
+        """
+        until = time.monotonic() + PATIENCE
+        while (status := process.wait(0.005)) is None:
+            done = max(self.read_steps(), default=0)
+            if done >= step or time.monotonic() >= until:
+                break
         return status
 
     def read_steps(self):
