@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from benchmarks.faults.run import Failure
+from benchmarks.faults.training_process import find_errors
 
 SIZE = 2**20
 """Bytes of the file system."""
@@ -56,15 +57,15 @@ def fill_disk(run, process):
 
 
 def _read_error(run, output, status):
-    """Reads which file the run could not write from its error message."""
-    if status is None or "Traceback" in output:
-        raise Failure(f"exit status {status} on a full disk")
-    lines = re.findall("^error: .*", output, re.MULTILINE)
-    line = "; ".join(lines) or "no message"
+    """Reads what the run could not write from its error message."""
+    errors = find_errors(output)
     # Exit status 2: the run could not even start.
     early = run.find_moment(output) == "starting"
-    named = re.match(r"error: cannot write (\S+): No space left", line)
-    if not named or len(lines) > 1 or status != (2 if early else 1):
-        raise Failure(f"exit status {status} on a full disk: {line}")
-    file = re.sub(r"\d+", "N", pathlib.Path(named[1]).name)
+    named = re.fullmatch(
+        "error: cannot write (?:to (--workdir)=)?(.+?): No space left.*",
+        "; ".join(errors),
+    )
+    if not named or len(errors) > 1 or status != (2 if early else 1):
+        raise Failure(f"exit status {status} on a full disk: {errors}")
+    file = named[1] or re.sub(r"\d+", "N", pathlib.Path(named[2]).name)
     return f"said that it cannot write {file}"

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from benchmarks.faults.run import FLAGS, Run
+from benchmarks.faults.run import DISTURBED_FLAGS, FLAGS, KEEP_ALL, Run
 from benchmarks.faults.run_files import (
     find_checkpoints,
     read_outcome,
@@ -12,7 +12,8 @@ from benchmarks.faults.run_files import (
 from benchmarks.faults.training_process import PATIENCE, TrainingProcess
 from benchmarks.faults.workers import Workers
 
-KEEP_ALL = [*FLAGS, "--checkpoint_every=2", "--keep_checkpoints=100000"]
+OTHERS = {"seed": "--seed=1", "task": "--task=odds_first"}
+"""`{name: flag}` of runs that differ from the toy run in one flag."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,53 +24,72 @@ class Reference:
         outcome: The result of `read_outcome`.
         states: `{step: result of read_state}`.
         seconds: `{whether the process is fresh: seconds of a run}`.
+        others: `{name in OTHERS: directory of that run}`.
     """
 
     outcome: dict
     states: dict
     seconds: dict
+    others: dict = dataclasses.field(default_factory=dict)
 
 
-def make_reference(root, workers):
-    """Runs the toy run undisturbed.
+def make_reference(root):
+    """Runs the toy run undisturbed, and other runs; returns the `Reference`.
 
     Args:
         root: Directory for everything.
-        workers: Whether two workers run it, instead of one process.
+    """
+    path = root / "undisturbed"
+    root.mkdir(parents=True)
+    seconds = {True: _run([*FLAGS, *KEEP_ALL], path, fresh=True)}
+    reference = read_reference(path, seconds)
+    # Most starts are forks, which must behave as fresh processes do.
+    forked = Run(root / "forked", root / "forked-logs", reference, None)
+    seconds[False] = _run(DISTURBED_FLAGS, forked.path)
+    forked.check_end()
+    print(
+        f"undisturbed: {seconds[True]:.1f} s, forked {seconds[False]:.1f} s",
+        flush=True,
+    )
+    for name, flag in OTHERS.items():
+        reference.others[name] = root / name
+        _run([*DISTURBED_FLAGS, flag, "--steps=40"], root / name)
+    return reference
 
-    Returns:
-        The `Reference`.
+
+def make_workers_reference(root):
+    """Runs the toy run with two workers; returns the `Reference`.
+
+    Args:
+        root: Directory for everything.
     """
     path, logs = root / "undisturbed", root / "undisturbed-logs"
     logs.mkdir(parents=True)
     start = time.monotonic()
-    if workers:
-        both = Workers(path, logs, KEEP_ALL)
-        try:
-            if not both.wait(PATIENCE):
-                raise SystemExit(f"the undisturbed run hangs, see {logs}")
-        finally:
-            both.end()
-    else:
-        arguments = [*KEEP_ALL, f"--workdir={path}"]
-        _finish(TrainingProcess(arguments, logs / "start.log", fresh=True))
+    both = Workers(path, logs, [*FLAGS, *KEEP_ALL])
+    try:
+        if not both.wait(PATIENCE):
+            raise SystemExit(f"the undisturbed run hangs, see {logs}")
+    finally:
+        both.end()
     seconds = {True: time.monotonic() - start}
-    print(f"undisturbed: {seconds[True]:.1f} s", flush=True)
+    print(f"undisturbed, two workers: {seconds[True]:.1f} s", flush=True)
+    return read_reference(path, seconds)
+
+
+def read_reference(path, seconds):
+    """Reads the `Reference` from the directory of an undisturbed run."""
     states = {
         step: read_state(file) for step, file in find_checkpoints(path).items()
     }
-    reference = Reference(read_outcome(path), states, seconds)
-    if not workers:
-        # Most starts are forks, which must behave as fresh processes do.
-        forked = Run(root / "forked", root / "forked-logs", reference, None)
-        start = time.monotonic()
-        _finish(forked.start(fresh=False))
-        seconds[False] = time.monotonic() - start
-        print(f"undisturbed, forked: {seconds[False]:.1f} s", flush=True)
-        forked.check_end()
-    return reference
+    return Reference(read_outcome(path), states, seconds)
 
 
-def _finish(process):
+def _run(flags, path, *, fresh=False):
+    """Runs a command to its end; returns the seconds that it took."""
+    start = time.monotonic()
+    log = path.with_name(f"{path.name}.log")
+    process = TrainingProcess([*flags, f"--workdir={path}"], log, fresh=fresh)
     if process.wait() != 0:
         raise SystemExit(process.output)
+    return time.monotonic() - start

@@ -9,7 +9,7 @@ from benchmarks.faults.run_files import (
     read_outcome,
     read_state,
 )
-from benchmarks.faults.training_process import TrainingProcess
+from benchmarks.faults.training_process import PATIENCE, TrainingProcess
 
 STEPS = 200
 EVALUATE_EVERY = 40
@@ -32,6 +32,8 @@ FLAGS = [
 ]
 # Often, so that many faults hit a checkpoint while it is written.
 DISTURBED_FLAGS = [*FLAGS, "--checkpoint_every=4"]
+# Flags of undisturbed runs. Neither flag changes the outcome.
+KEEP_ALL = ["--checkpoint_every=2", "--keep_checkpoints=100000"]
 
 FRESH = 1 / 6
 """Fraction of starts that import TensorFlow again, and may be hit there."""
@@ -41,7 +43,34 @@ class Failure(Exception):
     """A run lost something, or did not say clearly what happened."""
 
 
-class Run:
+class Command:
+    """A command that is started until it has done its work.
+
+    Args:
+        flags: Flags of the trainer.
+        path: Working directory.
+        logs: Directory for the output of every start.
+        rng: `random.Random` of this command.
+    """
+
+    def __init__(self, flags, path, logs, rng):
+        self._flags = [*flags, f"--workdir={path}"]
+        self.path = path
+        self.rng = rng
+        self.logs = []
+        self.log_directory = logs
+        logs.mkdir(parents=True)
+
+    def start(self, fresh=None):
+        """Starts the command once more."""
+        if fresh is None:
+            fresh = self.rng.random() < FRESH
+        log = self.log_directory / f"start-{len(self.logs)}.log"
+        self.logs.append(log)
+        return TrainingProcess(self._flags, log, fresh=fresh)
+
+
+class Run(Command):
     """A run that is disturbed, and what the drill knows about it.
 
     Args:
@@ -52,24 +81,19 @@ class Run:
     """
 
     def __init__(self, path, logs, reference, rng):
-        self.path = path
+        super().__init__(DISTURBED_FLAGS, path, logs, rng)
         self.reference = reference
-        self.rng = rng
-        self.logs = []
         self.damaged = {}
-        self.log_directory = logs
         self.started = 0.0
-        logs.mkdir(parents=True)
 
     def start(self, fresh=None):
-        """Starts the command once more."""
-        if fresh is None:
-            fresh = self.rng.random() < FRESH
-        log = self.log_directory / f"start-{len(self.logs)}.log"
-        self.logs.append(log)
-        arguments = [*DISTURBED_FLAGS, f"--workdir={self.path}"]
+        """Starts the command once more, after its last process has ended."""
         self.started = time.time()
-        return TrainingProcess(arguments, log, fresh=fresh)
+        return super().start(fresh)
+
+    def start_second(self):
+        """Starts the command while its last process goes on."""
+        return super().start()
 
     def find_moment(self, output):
         """Finds out what the run was doing at the end of its output."""
@@ -107,6 +131,19 @@ class Run:
             time.sleep(0.0001)
         return status
 
+    def wait_for_step(self, process, step):
+        """Waits until a step is in `metrics.csv`.
+
+        Returns:
+            The exit status of the process, `None` if it still runs.
+        """
+        until = time.monotonic() + PATIENCE
+        while (status := process.wait(0.005)) is None:
+            done = max(self.read_steps(), default=0)
+            if done >= step or time.monotonic() >= until:
+                break
+        return status
+
     def read_steps(self):
         """Reads the steps in `metrics.csv`."""
         return [int(row[0]) for row in read_metrics(self.path)]
@@ -126,7 +163,7 @@ class Run:
     def check_end(self):
         """Raises `Failure` unless the run ended as the undisturbed one."""
         self.check_checkpoints()
-        if STEPS not in find_checkpoints(self.path):
+        if max(self.reference.states) not in find_checkpoints(self.path):
             raise Failure("the last checkpoint is missing")
         for name, found in read_outcome(self.path).items():
             if found != self.reference.outcome[name]:

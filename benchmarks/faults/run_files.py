@@ -24,14 +24,14 @@ def read_state(file):
 
 
 def read_metrics(path):
-    """Reads the rows of `metrics.csv` without their times."""
+    """Reads the whole rows of `metrics.csv` without their times."""
     if not (path / "metrics.csv").exists():
         return []
-    with (path / "metrics.csv").open(newline="") as file:
-        return [
-            (row["step"], row["metric"], row["length"], row["value"])
-            for row in csv.DictReader(file)
-        ]
+    text = (path / "metrics.csv").read_text().rstrip("\0")
+    return [
+        (row["step"], row["metric"], row["length"], row["value"])
+        for row in csv.DictReader(text.rpartition("\n")[0].splitlines())
+    ]
 
 
 def read_outcome(path):

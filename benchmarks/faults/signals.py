@@ -18,6 +18,7 @@ def stop_by(number):
 
     def stop(run, process):
         early = run.find_moment(process.output) == "starting"
+        finished = (run.path / "results.json").exists()
         process.send(number)
         late = STEPS in run.read_steps()
         status = process.wait()
@@ -33,8 +34,10 @@ def stop_by(number):
                 raise Failure(f"the steps before {name} were not saved")
             return "saved and stopped"
         # A trainer handles SIGTERM once its imports are done, and SIGINT once
-        # Python itself has started.
-        unguarded = early and "trainers" not in output
+        # Python itself has started. While Python ends, it handles neither.
+        unguarded = (early and "trainers" not in output) or (
+            finished and process.fresh
+        )
         if unguarded and (status == -number or "KeyboardInterrupt" in output):
             return "ended by the signal"
         if status == 0 and late:

@@ -11,29 +11,64 @@ class Tally:
 
     Args:
         planned: `{kind: number of faults}`.
+        record: The `record` of an earlier tally to go on from, or `None`.
     """
 
-    def __init__(self, planned):
+    def __init__(self, planned, record=None):
+        record = record or {"kinds": {}, "failures": [], "runs": 0}
         self.planned = planned
         self.kinds = {
             kind: {
                 "faults": 0,
                 "runs": 0,
                 "passed": 0,
-                "moments": collections.Counter(),
-                "endings": collections.Counter(),
+                **record["kinds"].get(kind, {}),
             }
             for kind in planned
         }
-        self.failures = []
-        self.runs = 0
+        for found in self.kinds.values():
+            for name in ("moments", "endings"):
+                found[name] = collections.Counter(found.get(name, {}))
+        self.failures = list(record["failures"])
+        self.runs = record["runs"]
+        self.not_run = {}
         self._met = set()
+        self._seconds = record.get("seconds", 0.0)
         self._start = time.monotonic()
+        self._first = self.faults
 
     @property
     def faults(self):
         """Number of faults so far."""
         return sum(found["faults"] for found in self.kinds.values())
+
+    @property
+    def left(self):
+        """Number of faults still to come, by kind, without those not run."""
+        counts = {
+            kind: planned - self.kinds[kind]["faults"]
+            for kind, planned in self.planned.items()
+            if kind not in self.not_run
+        }
+        return {kind: count for kind, count in counts.items() if count > 0}
+
+    @property
+    def record(self):
+        """Everything that another tally needs to go on from here."""
+        return {
+            "faults": self.faults,
+            "planned": sum(self.planned.values()),
+            "runs": self.runs,
+            "kinds": self.kinds,
+            "not_run": self.not_run,
+            "failures": self.failures,
+            "seconds": self._seconds + time.monotonic() - self._start,
+        }
+
+    def skip(self, kind, reason):
+        """Notes why a kind is not run."""
+        del self.kinds[kind]
+        self.not_run[kind] = reason
 
     def add(self, kind, moment, ending):
         """Counts a fault, what it hit and how the run ended."""
@@ -71,12 +106,11 @@ class Tally:
                 }
             )
         self._met.clear()
-        planned = sum(self.planned.values())
-        rate = self.faults / (time.monotonic() - self._start)
-        left = (planned - self.faults) / max(rate, 1e-9)
+        rate = (self.faults - self._first) / (time.monotonic() - self._start)
+        left = sum(self.left.values())
         print(
-            f"{self.faults}/{planned} faults in {self.runs} runs, "
+            f"{self.faults}/{self.faults + left} faults in {self.runs} runs, "
             f"{len(self.failures)} failures; {60 * rate:.1f} a minute, "
-            f"{format_seconds(left)} left",
+            f"{format_seconds(left / max(rate, 1e-9))} left",
             flush=True,
         )

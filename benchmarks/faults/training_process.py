@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import runpy
 import signal
 import sys
@@ -89,6 +90,14 @@ class TrainingProcess:
     def output(self):
         """Text that the process has written."""
         return self.log.read_text()
+
+
+def find_errors(output):
+    """Finds the error messages in the output of a process.
+
+    A traceback counts as one, so that the only message is never beside one.
+    """
+    return re.findall("^(?:error: |Traceback ).*", output, re.MULTILINE)
 
 
 def _run_module(module, arguments, fresh):

@@ -1,21 +1,27 @@
 """The command: a short drill, and flags that it refuses."""
 
 import json
+import random
 import subprocess
 import sys
+import types
 
 import pytest
 
-from benchmarks.fault_drill import parse_arguments
+from benchmarks import fault_drill
+from benchmarks.fault_drill import KINDS, choose_faults, parse_arguments
+from benchmarks.faults.report import Report
+from benchmarks.faults.run import Failure
+from benchmarks.faults.tally import Tally
 
-QUICK = ("sigkill", "sigterm", "sigint", "truncate", "disk")
+QUICK = tuple(kind for kind in KINDS if kind != "worker")
 
 
 @pytest.mark.parametrize(
     ("kinds", "faults"),
     [
-        pytest.param(QUICK, 10, marks=pytest.mark.process, id="short"),
-        pytest.param((*QUICK, "worker"), 60, marks=pytest.mark.slow, id="long"),
+        pytest.param(QUICK, 9, marks=pytest.mark.process, id="short"),
+        pytest.param(KINDS, 60, marks=pytest.mark.slow, id="long"),
     ],
 )
 def test_drill(tmp_path, kinds, faults):
@@ -63,3 +69,71 @@ def test_faults_are_shared_among_the_kinds(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["fault_drill", *flags])
     _, planned = parse_arguments()
     assert planned == {"sigkill": 2, "disk": 2, "worker": 1}
+
+
+class StandIn:
+    """Stands in for a run that every fault hits."""
+
+    def __init__(self, path, logs, reference, rng):
+        self.path = path
+        self.logs = []
+        assert reference == "the reference"
+
+    def check_end(self):
+        pass
+
+
+@pytest.fixture
+def go_on(tmp_path, monkeypatch):
+    """Goes on with a drill of stand-ins; returns its record."""
+    planned = {"sigkill": 5, "worker": 2}
+
+    def disturb(run, kinds, tally):
+        while kinds:
+            tally.add(kinds.pop(), "training", "killed")
+        if run.path.name == "run-1":
+            raise Failure("lost")
+
+    subject = (lambda root: "the reference", StandIn, disturb)
+    subjects = dict.fromkeys(fault_drill.SUBJECTS, subject)
+    monkeypatch.setattr(fault_drill, "SUBJECTS", subjects)
+    report = Report(tmp_path / "report.json", "drill")
+
+    def go_on(minutes):
+        tally = Tally(planned, report.read())
+        root = tmp_path
+        fault_drill.drill(
+            tally, report, seed=0, most=2, minutes=minutes, root=root
+        )
+        return report.read()
+
+    return go_on
+
+
+def test_a_drill_goes_on_where_it_was_stopped(go_on, monkeypatch):
+    now = [0.0]
+    # Every run takes a minute.
+    monkeypatch.setattr(StandIn, "check_end", lambda self: now.append(0.0))
+    clock = types.SimpleNamespace(monotonic=lambda: 60.0 * len(now))
+    monkeypatch.setattr(fault_drill, "time", clock)
+    stopped = go_on(minutes=0.5)
+    assert stopped["runs"] == 1
+    assert 0 < stopped["faults"] < stopped["planned"] == 7
+    whole = go_on(minutes=60)
+    assert whole["faults"] == 7
+    assert whole["kinds"]["worker"]["faults"] == 2
+    assert [failure["run"] for failure in whole["failures"]] == ["run-1"]
+    assert go_on(minutes=60)["runs"] == whole["runs"]
+
+
+def test_the_faults_of_a_run_have_one_subject():
+    left = {"sigkill": 2, "truncate": 1, "worker": 3, "disk": 0}
+    found = set()
+    for seed in range(20):
+        subject, kinds = choose_faults(left, 4, random.Random(seed))
+        found.add((subject, *sorted(kinds)))
+    assert found == {
+        ("process", "sigkill", "sigkill", "truncate"),
+        ("worker", "worker", "worker", "worker"),
+    }
+    assert len(choose_faults(left, 1, random.Random(0))[1]) == 1

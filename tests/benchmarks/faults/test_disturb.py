@@ -13,6 +13,8 @@ NOT_WHOLE = f"{LOG}error: no checkpoint is whole: remove it to start"
 def run_of(run, monkeypatch):
     """Makes a run whose starts are these processes."""
     run.reference.seconds.update({True: 1.0, False: 1.0})
+    # They never come to a step.
+    monkeypatch.setattr(module, "AFTER_STEPS", 0)
 
     def run_of(*processes):
         waiting = list(processes)
@@ -45,6 +47,19 @@ def test_a_fault_without_effect_is_tried_again(run_of, monkeypatch):
     disturb(run, kinds, tally)
     assert not kinds
     assert tally.kinds["sigkill"]["endings"] == {"killed": 1}
+
+
+def test_a_run_goes_on_after_a_second_start(run_of, monkeypatch):
+    monkeypatch.setitem(module.FAULTS, "second_start", lambda *_: "refused")
+    process = EndedProcess(None)
+    statuses = iter([None, None, 0])
+    monkeypatch.setattr(process, "wait", lambda seconds=None: next(statuses))
+    monkeypatch.setattr(module, "AIMED", 0)
+    kinds, tally = ["second_start"], Tally({"second_start": 1})
+    # There is no second process to start.
+    disturb(run_of(process), kinds, tally)
+    assert not kinds
+    assert tally.kinds["second_start"]["endings"] == {"refused": 1}
 
 
 def test_checkpoints_that_are_all_damaged_are_removed(run_of):

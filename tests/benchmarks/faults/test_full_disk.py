@@ -30,6 +30,11 @@ def test_a_run_that_names_the_file(fill):
     assert fill(0, LOG) == "ran to its end"
 
 
+def test_a_run_that_names_its_directory(fill):
+    refused = "error: cannot write to --workdir=/run: No space left on device."
+    assert fill(2, refused) == "said that it cannot write --workdir"
+
+
 @pytest.mark.parametrize(
     ("status", "output"),
     [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.faults.run import EVALUATE_EVERY, STEPS, Failure
-from tests.benchmarks.faults.toy import LOG, save, write_metrics
+from tests.benchmarks.faults.toy import LOG, EndedProcess, save, write_metrics
 
 
 def test_other_weights_are_noticed(run):
@@ -32,6 +32,20 @@ def test_a_checkpoint_being_written_differs_from_one_left_before(run):
     os.utime(partial, (1.0, 1.0))
     run.started = 2.0
     assert not run.is_saving()
+
+
+def test_waiting_for_a_step(run):
+    process = EndedProcess(None)
+    looks = []
+
+    def wait(seconds):
+        looks.append(seconds)
+        write_metrics(run.path, 2 * len(looks))
+
+    process.wait = wait
+    assert run.wait_for_step(process, 5) is None
+    assert len(looks) == 3
+    assert run.wait_for_step(EndedProcess(0), STEPS) == 0
 
 
 def test_moments(run):

@@ -1,9 +1,11 @@
 import json
 
 import numpy as np
+import pytest
 
 from benchmarks.faults.run_files import (
     find_checkpoints,
+    read_metrics,
     read_outcome,
     read_state,
 )
@@ -24,6 +26,14 @@ def test_a_state_has_every_bit_except_the_seconds(tmp_path):
     assert read_state(file) == before
     np.savez(file, weight=np.float64(1.0), step=4, seconds=2.0)
     assert read_state(file) != before
+
+
+@pytest.mark.parametrize("tail", ["", "\0" * 9, "6,train_l", "6,train_l\0\0"])
+def test_metrics_are_whole_rows(tmp_path, tail):
+    write_metrics(tmp_path, 2, 4)
+    with (tmp_path / "metrics.csv").open("a") as file:
+        file.write(tail)
+    assert [row[0] for row in read_metrics(tmp_path)] == ["2", "4"]
 
 
 def test_an_outcome_has_no_times(tmp_path):

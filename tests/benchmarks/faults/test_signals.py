@@ -48,6 +48,18 @@ def test_a_signal_before_the_start_and_after_the_end(run):
     assert stop(run, EndedProcess(0)) == "ran to its end"
 
 
+def test_a_signal_while_python_ends(run):
+    write_metrics(run.path, STEPS)
+    process = EndedProcess(-15)
+    with pytest.raises(Failure, match="exit status -15 after SIGTERM"):
+        stop(run, process)
+    (run.path / "results.json").write_text("{}")
+    assert stop(run, process) == "ended by the signal"
+    process.fresh = False
+    with pytest.raises(Failure, match="exit status -15 after SIGTERM"):
+        stop(run, process)
+
+
 def test_only_python_itself_may_start_without_a_handler(run):
     interrupt = stop_by(signal.SIGINT)
     boot = "Traceback ...\nKeyboardInterrupt\n"

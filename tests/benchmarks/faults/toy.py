@@ -28,6 +28,8 @@ class EndedProcess:
         self.status = status
         self.output = output
         self.sent = []
+        self.pid = 7
+        self.fresh = True
 
     def send(self, number):
         self.sent.append(number)
