@@ -6,7 +6,10 @@ import sys
 
 from trainers.cluster import interruption
 
-EXPERIMENTS = {"algorithmic": "trainers.algorithmic"}
+EXPERIMENTS = {
+    "algorithmic": "trainers.algorithmic",
+    "enwik8": "trainers.enwik8",
+}
 """The modules that have an `EXPERIMENT`, by its name."""
 
 

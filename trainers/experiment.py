@@ -100,7 +100,8 @@ class Experiment:
             StoppedError: If a signal asked to stop; the state is saved.
             WorkerLostError: If another worker is gone.
         """
-        # First: several workers must connect before anything is computed.
+        self.make_problem(config).prepare()
+        # Several workers must connect before anything is computed.
         strategy = make_strategy(config.strategy, config.tpu)
         with (
             watch_workers(strategy),

@@ -57,6 +57,13 @@ class Problem(abc.ABC):
         self.lengths = config.evaluated_lengths
         self.longest_trained = max(config.trained_lengths)
 
+    def prepare(self):  # noqa: B027, there may be nothing to open.
+        """Opens the data, before work starts.
+
+        Raises:
+            ConfigError: If they are not there.
+        """
+
     @abc.abstractmethod
     def training_batches(
         self, *, padded_length, first_step, last_step, context
