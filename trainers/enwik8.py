@@ -167,6 +167,14 @@ class ByteProblem(Problem):
         losses = cross_entropies(outputs, batch["targets"])
         return sum_counted(losses, batch["scored"])
 
+    def encode(self, text):
+        """Returns the token ids of bytes, after the symbol before them."""
+        return [batches.BEGIN, *text]
+
+    def decode(self, token_ids):
+        """Returns the bytes of token ids."""
+        return bytes(n for n in token_ids if n != batches.BEGIN)
+
     def evaluation_examples(self, length):
         return batches.count_windows(length=length, **self._evaluated)
 

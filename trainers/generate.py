@@ -1,0 +1,112 @@
+"""Continues a prompt with a model trained on text.
+
+    python -m trainers.generate RUN --prompt='import '
+    python -m trainers.generate RUN --prompt_file=start.txt --temperature=0.8
+
+RUN is the working directory of a run of a text trainer, or one of its
+checkpoints. Positions are those of the prompt and the new tokens together.
+"""
+
+import codecs
+import dataclasses
+import pathlib
+import sys
+
+import numpy as np
+
+from trainers.engine.backend import make_strategy
+from trainers.errors import ConfigError
+from trainers.experiment import open_run
+from trainers.options.command import run
+from trainers.options.evaluation import with_evaluation
+from trainers.options.layers import build_encoding, check_length
+from trainers.options.option import check_options, option
+from trainers.records.checkpoints import load_weights
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerateConfig:
+    """Flags of this command."""
+
+    prompt: str = option("", "Text to continue.")
+    prompt_file: str = option(
+        "", "File with the text to continue.", is_path=True
+    )
+    max_new_tokens: int = option(200, "Number of tokens to generate.")
+    temperature: float = option(
+        0.0,
+        "Number that divides the logits before a token is drawn; 0: always the "
+        "most likely token.",
+        least=0,
+        most=100,
+    )
+    top_p: float = option(
+        1.0,
+        "Draw from the fewest tokens with this probability together.",
+        above=0,
+        most=1,
+    )
+    seed: int = option(0, "Seed of the drawn tokens.", least=0)
+    evaluation: str = option(
+        "",
+        "How samplers choose positions, such as even or ordinal; none: as in "
+        "the run.",
+    )
+    checkpoint: str = option(
+        "newest", "Checkpoint of RUN to use.", choices=("newest", "best")
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+        if self.prompt and self.prompt_file:
+            raise ConfigError("give --prompt or --prompt_file, not both.")
+
+
+def main(config, text):
+    """Continues a prompt on standard output, token by token."""
+    opened = open_run(text, config.checkpoint)
+    changed = with_evaluation(opened.config, config.evaluation)
+    problem = opened.experiment.make_problem(changed)
+    if not hasattr(problem, "encode"):
+        raise ConfigError(
+            f"{text} is a run of {opened.experiment.name}, which has no text "
+            "to continue."
+        )
+    prompt = problem.encode(read_prompt(config))
+    tokens = len(prompt) + config.max_new_tokens
+    check_length(build_encoding(changed), tokens)
+    model, _, _ = opened.experiment.make_parts(
+        changed, make_strategy("one_device")
+    )
+    load_weights(model, opened.checkpoint, opened.digest)
+    stream = model.stream(
+        np.array([prompt], np.int32),
+        config.max_new_tokens,
+        temperature=config.temperature,
+        top_p=config.top_p,
+        seed=config.seed,
+    )
+    # A character may have several tokens.
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    sys.stdout.write(decoder.decode(problem.decode(prompt)))
+    for (token,) in stream:
+        sys.stdout.write(decoder.decode(problem.decode([int(token)])))
+        sys.stdout.flush()
+    sys.stdout.write(decoder.decode(b"", final=True) + "\n")
+
+
+def read_prompt(config):
+    """Returns the bytes of the prompt."""
+    if not config.prompt_file:
+        return config.prompt.encode(errors="surrogateescape")
+    try:
+        return pathlib.Path(config.prompt_file).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read --prompt_file={config.prompt_file}: {error.strerror}."
+        ) from None
+
+
+if __name__ == "__main__":
+    run(GenerateConfig, {}, main, operands="RUN")
