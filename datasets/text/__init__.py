@@ -1,0 +1,14 @@
+"""Text as bytes, one kind of corpus per file."""
+
+from datasets.text.corpus import Corpus, CorpusError
+from datasets.text.enwik8 import open_enwik8
+from datasets.text.files import open_path, open_python_source
+
+TEXTS = {
+    "enwik8": open_enwik8,
+    "python_source": lambda data_dir: open_python_source(),
+    "path": open_path,
+}
+"""Functions of a directory that return the splits of a corpus, by its name."""
+
+__all__ = ["TEXTS", "Corpus", "CorpusError"]

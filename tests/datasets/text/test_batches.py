@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from datasets.text.batches import (
+    BEGIN,
+    assemble,
+    count_windows,
+    evaluation_batch,
+    training_dataset,
+)
+from datasets.text.corpus import Corpus, CorpusError, Part
+
+CONTENT = np.random.default_rng(0).bytes(1003)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(CONTENT)
+    return Corpus([Part(path, 0, 500), Part(path, 500, 1003)])
+
+
+def test_shift_by_one_and_padding():
+    windows = tf.constant([[7, 8, 9], [4, 5, 6]])
+    batch = assemble(windows, tf.constant([3, 1]), 5)
+    assert batch["token_ids"].numpy().tolist() == [
+        [BEGIN, 7, 8, 0, 0],
+        [BEGIN, 4, 5, 0, 0],
+    ]
+    assert batch["targets"].numpy().tolist() == [
+        [7, 8, 9, 0, 0],
+        [4, 5, 6, 0, 0],
+    ]
+    assert batch["scored"].numpy().tolist() == [
+        [True, True, True, False, False],
+        [True, False, False, False, False],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("length", "most"), [(64, 0), (1003, 0), (2000, 0), (100, 250), (1, 10)]
+)
+def test_every_byte_is_predicted_once(corpus, length, most):
+    windows = count_windows(corpus, length, most)
+    found, size = [], 3
+    for index in range(-(-windows // size)):
+        batch = evaluation_batch(
+            corpus,
+            index=tf.constant(index),
+            batch_size=size,
+            length=tf.constant(length),
+            padded_length=length + 2,
+            most=most,
+        )
+        assert batch["targets"].shape == (size, length + 2)
+        used = index * size + np.arange(size) < windows
+        scored = batch["scored"].numpy() & used[:, None]
+        found += batch["targets"].numpy()[scored].tolist()
+        # Windows beyond the last one count nothing.
+        assert scored.sum() == batch["scored"].numpy().sum()
+    assert bytes(found) == CONTENT[: most or None]
+
+
+def draw(corpus, first_step=0, last_step=6, context=None, batch_size=16):
+    dataset = training_dataset(
+        corpus,
+        length_at=lambda step: 20 + tf.cast(step % 2, tf.int32),
+        batch_size=batch_size,
+        seed=3,
+        padded_length=24,
+        first_step=first_step,
+        last_step=last_step,
+        context=context,
+    )
+    return list(dataset.as_numpy_iterator())
+
+
+def test_windows_are_parts_of_the_text(corpus):
+    for step, batch in enumerate(draw(corpus)):
+        assert batch["scored"].sum(axis=1).tolist() == [20 + step % 2] * 16
+        for window, scored in zip(
+            batch["targets"], batch["scored"], strict=True
+        ):
+            assert bytes(window[scored].tolist()) in CONTENT
+
+
+def test_batches_are_a_function_of_the_step(corpus):
+    whole, later = draw(corpus), draw(corpus, first_step=4)
+    for batch, again in zip(whole[4:], later, strict=True):
+        np.testing.assert_array_equal(batch["targets"], again["targets"])
+    context = [tf.distribute.InputContext(2, number, 4) for number in (0, 1)]
+    shares = [draw(corpus, context=part) for part in context]
+    for step, batch in enumerate(whole):
+        parts = [
+            share[2 * step + replica]["targets"]
+            for share in shares
+            for replica in range(2)
+        ]
+        np.testing.assert_array_equal(batch["targets"], np.concatenate(parts))
+
+
+def test_windows_are_everywhere(corpus):
+    starts = [
+        CONTENT.index(bytes(window[:20].tolist()))
+        for batch in draw(corpus, last_step=60)
+        for window in batch["targets"]
+    ]
+    counts, _ = np.histogram(starts, bins=8, range=(0, 984))
+    # 960 windows, 120 in each eighth: chi-square with 7 degrees of freedom.
+    assert ((counts - 120) ** 2 / 120).sum() < 24.3
+    assert min(starts) < 20 and max(starts) > 963
+
+
+def test_a_short_text_is_refused(corpus):
+    with pytest.raises(CorpusError, match="1003 bytes for training, fewer"):
+        training_dataset(
+            corpus,
+            length_at=lambda step: 2000,
+            batch_size=8,
+            seed=0,
+            padded_length=2000,
+            first_step=0,
+            last_step=1,
+        )
