@@ -7,7 +7,7 @@ from datasets.text.files import open_path, open_python_source
 TEXTS = {
     "enwik8": open_enwik8,
     "python_source": lambda data_dir: open_python_source(),
-    "path": open_path,
+    "files": open_path,
 }
 """Functions of a directory that return the splits of a corpus, by its name."""
 
