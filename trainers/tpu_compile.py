@@ -12,6 +12,7 @@ program with a result in the file is not compiled again.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
@@ -319,14 +320,17 @@ def _compile_some(some, jobs):
     """Yields the row of each program when it is compiled."""
     # New processes read these when they import Keras and JAX. JAX need not
     # look for a TPU to compute on.
-    os.environ |= {"KERAS_BACKEND": some[0].backend, "JAX_PLATFORMS": "cpu"}
-    with concurrent.futures.ProcessPoolExecutor(
-        jobs,
-        # TensorFlow does not work in a forked process.
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_exit_with,
-        initargs=(os.getpid(),),
-    ) as pool:
+    variables = {"KERAS_BACKEND": some[0].backend, "JAX_PLATFORMS": "cpu"}
+    with (
+        _environment(variables),
+        concurrent.futures.ProcessPoolExecutor(
+            jobs,
+            # TensorFlow does not work in a forked process.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_exit_with,
+            initargs=(os.getpid(),),
+        ) as pool,
+    ):
         futures = [pool.submit(compile_one, program) for program in some]
         try:
             for future in concurrent.futures.as_completed(futures):
@@ -339,6 +343,18 @@ def _compile_some(some, jobs):
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _environment(variables):
+    """Sets environment variables, and restores them at the end."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _exit_with(parent):

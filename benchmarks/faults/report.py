@@ -7,7 +7,7 @@ import pathlib
 
 from benchmarks.faults.run import DISTURBED_FLAGS
 from trainers.records.files import replacing
-from trainers.records.workdir import versions
+from trainers.records.results import versions
 
 ROOT = pathlib.Path(__file__).parents[2]
 CODE = (

@@ -52,12 +52,14 @@ def test_a_fault_without_effect_is_tried_again(run_of, monkeypatch):
 def test_a_run_goes_on_after_a_second_start(run_of, monkeypatch):
     monkeypatch.setitem(module.FAULTS, "second_start", lambda *_: "refused")
     process = EndedProcess(None)
-    statuses = iter([None, None, 0])
+    statuses = iter([None, None, None, 0])
     monkeypatch.setattr(process, "wait", lambda seconds=None: next(statuses))
     monkeypatch.setattr(module, "AIMED", 0)
     kinds, tally = ["second_start"], Tally({"second_start": 1})
-    # There is no second process to start.
-    disturb(run_of(process), kinds, tally)
+    run = run_of(process)
+    # Files that a process still writes are not checked.
+    save(run.path, 4, 5)
+    disturb(run, kinds, tally)
     assert not kinds
     assert tally.kinds["second_start"]["endings"] == {"refused": 1}
 

@@ -119,7 +119,7 @@ def test_equal_positions_differ_by_nothing():
     [
         (lambda: rope_raw_attention(1, width=3), "width is 3: choose an even"),
         (lambda: rope_raw_attention(1, width=0), "width must be a positive"),
-        (lambda: rope_raw_attention(1, max_wavelength=1), "above 1; got 1"),
+        (lambda: rope_raw_attention(1, max_wavelength=1), "above 1 .*; got 1"),
         (lambda: alibi_raw_attention(1, slope=0), "slope must be .* above 0"),
         (lambda: attention_sensitivity([1]), "T at least 2; got 1"),
         (lambda: attention_sensitivity(np.ones((2, 3))), r"got shape \(2, 3\)"),

@@ -185,7 +185,7 @@ def make_directory(path):
         ("results.json", write_text("3"), "results.json is damaged or of"),
         (
             "results.json",
-            write_text('{"train": {}, "final": {}, "config": {}}'),
+            write_text('{"trainer": "a", "final": {}, "config": {}}'),
             "results.json is of a run with another",
         ),
         ("config.json", lambda path: path.unlink(), "but there is no config"),
