@@ -71,6 +71,9 @@ class Enwik8Config(TrainerConfig):
     )
 
 
+POSITIONS = 64
+"""Most positions of a window that the loss is reported at."""
+
 PRESETS = {
     "small": {},
     # On the confounding effects of length generalization with randomized
@@ -188,26 +191,33 @@ class ByteProblem(Problem):
         counts = ops.sum(ops.cast(scored, "float32"), axis=-1)
         means = ops.sum(losses, axis=-1) / ops.maximum(counts, 1.0)
         windows = ops.sum(ops.cast(counts > 0, "float32"))
-        return ops.stack(
-            [
-                ops.sum(losses),
-                ops.sum(counts),
-                ops.sum(means),
-                ops.sum(means**2),
-                windows,
-            ]
+        totals = [ops.sum(means), ops.sum(means**2), windows]
+        by_position = [ops.sum(losses, axis=0), ops.sum(scored, axis=0)]
+        return ops.concatenate(
+            [ops.stack(totals), *(ops.cast(n, "float32") for n in by_position)]
         )
 
     def measure(self, sums):
-        total, count, means, squares, windows = map(float, sums)
+        means, squares, windows = sums[:3].tolist()
+        total, count = np.sum(np.split(sums[3:], 2), axis=1).tolist()
         mean = total / count
         variance = max(squares / windows - (means / windows) ** 2, 0.0)
         return {
             "nats_per_byte": mean,
             "bits_per_character": mean / math.log(2),
             "loss": mean * count / windows,
-            "nats_per_byte_interval": 1.96 * np.sqrt(variance / windows),
+            "nats_per_byte_interval": 1.96 * math.sqrt(variance / windows),
         }
+
+    def measure_positions(self, sums):
+        losses, counts = np.split(sums[3:], 2)
+        length = int((counts > 0).sum())
+        edges = np.arange(0, length, -(-length // POSITIONS))
+        losses, counts = (
+            np.add.reduceat(values[:length], edges)
+            for values in (losses, counts)
+        )
+        return dict(zip(edges.tolist(), losses / counts, strict=True))
 
 
 EXPERIMENT = Experiment(

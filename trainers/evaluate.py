@@ -9,6 +9,7 @@ are written to RUN/evaluations and printed beside the first ones of the run.
 """
 
 import dataclasses
+import functools
 import re
 
 from trainers.cluster.workers import describe, watch_workers
@@ -23,8 +24,12 @@ from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results
-from trainers.records.progress import Line
-from trainers.records.results import describe_results, summarize
+from trainers.records.progress import Line, show_evaluation
+from trainers.records.results import (
+    describe_positions,
+    describe_results,
+    summarize,
+)
 from trainers.records.workdir import read_results, write_json
 
 ROWS = 20
@@ -97,15 +102,14 @@ def evaluate(opened, config, strategy):
     Returns:
         Dict in the form of `results.json`.
     """
+    opened.experiment.make_problem(config).prepare()
     model, _, problem = opened.experiment.make_parts(config, strategy)
     step = load_weights(model, opened.checkpoint, opened.digest)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
-    last, line = problem.lengths[-1], Line()
-
-    def progress(length):
-        line.show(f"evaluated length {length}/{last}", last=length == last)
-
-    found = make_evaluation(config, model, problem, strategy)(progress)
+    name, lengths = opened.checkpoint.stem, problem.lengths
+    progress = functools.partial(show_evaluation, Line(), name, lengths)
+    evaluation = make_evaluation(config, model, problem, strategy)
+    found = evaluation(progress)
     return {
         **describe_results(
             opened.experiment.name,
@@ -115,7 +119,10 @@ def evaluate(opened, config, strategy):
             strategy,
         ),
         "checkpoint": opened.checkpoint.name,
-        "final": summarize(found, problem, step),
+        "final": {
+            **summarize(found, problem, step),
+            **describe_positions(evaluation.positions, problem),
+        },
     }
 
 

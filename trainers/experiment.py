@@ -33,7 +33,8 @@ from trainers.options.layers import build, with_max_position
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
-from trainers.records.progress import Line, Progress
+from trainers.records.progress import Line, Progress, show_evaluation
+from trainers.records.results import describe_positions
 from trainers.records.workdir import Workdir, read_config
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
@@ -349,17 +350,22 @@ class _Run:
         """Measures all lengths, unless that was done, and keeps the best."""
         # Keras turns every log into a float.
         step, seconds = int(logs["step"]), logs["seconds"]
-        last = self.problem.lengths[-1]
         line = Line()
 
-        def progress(length):
-            text = f"{self.name}: evaluated length {length}/{last}"
-            line.show(text, last=length == last)
+        def progress(*done):
+            show_evaluation(line, self.name, self.problem.lengths, *done)
             self.stop.check(lambda: self.checkpoints.save(step, seconds))
 
         done = self.metrics.has_evaluation(step)
         if not self.strategy.from_chief(done):
             found = self.evaluation(progress)
+            positions = describe_positions(
+                self.evaluation.positions, self.problem
+            )
+            if positions:
+                self.workdir.write_json(
+                    "positions.json", {"step": step, **positions}
+                )
             self.metrics.add_evaluation(step, seconds, found)
         # The first worker alone has the metrics of earlier starts.
         if self.strategy.from_chief(self.metrics.is_best(step)):
@@ -370,6 +376,9 @@ class _Run:
         path = self.workdir.path
         results = self.workdir.make_results(
             self.metrics, self.problem, self.strategy, seconds=seconds
+        )
+        results["final"].update(
+            self.workdir.read_positions(results["final"]["step"])
         )
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.

@@ -69,31 +69,42 @@ class LengthEvaluation:
     Args:
         step: The `EvaluationStep` of the backend.
         buckets: Padded lengths to compute, increasing, in tokens.
+
+    Attributes:
+        positions: `{length: {position: value}}`, the first metric at the
+            positions of the last evaluation's sequences, where the problem
+            measures it.
     """
 
     def __init__(self, step, buckets):
         self.step = step
         self.problem = step.problem
         self.buckets = buckets
+        self.positions = {}
         self.draw = tf.function(self._draw)
 
-    def __call__(self, progress=lambda length: None):
+    def __call__(self, progress=lambda length, fraction: None):
         """Measures every length.
 
         Args:
-            progress: Called with each length that is done.
+            progress: Called after each batch with its length, and which
+                fraction of that length's batches are done.
 
         Returns:
             `{metric: {length: value}}`.
         """
         results = {metric.name: {} for metric in self.problem.metrics}
+        self.positions = {}
         for length in self.problem.lengths:
-            for metric, value in self._measure(length).items():
+            sums = self._add_up(length, progress)
+            for metric, value in self.problem.measure(sums).items():
                 results[metric][length] = value
-            progress(length)
+            by_position = self.problem.measure_positions(sums)
+            if by_position:
+                self.positions[length] = by_position
         return results
 
-    def _measure(self, length):
+    def _add_up(self, length, progress):
         tokens = self.problem.tokens(length)
         padded = min(bucket for bucket in self.buckets if bucket >= tokens)
         examples = self.problem.evaluation_examples(length)
@@ -110,7 +121,8 @@ class LengthEvaluation:
                 tf.constant(examples),
             )
             sums += self.step.run(*where, self.step.place(batch, share))
-        return self.problem.measure(sums)
+            progress(length, (index + 1) / batches)
+        return sums
 
     def _draw(self, length, index, padded, batch_size, examples):
         batch = self.problem.evaluation_batch(

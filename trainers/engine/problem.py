@@ -165,6 +165,18 @@ class Problem(abc.ABC):
         sums = iter(sums.tolist())
         return {metric.name: next(sums) / next(sums) for metric in self.metrics}
 
+    def measure_positions(self, sums):
+        """Returns the first metric at the positions of a sequence.
+
+        Args:
+            sums: As for `measure`.
+
+        Returns:
+            `{position: value}`, increasing, from the first of some positions
+            to their mean; empty: not measured.
+        """
+        return {}
+
     def floors(self):
         """Returns the first metric of trivial predictors.
 

@@ -34,13 +34,33 @@ def plot_results(path, results, problem):
             for name, label in problem.floor_labels.items()
         },
     )
-    if written:
-        print(f"plot: {written}")
-    else:
+    if not written:
         print("no plot: matplotlib is not installed (extra: plots)")
+        return
+    print(f"plot: {written}")
+    curves = {
+        f"{label}, length {length}": by_position
+        for label, result in results.items()
+        for length, by_position in result["final"]
+        .get(f"{metric.name}_by_position", {})
+        .items()
+    }
+    if curves:
+        written = plot_lengths(
+            path.with_stem(f"{path.stem}_positions"),
+            curves,
+            metric,
+            title=f"{problem.title}: at each position",
+            longest_trained=problem.longest_trained,
+            floors={},
+            axis="position",
+        )
+        print(f"plot: {written}")
 
 
-def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
+def plot_lengths(
+    path, curves, metric, *, title, longest_trained, floors, axis="length"
+):
     """Draws a metric against length, with the trained lengths shaded.
 
     Args:
@@ -50,6 +70,7 @@ def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
         title: Title of the plot.
         longest_trained: The longest trained length.
         floors: `{label: {length: value}}` of trivial predictors.
+        axis: str. Name of what curves are a function of.
 
     Returns:
         The path, or `None` where matplotlib is not installed.
@@ -70,7 +91,7 @@ def plot_lengths(path, curves, metric, *, title, longest_trained, floors):
         axes.plot(*_points(curve), style, color="0.4", label=label)
     name = metric.name.replace("_", " ")
     axes.set(
-        xlabel="length",
+        xlabel=axis,
         ylabel=f"{name} ({metric.unit})" if metric.unit else name,
         title=title,
         xlim=(0, max(max(_points(curve)[0]) for curve in curves.values()) + 1),

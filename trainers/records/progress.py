@@ -63,6 +63,22 @@ class Line:
             self._shown = now
 
 
+def show_evaluation(line, name, lengths, length, fraction):
+    """Shows how far an evaluation is.
+
+    Args:
+        line: The `Line`.
+        name: str. Name of the run.
+        lengths: Tuple of all lengths, increasing.
+        length: int. The length that is evaluated.
+        fraction: float. Fraction of its batches that are done.
+    """
+    last = length == lengths[-1] and fraction == 1
+    share = "" if fraction == 1 else f" ({fraction:.0%})"
+    text = f"{name}: evaluated length {length}/{lengths[-1]}{share}"
+    line.show(text, last=last)
+
+
 def format_seconds(seconds):
     """Returns seconds as `h:mm:ss` or `m:ss`.
 

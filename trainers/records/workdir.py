@@ -158,6 +158,11 @@ class Workdir(contextlib.AbstractContextManager):
         finished = results.get("train", {}).get("steps") == self.config["steps"]
         return results if finished else None
 
+    def read_positions(self, step):
+        """Returns the metrics at positions of a step's evaluation, if any."""
+        found = _read_json(self.path / "positions.json", {"step": int}) or {}
+        return found if found.pop("step", None) == step else {}
+
     def write_json(self, name, content):
         """Writes a JSON file of the run, as a whole or not at all."""
         write_json(self.path / name, content)
