@@ -168,23 +168,31 @@ class Checkpoints:
                 old.unlink()
 
     def _read_newest(self):
+        # One of another run would take the place of this run's best.
+        for path in self._newest_first("best"):
+            self._read(path)
         paths = self._newest_first("checkpoint")
         for path in paths:
-            try:
-                state = read_checkpoint(path, self._digest)
-            except DamagedError as error:
-                print(f"checkpoint {path} is damaged ({error}): trying another")
-                continue
-            self._check_step(state, path)
-            expected = self._pack(0, 0.0, self.copy())
-            check_shapes(state, expected, path)
-            return state
+            state = self._read(path)
+            if state is not None:
+                return state
         if paths:
             raise ConfigError(
                 f"no checkpoint in {self._directory} is whole: remove it to "
                 "start from the beginning, or choose another --workdir."
             )
         return None
+
+    def _read(self, path):
+        """Reads a checkpoint of this run; `None` if it is damaged."""
+        try:
+            state = read_checkpoint(path, self._digest)
+        except DamagedError as error:
+            print(f"checkpoint {path} is damaged ({error}): trying another")
+            return None
+        self._check_step(state, path)
+        check_shapes(state, self._pack(0, 0.0, self._variables), path)
+        return state
 
     def _check_step(self, state, path):
         if state["step"] > self._steps:

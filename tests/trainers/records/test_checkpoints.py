@@ -161,6 +161,13 @@ FOREIGN = {
         change(more=np.zeros(3)),
         r"is of another model: its more has shape \(3,\), this model's None",
     ),
+    "another run's best": (
+        lambda path: (
+            change(digest=np.zeros(8, np.uint8))(path),
+            path.rename(path.with_stem("best-2")),
+        ),
+        "best-2.npz is of a run with another configuration: move",
+    ),
     "a directory": (make_directory, "checkpoint-2.npz is a directory where"),
     "damaged": (
         lambda path: path.write_bytes(b""),
