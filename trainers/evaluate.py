@@ -35,6 +35,9 @@ from trainers.records.workdir import read_results, write_json
 ROWS = 20
 """Most lengths that are printed; the file has all."""
 
+NAMED = ("test_lengths", "evaluation", "evaluation_examples")
+"""Flags that stand in the name of the file."""
+
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateConfig(DeviceConfig):
@@ -65,12 +68,12 @@ class EvaluateConfig(DeviceConfig):
 def main(config, text):
     """Evaluates a run or a checkpoint."""
     opened = open_run(text, config.checkpoint)
-    changes = {
-        name: value
-        for name, value in dataclasses.asdict(config).items()
-        if value and name in ("test_lengths", "evaluation_examples", "compile")
-    }
-    measured = dataclasses.replace(opened.config, **changes)
+    given = {name: getattr(config, name) for name in NAMED}
+    given = {name: value for name, value in given.items() if value}
+    changes = {n: v for n, v in given.items() if n != "evaluation"}
+    measured = dataclasses.replace(
+        opened.config, compile=config.compile, **changes
+    )
     measured = with_evaluation(measured, config.evaluation)
     measured.validate()
     measured = with_max_position(measured)
@@ -79,15 +82,8 @@ def main(config, text):
         results = evaluate(opened, measured, strategy)
     if not strategy.is_chief:
         return
-    name = "-".join(
-        [opened.checkpoint.stem]
-        + [
-            f"{name}={value}"
-            for name, value in dataclasses.asdict(config).items()
-            if name in ("test_lengths", "evaluation_examples", "evaluation")
-            and value
-        ]
-    )
+    named = (f"{name}={value}" for name, value in given.items())
+    name = "-".join([opened.checkpoint.stem, *named])
     write(opened, results, re.sub(r"[^\w=.,-]", "_", name)[:120])
 
 

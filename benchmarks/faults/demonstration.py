@@ -16,6 +16,7 @@ from benchmarks.faults.run import (
     Command,
     Failure,
     Run,
+    override,
 )
 from benchmarks.faults.run_files import find_checkpoints
 from benchmarks.faults.training_process import (
@@ -30,8 +31,9 @@ MODELS = ("RoPE", "RandomizedRoPE")
 STEPS = 40
 
 FLAGS = [
-    *(flag for flag in DISTURBED_FLAGS if not flag.startswith("--encoding=")),
-    f"--steps={STEPS}",
+    flag
+    for flag in override(DISTURBED_FLAGS, f"--steps={STEPS}")
+    if not flag.startswith("--encoding=")
 ]
 
 
@@ -169,7 +171,7 @@ def make_demonstration_reference(root):
     """
     path = root / "undisturbed"
     root.mkdir(parents=True)
-    flags = [*FLAGS, *KEEP_ALL, f"--workdir={path}"]
+    flags = [*override(FLAGS, *KEEP_ALL), f"--workdir={path}"]
     process = TrainingProcess(flags, root / "start.log")
     first, second = (path / name for name in MODELS)
     saved = first / "checkpoints" / f"checkpoint-{STEPS}.npz"

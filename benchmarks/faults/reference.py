@@ -3,7 +3,13 @@
 import dataclasses
 import time
 
-from benchmarks.faults.run import DISTURBED_FLAGS, FLAGS, KEEP_ALL, Run
+from benchmarks.faults.run import (
+    DISTURBED_FLAGS,
+    FLAGS,
+    KEEP_ALL,
+    Run,
+    override,
+)
 from benchmarks.faults.run_files import (
     find_checkpoints,
     read_outcome,
@@ -53,7 +59,8 @@ def make_reference(root):
     )
     for name, flag in OTHERS.items():
         reference.others[name] = root / name
-        _run([*DISTURBED_FLAGS, flag, "--steps=40"], root / name)
+        flags = override(DISTURBED_FLAGS, flag, "--steps=40")
+        _run(flags, root / name)
     return reference
 
 

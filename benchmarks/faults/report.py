@@ -6,8 +6,8 @@ import os
 import pathlib
 
 from benchmarks.faults.run import DISTURBED_FLAGS
-from trainers.records.files import replacing
 from trainers.records.results import versions
+from trainers.records.workdir import write_json
 
 ROOT = pathlib.Path(__file__).parents[2]
 CODE = (
@@ -66,8 +66,7 @@ class Report:
             **tally.record,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self._path) as file:
-            file.write(f"{json.dumps(content, indent=2)}\n".encode())
+        write_json(self._path, content)
 
 
 def digest_code(root):

@@ -35,6 +35,14 @@ DISTURBED_FLAGS = [*FLAGS, "--checkpoint_every=4"]
 # Flags of undisturbed runs. Neither flag changes the outcome.
 KEEP_ALL = ["--checkpoint_every=2", "--keep_checkpoints=100000"]
 
+
+def override(flags, *changes):
+    """Returns flags with others in place of those of the same names."""
+    names = {change.partition("=")[0] for change in changes}
+    kept = [flag for flag in flags if flag.partition("=")[0] not in names]
+    return [*kept, *changes]
+
+
 FRESH = 1 / 6
 """Fraction of starts that import TensorFlow again, and may be hit there."""
 

@@ -1,15 +1,7 @@
 """Compares programs that are lowered for a slice with those that runs use.
 
-Runs on JAX, with CPU devices instead of the chips of a slice.
+Runs on JAX, with four CPU devices instead of the chips of a slice.
 """
-
-import os
-
-os.environ |= {
-    "KERAS_BACKEND": "jax",
-    "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-}
 
 import jax
 

@@ -20,6 +20,12 @@ from trainers.export import ExportConfig
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import resolve
 
+WITHOUT_DELEGATES = (
+    tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+)
+# XPos is for decoders. TensorFlow Lite gives the distances of relative
+# encodings a wrong shape if the length is free.
+NOT_IN_LITE = {"XPos", "RelativeEncoding", "RandomizedRelativeEncoding"}
 LOAD = {
     "keras": """
 import keras, keras_lengen.layers
@@ -95,7 +101,10 @@ def test_saved_models_need_tensorflow(monkeypatch):
         resolve(ExportConfig, {}, {"format": "saved_model"})
 
 
-@pytest.mark.parametrize("name", product(ENCODINGS, keep=("RandomizedRoPE",)))
+@pytest.mark.parametrize(
+    "name",
+    product(sorted({*ENCODINGS} - NOT_IN_LITE), keep=("RandomizedRoPE",)),
+)
 def test_tensorflow_lite_computes_the_same(name, tmp_path):
     config = toy_config(encoding=name)
     if "evaluation" in constructor_arguments(ENCODINGS[name]):
@@ -110,7 +119,11 @@ def test_tensorflow_lite_computes_the_same(name, tmp_path):
         warnings.simplefilter("ignore")
         converter = tf.lite.TFLiteConverter.from_saved_model(str(path))
         content = converter.convert()
-        interpreter = tf.lite.Interpreter(model_content=content)
+        # The default delegate fails on some programs with free lengths.
+        interpreter = tf.lite.Interpreter(
+            model_content=content,
+            experimental_op_resolver_type=WITHOUT_DELEGATES,
+        )
     runner = interpreter.get_signature_runner("serving_default")
     (outputs,) = runner(**inputs).values()
     np.testing.assert_allclose(outputs, expected, atol=1e-5)

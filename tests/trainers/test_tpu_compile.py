@@ -167,6 +167,12 @@ def test_programs_of_jax_are_those_of_a_run():
         capture_output=True,
         text=True,
         cwd=ROOT,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        },
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

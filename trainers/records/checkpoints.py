@@ -188,7 +188,7 @@ class Checkpoints:
         try:
             state = read_checkpoint(path, self._digest)
         except DamagedError as error:
-            print(f"checkpoint {path} is damaged ({error}): trying another")
+            print(f"checkpoint {path} is damaged ({error}): not used")
             return None
         self._check_step(state, path)
         check_shapes(state, self._pack(0, 0.0, self._variables), path)

@@ -31,7 +31,7 @@ def listen(address):
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, -15), (signal.SIGINT, 130)]
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
 def test_a_signal_ends_a_worker_that_waits(tmp_path, number, status):
     with reserved_address() as other, reserved_address() as own:
@@ -46,6 +46,10 @@ def test_a_signal_ends_a_worker_that_waits(tmp_path, number, status):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            # A background job of a shell ignores SIGINT.
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            ),
         ) as process:
             assert "worker 1 of 2" in process.stdout.readline()
             while unreachable(own):
