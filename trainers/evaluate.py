@@ -18,18 +18,15 @@ from trainers.experiment import make_evaluation, open_run
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import DeviceConfig
-from trainers.options.layers import with_max_position
+from trainers.options.layers import build_encoding, with_max_position
 from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results
+from trainers.records.positions import describe_positions
 from trainers.records.progress import Line, show_evaluation
-from trainers.records.results import (
-    describe_positions,
-    describe_results,
-    summarize,
-)
+from trainers.records.results import describe_results, summarize
 from trainers.records.workdir import read_results, write_json
 
 ROWS = 20
@@ -117,7 +114,9 @@ def evaluate(opened, config, strategy):
         "checkpoint": opened.checkpoint.name,
         "final": {
             **summarize(found, problem, step),
-            **describe_positions(evaluation.positions, problem),
+            **describe_positions(
+                evaluation.positions, problem, build_encoding(config)
+            ),
         },
     }
 

@@ -29,12 +29,16 @@ from trainers.engine.problem import Problem
 from trainers.errors import ConfigError
 from trainers.options import command
 from trainers.options.choices import check_choice
-from trainers.options.layers import build, with_max_position
+from trainers.options.layers import (
+    build,
+    build_encoding,
+    with_max_position,
+)
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
+from trainers.records.positions import describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.results import describe_positions
 from trainers.records.workdir import Workdir, read_config
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
@@ -360,7 +364,9 @@ class _Run:
         if not self.strategy.from_chief(done):
             found = self.evaluation(progress)
             positions = describe_positions(
-                self.evaluation.positions, self.problem
+                self.evaluation.positions,
+                self.problem,
+                build_encoding(self.config),
             )
             if positions:
                 self.workdir.write_json(

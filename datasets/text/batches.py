@@ -1,10 +1,10 @@
-"""Windows of a corpus as inputs and targets of a decoder of bytes.
+"""Windows of a corpus as inputs and targets of a decoder.
 
-The model predicts every byte of a window from the bytes before it, the first
-one from the symbol `BEGIN`:
+The model predicts every item of a window, such as a byte, from those before it,
+the first one from the symbol `corpus.begin`:
 
     window     a b c d
-    token_ids  > a b c      > is BEGIN
+    token_ids  > a b c      > is corpus.begin
     targets    a b c d
 """
 
@@ -14,9 +14,6 @@ from datasets.indexed import indexed_dataset
 from datasets.seeds import fold_in
 from datasets.text.corpus import CorpusError
 
-BEGIN = 256
-"""Id of the symbol before the first byte of a window."""
-
 
 def training_dataset(
     corpus, *, length_at, batch_size, seed, padded_length, **steps
@@ -24,7 +21,7 @@ def training_dataset(
     """Returns batches of windows at random places, one for each replica.
 
     Args:
-        corpus: `Corpus` of the training bytes.
+        corpus: `Corpus` of the training text.
         length_at: Function from a step to the length of its windows, a scalar
             int32 tensor.
         batch_size: int. Number of windows in a global batch.
@@ -41,7 +38,7 @@ def training_dataset(
     """
     if len(corpus) < padded_length:
         raise CorpusError(
-            f"the text has {len(corpus)} bytes for training, fewer than one "
+            f"the text has {len(corpus)} tokens for training, fewer than one "
             f"window of {padded_length}: choose a longer text."
         )
 
@@ -52,36 +49,45 @@ def training_dataset(
             (size,), fold_in(seed, step, number), 0, last + 1, tf.int64
         )
         windows = corpus.read_windows(starts, length)
-        return assemble(windows, tf.fill((size,), length), padded_length)
+        counts = tf.fill((size,), length)
+        return assemble(windows, counts, padded_length, begin=corpus.begin)
 
     return indexed_dataset(draw, batch_size=batch_size, **steps)
 
 
-def count_windows(corpus, length, most=0):
+def count_windows(corpus, length, *, most=0, stride=0):
     """Returns the number of windows that an evaluation reads.
 
     Args:
         corpus: `Corpus`.
-        length: int. Number of bytes of a window.
-        most: int. Number of bytes to evaluate; 0: all.
+        length: int. Number of items of a window.
+        most: int. Number of items to evaluate; 0: all.
+        stride: int. As of `evaluation_batch`.
     """
-    return -(-min(len(corpus), most or len(corpus)) // length)
+    total = min(len(corpus), most or len(corpus))
+    return 1 + max(-(-(total - length) // min(stride or length, length)), 0)
 
 
 def evaluation_batch(
-    corpus, *, index, batch_size, length, padded_length, most=0
+    corpus, *, index, batch_size, length, padded_length, most=0, stride=0
 ):
-    """Returns a batch of windows that cover a corpus without overlap.
+    """Returns a batch of windows in which every item is scored once.
+
+    Windows begin every `stride` items. The first one is scored as a whole, of
+    each other one only the items after the end of the window before it, so
+    that all of these have at least `length - stride` items before them.
 
     Args:
         corpus: `Corpus`.
         index: int or scalar int tensor, at least 0. Index of the batch.
         batch_size: int or scalar int tensor. Number of windows.
-        length: int or scalar int tensor. Number of bytes of a window; the last
+        length: int or scalar int tensor. Number of items of a window; the last
             one may be shorter.
         padded_length: int or scalar int tensor. Number of tokens that windows
             are padded to.
-        most: int. Number of bytes to evaluate, from the first on; 0: all.
+        most: int. Number of items to evaluate, from the first on; 0: all.
+        stride: int, the largest number of items between the beginnings of two
+            windows; 0: windows do not overlap.
 
     Returns:
         Dict in the format of `assemble`. Windows beyond the end have no token
@@ -89,20 +95,31 @@ def evaluation_batch(
     """
     total = min(len(corpus), most or len(corpus))
     length = tf.cast(length, tf.int64)
+    step = tf.minimum(tf.cast(stride or length, tf.int64), length)
     numbers = tf.cast(index * batch_size + tf.range(batch_size), tf.int64)
-    starts = numbers * length
+    starts = numbers * step
     counts = tf.clip_by_value(total - starts, 0, length)
+    before = tf.where(numbers > 0, length - step, 0)
     windows = corpus.read_windows(starts, length)
-    return assemble(windows, tf.cast(counts, tf.int32), padded_length)
+    return assemble(
+        windows,
+        tf.cast(counts, tf.int32),
+        padded_length,
+        begin=corpus.begin,
+        before=tf.cast(before, tf.int32),
+    )
 
 
-def assemble(windows, counts, padded_length):
+def assemble(windows, counts, padded_length, *, begin, before=0):
     """Arranges windows as padded inputs and targets.
 
     Args:
-        windows: int32 tensor `(B, T)`, bytes.
-        counts: int32 tensor `(B,)`. Number of bytes of each that count.
+        windows: int32 tensor `(B, T)`, ids of items.
+        counts: int32 tensor `(B,)`. Number of items in each window.
         padded_length: int or scalar int tensor P, at least T.
+        begin: int. Id of the symbol before the first item.
+        before: int32 tensor `(B,)`, or int. Number of items at the beginning of
+            each window that are not scored.
 
     Returns:
         A dict: `"token_ids"` and `"targets"`, int32 `(B, P)`; `"scored"`, bool
@@ -115,8 +132,10 @@ def assemble(windows, counts, padded_length):
         values = tf.pad(values, [[0, 0], [0, after]])
         return tf.ensure_shape(values, (None, static))
 
-    shifted = tf.pad(windows[:, :-1], [[0, 0], [1, 0]], constant_values=BEGIN)
-    inside = tf.range(padded_length) < counts[:, None]
+    shifted = tf.pad(windows[:, :-1], [[0, 0], [1, 0]], constant_values=begin)
+    places = tf.range(padded_length)
+    first = tf.broadcast_to(before, tf.shape(counts))[:, None]
+    inside = (places >= first) & (places < counts[:, None])
     return {
         "token_ids": pad(shifted),
         "targets": pad(windows),

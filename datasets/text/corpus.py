@@ -42,6 +42,11 @@ class Corpus:
     b'be'
     """
 
+    begin = 256
+    """Id of the symbol before the first byte of a window."""
+    vocabulary_size = 257
+    """Number of ids that a model reads, `begin` included."""
+
     def __init__(self, parts):
         self._parts = [part for part in parts if part.stop > part.start]
         sizes = [part.stop - part.start for part in self._parts]

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 PROGRAMS = 10
@@ -93,12 +94,12 @@ class LengthEvaluation:
         Returns:
             `{metric: {length: value}}`.
         """
-        results = {metric.name: {} for metric in self.problem.metrics}
+        results = {}
         self.positions = {}
         for length in self.problem.lengths:
             sums = self._add_up(length, progress)
             for metric, value in self.problem.measure(sums).items():
-                results[metric][length] = value
+                results.setdefault(metric, {})[length] = value
             by_position = self.problem.measure_positions(sums)
             if by_position:
                 self.positions[length] = by_position
@@ -120,7 +121,8 @@ class LengthEvaluation:
                 number(share * replicas),
                 tf.constant(examples),
             )
-            sums += self.step.run(*where, self.step.place(batch, share))
+            found = self.step.run(*where, self.step.place(batch, share))
+            sums += np.asarray(found, np.float64)
             progress(length, (index + 1) / batches)
         return sums
 

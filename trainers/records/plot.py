@@ -9,101 +9,127 @@ from trainers.records.files import replacing
 def plot_results(path, results, problem):
     """Draws the first metric of several results in one plot.
 
+    Where it was measured at each position, too, a second plot shows that, and
+    which part of the positions and distances of a length is new.
+
     Args:
         path: PNG file to write, or directory for `length_generalization.png`.
         results: Dict from labels to contents of `results.json`.
         problem: The `Problem` of them all.
     """
-    metric = problem.metrics[0]
-    first = next(iter(results.values()))
     path = pathlib.Path(path)
     if path.suffix != ".png":
         path /= "length_generalization.png"
-    written = plot_lengths(
-        path,
-        {
-            label: result["final"][f"{metric.name}_by_length"]
-            for label, result in results.items()
-        },
-        metric,
-        title=f"{problem.title}: trained on lengths up to "
-        f"{problem.longest_trained}",
-        longest_trained=problem.longest_trained,
-        floors={
-            label: first[f"{name}_by_length"]
-            for name, label in problem.floor_labels.items()
-        },
-    )
-    if not written:
-        print("no plot: matplotlib is not installed (extra: plots)")
-        return
-    print(f"plot: {written}")
-    curves = {
-        f"{label}, length {length}": by_position
-        for label, result in results.items()
-        for length, by_position in result["final"]
-        .get(f"{metric.name}_by_position", {})
-        .items()
-    }
-    if curves:
-        written = plot_lengths(
-            path.with_stem(f"{path.stem}_positions"),
-            curves,
-            metric,
-            title=f"{problem.title}: at each position",
-            longest_trained=problem.longest_trained,
-            floors={},
-            axis="position",
-        )
-        print(f"plot: {written}")
-
-
-def plot_lengths(
-    path, curves, metric, *, title, longest_trained, floors, axis="length"
-):
-    """Draws a metric against length, with the trained lengths shaded.
-
-    Args:
-        path: PNG file to write.
-        curves: `{label: {length: value}}`.
-        metric: The `Metric`.
-        title: Title of the plot.
-        longest_trained: The longest trained length.
-        floors: `{label: {length: value}}` of trivial predictors.
-        axis: str. Name of what curves are a function of.
-
-    Returns:
-        The path, or `None` where matplotlib is not installed.
-    """
     try:
         from matplotlib import figure
     except ImportError:
-        return None
+        print("no plot: matplotlib is not installed (extra: plots)")
+        return
     plot = figure.Figure(figsize=(7, 4), layout="constrained")
-    axes = plot.subplots()
-    axes.axvspan(0, longest_trained, color="0.92", label="trained lengths")
+    _draw_lengths(plot.subplots(), results, problem)
+    _save(plot, path)
+    metric = problem.metrics[0]
+    if any(
+        f"{metric.name}_by_position" in r["final"] for r in results.values()
+    ):
+        plot = figure.Figure(figsize=(11, 4), layout="constrained")
+        left, right = plot.subplots(1, 2)
+        _draw_positions(left, results, problem)
+        _draw_unseen(right, results, problem)
+        _save(plot, path.with_stem(f"{path.stem}_positions"))
+
+
+def _draw_lengths(axes, results, problem):
+    name = problem.metrics[0].name
+    first = next(iter(results.values()))
+    curves = {
+        label: result["final"][f"{name}_by_length"]
+        for label, result in results.items()
+    }
+    _draw_curves(axes, curves)
+    for number, result in enumerate(results.values()):
+        bounds = [
+            result["final"].get(f"{name}_{end}_by_length")
+            for end in ("low", "high")
+        ]
+        if all(bounds):
+            (lengths, low), (_, high) = map(_points, bounds)
+            color = _COLORS[number % len(_COLORS)]
+            axes.fill_between(lengths, low, high, color=color, alpha=0.2)
+    for (floor, label), style in zip(
+        problem.floor_labels.items(), ("--", ":"), strict=False
+    ):
+        points = _points(first[f"{floor}_by_length"])
+        axes.plot(*points, style, color="0.4", label=label)
+    title = f"trained on lengths up to {problem.longest_trained}"
+    _finish(axes, problem, "length", title)
+
+
+def _draw_positions(axes, results, problem):
+    """Draws the metric at the positions of each length."""
+    key = f"{problem.metrics[0].name}_by_position"
+    curves = {
+        f"{label}, length {length}": by_position
+        for label, result in results.items()
+        for length, by_position in result["final"].get(key, {}).items()
+    }
+    _draw_curves(axes, curves)
+    _finish(axes, problem, "position", "at each position")
+
+
+def _draw_unseen(axes, results, problem):
+    """Draws which part of a sequence training has not covered."""
+    _draw_curves(
+        axes,
+        {
+            f"{label}, {kind}": result["final"][f"unseen_{kind}_by_length"]
+            for label, result in results.items()
+            for kind in ("positions", "distances")
+            if f"unseen_{kind}_by_length" in result["final"]
+        },
+    )
+    axes.set(
+        xlabel="length",
+        ylabel="not seen in training (fraction)",
+        title="positions and distances beyond training",
+        ylim=(-0.02, 1.03),
+        xlim=(0, None),
+    )
+    axes.grid(alpha=0.3)
+    if axes.lines:
+        axes.legend(loc="best")
+
+
+def _draw_curves(axes, curves):
     styles = itertools.product(_STYLES, _COLORS)
     for (label, curve), (style, color) in zip(
         curves.items(), itertools.cycle(styles), strict=False
     ):
         axes.plot(*_points(curve), style, ms=3, color=color, label=label)
-    for (label, curve), style in zip(floors.items(), ("--", ":"), strict=False):
-        axes.plot(*_points(curve), style, color="0.4", label=label)
+
+
+def _finish(axes, problem, xlabel, title):
+    metric = problem.metrics[0]
+    axes.axvspan(
+        0, problem.longest_trained, color="0.92", label="trained lengths"
+    )
     name = metric.name.replace("_", " ")
     axes.set(
-        xlabel=axis,
+        xlabel=xlabel,
         ylabel=f"{name} ({metric.unit})" if metric.unit else name,
-        title=title,
-        xlim=(0, max(max(_points(curve)[0]) for curve in curves.values()) + 1),
+        title=f"{problem.title}: {title}",
+        xlim=(0, None),
     )
     if metric.is_share:
         axes.set_ylim(0, 1.03)
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
-    path = pathlib.Path(path)
+
+
+def _save(plot, path):
     with replacing(path) as file:
         plot.savefig(file, format="png", dpi=120)
-    return path
+    print(f"plot: {path}")
 
 
 # Distinguishable without red and green.

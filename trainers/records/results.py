@@ -64,21 +64,6 @@ def summarize(found, problem, step):
     return {**by_metric, "score": score, "step": step}
 
 
-def describe_positions(positions, problem):
-    """Returns what results say of the positions of sequences, if anything.
-
-    Args:
-        positions: `{length: {position: value}}`; empty: not measured.
-        problem: The `Problem`.
-    """
-    by_length = {
-        str(length): {str(n): float(value) for n, value in by.items()}
-        for length, by in positions.items()
-    }
-    name = f"{problem.metrics[0].name}_by_position"
-    return {name: by_length} if by_length else {}
-
-
 def average_unseen(by_length, longest_trained):
     """Returns the mean over lengths above the trained ones.
 

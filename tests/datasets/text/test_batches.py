@@ -3,7 +3,6 @@ import pytest
 import tensorflow as tf
 
 from datasets.text.batches import (
-    BEGIN,
     assemble,
     count_windows,
     evaluation_batch,
@@ -23,10 +22,10 @@ def corpus(tmp_path):
 
 def test_shift_by_one_and_padding():
     windows = tf.constant([[7, 8, 9], [4, 5, 6]])
-    batch = assemble(windows, tf.constant([3, 1]), 5)
+    batch = assemble(windows, tf.constant([3, 1]), 5, begin=256)
     assert batch["token_ids"].numpy().tolist() == [
-        [BEGIN, 7, 8, 0, 0],
-        [BEGIN, 4, 5, 0, 0],
+        [256, 7, 8, 0, 0],
+        [256, 4, 5, 0, 0],
     ]
     assert batch["targets"].numpy().tolist() == [
         [7, 8, 9, 0, 0],
@@ -39,10 +38,22 @@ def test_shift_by_one_and_padding():
 
 
 @pytest.mark.parametrize(
-    ("length", "most"), [(64, 0), (1003, 0), (2000, 0), (100, 250), (1, 10)]
+    ("length", "most", "stride"),
+    [
+        (64, 0, 0),
+        (1003, 0, 0),
+        (2000, 0, 0),
+        (100, 250, 0),
+        (1, 10, 0),
+        (64, 0, 16),
+        (64, 0, 63),
+        (64, 250, 500),
+        (2000, 0, 8),
+        (3, 7, 1),
+    ],
 )
-def test_every_byte_is_predicted_once(corpus, length, most):
-    windows = count_windows(corpus, length, most)
+def test_every_byte_is_predicted_once(corpus, length, most, stride):
+    windows = count_windows(corpus, length, most=most, stride=stride)
     found, size = [], 3
     for index in range(-(-windows // size)):
         batch = evaluation_batch(
@@ -52,6 +63,7 @@ def test_every_byte_is_predicted_once(corpus, length, most):
             length=tf.constant(length),
             padded_length=length + 2,
             most=most,
+            stride=stride,
         )
         assert batch["targets"].shape == (size, length + 2)
         used = index * size + np.arange(size) < windows
@@ -60,6 +72,23 @@ def test_every_byte_is_predicted_once(corpus, length, most):
         # Windows beyond the last one count nothing.
         assert scored.sum() == batch["scored"].numpy().sum()
     assert bytes(found) == CONTENT[: most or None]
+
+
+def test_sliding_windows(corpus):
+    batch = evaluation_batch(
+        corpus,
+        index=0,
+        batch_size=3,
+        length=8,
+        padded_length=8,
+        stride=2,
+    )
+    starts = [0, 2, 4]
+    assert [bytes(row.tolist()) for row in batch["targets"].numpy()] == [
+        CONTENT[start : start + 8] for start in starts
+    ]
+    assert batch["scored"].numpy().sum(axis=1).tolist() == [8, 2, 2]
+    assert batch["scored"].numpy()[1:, -2:].all()
 
 
 def draw(corpus, first_step=0, last_step=6, context=None, batch_size=16):
@@ -113,7 +142,7 @@ def test_windows_are_everywhere(corpus):
 
 
 def test_a_short_text_is_refused(corpus):
-    with pytest.raises(CorpusError, match="1003 bytes for training, fewer"):
+    with pytest.raises(CorpusError, match="1003 tokens for training, fewer"):
         training_dataset(
             corpus,
             length_at=lambda step: 2000,

@@ -1,11 +1,12 @@
 """Mistakes on the command line: one clear line, exit status 2."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
+
+from tests.trainers.shell import shell_environment
 
 pytestmark = pytest.mark.process
 
@@ -79,15 +80,12 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def outcomes():
     flags = {name: flags for name, (flags, _) in MISTAKES.items()}
-    # As from a shell: importing the trainers here has set the variable.
-    environment = {**os.environ}
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, json.dumps(flags)],
         capture_output=True,
         text=True,
         check=True,
-        env=environment,
+        env=shell_environment(),
     )
     assert not done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -10,6 +10,7 @@ import pytest
 
 from keras_lengen.arguments import constructor_arguments
 from tests.products import product
+from tests.trainers.shell import shell_environment
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -184,7 +185,10 @@ def test_help_of_a_tool():
 )
 def test_help_of_a_command(arguments, expected):
     done = subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        text=True,
+        env=shell_environment(),
     )
     assert done.returncode == 0
     assert expected in done.stdout

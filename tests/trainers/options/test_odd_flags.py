@@ -12,6 +12,7 @@ from absl import flags
 
 from tests.products import product
 from tests.trainers.options import odd_flags
+from tests.trainers.shell import shell_environment
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -178,9 +179,7 @@ COMMANDS = {
 
 def run_command(arguments):
     """Runs the command as from a shell."""
-    environment = {**os.environ}
-    # Importing the trainers here has set the variable.
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    environment = shell_environment()
     while "=" in arguments[0] and not arguments[0].startswith("-"):
         name, value = arguments[0].split("=")
         environment[name] = value
