@@ -2,7 +2,7 @@
 
     python -m trainers.tpu_compile --topology=v5e:2x2 --encoding=RandomizedRoPE
     KERAS_BACKEND=jax python -m trainers.tpu_compile --topology=v6e:2x2
-    python -m trainers.tpu_compile --trainer=enwik8 --encoding=ALiBi
+    python -m trainers.tpu_compile --trainer=enwik8 --dataset=python_source
 
 The programs are the training step and the evaluation of a batch, of TensorFlow
 or of JAX. Reports for each program whether it compiles, whether it fits into a
@@ -82,6 +82,7 @@ class TpuCompileConfig:
         choices=("longest", "all"),
     )
     task: str = option("", "Task of the algorithmic trainer.", choices=TASKS)
+    dataset: str = option("", "Data of a trainer that reads some.")
     encoding: str = option(
         "RandomizedRoPE", "Encoding: a name or a call.", registry=ALL_ENCODINGS
     )

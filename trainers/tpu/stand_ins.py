@@ -148,14 +148,6 @@ STAND_INS = {
     for made in (
         # Models with published shapes that have no trainer yet.
         make_stand_in(
-            "enwik8",
-            TransformerDecoder,
-            presets["enwik8"],
-            batch_size=64,
-            train_length="256",
-            test_lengths="256,1024",
-        ),
-        make_stand_in(
             "imagenet",
             EncoderDecoder,
             presets["imagenet"],

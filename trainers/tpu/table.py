@@ -52,9 +52,12 @@ OTHER_CHIPS = (
 
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
+TEXT = {"trainer": "enwik8", "preset": "paper", "dataset": "python_source"}
+"""The trainer of text; the programs are the same for every text."""
+
 PUBLISHED = (
     {"trainer": "algorithmic", "preset": "paper"},
-    {"trainer": "enwik8", "encoding": "RoPE"},
+    {**TEXT, "encoding": "RoPE"},
     {"trainer": "imagenet", "encoding": "RoPE"},
     {"trainer": "t5_decoder", "encoding": "T5Bias"},
     {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
@@ -72,19 +75,21 @@ _MORE_PUBLISHED = (
         "encoding": "RandomizedRelativeEncoding",
     },
     {"trainer": "algorithmic", "preset": "paper", "precision": "float32"},
-    {"trainer": "enwik8", "encoding": "RoPE", "lengths": "all"},
+    {**TEXT, "encoding": "RoPE", "lengths": "all"},
     {"trainer": "imagenet", "encoding": "RoPE", "lengths": "all"},
     *(
         {
-            "trainer": trainer,
+            **trainer,
             "encoding": "RoPE",
             "train_length": tokens,
             "mode": "train",
         }
-        for trainer, tokens in (("enwik8", "1024"), ("imagenet", "2026"))
+        for trainer, tokens in (
+            (TEXT, "1024"),
+            ({"trainer": "imagenet"}, "2026"),
+        )
     ),
-    {"trainer": "enwik8", "encoding": "ALiBi"},
-    {"trainer": "enwik8", "encoding": "RandomizedRelativeEncoding"},
+    *({**TEXT, "encoding": encoding} for encoding in ENCODINGS),
     {"trainer": "imagenet", "encoding": "ALiBi"},
 )
 """Flags of further lengths, encodings and precisions."""
@@ -108,6 +113,7 @@ def _list_jax_flags():
         for encoding in FAMILIES
     )
     yield from PUBLISHED_WITH_JAX
+    yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
 
 
 def _list_tensorflow_flags():
