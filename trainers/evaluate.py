@@ -24,7 +24,7 @@ from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.plot import plot_results
-from trainers.records.positions import describe_positions
+from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, show_evaluation
 from trainers.records.results import describe_results, summarize
 from trainers.records.workdir import read_results, write_json
@@ -103,6 +103,9 @@ def evaluate(opened, config, strategy):
     progress = functools.partial(show_evaluation, Line(), name, lengths)
     evaluation = make_evaluation(config, model, problem, strategy)
     found = evaluation(progress)
+    positions = describe_positions(evaluation.positions, problem)
+    if positions:
+        positions |= describe_coverage(problem, build_encoding(config))
     return {
         **describe_results(
             opened.experiment.name,
@@ -114,9 +117,7 @@ def evaluate(opened, config, strategy):
         "checkpoint": opened.checkpoint.name,
         "final": {
             **summarize(found, problem, step),
-            **describe_positions(
-                evaluation.positions, problem, build_encoding(config)
-            ),
+            **positions,
         },
     }
 

@@ -37,7 +37,7 @@ from trainers.options.layers import (
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
-from trainers.records.positions import describe_positions
+from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
 from trainers.records.workdir import Workdir, read_config
 
@@ -364,9 +364,7 @@ class _Run:
         if not self.strategy.from_chief(done):
             found = self.evaluation(progress)
             positions = describe_positions(
-                self.evaluation.positions,
-                self.problem,
-                build_encoding(self.config),
+                self.evaluation.positions, self.problem
             )
             if positions:
                 self.workdir.write_json(
@@ -383,9 +381,11 @@ class _Run:
         results = self.workdir.make_results(
             self.metrics, self.problem, self.strategy, seconds=seconds
         )
-        results["final"].update(
-            self.workdir.read_positions(results["final"]["step"])
-        )
+        positions = self.workdir.read_positions(results["final"]["step"])
+        if positions:
+            encoding = build_encoding(self.config)
+            found = describe_coverage(self.problem, encoding)
+            results["final"].update(positions, **found)
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)

@@ -28,7 +28,7 @@ from trainers.records.checkpoints import load_weights
 class GenerateConfig:
     """Flags of this command."""
 
-    prompt: str = option("", "Text to continue.")
+    prompt: str = option("", "Text to continue.", is_text=True)
     prompt_file: str = option(
         "", "File with the text to continue.", is_path=True
     )

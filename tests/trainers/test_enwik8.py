@@ -63,26 +63,57 @@ def test_a_uniform_model(text):
     found = measure(problem, 8, lambda t: tf.zeros((*t.shape, 256)))
     assert found["nats_per_byte"] == pytest.approx(math.log(256), abs=1e-6)
     assert found["bits_per_character"] == pytest.approx(8, abs=2e-6)
-    assert found["nats_per_byte_interval"] == pytest.approx(0, abs=1e-2)
-    # 50 bytes in 7 windows.
-    expected = math.log(256) * 50 / 7
-    assert found["loss"] == pytest.approx(expected, rel=1e-6)
+    for bound in ("low", "high"):
+        assert found[f"nats_per_byte_{bound}"] == pytest.approx(
+            math.log(256), abs=1e-2
+        )
+    # Of a window, whatever the length of the last one.
+    assert found["loss"] == pytest.approx(8 * math.log(256), rel=1e-6)
+
+
+def losses_by_hand(text):
+    """Losses of logits 1 for bytes below 128, and 0 for all others."""
+    targets = np.frombuffer(text.read_bytes()[950:], np.uint8)
+    return math.log(128 * math.e + 128) - (targets < 128)
+
+
+def below_128(targets):
+    low = tf.cast(tf.range(256) < 128, tf.float32)
+    return tf.broadcast_to(low, (*targets.shape, 256))
 
 
 def test_losses_by_hand(text):
     problem = EXPERIMENT.make_problem(config(text))
-    targets = np.frombuffer(text.read_bytes()[950:], np.uint8)
-    # Byte 0 to 127 gets logit 1, every other byte gets 0.
-    total = math.log(128 * math.e + 128)
-    losses = total - (targets < 128)
+    losses = losses_by_hand(text)
     windows = [losses[start : start + 8].mean() for start in range(0, 50, 8)]
-    low = tf.cast(tf.range(256) < 128, tf.float32)
-    found = measure(problem, 8, lambda t: tf.broadcast_to(low, (*t.shape, 256)))
-    assert found["nats_per_byte"] == pytest.approx(losses.mean(), rel=1e-6)
-    deviation = np.std(windows) / math.sqrt(7)
-    assert found["nats_per_byte_interval"] == pytest.approx(
-        1.96 * deviation, rel=1e-3
+    found = measure(problem, 8, below_128)
+    mean = losses.mean()
+    assert found["nats_per_byte"] == pytest.approx(mean, rel=1e-6)
+    half = 1.96 * np.std(windows) / math.sqrt(7)
+    assert found["nats_per_byte_low"] == pytest.approx(mean - half, rel=1e-4)
+    assert found["nats_per_byte_high"] == pytest.approx(mean + half, rel=1e-4)
+
+
+def test_sliding_windows_measure_every_byte_once(text):
+    problem = EXPERIMENT.make_problem(config(text, stride=3))
+    # The first 8 bytes, and 14 times the next 3.
+    assert problem.evaluation_examples(8) == 15
+    found = measure(problem, 8, below_128)
+    assert found["nats_per_byte"] == pytest.approx(
+        losses_by_hand(text).mean(), rel=1e-6
     )
+
+
+def test_losses_at_each_position(text):
+    problem = EXPERIMENT.make_problem(config(text))
+    losses = losses_by_hand(text)
+    problem.measure = problem.measure_positions
+    found = measure(problem, 8, below_128)
+    assert found == pytest.approx({n: losses[n::8].mean() for n in range(8)})
+    # 64 values at most, each of equally many positions.
+    sums = np.concatenate([[0, 0, 1], np.arange(100), np.ones(100)])
+    pairs = {n: n + 0.5 for n in range(0, 100, 2)}
+    assert problem.measure_positions(sums) == pairs
 
 
 def test_all_lengths_read_the_same_bytes(text):
@@ -91,12 +122,15 @@ def test_all_lengths_read_the_same_bytes(text):
     assert [problem.evaluation_examples(n) for n in problem.lengths] == [4, 1]
 
 
-def test_no_text(tmp_path):
+def test_no_text(text, tmp_path):
     with pytest.raises(ConfigError, match=r"neither a file nor a folder.*Or"):
         EXPERIMENT.train(config(tmp_path / "none"), tmp_path / "run")
     missing = config(tmp_path, dataset="enwik8")
     with pytest.raises(ConfigError, match="--dataset=python_source"):
         EXPERIMENT.train(missing, tmp_path / "run")
+    short = config(text, train_length="2000")
+    with pytest.raises(ConfigError, match="900 tokens in split train, fewer"):
+        EXPERIMENT.train(short, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -107,7 +141,13 @@ def test_a_run_names_its_text_and_goes_on(text, tmp_path):
     assert results["config"]["dataset"] == "files"
     assert results["score_metric"] == "nats_per_byte"
     assert not results["higher_is_better"]
-    assert set(results["final"]["loss_by_length"]) == {"8", "32"}
+    final = results["final"]
+    assert set(final["loss_by_length"]) == {"8", "32"}
+    by_position = final["nats_per_byte_by_position"]["32"]
+    assert list(by_position) == [str(n) for n in range(32)]
+    # Positions are drawn below 64, in training and at both lengths.
+    assert final["unseen_positions_by_length"] == {"8": 0, "32": 0}
+    assert (tmp_path / "whole" / "length_generalization_positions.png").exists()
     EXPERIMENT.train(config(text, steps=2), tmp_path / "parts")
     longer = EXPERIMENT.train(config(text), tmp_path / "parts")
     assert longer["final"] == results["final"]

@@ -1,11 +1,12 @@
-"""The smallest run of the algorithmic trainer."""
+"""The smallest run of each trainer."""
 
 import csv
 import dataclasses
+import pathlib
 
 import numpy as np
 
-from trainers.algorithmic import EXPERIMENT
+from trainers.experiment import registered
 from trainers.options.fields import resolve
 
 TOY = {
@@ -25,14 +26,36 @@ TOY = {
 }
 
 
-def toy_config(**changes):
-    return resolve(EXPERIMENT.config, EXPERIMENT.presets, {**TOY, **changes})
+TOYS = {
+    "algorithmic": TOY,
+    "enwik8": {
+        "dataset": "files",
+        "data_dir": str(pathlib.Path(__file__).parents[2] / "docs"),
+        "encoding": "RoPE",
+        "steps": 2,
+        "num_layers": 1,
+        "num_heads": 2,
+        "model_dim": 8,
+        "batch_size": 8,
+        "train_length": "8",
+        "test_lengths": "32",
+        "evaluation_examples": 3,
+        "max_position": 64,
+        "strategy": "one_device",
+    },
+}
+"""Flags of the smallest run of every registered trainer, by its name."""
 
 
-def run_toy(path, unchecked=None, **changes):
+def toy_config(trainer="algorithmic", **changes):
+    made = registered()[trainer]
+    return resolve(made.config, made.presets, {**TOYS[trainer], **changes})
+
+
+def run_toy(path, unchecked=None, trainer="algorithmic", **changes):
     """Results of a toy run in `path`; no flag has the values `unchecked`."""
-    config = toy_config(**changes)
-    return EXPERIMENT.train(
+    config = toy_config(trainer, **changes)
+    return registered()[trainer].train(
         dataclasses.replace(config, **(unchecked or {})), path
     )
 

@@ -31,6 +31,7 @@ class Option:
         most: Largest allowed value, or `None`.
         below: Number that values must be below, or `None`.
         is_path: bool. Whether the value is the path of a file or directory.
+        is_text: bool. Whether spaces at the ends of the value have a meaning.
         changes_result: bool. Whether the result depends on the flag: a run
             cannot resume with another value.
         changes_program: bool. Whether compiled programs depend on the flag.
@@ -45,6 +46,7 @@ class Option:
     most: float | None = None
     below: float | None = None
     is_path: bool = False
+    is_text: bool = False
     changes_result: bool = True
     changes_program: bool = False
 
@@ -60,7 +62,9 @@ class Option:
         """Returns a value of the user without what has no meaning."""
         if self.is_path:
             return os.path.expanduser(value)
-        return value.strip() if isinstance(value, str) else value
+        if isinstance(value, str) and not self.is_text:
+            return value.strip()
+        return value
 
     def check(self, flag, value):
         """Raises `ConfigError` for a value that cannot work."""

@@ -1,0 +1,81 @@
+"""A prompt is continued with the tokens of greatest probability, or draws."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.trainers.toy import run_toy, toy_config
+from trainers import generate
+from trainers.engine.backend import make_strategy
+from trainers.errors import ConfigError
+from trainers.experiment import open_run
+from trainers.options.fields import resolve
+from trainers.records.checkpoints import load_weights
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    run_toy(path, trainer="enwik8", encoding="RandomizedRoPE")
+    return str(path)
+
+
+def continue_text(capsysbinary, run, **flags):
+    flags = {"prompt": "import ", "max_new_tokens": 9, **flags}
+    capsysbinary.readouterr()
+    generate.main(resolve(generate.GenerateConfig, {}, flags), run)
+    return capsysbinary.readouterr().out
+
+
+def test_the_most_likely_bytes(run, capsysbinary):
+    found = continue_text(capsysbinary, run, evaluation="even")
+    opened = open_run(run)
+    config = toy_config("enwik8", encoding="RandomizedRoPE(evaluation='even')")
+    model, _, problem = opened.experiment.make_parts(
+        config, make_strategy("one_device")
+    )
+    load_weights(model, opened.checkpoint, opened.digest)
+    expected = problem.encode(b"import ")
+    # Positions are those of the prompt and the new bytes together.
+    total = len(expected) + 9
+    for length in range(len(expected), total):
+        padded = np.zeros((1, total), np.int32)
+        padded[0, :length] = expected
+        logits = np.asarray(model({"token_ids": padded}))
+        expected.append(int(logits[0, length - 1].argmax()))
+    text = problem.decode(expected).decode(errors="replace")
+    assert found.decode() == text + "\n"
+
+
+def test_drawn_bytes_follow_the_seed(run, capsysbinary):
+    flags = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 30}
+    first, again, other = (
+        continue_text(capsysbinary, run, seed=seed, **flags)
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert first.startswith(b"import ")
+
+
+def test_a_prompt_of_a_file(run, capsysbinary, tmp_path):
+    path = tmp_path / "prompt"
+    path.write_bytes("naïve".encode())
+    flags = {"prompt": "", "prompt_file": str(path)}
+    found = continue_text(capsysbinary, run, **flags)
+    assert found.decode().startswith("naïve")
+
+
+def test_what_cannot_be_continued(run, tmp_path):
+    flags = {"prompt_file": str(tmp_path / "none")}
+    config = resolve(generate.GenerateConfig, {}, flags)
+    with pytest.raises(ConfigError, match="cannot read --prompt_file"):
+        generate.main(config, run)
+    with pytest.raises(ConfigError, match="not both"):
+        dataclasses.replace(config, prompt="a").validate()
+    long = dataclasses.replace(config, prompt_file="", max_new_tokens=100)
+    with pytest.raises(ConfigError, match="max_position"):
+        generate.main(long, run)
+    run_toy(tmp_path / "run", steps=1)
+    with pytest.raises(ConfigError, match="algorithmic, which has no text"):
+        generate.main(config, str(tmp_path / "run"))

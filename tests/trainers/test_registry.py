@@ -1,0 +1,127 @@
+"""Every registered trainer, in the same tests."""
+
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+from tests.trainers.engine.test_jax_step import go_back, on_jax
+from tests.trainers.toy import (
+    TOYS,
+    assert_same_weights,
+    run_toy,
+    train_losses,
+)
+from tests.trainers.workers import Nursery
+from trainers import EXPERIMENTS, experiment
+from trainers.errors import StoppedError
+
+# The algorithmic trainer has tests of its own for each of these.
+TRAINERS = [name for name in EXPERIMENTS if name != "algorithmic"]
+RUN = {
+    "steps": 12,
+    "steps_per_loop": 1,
+    "checkpoint_every": 3,
+    "evaluate_every": 6,
+    "dropout": 0.0,
+}
+PROCESSES = {
+    "one_device": {"devices": 1},
+    "mirrored": {"devices": 2},
+    "multi_worker": {"workers": 2},
+}
+
+each_trainer = pytest.mark.parametrize("trainer", TRAINERS)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A function that returns the directory of a trainer's undisturbed run."""
+    done = {}
+
+    def train(trainer):
+        if trainer not in done:
+            done[trainer] = tmp_path_factory.mktemp(trainer) / "whole"
+            run_toy(done[trainer], trainer=trainer, **RUN)
+        return done[trainer]
+
+    return train
+
+
+def test_every_trainer_has_a_toy():
+    assert set(TOYS) == set(EXPERIMENTS)
+
+
+@each_trainer
+def test_a_stopped_run_goes_on(whole, trainer, tmp_path, monkeypatch):
+    checks = []
+
+    def stop(self, before_stopping=lambda: None):
+        checks.append(self)
+        if len(checks) == 8:
+            before_stopping()
+            raise StoppedError(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.StopRequest, "check", stop)
+        with pytest.raises(StoppedError):
+            run_toy(tmp_path, trainer=trainer, **RUN)
+    run_toy(tmp_path, trainer=trainer, **RUN)
+    assert_same_weights(tmp_path, whole(trainer))
+    assert train_losses(tmp_path) == train_losses(whole(trainer))
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as started:
+        yield started
+
+
+@pytest.mark.process
+@each_trainer
+def test_a_killed_run_goes_on(nursery, whole, trainer, tmp_path):
+    path, metrics = tmp_path / "run", tmp_path / "run" / "metrics.csv"
+    flags = {**TOYS[trainer], **RUN, "workdir": path}
+    process = nursery.start(
+        [f"--{name}={value}" for name, value in flags.items()],
+        tmp_path / "log",
+        module=f"trainers.{trainer}",
+    )
+    process.wait_for(lambda: metrics.exists() and "\n5," in metrics.read_text())
+    process.kill()
+    again = process.again()
+    assert again.wait() == 0, again.output
+    # Another process has another number of devices: losses, not bits.
+    np.testing.assert_allclose(
+        train_losses(path), train_losses(whole(trainer)), rtol=1e-5
+    )
+
+
+@pytest.mark.process
+@each_trainer
+def test_strategies_train_alike(nursery, trainer, tmp_path):
+    losses = {}
+    for strategy, processes in PROCESSES.items():
+        path = tmp_path / strategy
+        changes = {"run": {"trainer": trainer, **RUN, "strategy": strategy}}
+        for process in nursery.start_runs(path, changes, **processes):
+            assert process.wait() == 0, process.output
+        losses[strategy] = train_losses(path / "run")
+    assert len(losses["one_device"]) == RUN["steps"]
+    for strategy in ("mirrored", "multi_worker"):
+        np.testing.assert_allclose(
+            losses[strategy], losses["one_device"], rtol=2e-5
+        )
+
+
+@pytest.mark.process
+@each_trainer
+def test_jax_sees_the_same_data(whole, trainer, tmp_path):
+    go_back(whole(trainer), tmp_path / "on_jax", 6)
+    shutil.copytree(tmp_path / "on_jax", tmp_path / "again")
+    on_jax((tmp_path / "on_jax", {"trainer": trainer, **RUN}))
+    run_toy(tmp_path / "again", trainer=trainer, **RUN)
+    found = [train_losses(tmp_path / name) for name in ("on_jax", "again")]
+    assert found[1] == train_losses(whole(trainer))
+    np.testing.assert_allclose(*found, rtol=1e-4)
