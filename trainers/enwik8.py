@@ -32,7 +32,12 @@ class Enwik8Config(WindowsConfig):
 
 
 PRESETS = {
-    "small": {},
+    "small": {
+        "steps": 3000,
+        "warmup_steps": 100,
+        "dropout": 0.0,
+        "evaluate_every": 1000,
+    },
     # On the confounding effects of length generalization with randomized
     # positional encodings, section 4.1.
     "paper": {

@@ -255,7 +255,8 @@ def make_evaluation(config, model, problem, strategy):
     return LengthEvaluation(step, buckets)
 
 
-def _make_training_step(config, model, made, problem, strategy):
+def make_training_step(config, model, made, problem, strategy):
+    """Makes the `TrainingStep` that a configuration describes."""
     return TrainingStep(
         **_common(config, model, problem, strategy),
         optimizer=made,
@@ -329,7 +330,7 @@ class _Run:
             f"  {describe(self.strategy, config)}; "
             f"{self.model.count_params():,} parameters"
         )
-        step = _make_training_step(
+        step = make_training_step(
             config, self.model, self.optimizer, self.problem, self.strategy
         )
         with self.checkpoints:

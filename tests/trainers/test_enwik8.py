@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.toy import assert_same_weights
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -16,9 +15,7 @@ from trainers.options.fields import resolve
 FLAGS = {
     "dataset": "files",
     "encoding": "RandomizedRoPE",
-    "steps": 4,
-    "steps_per_loop": 1,
-    "checkpoint_every": 2,
+    "steps": 1,
     "num_layers": 1,
     "num_heads": 2,
     "model_dim": 8,
@@ -134,7 +131,7 @@ def test_no_text(text, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_names_its_text_and_goes_on(text, tmp_path):
+def test_a_run_names_its_text(text, tmp_path):
     results = EXPERIMENT.train(config(text), tmp_path / "whole")
     saved = json.loads((tmp_path / "whole" / "results.json").read_text())
     assert saved == results
@@ -148,7 +145,3 @@ def test_a_run_names_its_text_and_goes_on(text, tmp_path):
     # Positions are drawn below 64, in training and at both lengths.
     assert final["unseen_positions_by_length"] == {"8": 0, "32": 0}
     assert (tmp_path / "whole" / "length_generalization_positions.png").exists()
-    EXPERIMENT.train(config(text, steps=2), tmp_path / "parts")
-    longer = EXPERIMENT.train(config(text), tmp_path / "parts")
-    assert longer["final"] == results["final"]
-    assert_same_weights(tmp_path / "whole", tmp_path / "parts")

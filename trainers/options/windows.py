@@ -27,7 +27,7 @@ class WindowsConfig(TrainerConfig):
         most=2**30,
     )
     evaluation_examples: int = option(
-        64,
+        256,
         "Windows of the longest length in an evaluation; at other lengths, as "
         "many as hold the same tokens; 0: the whole split.",
         least=0,
