@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import os
 import pathlib
@@ -31,6 +32,10 @@ from trainers.options import command
 from trainers.options.choices import check_choice
 from trainers.options.layers import build, with_max_position
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
+from trainers.records.initial_weights import (
+    InitialWeights,
+    read_initial_weights,
+)
 from trainers.records.metrics import Metrics
 from trainers.records.plot import plot_results
 from trainers.records.progress import Line, Progress, show_evaluation
@@ -113,23 +118,46 @@ class Experiment:
             check_same_flags(strategy, config)
             config = with_max_position(config)
             check_share(strategy.num_replicas, config)
-            parts = self.make_parts(config, strategy)
+            parts = model, _, _ = self.make_parts(config, strategy)
             workdir = Workdir(
                 own_path,
                 config,
                 self.name,
                 extensible=not _make_schedule(config).depends_on_steps,
             )
+            read_initial = functools.partial(
+                self._read_initial, config, model, strategy, workdir
+            )
             with refuse_together(strategy):
+                # A mistake is found before anything is written.
+                is_new = not (workdir.path / "config.json").exists()
+                initial = read_initial() if is_new else None
                 stack.enter_context(workdir)
                 results = workdir.results
+                if results is None and initial is None:
+                    initial = read_initial()
             finished = strategy.from_chief(results is not None)
             if finished:
                 print(f"{workdir.path}: already finished, see results.json")
             else:
-                run = _Run(config, workdir, strategy, stop, *parts)
+                run = _Run(config, workdir, strategy, stop, *parts, initial)
                 results = run.train()
         return results if own_path == path else None
+
+    def _read_initial(self, config, model, strategy, workdir):
+        """Reads the `InitialWeights` of a run; `None` where it needs none."""
+        if not (config.initialize_from and strategy.is_chief):
+            return None
+        if find_checkpoints(workdir.path / "checkpoints", "checkpoint"):
+            return None
+        opened = open_run(config.initialize_from)
+        if opened.experiment.name != self.name:
+            raise ConfigError(
+                f"--initialize_from={config.initialize_from} is a run of "
+                f"trainers.{opened.experiment.name}: choose one of "
+                f"trainers.{self.name}."
+            )
+        return read_initial_weights(opened, config, model)
 
     def make_parts(self, config, strategy):
         """Makes the model, its optimizer and the problem of a run.
@@ -298,6 +326,7 @@ class _Run:
     model: keras.Model
     optimizer: keras.optimizers.Optimizer
     problem: Problem
+    initial: InitialWeights | None
 
     def __post_init__(self):
         config, path = self.config, self.workdir.path
@@ -311,6 +340,7 @@ class _Run:
             digest=self.workdir.digest,
             steps=config.steps,
             keep=config.keep_checkpoints,
+            initial=self.initial and self.initial.loaded,
         )
         self.evaluation = make_evaluation(
             config, self.model, self.problem, self.strategy
@@ -325,6 +355,8 @@ class _Run:
             f"  {describe(self.strategy, config)}; "
             f"{self.model.count_params():,} parameters"
         )
+        if self.initial:
+            print(self.initial.describe())
         step = _make_training_step(
             config, self.model, self.optimizer, self.problem, self.strategy
         )
