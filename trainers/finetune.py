@@ -1,10 +1,10 @@
-"""Trains a trained model on, with another positional encoding.
+"""Continues the training of a model, with another positional encoding.
 
     python -m trainers.finetune RUN --encoding=RandomizedRoPE --steps=500
     python -m trainers.finetune RUN/checkpoints/best-1200.npz --encoding=ALiBi
 
-RUN is the working directory of a run, or one of its checkpoints. Training
-begins with its weights, with a new optimizer, and writes an ordinary run. The
+RUN is the working directory of a run, or one of its checkpoints. The new run
+begins with these weights and a new optimizer, and counts its steps from 0. Its
 flags are those of the trainer of RUN, and their defaults are the values of RUN:
 `python -m trainers.finetune RUN --help` shows them. Without RUN, --help shows
 the flags that all trainers have.
@@ -72,29 +72,28 @@ def make_config_class(defaults):
 
 
 def main(config, text):
-    """Trains on from a run or a checkpoint."""
+    """Trains a model that begins with the weights of a run."""
     opened = open_run(text, config.checkpoint)
     flags = dataclasses.asdict(config)
     del flags["checkpoint"]
-    begun = dataclasses.replace(opened.config, **flags)
-    before, now = (
-        made.encoding.partition("(")[0] for made in (opened.config, begun)
+    new = dataclasses.replace(opened.config, **flags)
+    before, after = (
+        made.encoding.partition("(")[0] for made in (opened.config, new)
     )
-    title = opened.experiment.make_problem(begun).title
-    workdir = begun.workdir or str(
-        pathlib.Path("runs", title, f"{now}-from-{before}")
+    title = opened.experiment.make_problem(new).title
+    name = f"{after or 'demonstration'}-from-{before}"
+    workdir = pathlib.Path(new.workdir or pathlib.Path("runs", title, name))
+    new = dataclasses.replace(
+        new,
+        workdir=str(workdir),
+        initialize_from=find_source(opened, text, workdir),
     )
-    begun = dataclasses.replace(
-        begun,
-        workdir=workdir,
-        initialize_from=find_source(opened, text, pathlib.Path(workdir)),
-    )
-    begun.validate()
-    opened.experiment.main(begun)
+    new.validate()
+    opened.experiment.main(new)
 
 
 def find_source(opened, text, workdir):
-    """Returns the path of the checkpoint that a run begins with, or began.
+    """Returns the path of the checkpoint that a run begins or began with.
 
     Args:
         opened: The `OpenedRun`.

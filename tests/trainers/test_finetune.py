@@ -1,4 +1,4 @@
-"""A trained model trained on, with another encoding."""
+"""A model whose training goes on with another encoding."""
 
 import contextlib
 import io
@@ -14,11 +14,7 @@ import pytest
 
 import trainers
 from tests.trainers import toy_experiment
-from tests.trainers.toy import (
-    TOY,
-    final_weights,
-    toy_config,
-)
+from tests.trainers.toy import TOY, final_weights, toy_config
 from trainers import compare, evaluate, finetune
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
@@ -363,7 +359,7 @@ def test_help_shows_the_values_of_the_run(source):
     text = make_help(config_class, {})
     assert "\n  --model_dim=8\n" in text and "\n  --encoding=RoPE\n" in text
     assert "--preset" not in text and "--initialize_from" not in text
-    assert "Trains a trained model on" in text
+    assert "Continues the training of a model" in text
     text = make_help(make_config_class(TrainerConfig()), {})
     assert "python -m trainers.finetune RUN --help" in text
     assert "RandomizedRoPE" in text
