@@ -99,7 +99,7 @@ def test_evaluations_and_the_comparison_are_there(walked):
 @pytest.mark.process
 def test_the_weights_of_a_run_learn_another_encoding(walked):
     directory, output = walked
-    assert "begins with runs/walk/plain/checkpoints/checkpoint-300" in output
+    assert "/runs/walk/plain/checkpoints/checkpoint-300.npz: " in output
     path = directory / "runs" / "walk" / "finetuned"
     config = json.loads((path / "results.json").read_text())["config"]
     assert config["encoding"] == "RandomizedRoPE"
