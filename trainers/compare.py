@@ -11,12 +11,12 @@ import os
 import pathlib
 
 from trainers.errors import ConfigError
-from trainers.experiment import registered
 from trainers.options.choices import check_choice
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import replacing, writing
 from trainers.records.markdown import table
+from trainers.records.opened_run import registered
 from trainers.records.plot import plot_results
 from trainers.records.workdir import read_results
 

@@ -14,7 +14,7 @@ import re
 
 from trainers.cluster.workers import describe, watch_workers
 from trainers.engine.backend import make_strategy
-from trainers.experiment import make_evaluation, open_run
+from trainers.experiment import make_evaluation
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import DeviceConfig
@@ -23,6 +23,7 @@ from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
+from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, show_evaluation

@@ -2,15 +2,13 @@
 
 import contextlib
 import dataclasses
-import importlib
-import os
+import functools
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
-import trainers
 from datasets.buckets import length_buckets
 from trainers.cluster.interruption import StopRequest
 from trainers.cluster.workers import (
@@ -28,18 +26,22 @@ from trainers.engine.loop import train
 from trainers.engine.problem import Problem
 from trainers.errors import ConfigError
 from trainers.options import command
-from trainers.options.choices import check_choice
 from trainers.options.layers import (
     build,
     build_encoding,
     with_max_position,
 )
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
+from trainers.records.initial_weights import (
+    InitialWeights,
+    read_initial_weights,
+)
 from trainers.records.metrics import Metrics
+from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.workdir import Workdir, read_config
+from trainers.records.workdir import Workdir
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
 """Encodings to compare by default: a plain one and its randomized form."""
@@ -117,23 +119,46 @@ class Experiment:
             check_same_flags(strategy, config)
             config = with_max_position(config)
             check_share(strategy.num_replicas, config)
-            parts = self.make_parts(config, strategy)
+            parts = model, _, _ = self.make_parts(config, strategy)
             workdir = Workdir(
                 own_path,
                 config,
                 self.name,
                 extensible=not _make_schedule(config).depends_on_steps,
             )
+            read_initial = functools.partial(
+                self._read_initial, config, model, strategy, workdir
+            )
             with refuse_together(strategy):
+                # A mistake is found before anything is written.
+                is_new = not (workdir.path / "config.json").exists()
+                initial = read_initial() if is_new else None
                 stack.enter_context(workdir)
                 results = workdir.results
+                if results is None and initial is None:
+                    initial = read_initial()
             finished = strategy.from_chief(results is not None)
             if finished:
                 print(f"{workdir.path}: already finished, see results.json")
             else:
-                run = _Run(config, workdir, strategy, stop, *parts)
+                run = _Run(config, workdir, strategy, stop, *parts, initial)
                 results = run.train()
         return results if own_path == path else None
+
+    def _read_initial(self, config, model, strategy, workdir):
+        """Reads the `InitialWeights` of a run; `None` where it needs none."""
+        if not (config.initialize_from and strategy.is_chief):
+            return None
+        if find_checkpoints(workdir.path / "checkpoints", "checkpoint"):
+            return None
+        opened = open_run(config.initialize_from)
+        if opened.experiment.name != self.name:
+            raise ConfigError(
+                f"--initialize_from={config.initialize_from} is a run of "
+                f"trainers.{opened.experiment.name}: choose one of "
+                f"trainers.{self.name}."
+            )
+        return read_initial_weights(opened, config, model)
 
     def make_parts(self, config, strategy):
         """Makes the model, its optimizer and the problem of a run.
@@ -156,79 +181,6 @@ class Experiment:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         return model, made, self.make_problem(config)
-
-
-def registered():
-    """Returns all `Experiment`s by name."""
-    return {
-        name: importlib.import_module(module).EXPERIMENT
-        for name, module in trainers.EXPERIMENTS.items()
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class OpenedRun:
-    """A run that a tool looks at.
-
-    Attributes:
-        path: `pathlib.Path` of its working directory.
-        experiment: Its `Experiment`.
-        config: Its configuration.
-        digest: str. Digest of its configuration.
-        checkpoint: `pathlib.Path` of the checkpoint to look at.
-    """
-
-    path: pathlib.Path
-    experiment: Experiment
-    config: Any
-    digest: str
-    checkpoint: pathlib.Path
-
-
-def open_run(text, which="newest"):
-    """Opens a run.
-
-    Args:
-        text: str. Its working directory, or one of its checkpoints.
-        which: `"newest"` or `"best"`, the checkpoint where `text` is a
-            directory.
-
-    Returns:
-        An `OpenedRun`.
-
-    Raises:
-        ConfigError: If there is no such run or checkpoint, or it is of
-            another version.
-    """
-    given = pathlib.Path(os.path.expanduser(text)).absolute()
-    path = given.parents[1] if given.suffix == ".npz" else given
-    record = read_config(path)
-    if record is None:
-        raise ConfigError(
-            f"{text} is not the working directory of a run, which has a "
-            "config.json, nor one of its checkpoints."
-        )
-    source, experiments = path / "config.json", registered()
-    check_choice(f"the trainer in {source}", record["trainer"], [*experiments])
-    experiment = experiments[record["trainer"]]
-    try:
-        config = experiment.config(**record["config"])
-    except TypeError:
-        raise ConfigError(
-            f"{source} has flags that this version does not know: use the "
-            "version that began the run."
-        ) from None
-    config.validate()
-    checkpoint = given
-    if path == given:
-        kind = {"newest": "checkpoint", "best": "best"}[which]
-        found = find_checkpoints(path / "checkpoints", kind)
-        if not found:
-            raise ConfigError(f"{path} has no checkpoint {kind}-*.npz yet.")
-        checkpoint = found[0]
-    if not checkpoint.exists():
-        raise ConfigError(f"there is no checkpoint {checkpoint}.")
-    return OpenedRun(path, experiment, config, record["digest"], checkpoint)
 
 
 def make_optimizer(config, model):
@@ -303,6 +255,7 @@ class _Run:
     model: keras.Model
     optimizer: keras.optimizers.Optimizer
     problem: Problem
+    initial: InitialWeights | None
 
     def __post_init__(self):
         config, path = self.config, self.workdir.path
@@ -316,6 +269,7 @@ class _Run:
             digest=self.workdir.digest,
             steps=config.steps,
             keep=config.keep_checkpoints,
+            initial=self.initial and self.initial.loaded,
         )
         self.evaluation = make_evaluation(
             config, self.model, self.problem, self.strategy
@@ -330,6 +284,8 @@ class _Run:
             f"  {describe(self.strategy, config)}; "
             f"{self.model.count_params():,} parameters"
         )
+        if self.initial:
+            print(self.initial.describe())
         step = make_training_step(
             config, self.model, self.optimizer, self.problem, self.strategy
         )

@@ -19,12 +19,12 @@ import tensorflow as tf
 
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
-from trainers.experiment import open_run
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import replacing, writing
+from trainers.records.opened_run import open_run
 
 EXAMPLES = 4
 """Number of examples in `*_example.npz`."""

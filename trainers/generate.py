@@ -16,12 +16,12 @@ import numpy as np
 
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
-from trainers.experiment import open_run
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import check_options, option
 from trainers.records.checkpoints import load_weights
+from trainers.records.opened_run import open_run
 
 
 @dataclasses.dataclass(frozen=True)

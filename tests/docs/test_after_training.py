@@ -97,6 +97,17 @@ def test_evaluations_and_the_comparison_are_there(walked):
 
 
 @pytest.mark.process
+def test_the_weights_of_a_run_learn_another_encoding(walked):
+    directory, output = walked
+    assert "/runs/walk/plain/checkpoints/checkpoint-300.npz: " in output
+    path = directory / "runs" / "walk" / "finetuned"
+    config = json.loads((path / "results.json").read_text())["config"]
+    assert config["encoding"] == "RandomizedRoPE"
+    assert config["train_length"] == "1-10"
+    assert config["steps"] == 100
+
+
+@pytest.mark.process
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
     directory, _ = walked
     programs = [text for kind, text in BLOCKS if kind == "python"]

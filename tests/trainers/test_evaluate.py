@@ -8,8 +8,8 @@ from tests.trainers.toy import run_toy
 from trainers import evaluate
 from trainers.errors import ConfigError
 from trainers.evaluate import EvaluateConfig
-from trainers.experiment import open_run
 from trainers.options.fields import resolve
+from trainers.records.opened_run import open_run
 
 CHANGES = {"encoding": "RandomizedRoPE", "checkpoint_every": 1}
 

@@ -9,9 +9,9 @@ from tests.trainers.toy import run_toy, toy_config
 from trainers import generate
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
-from trainers.experiment import open_run
 from trainers.options.fields import resolve
 from trainers.records.checkpoints import load_weights
+from trainers.records.opened_run import open_run
 
 
 @pytest.fixture(scope="module")

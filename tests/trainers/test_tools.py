@@ -21,6 +21,14 @@ MISTAKES = {
         ["trainers.export", "a", "--format=onnx"],
         "--format must be one of keras, saved_model; got 'onnx'.",
     ),
+    "finetune": (
+        ["trainers.finetune", "--encoding=ALiBi"],
+        "RUN is missing: see --help.",
+    ),
+    "finetune nothing": (
+        ["trainers.finetune", "--encoding=ALiBi", "a"],
+        "a is not the working directory of a run",
+    ),
     "compare": (["trainers.compare"], "RUN... is missing: see --help."),
     "compare nothing": (
         ["trainers.compare", "a", "b"],

@@ -6,8 +6,8 @@ import pathlib
 
 import numpy as np
 
-from trainers.experiment import registered
 from trainers.options.fields import resolve
+from trainers.records.opened_run import registered
 
 TOY = {
     "task": "reverse_string",

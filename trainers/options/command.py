@@ -68,7 +68,7 @@ def run(config_class, presets, main, operands=""):
         given = {name: v for name, v in values.items() if v is not None}
         main(resolve(config_class, presets, given), *argv[1:])
 
-    with _errors_as_statuses():
+    with errors_as_statuses():
         try:
             handle_signals(raise_stopped)
             app.run(start, flags_parser=parse)
@@ -113,7 +113,7 @@ def _check_operands(given, operands):
 
 
 @contextlib.contextmanager
-def _errors_as_statuses():
+def errors_as_statuses():
     """Ends the program with one line and a status for each kind of error."""
     try:
         yield

@@ -153,6 +153,12 @@ class TrainerConfig(DeviceConfig):
     keep_checkpoints: int = option(
         3, "Checkpoints to keep in addition to the best.", changes_result=False
     )
+    initialize_from: str = option(
+        "",
+        "Run, or one of its checkpoints, whose weights training begins with; "
+        "the encoding may be another one. None: random weights.",
+        is_path=True,
+    )
     workdir: str = option(
         "",
         "Directory for results; by default below runs/.",

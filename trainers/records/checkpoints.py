@@ -43,13 +43,24 @@ class Checkpoints:
         digest: str. Digest of the run's configuration.
         steps: int. Number of the run's last step.
         keep: int. Number of checkpoints to keep, beside the best one.
+        initial: Dict from names to arrays. Values that the variables begin
+            with where there is no checkpoint, on the first worker.
 
     Raises:
         ConfigError: If two variables of the model have the same path.
     """
 
     def __init__(
-        self, workdir, *, model, optimizer, strategy, digest, steps, keep=3
+        self,
+        workdir,
+        *,
+        model,
+        optimizer,
+        strategy,
+        digest,
+        steps,
+        keep=3,
+        initial=None,
     ):
         self._directory = pathlib.Path(workdir) / "checkpoints"
         self._variables = name_variables(model, optimizer)
@@ -57,6 +68,7 @@ class Checkpoints:
         self._digest = digest
         self._steps = steps
         self._keep = keep
+        self._initial = initial or {}
         self._thread = concurrent.futures.ThreadPoolExecutor(max_workers=1)
         self._writing = None
         self._saved = None
@@ -107,7 +119,7 @@ class Checkpoints:
                 newest whole one is not of this run.
         """
         self.wait()
-        begin = self._pack(0, 0.0, self.copy())
+        begin = self._pack(0, 0.0, {**self.copy(), **self._initial})
         with refuse_together(self._strategy):
             found = self._read_newest() if self._strategy.is_chief else None
         state = begin if found is None else found
@@ -289,16 +301,34 @@ def load_weights(model, path, digest):
     Raises:
         ConfigError: If the file is damaged, or not of this run or model.
     """
+    weights, step = read_weights(path, digest)
+    variables = name_variables(model)
+    check_shapes(weights, variables, path)
+    for name, variable in variables.items():
+        variable.assign(weights[name])
+    return step
+
+
+def read_weights(path, digest):
+    """Reads the weights of the model from a checkpoint.
+
+    Args:
+        path: `pathlib.Path` of the file.
+        digest: str. Digest of the run's configuration.
+
+    Returns:
+        Dict from names to NumPy arrays, and the number of steps that they
+        were trained for.
+
+    Raises:
+        ConfigError: If the file is damaged, or not of this run.
+    """
     try:
         state = read_checkpoint(path, digest)
     except DamagedError as error:
         raise ConfigError(f"checkpoint {path} is damaged ({error}).") from None
-    variables = name_variables(model)
     weights = {n: v for n, v in state.items() if n.startswith("model/")}
-    check_shapes(weights, variables, path)
-    for name, variable in variables.items():
-        variable.assign(weights[name])
-    return int(state["step"])
+    return weights, int(state["step"])
 
 
 def check_shapes(state, expected, path):

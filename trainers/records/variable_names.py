@@ -66,12 +66,12 @@ def _number_by_parent(paths):
     for path in paths:
         parts = path.split("/")
         for depth, part in enumerate(parts):
-            base, number = _split_number(part)
+            base, number = split_number(part)
             parent = "/".join(parts[:depth])
             children[parent, base].add((number, part))
 
     def rename(parent, part):
-        base, number = _split_number(part)
+        base, number = split_number(part)
         group = sorted(children[parent, base])
         if len(group) == 1:
             return base
@@ -87,6 +87,7 @@ def _number_by_parent(paths):
     return [rename_all(path) for path in paths]
 
 
-def _split_number(name):
+def split_number(name):
+    """Returns the name and the number of `dense_4`; 0 if it has none."""
     base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", name).groups()
     return base, int(number or 0)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from trainers import experiment as experiments
 from trainers.engine.evaluation import LengthEvaluation, split_examples
+from trainers.records.opened_run import registered
 from trainers.tpu.stand_ins import STAND_INS
 
 MODES = ("train", "evaluate")
@@ -13,7 +14,7 @@ MODES = ("train", "evaluate")
 
 def list_trainers():
     """Returns all `Experiment`s that can be compiled, by name."""
-    return {**experiments.registered(), **STAND_INS}
+    return {**registered(), **STAND_INS}
 
 
 def find_lengths(experiment, config, mode):

@@ -29,7 +29,7 @@ RIGHT = {
 }
 """Those of `TEXTS` that are right after all, by flag."""
 
-FREE = ("tpu", "workdir")
+FREE = ("tpu", "initialize_from", "workdir")
 """Flags whose value may be almost any text."""
 
 LITERALS = (

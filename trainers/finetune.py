@@ -1,0 +1,147 @@
+"""Continues the training of a model, with another positional encoding.
+
+    python -m trainers.finetune RUN --encoding=RandomizedRoPE --steps=500
+    python -m trainers.finetune RUN/checkpoints/best-1200.npz --encoding=ALiBi
+
+RUN is the working directory of a run, or one of its checkpoints. The new run
+begins with these weights and a new optimizer, and counts its steps from 0. Its
+flags are those of the trainer of RUN, and their defaults are the values of RUN:
+`python -m trainers.finetune RUN --help` shows them. Without RUN, --help shows
+the flags that all trainers have.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+from trainers.errors import ConfigError
+from trainers.options.command import errors_as_statuses, run
+from trainers.options.fields import TrainerConfig
+from trainers.options.help import find_request
+from trainers.options.option import check_options, option, options
+from trainers.records.opened_run import open_run
+from trainers.records.workdir import read_config
+
+WITHOUT = ("preset", "initialize_from")
+"""Flags of trainers that this command does not have: RUN takes their place."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneConfig:
+    """Flags of this command beside those of the run's trainer."""
+
+    checkpoint: str = option(
+        "newest", "Checkpoint of RUN to begin with.", choices=("newest", "best")
+    )
+    workdir: str = option(
+        "",
+        "Directory for results; by default below runs/, named after the "
+        "encodings of both runs.",
+        is_path=True,
+        changes_result=False,
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+
+
+def make_config_class(defaults):
+    """Returns a `FinetuneConfig` with the flags of a trainer, too.
+
+    Args:
+        defaults: Configuration of the trainer, whose values are the defaults.
+    """
+    own = options(FinetuneConfig)
+    fields = []
+    for field in dataclasses.fields(defaults):
+        if field.name in own or field.name in WITHOUT:
+            continue
+        value = getattr(defaults, field.name)
+        known = dataclasses.replace(field.metadata["option"], default=value)
+        made = dataclasses.field(default=value, metadata={"option": known})
+        fields.append((field.name, field.type, made))
+    return dataclasses.make_dataclass(
+        "FinetuneConfig",
+        fields,
+        bases=(FinetuneConfig,),
+        # The module whose docstring --help shows.
+        namespace={"__module__": __name__},
+        frozen=True,
+    )
+
+
+def main(config, text):
+    """Trains a model that begins with the weights of a run."""
+    opened = open_run(text, config.checkpoint)
+    flags = dataclasses.asdict(config)
+    del flags["checkpoint"]
+    new = dataclasses.replace(opened.config, **flags)
+    before, after = (
+        made.encoding.partition("(")[0] for made in (opened.config, new)
+    )
+    title = opened.experiment.make_problem(new).title
+    name = f"{after or 'demonstration'}-from-{before}"
+    workdir = pathlib.Path(new.workdir or pathlib.Path("runs", title, name))
+    new = dataclasses.replace(
+        new,
+        workdir=str(workdir),
+        initialize_from=find_source(opened, text, workdir),
+    )
+    new.validate()
+    opened.experiment.main(new)
+
+
+def find_source(opened, text, workdir):
+    """Returns the path of the checkpoint that a run begins or began with.
+
+    Args:
+        opened: The `OpenedRun`.
+        text: str. Its path on the command line.
+        workdir: `pathlib.Path` of the working directory.
+    """
+    given = pathlib.Path(text).expanduser()
+    if given.suffix == ".npz":
+        return str(given)
+    source = given / "checkpoints" / opened.checkpoint.name
+    # RUN may have trained on since the same command was started first.
+    record = read_config(workdir) or {"config": {}}
+    began = pathlib.Path(record["config"].get("initialize_from", ""))
+    kind = source.name.partition("-")[0]
+    is_same = began.parent == source.parent and began.name.startswith(kind)
+    return str(began if is_same else source)
+
+
+def find_operand(argv):
+    """Returns the first operand of a command line, or `None`.
+
+    Args:
+        argv: List of str. The program and its arguments; a flag without `=`
+            takes the next argument as its value.
+    """
+    is_value = False
+    for index, argument in enumerate(argv[1:], 1):
+        if argument == "--":
+            return next(iter(argv[index + 1 :]), None)
+        is_flag = argument.startswith("-")
+        if not is_flag and not is_value:
+            return argument
+        is_value = is_flag and "=" not in argument
+    return None
+
+
+def run_command():
+    """Runs this command with the flags of the command line."""
+    with errors_as_statuses():
+        text = find_operand(sys.argv)
+        if text is not None:
+            defaults = open_run(text).config
+        elif find_request(sys.argv) is not None:
+            defaults = TrainerConfig()
+        else:
+            raise ConfigError("RUN is missing: see --help.")
+    run(make_config_class(defaults), {}, main, operands="RUN")
+
+
+if __name__ == "__main__":
+    run_command()
