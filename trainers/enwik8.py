@@ -34,7 +34,6 @@ class Enwik8Config(WindowsConfig):
 PRESETS = {
     "small": {
         "steps": 3000,
-        "warmup_steps": 100,
         "dropout": 0.0,
         "evaluate_every": 1000,
     },
