@@ -1,7 +1,8 @@
 """enwik8 as blocks of bytes.
 
-Prepare it with `tfds build datasets/tfds/enwik8`, which downloads the archive.
-This file imports nothing of its checkout, so that it works from any folder.
+`tfds build datasets/tfds/enwik8` downloads the archive and prepares the data
+set; it needs the extra `tfds`. This file imports nothing of its checkout, so
+that it works from any folder.
 """
 
 import numpy as np
@@ -20,7 +21,9 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
     Examples are consecutive blocks in the order of the file: `text`, uint8
     `(BLOCK,)`, except that the last block of a split may be shorter, and
-    `start`, int64, the index of its first byte in the file.
+    `start`, int64, the index of its first byte in the file. Read them with
+    `tfds.ReadConfig(interleave_cycle_length=1)` to keep the order if a split
+    has several shards.
     """
 
     VERSION = tfds.core.Version("1.0.0")
