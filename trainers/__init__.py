@@ -9,6 +9,7 @@ from trainers.cluster import interruption
 EXPERIMENTS = {
     "algorithmic": "trainers.algorithmic",
     "enwik8": "trainers.enwik8",
+    "wikitext103": "trainers.wikitext103",
 }
 """The modules that have an `EXPERIMENT`, by its name."""
 

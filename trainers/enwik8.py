@@ -13,7 +13,7 @@ import math
 
 from datasets.curricula import Uniform
 from datasets.tasks.batches import length_at
-from datasets.text import TEXTS, CorpusError, batches
+from datasets.text import BYTES, TEXTS, CorpusError, batches
 from keras_lengen.models import TransformerDecoder
 from trainers.engine.next_token import NextTokenProblem
 from trainers.engine.problem import Metric
@@ -60,8 +60,11 @@ PRESETS = {
 class TextProblem(NextTokenProblem):
     """The next item of a text, whose splits a subclass returns from `open`.
 
-    Evaluations at all lengths read the same items of the text.
+    Evaluations at all lengths read the same items of the text. `hint` follows
+    the message if the text cannot be opened.
     """
+
+    hint = ""
 
     def prepare(self):
         needed = {"train": self.longest_trained, self.config.split: 1}
@@ -78,7 +81,7 @@ class TextProblem(NextTokenProblem):
         try:
             return self.open()
         except CorpusError as error:
-            raise ConfigError(str(error)) from None
+            raise ConfigError(f"{error}{self.hint}") from None
 
     @property
     def _evaluated(self):
@@ -109,6 +112,7 @@ class TextProblem(NextTokenProblem):
 class ByteProblem(TextProblem):
     """The next byte of a text."""
 
+    hint = " Or train on text that every machine has: --dataset=python_source."
     metrics = (
         Metric("nats_per_byte", "nats per byte", higher_is_better=False),
         Metric("bits_per_character", "bits", higher_is_better=False),
@@ -120,13 +124,7 @@ class ByteProblem(TextProblem):
         self.title = config.dataset
 
     def open(self):
-        try:
-            return TEXTS[self.config.dataset](self.config.data_dir)
-        except CorpusError as error:
-            raise CorpusError(
-                f"{error} Or train on text that every machine has: "
-                "--dataset=python_source."
-            ) from None
+        return TEXTS[self.config.dataset](self.config.data_dir)
 
     def convert(self, nats, tokens):
         return {
@@ -135,21 +133,12 @@ class ByteProblem(TextProblem):
             "loss": nats * tokens,
         }
 
-    def encode(self, text):
-        """Returns the token ids of bytes, after the symbol before them."""
-        return [self.splits["train"].begin, *text]
-
-    def decode(self, token_ids):
-        """Returns the bytes of token ids."""
-        return bytes(n for n in token_ids if n < 256)
-
 
 def build_model(config):
     """Builds the model of a configuration."""
     return TransformerDecoder(
-        # One id more for the symbol before the first byte.
-        vocabulary_size=257,
-        output_size=256,
+        vocabulary_size=BYTES.size,
+        output_size=BYTES.begin,
         normalization=config.normalization,
         **model_arguments(config),
     )

@@ -346,6 +346,8 @@ class _Run:
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)
+        if self.problem.note:
+            print(f"note: {self.problem.note}")
         score = results["final"]["score"]
         print(f"{self.name}: score {score:.3f}, see {path}/results.json")
         return results

@@ -7,8 +7,8 @@ RUN is the working directory of a run of a text trainer, or one of its
 checkpoints. Positions are those of the prompt and the new tokens together.
 """
 
-import codecs
 import dataclasses
+import itertools
 import pathlib
 import sys
 
@@ -68,12 +68,13 @@ def main(config, text):
     opened = open_run(text, config.checkpoint)
     changed = with_evaluation(opened.config, config.evaluation)
     problem = opened.experiment.make_problem(changed)
-    if not hasattr(problem, "encode"):
+    if not hasattr(problem, "splits"):
         raise ConfigError(
             f"{text} is a run of {opened.experiment.name}, which has no text "
             "to continue."
         )
-    prompt = problem.encode(read_prompt(config))
+    vocabulary = problem.splits["train"].vocabulary
+    prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
     tokens = len(prompt) + config.max_new_tokens
     check_length(build_encoding(changed), tokens)
     model, _, _ = opened.experiment.make_parts(
@@ -87,21 +88,36 @@ def main(config, text):
         top_p=config.top_p,
         seed=config.seed,
     )
-    # A character may have several tokens.
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    sys.stdout.write(decoder.decode(problem.decode(prompt)))
-    for (token,) in stream:
-        sys.stdout.write(decoder.decode(problem.decode([int(token)])))
+    write_stream(prompt[1:], stream, vocabulary.detokenize)
+
+
+def write_stream(prompt, stream, decode):
+    """Writes a prompt and the tokens that follow it as soon as they come.
+
+    Args:
+        prompt: List of token ids.
+        stream: Iterator over arrays with one token id.
+        decode: Function from token ids to a string.
+    """
+    tokens, written = list(prompt), ""
+    for found in itertools.chain([()], stream):
+        tokens += [int(token) for token in found]
+        # A character may have several tokens: one that is not whole waits.
+        text = decode(tokens).rstrip("\N{REPLACEMENT CHARACTER}")
+        sys.stdout.write(text[len(written) :])
         sys.stdout.flush()
-    sys.stdout.write(decoder.decode(b"", final=True) + "\n")
+        written = text
+    sys.stdout.write(decode(tokens)[len(written) :] + "\n")
 
 
 def read_prompt(config):
-    """Returns the bytes of the prompt."""
+    """Returns the prompt."""
     if not config.prompt_file:
-        return config.prompt.encode(errors="surrogateescape")
+        return config.prompt
     try:
-        return pathlib.Path(config.prompt_file).read_bytes()
+        return pathlib.Path(config.prompt_file).read_text(
+            encoding="utf-8", errors="surrogateescape"
+        )
     except OSError as error:
         raise ConfigError(
             f"cannot read --prompt_file={config.prompt_file}: {error.strerror}."

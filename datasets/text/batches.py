@@ -1,10 +1,10 @@
 """Windows of a corpus as inputs and targets of a decoder.
 
 The model predicts every item of a window, such as a byte, from those before it,
-the first one from the symbol `corpus.begin`:
+the first one from the symbol `begin` of its vocabulary:
 
     window     a b c d
-    token_ids  > a b c      > is corpus.begin
+    token_ids  > a b c      > is begin
     targets    a b c d
 """
 
@@ -42,6 +42,8 @@ def training_dataset(
             f"window of {padded_length}: choose a longer text."
         )
 
+    begin = corpus.vocabulary.begin
+
     def draw(step, number, size):
         length = length_at(step)
         last = len(corpus) - tf.cast(length, tf.int64)
@@ -50,7 +52,7 @@ def training_dataset(
         )
         windows = corpus.read_windows(starts, length)
         counts = tf.fill((size,), length)
-        return assemble(windows, counts, padded_length, begin=corpus.begin)
+        return assemble(windows, counts, padded_length, begin=begin)
 
     return indexed_dataset(draw, batch_size=batch_size, **steps)
 
@@ -105,7 +107,7 @@ def evaluation_batch(
         windows,
         tf.cast(counts, tf.int32),
         padded_length,
-        begin=corpus.begin,
+        begin=corpus.vocabulary.begin,
         before=tf.cast(before, tf.int32),
     )
 

@@ -1,4 +1,4 @@
-"""Bytes of files as one sequence that is read in windows, never as a whole."""
+"""Bytes or tokens of files as one sequence that is read in windows."""
 
 import dataclasses
 import pathlib
@@ -13,12 +13,12 @@ class CorpusError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Bytes of a file.
+    """Items of a file, which are bytes or tokens.
 
     Attributes:
         path: `pathlib.Path` of the file.
-        start: int. Index of the first byte.
-        stop: int. One more than the index of the last byte.
+        start: int. Index of the first item.
+        stop: int. One more than the index of the last item.
     """
 
     path: pathlib.Path
@@ -26,11 +26,44 @@ class Part:
     stop: int
 
 
+class ByteVocabulary:
+    """Bytes as ids of tokens, and one id more for the symbol before a text.
+
+    Attributes:
+        begin: int. Id of the symbol before a text.
+        size: int. Number of ids, `begin` included.
+    """
+
+    begin = 256
+    size = 257
+
+    def tokenize(self, text):
+        """Returns the bytes of a string, a NumPy array."""
+        encoded = text.encode(errors="surrogateescape")
+        return np.frombuffer(encoded, np.uint8)
+
+    def detokenize(self, ids):
+        """Returns the string of bytes."""
+        return bytes(list(ids)).decode(errors="replace")
+
+
+BYTES = ByteVocabulary()
+
+
 class Corpus:
-    """The bytes of several parts of files, one after the other.
+    """The items of several parts of files, one after the other.
+
+    Items are bytes, or the ids of tokens of a vocabulary. Their number is
+    `len(corpus)`.
 
     Args:
         parts: List of `Part`s, in order.
+        dtype: Unsigned integer type of an item in the files.
+        vocabulary: The vocabulary of the items, such as `BYTES`.
+        words: int. Number of words of the text that the items stand for, for
+            the loss per word; `None`: not counted.
+
+    Attributes: the arguments of the same names, except `parts`.
 
     >>> import tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "text"
@@ -42,34 +75,39 @@ class Corpus:
     b'be'
     """
 
-    begin = 256
-    """Id of the symbol before the first byte of a window."""
-    vocabulary_size = 257
-    """Number of ids that a model reads, `begin` included."""
-
-    def __init__(self, parts):
+    def __init__(
+        self,
+        parts,
+        *,
+        dtype=np.uint8,
+        vocabulary=BYTES,
+        words=None,
+    ):
         self._parts = [part for part in parts if part.stop > part.start]
         sizes = [part.stop - part.start for part in self._parts]
         self._ends = np.cumsum(sizes)
+        self.dtype = np.dtype(dtype)
+        self.vocabulary = vocabulary
+        self.words = words
 
     def __len__(self):
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def read(self, start, size):
-        """Reads bytes.
+        """Reads items.
 
         Args:
-            start: int, at least 0. Index of the first byte.
-            size: int. Number of bytes, all inside the corpus.
+            start: int, at least 0. Index of the first item.
+            size: int. Number of items, all inside the corpus.
 
         Returns:
-            NumPy array `(size,)`, uint8.
+            NumPy array `(size,)` of type `dtype`.
 
         Raises:
             CorpusError: If a file is shorter than it was.
         """
-        found = np.empty(size, np.uint8)
-        view, done = memoryview(found), 0
+        found, item = np.empty(size, self.dtype), self.dtype.itemsize
+        view, done = memoryview(found.view(np.uint8)), 0
         number = int(np.searchsorted(self._ends, start, side="right"))
         while done < size:
             part = self._parts[number]
@@ -77,12 +115,12 @@ class Corpus:
             first = part.start + start + done - int(before)
             wanted = min(part.stop - first, size - done)
             with part.path.open("rb", buffering=0) as file:
-                file.seek(first)
-                read = file.readinto(view[done : done + wanted])
-            if read < wanted:
+                file.seek(first * item)
+                read = file.readinto(view[done * item : (done + wanted) * item])
+            if read < wanted * item:
                 raise CorpusError(
-                    f"{part.path} ends after {first + read} bytes, and had "
-                    f"{part.stop} when it was opened: restore it."
+                    f"{part.path} ends after {first * item + read} bytes, and "
+                    f"had {part.stop * item} when it was opened: restore it."
                 )
             done += wanted
             number += 1
@@ -92,20 +130,22 @@ class Corpus:
         """Reads windows of equal size, with zeros beyond the end.
 
         Args:
-            starts: int64 tensor `(B,)`. Index of the first byte of each.
-            size: int or scalar int tensor T. Number of bytes of each.
+            starts: int64 tensor `(B,)`. Index of the first item of each.
+            size: int or scalar int tensor T. Number of items of each.
 
         Returns:
-            int32 tensor `(B, T)`, from 0 to 255.
+            int32 tensor `(B, T)`.
         """
 
         def read(starts, size):
-            windows = np.zeros((len(starts), size), np.uint8)
+            windows = np.zeros((len(starts), size), self.dtype)
             for window, start in zip(windows, starts.tolist(), strict=True):
                 inside = max(min(len(self) - start, int(size)), 0)
                 window[:inside] = self.read(start, inside)
             return windows
 
-        windows = tf.numpy_function(read, [starts, size], tf.uint8)
+        windows = tf.numpy_function(
+            read, [starts, size], tf.as_dtype(self.dtype)
+        )
         shape = (starts.shape[0], tf.get_static_value(size))
         return tf.cast(tf.ensure_shape(windows, shape), tf.int32)

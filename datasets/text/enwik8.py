@@ -6,11 +6,10 @@ million for testing.
 Reference: Hutter, 2006. http://prize.hutter1.net
 """
 
-import hashlib
 import pathlib
-import zipfile
 
 from datasets.text.corpus import Corpus, CorpusError, Part
+from datasets.text.storage import check_file, extract
 
 URL = "http://mattmahoney.net/dc/enwik8.zip"
 BYTES = 100_000_000
@@ -18,8 +17,6 @@ SHA256 = "2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"
 ZIP_BYTES = 36_445_475
 SPLITS = {"train": (0, 0.9), "validation": (0.9, 0.95), "test": (0.95, 1)}
 """Where each split begins and ends, as fractions of all bytes."""
-
-_CHUNK = 2**20
 
 
 def open_enwik8(data_dir, *, size=BYTES, sha256=SHA256):
@@ -39,14 +36,15 @@ def open_enwik8(data_dir, *, size=BYTES, sha256=SHA256):
     """
     directory = pathlib.Path(data_dir)
     path, archive = directory / "enwik8", directory / "enwik8.zip"
+    remedy = f"download {URL} again"
     if not path.exists():
         if not archive.exists():
             raise CorpusError(
                 f"enwik8 is not in {directory}: download {URL} "
                 f"({ZIP_BYTES:,} bytes) and put it there, as enwik8.zip."
             )
-        _extract(archive, path)
-    check_file(path, size, sha256, f"download {URL} again")
+        extract(archive, "enwik8", path, remedy)
+    check_file(path, size, sha256, remedy)
     return split_file(path)
 
 
@@ -64,54 +62,3 @@ def split_file(path):
         name: Corpus([Part(path, round(first * size), round(last * size))])
         for name, (first, last) in SPLITS.items()
     }
-
-
-def check_file(path, size, sha256, remedy):
-    """Raises `CorpusError` unless a file has this size and checksum.
-
-    Args:
-        path: `pathlib.Path` of the file.
-        size: int, or `None`: any.
-        sha256: str, or `None`: any.
-        remedy: str. What to do, for the message.
-    """
-    found = path.stat().st_size
-    if size is not None and found != size:
-        raise CorpusError(
-            f"{path} has {found:,} bytes instead of {size:,}: {remedy}."
-        )
-    if sha256 is None:
-        return
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    if digest.hexdigest() != sha256:
-        raise CorpusError(
-            f"{path} was altered, its SHA-256 is {digest.hexdigest()} instead "
-            f"of {sha256}: {remedy}."
-        )
-
-
-def _extract(archive, path):
-    """Extracts `enwik8` from its archive, as a whole or not at all."""
-    beside = path.with_name("enwik8.partial")
-    try:
-        with (
-            zipfile.ZipFile(archive) as opened,
-            opened.open("enwik8") as source,
-            beside.open("wb") as target,
-        ):
-            while chunk := source.read(_CHUNK):
-                target.write(chunk)
-        beside.replace(path)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise CorpusError(
-            f"{archive} is damaged ({error}): download {URL} again."
-        ) from None
-    except OSError as error:
-        raise CorpusError(
-            f"cannot extract {archive} to {path}: {error.strerror}."
-        ) from None
-    finally:
-        beside.unlink(missing_ok=True)

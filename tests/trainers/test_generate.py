@@ -36,7 +36,8 @@ def test_the_most_likely_bytes(run, capsysbinary):
         config, make_strategy("one_device")
     )
     load_weights(model, opened.checkpoint, opened.digest)
-    expected = problem.encode(b"import ")
+    vocabulary = problem.splits["train"].vocabulary
+    expected = [vocabulary.begin, *b"import "]
     # Positions are those of the prompt and the new bytes together.
     total = len(expected) + 9
     for length in range(len(expected), total):
@@ -44,7 +45,7 @@ def test_the_most_likely_bytes(run, capsysbinary):
         padded[0, :length] = expected
         logits = np.asarray(model({"token_ids": padded}))
         expected.append(int(logits[0, length - 1].argmax()))
-    text = problem.decode(expected).decode(errors="replace")
+    text = vocabulary.detokenize(expected[1:])
     assert found.decode() == text + "\n"
 
 

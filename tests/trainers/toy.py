@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import pathlib
+import tempfile
 
 import numpy as np
 
@@ -26,22 +27,32 @@ TOY = {
 }
 
 
+TOY_OF_TEXT = {
+    "encoding": "RoPE",
+    "steps": 2,
+    "num_layers": 1,
+    "num_heads": 2,
+    "model_dim": 8,
+    "batch_size": 8,
+    "train_length": "8",
+    "test_lengths": "32",
+    "evaluation_examples": 3,
+    "max_position": 64,
+    "strategy": "one_device",
+}
+# Several processes read it, and keep tokens there.
+WIKITEXT103 = pathlib.Path(tempfile.gettempdir(), "keras_lengen_wikitext103")
 TOYS = {
     "algorithmic": TOY,
     "enwik8": {
+        **TOY_OF_TEXT,
         "dataset": "files",
         "data_dir": str(pathlib.Path(__file__).parents[2] / "docs"),
-        "encoding": "RoPE",
-        "steps": 2,
-        "num_layers": 1,
-        "num_heads": 2,
-        "model_dim": 8,
-        "batch_size": 8,
-        "train_length": "8",
-        "test_lengths": "32",
-        "evaluation_examples": 3,
-        "max_position": 64,
-        "strategy": "one_device",
+    },
+    "wikitext103": {
+        **TOY_OF_TEXT,
+        "data_dir": str(WIKITEXT103),
+        "word_pieces": 300,
     },
 }
 """Flags of the smallest run of every registered trainer, by its name."""
@@ -49,7 +60,23 @@ TOYS = {
 
 def toy_config(trainer="algorithmic", **changes):
     made = registered()[trainer]
+    if trainer == "wikitext103":
+        make_wikitext103(WIKITEXT103)
     return resolve(made.config, made.presets, {**TOYS[trainer], **changes})
+
+
+def make_wikitext103(directory):
+    """Writes a text in the format of WikiText-103."""
+    directory.mkdir(exist_ok=True)
+    for number, (name, lines) in enumerate(
+        {"train": 300, "valid": 30, "test": 30}.items()
+    ):
+        rng = np.random.default_rng(number)
+        words = rng.choice(
+            ["the", "length", "of", "longer", "text"], (lines, 9)
+        )
+        text = "".join(f" {' '.join(line)} \n" for line in words)
+        (directory / f"wiki.{name}.raw").write_text(text)
 
 
 def run_toy(path, unchecked=None, trainer="algorithmic", **changes):

@@ -46,11 +46,13 @@ class Problem(abc.ABC):
         longest_trained: int. The longest trained length.
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
+        note: str. What a reader of the results must know; empty: nothing.
     """
 
     title: str
     metrics: tuple
     floor_labels: dict = {}
+    note: str = ""
 
     def __init__(self, config):
         self.config = config

@@ -40,6 +40,7 @@ def describe_results(trainer, digest, config, problem, strategy):
         "seed": {"value": config["seed"], "meaning": SEED_MEANING},
         "score_metric": problem.metrics[0].name,
         "higher_is_better": problem.metrics[0].higher_is_better,
+        **({"note": problem.note} if problem.note else {}),
         **{
             f"{name}_by_length": {str(n): value for n, value in by.items()}
             for name, by in problem.floors().items()

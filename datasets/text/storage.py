@@ -1,0 +1,90 @@
+"""Files that are written as a whole or not at all."""
+
+import contextlib
+import hashlib
+import uuid
+import zipfile
+import zlib
+
+from datasets.text.corpus import CorpusError
+
+_CHUNK = 2**20
+
+
+@contextlib.contextmanager
+def write_whole(path):
+    """Opens a new file that gets its name when all of it has been written.
+
+    Several processes may write the same file at the same time.
+
+    Args:
+        path: `pathlib.Path` of the file.
+
+    Yields:
+        Binary file. If the block raises, nothing remains of it.
+    """
+    beside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with beside.open("wb") as file:
+            yield file
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def extract(archive, member, path, remedy):
+    """Extracts a file from a zip archive.
+
+    Args:
+        archive: `pathlib.Path` of the archive.
+        member: str. Name of the file in the archive.
+        path: `pathlib.Path` of the extracted file.
+        remedy: str. What to do about a damaged archive, for the message.
+
+    Raises:
+        CorpusError: If the archive is damaged or the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            zipfile.ZipFile(archive) as opened,
+            opened.open(member) as source,
+            write_whole(path) as target,
+        ):
+            while chunk := source.read(_CHUNK):
+                target.write(chunk)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError) as error:
+        raise CorpusError(
+            f"{archive} is damaged ({error}): {remedy}."
+        ) from None
+    except OSError as error:
+        raise CorpusError(
+            f"cannot extract {archive} to {path}: {error.strerror}."
+        ) from None
+
+
+def check_file(path, size, sha256, remedy):
+    """Raises `CorpusError` unless a file has this size and checksum.
+
+    Args:
+        path: `pathlib.Path` of the file.
+        size: int, or `None`: any.
+        sha256: str, or `None`: any.
+        remedy: str. What to do, for the message.
+    """
+    found = path.stat().st_size
+    if size is not None and found != size:
+        raise CorpusError(
+            f"{path} has {found:,} bytes instead of {size:,}: {remedy}."
+        )
+    if sha256 is not None and (digest := hash_file(path)) != sha256:
+        raise CorpusError(
+            f"{path} was altered, its SHA-256 is {digest} instead of "
+            f"{sha256}: {remedy}."
+        )
+
+
+def hash_file(path):
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

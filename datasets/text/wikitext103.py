@@ -1,0 +1,111 @@
+"""WikiText-103: 103 million words of good and featured Wikipedia articles.
+
+The text of the raw files is tokenized as it is, with its lines of titles and
+its empty lines. Splits are those of the authors.
+
+Reference: Merity et al., 2017. https://arxiv.org/abs/1609.07843, with the text
+as parquet files at https://huggingface.co/datasets/Salesforce/wikitext.
+"""
+
+import pathlib
+
+from datasets.text.corpus import CorpusError
+from datasets.text.learned_vocabulary import learn_word_pieces
+from datasets.text.storage import check_file, extract, hash_file
+from datasets.text.tokens import open_tokens
+from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
+
+FOLDER = "wikitext-103-raw"
+ARCHIVE = f"{FOLDER}-v1.zip"
+URL = f"https://wikitext.smerity.com/{ARCHIVE}"
+MIRROR = "https://huggingface.co/datasets/mattdangerw/wikitext-103-raw"
+SHA256 = "91c00ae287f0d699e18605c84afc9e45c192bc6b7797ff8837e5474655a33794"
+ZIP_BYTES = 191_984_949
+FILES = {
+    "train": "wiki.train.raw",
+    "validation": "wiki.valid.raw",
+    "test": "wiki.test.raw",
+}
+"""Name of the file of each split."""
+
+
+def open_wikitext103(
+    data_dir,
+    *,
+    vocabulary=None,
+    vocabulary_size=8192,
+    report=print,
+    sha256=SHA256,
+):
+    """Opens the splits of WikiText-103 as tokens.
+
+    The first call with a vocabulary learns it, unless it is given, and
+    tokenizes the text. Both are kept beside the text for later calls.
+
+    Args:
+        data_dir: Directory of `wiki.train.raw`, `wiki.valid.raw` and
+            `wiki.test.raw`, or of the folder `wikitext-103-raw` of these, or of
+            the archive `wikitext-103-raw-v1.zip`, which is extracted there.
+        vocabulary: Folder of GPT-2's `vocab.json` and `merges.txt`, or `None`:
+            word pieces learned from the training split.
+        vocabulary_size: int. Largest number of word pieces.
+        report: Function of a line of text, called with the progress.
+        sha256: str. Expected checksum of the archive, or `None`: any.
+
+    Returns:
+        Dict from the name of a split to its `Corpus`, with `words`, the number
+        of words including one for each end of line.
+
+    Raises:
+        CorpusError: If a file is missing or damaged, or cannot be written.
+    """
+    try:
+        paths = _find_text(pathlib.Path(data_dir), sha256)
+        if vocabulary is not None:
+            found = BytePairVocabulary(vocabulary)
+        else:
+            found = _open_word_pieces(paths["train"], vocabulary_size, report)
+        return {
+            split: open_tokens(path, split, found, report)
+            for split, path in paths.items()
+        }
+    except OSError as error:
+        raise CorpusError(
+            f"cannot read or write WikiText-103 in {data_dir}: {error}."
+        ) from None
+
+
+def _find_text(directory, sha256):
+    """Returns the paths of the splits, extracted if necessary."""
+    plain = any((directory / name).exists() for name in FILES.values())
+    folder = directory if plain else directory / FOLDER
+    missing = [name for name in FILES.values() if not (folder / name).exists()]
+    archive = directory / ARCHIVE
+    if missing and not archive.exists():
+        raise CorpusError(
+            f"WikiText-103 is not in {directory}, {missing[0]} is missing: "
+            f"download {URL} ({ZIP_BYTES:,} bytes; also at {MIRROR}) and put "
+            "it there."
+        )
+    if missing:
+        remedy = f"download {URL} again"
+        check_file(archive, None, sha256, remedy)
+        for name in missing:
+            extract(archive, f"{FOLDER}/{name}", folder / name, remedy)
+    paths = {split: folder / name for split, name in FILES.items()}
+    for path in paths.values():
+        if not path.stat().st_size:
+            raise CorpusError(
+                f"{path} is empty: download {URL}, put it into {directory} "
+                "and remove the empty file."
+            )
+    return paths
+
+
+def _open_word_pieces(text, size, report):
+    """Returns the word pieces of a text, learned if necessary."""
+    # The name changes with the text, so that another text has its own pieces.
+    path = text.with_name(f"vocab-{size}-{hash_file(text)[:16]}.txt")
+    if not path.exists():
+        learn_word_pieces(text, path, size, report)
+    return WordPieceVocabulary(path)

@@ -1,0 +1,151 @@
+import hashlib
+import zipfile
+
+import numpy as np
+import pytest
+
+from datasets.text import TEXTS
+from datasets.text.corpus import CorpusError
+from datasets.text.wikitext103 import ARCHIVE, FILES, open_wikitext103
+from tests.datasets.text.vocabularies import write_byte_pairs
+
+TEXTS_OF_SPLITS = {
+    "train": " \n = Title = \n \n the cat sat on the mat . \n" * 30,
+    "validation": " \n the hat sat . \n",
+    "test": " the cat @-@ mat \n",
+}
+# Words and ends of lines, counted by hand.
+WORDS = {"train": 30 * (3 + 7 + 4), "validation": 4 + 2, "test": 4 + 1}
+
+
+def write_raw(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, text in TEXTS_OF_SPLITS.items():
+        (folder / FILES[split]).write_text(text)
+
+
+def write_zip(path, left_out=()):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for split, text in TEXTS_OF_SPLITS.items():
+            if split not in left_out:
+                archive.writestr(f"wikitext-103-raw/{FILES[split]}", text)
+
+
+@pytest.fixture
+def open_splits(tmp_path):
+    write_byte_pairs(tmp_path / "gpt2")
+
+    def open_splits(directory, **kwargs):
+        kwargs = {"vocabulary": tmp_path / "gpt2", "sha256": None} | kwargs
+        return open_wikitext103(directory, report=[].append, **kwargs)
+
+    return open_splits
+
+
+def read_all(splits):
+    return {n: c.read(0, len(c)).tolist() for n, c in splits.items()}
+
+
+def test_folder_and_archive_give_the_same_tokens(tmp_path, open_splits):
+    write_raw(tmp_path / "in" / "wikitext-103-raw")
+    (tmp_path / "zipped").mkdir()
+    write_zip(tmp_path / "zipped" / ARCHIVE)
+    found = [
+        open_splits(tmp_path / name)
+        for name in ("in", "in/wikitext-103-raw", "zipped")
+    ]
+    assert list(found[0]) == ["train", "validation", "test"]
+    assert read_all(found[0]) == read_all(found[1]) == read_all(found[2])
+    for splits in found:
+        assert {n: c.words for n, c in splits.items()} == WORDS
+    assert not list(tmp_path.rglob("*.partial"))
+    assert TEXTS["wikitext103"] is open_wikitext103
+
+
+def test_word_pieces_are_learned_once(tmp_path):
+    write_raw(tmp_path)
+    lines = []
+
+    def open_learned():
+        return open_wikitext103(
+            tmp_path, vocabulary_size=80, report=lines.append
+        )
+
+    splits = open_learned()
+    assert "learning 80 word pieces from 8 words" in lines[0]
+    told = len(lines)
+    assert read_all(open_learned()) == read_all(splits)
+    assert len(lines) == told
+    (kept,) = tmp_path.glob("vocab-80-*.txt")
+    size = len(kept.read_text().splitlines())
+    for corpus in splits.values():
+        assert corpus.vocabulary.size == size <= 80
+        assert corpus.vocabulary.begin == 0
+        assert corpus.dtype == np.uint16
+    # "hat" consists of characters of the training text.
+    assert 1 not in read_all(splits)["validation"]
+    (tmp_path / FILES["train"]).write_text(" another text \n" * 9)
+    open_learned()
+    assert len(list(tmp_path.glob("vocab-80-*.txt"))) == 2
+
+
+def test_a_missing_file_says_what_to_do(tmp_path, open_splits):
+    with pytest.raises(CorpusError) as caught:
+        open_splits(tmp_path)
+    assert str(caught.value) == (
+        f"WikiText-103 is not in {tmp_path}, wiki.train.raw is missing: "
+        "download https://wikitext.smerity.com/wikitext-103-raw-v1.zip "
+        "(191,984,949 bytes; also at "
+        "https://huggingface.co/datasets/mattdangerw/wikitext-103-raw) and "
+        "put it there."
+    )
+
+
+def test_bad_files_are_refused_in_one_line(tmp_path, open_splits):
+    def refuse(message, **kwargs):
+        with pytest.raises(CorpusError, match=message) as caught:
+            open_splits(tmp_path, **kwargs)
+        assert "\n" not in str(caught.value)
+
+    write_raw(tmp_path)
+    (tmp_path / FILES["test"]).unlink()
+    refuse("wiki.test.raw is missing: download")
+    (tmp_path / FILES["test"]).write_text("")
+    refuse("wiki.test.raw is empty: download")
+    (tmp_path / FILES["test"]).write_bytes(b"\xff\xfe")
+    refuse("wiki.test.raw is not text in UTF-8")
+    for name in FILES.values():
+        (tmp_path / name).unlink()
+    archive = tmp_path / ARCHIVE
+    write_zip(archive, left_out=["test"])
+    refuse(r"zip is damaged \(.*no item.*: download https://.* again")
+    write_zip(archive)
+    content = archive.read_bytes()
+    archive.write_bytes(content[:-30])
+    refuse(r"zip is damaged \(.*again")
+    # Inside the compressed text of the first file.
+    archive.write_bytes(content[:60] + b"\xff\xff\xff" + content[63:])
+    (tmp_path / "wikitext-103-raw" / FILES["train"]).unlink()
+    refuse(r"zip is damaged \(.*again")
+    refuse("zip was altered, its SHA-256 is", sha256="0" * 64)
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_the_archive_is_checked_before_it_is_extracted(tmp_path, open_splits):
+    write_zip(tmp_path / ARCHIVE)
+    digest = hashlib.sha256((tmp_path / ARCHIVE).read_bytes()).hexdigest()
+    with pytest.raises(CorpusError, match="was altered"):
+        open_splits(tmp_path, sha256="0" * 64)
+    assert not (tmp_path / "wikitext-103-raw").exists()
+    assert open_splits(tmp_path, sha256=digest)
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path, open_splits):
+    write_raw(tmp_path)
+    splits = open_splits(tmp_path)
+    for path in tmp_path.glob("train-*.json"):
+        path.unlink()
+        path.mkdir()
+    with pytest.raises(CorpusError, match="cannot read or write WikiText-103"):
+        open_splits(tmp_path)
+    assert splits["train"].words == WORDS["train"]

@@ -1,0 +1,129 @@
+"""Trains a decoder on WikiText-103 and tests it at longer lengths.
+
+    python -m trainers.wikitext103 --data_dir=~/data --encoding=WarpedRoPE
+    python -m trainers.wikitext103 --preset=paper --vocabulary=~/gpt2
+
+The text must be on the machine: the first start says where to get it. With the
+vocabulary of GPT-2 the result is the perplexity of a token, as published.
+Without it, word pieces are learned from the training text, and the result is
+the loss per word, which is not comparable with published results.
+"""
+
+import dataclasses
+import math
+
+from datasets.text import open_wikitext103
+from keras_lengen.models import TransformerDecoder, presets
+from trainers.engine.problem import Metric
+from trainers.enwik8 import TextProblem
+from trainers.experiment import Experiment
+from trainers.options.layers import model_arguments
+from trainers.options.option import option
+from trainers.options.windows import WindowsConfig
+
+GPT2_TOKENS = 50257
+
+
+@dataclasses.dataclass(frozen=True)
+class Wikitext103Config(WindowsConfig):
+    """Options of this trainer; every field is a flag."""
+
+    vocabulary: str = option(
+        "",
+        "Directory with GPT-2's vocab.json and merges.txt; none: word pieces "
+        "that are learned from the text.",
+        is_path=True,
+    )
+    word_pieces: int = option(
+        8192,
+        "Largest number of learned word pieces.",
+        least=300,
+        most=2**20,
+        changes_program=True,
+    )
+
+
+PRESETS = {
+    "small": {
+        "steps": 3000,
+        "dropout": 0.0,
+        "evaluate_every": 1000,
+        "evaluation_examples": 64,
+    },
+    # Position index warping, section 5 and appendix B: GPT-2 base.
+    "paper": {
+        "num_layers": presets["gpt2"]["num_layers"],
+        "num_heads": presets["gpt2"]["num_heads"],
+        "model_dim": presets["gpt2"]["model_dim"],
+        "batch_size": 64,
+        "learning_rate": 5e-5,
+        "steps": 100_000,
+        "max_position": 8192,
+        "train_length": "512",
+        "test_lengths": "1024,2048,3072,4096",
+        "evaluation_examples": 0,
+        "steps_per_loop": 100,
+        "checkpoint_every": 5000,
+        "evaluate_every": 10_000,
+    },
+}
+
+
+def count_tokens(config):
+    """Returns the largest number of ids of the vocabulary."""
+    return GPT2_TOKENS if config.vocabulary else config.word_pieces
+
+
+class TokenProblem(TextProblem):
+    """The next token of WikiText-103."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        nats = Metric("nats_per_token", "nats", higher_is_better=False)
+        loss = Metric("loss", "nats per sequence", higher_is_better=False)
+        if config.vocabulary:
+            self.title = "wikitext103"
+            first = Metric("perplexity", "of a token", higher_is_better=False)
+        else:
+            self.title = "wikitext103_word_pieces"
+            first = Metric("nats_per_word", "nats", higher_is_better=False)
+            self.note = (
+                "The word pieces were learned here: losses are not comparable "
+                "with published ones."
+            )
+        self.metrics = (first, nats, loss)
+
+    def open(self):
+        return open_wikitext103(
+            self.config.data_dir,
+            vocabulary=self.config.vocabulary or None,
+            vocabulary_size=self.config.word_pieces,
+        )
+
+    def convert(self, nats, tokens):
+        if self.config.vocabulary:
+            first = {"perplexity": math.exp(nats)}
+        else:
+            corpus = self.splits[self.config.split]
+            first = {"nats_per_word": nats * len(corpus) / corpus.words}
+        return {**first, "nats_per_token": nats, "loss": nats * tokens}
+
+
+def build_model(config):
+    """Builds the model of a configuration."""
+    return TransformerDecoder(
+        **{
+            **presets["gpt2"],
+            **model_arguments(config),
+            "normalization": config.normalization,
+            "vocabulary_size": count_tokens(config),
+        }
+    )
+
+
+EXPERIMENT = Experiment(
+    "wikitext103", Wikitext103Config, PRESETS, build_model, TokenProblem
+)
+
+if __name__ == "__main__":
+    EXPERIMENT.run()
