@@ -143,7 +143,7 @@ class Experiment:
             else:
                 run = _Run(config, workdir, strategy, stop, *parts, initial)
                 results = run.train()
-        return results if own_path == path else None
+        return results if strategy.is_chief else None
 
     def _read_initial(self, config, model, strategy, workdir):
         """Reads the `InitialWeights` of a run; `None` where it needs none."""
@@ -276,7 +276,11 @@ class _Run:
         )
 
     def train(self):
-        """Trains from the newest checkpoint to the end; returns the results."""
+        """Trains from the newest checkpoint to the end.
+
+        Returns:
+            The results; `None` on all workers but the first.
+        """
         config = self.config
         for field, value in dataclasses.asdict(config).items():
             print(f"  {field} = {value!r}")
@@ -305,7 +309,7 @@ class _Run:
                 check=self.stop.check,
             )
             self.evaluate({"step": config.steps, "seconds": seconds})
-        return self.report(seconds)
+        return self.report(seconds) if self.strategy.is_chief else None
 
     def evaluate(self, logs):
         """Measures all lengths, unless that was done, and keeps the best."""
@@ -329,7 +333,8 @@ class _Run:
                 )
             self.metrics.add_evaluation(step, seconds, found)
         # The first worker alone has the metrics of earlier starts.
-        if self.strategy.from_chief(self.metrics.is_best(step)):
+        best = self.strategy.is_chief and self.metrics.is_best(step)
+        if self.strategy.from_chief(best):
             self.checkpoints.save_best(step, seconds)
 
     def report(self, seconds):

@@ -1,6 +1,8 @@
 """Two workers on this machine train as one process does."""
 
 import functools
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -127,6 +129,22 @@ def test_a_killed_worker_comes_back(trained, nursery, tmp_path):
     undisturbed = trained("multi_worker", RANDOMIZED) / RANDOMIZED
     assert_same_weights(path, undisturbed)
     assert train_losses(path) == train_losses(undisturbed)
+
+
+@pytest.mark.process
+def test_workers_that_are_lost_after_the_last_evaluation(
+    trained, nursery, tmp_path
+):
+    undisturbed = trained("multi_worker", RANDOMIZED) / RANDOMIZED
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    results = json.loads((path / "results.json").read_text())
+    (path / "results.json").unlink()
+    # The first worker alone still has the evaluation.
+    for worker in nursery.start_workers([flags(path)] * 2, tmp_path):
+        assert worker.wait() == 0, worker.output
+    again = json.loads((path / "results.json").read_text())
+    assert again["final"] == results["final"]
 
 
 @pytest.mark.process
