@@ -10,9 +10,12 @@ from datasets.text.vocabulary import WordPieceVocabulary, import_extra
 SAMPLE = 2**24
 """Number of bytes of the text from which the words are counted, about."""
 
-WORDS = 100_000
+WORDS = 20_000
 """Number of distinct words, the most frequent ones, from which pieces are
-learned."""
+learned. The time is proportional to it."""
+
+LONGEST = 20
+"""Number of characters of the longest words from which pieces are learned."""
 
 CHARACTERS = 512
 """Number of distinct characters, the most frequent ones, that are pieces."""
@@ -21,9 +24,9 @@ CHARACTERS = 512
 def learn_word_pieces(text, path, size, report):
     """Learns word pieces from a sample of a text and writes their file.
 
-    The sample is pieces of the text at equal distances. Words with characters
-    that are not among the `CHARACTERS` are left out. Equal texts have equal
-    vocabularies.
+    The sample consists of parts of the text at equal distances. Its most
+    frequent characters are in the vocabulary, as beginnings and as
+    continuations of words. Equal texts have equal vocabularies.
 
     Args:
         text: `pathlib.Path` of a text in UTF-8.
@@ -45,6 +48,11 @@ def learn_word_pieces(text, path, size, report):
             counts.update(piece.split())
     if not counts:
         raise CorpusError(f"{text} has no words: choose another text.")
+    characters = collections.Counter()
+    for word, count in counts.items():
+        for character in word:
+            characters[character] += count
+    kept = [character for character, _ in characters.most_common(CHARACTERS)]
     report(
         f"{text.name}: learning {size:,} word pieces from "
         f"{min(len(counts), WORDS):,} words, which takes minutes."
@@ -52,9 +60,17 @@ def learn_word_pieces(text, path, size, report):
     tokens = tools.learn(
         counts,
         vocab_size=size,
-        reserved_tokens=list(WordPieceVocabulary.SPECIAL),
+        reserved_tokens=[
+            *WordPieceVocabulary.SPECIAL,
+            *(
+                prefix + character
+                for character in kept
+                for prefix in ("", "##")
+            ),
+        ],
         lower_thresh=1,
         max_input_tokens=WORDS,
+        max_token_length=LONGEST,
         max_unique_chars=CHARACTERS,
     )
     if len(tokens) > size:

@@ -84,9 +84,9 @@ class WordPieceVocabulary:
 
     Whitespace separates words. Parts that continue a word start with `##`. An
     end of line is the token `[EOL]`. A word with a character that is not in the
-    vocabulary becomes the token `[UNK]`. Tokenization is therefore not
-    lossless, and the loss per word is a little lower than with a lossless
-    vocabulary.
+    vocabulary becomes the token `[UNK]`, and spaces have no token. Tokenization
+    is therefore not lossless, and the loss per word is a little lower than with
+    a lossless vocabulary.
 
     Args:
         path: `pathlib.Path` of the file. It begins with the lines `SPECIAL`.

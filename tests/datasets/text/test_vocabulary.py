@@ -138,6 +138,14 @@ def test_learned_pieces_write_every_word_of_the_text(tmp_path):
     assert learn(tmp_path, text).digest == vocabulary.digest
 
 
+def test_characters_of_rare_words_are_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(learned_vocabulary, "WORDS", 3)
+    vocabulary = learn(tmp_path, "the cat sat \n" * 20 + "ox \n")
+    found = vocabulary.tokenize("ox xo")
+    assert vocabulary.detokenize(found) == "ox xo"
+    assert len(found) == 4
+
+
 def test_the_sample_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(learned_vocabulary, "SAMPLE", 1000)
     monkeypatch.setattr(learned_vocabulary, "PIECE", 100)
