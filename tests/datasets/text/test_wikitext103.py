@@ -58,7 +58,6 @@ def test_folder_and_archive_give_the_same_tokens(tmp_path, open_splits):
     for splits in found:
         assert {n: c.words for n, c in splits.items()} == WORDS
     assert not list(tmp_path.rglob("*.partial"))
-    assert open_wikitext103 is open_wikitext103
 
 
 def test_word_pieces_are_learned_once(tmp_path):
