@@ -96,8 +96,8 @@ def evaluate(opened, config, strategy):
     Returns:
         Dict in the form of `results.json`.
     """
-    opened.experiment.make_problem(config).prepare()
     model, _, problem = opened.experiment.make_parts(config, strategy)
+    problem.prepare()
     step = load_weights(model, opened.checkpoint, opened.digest)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
     name, lengths = opened.checkpoint.stem, problem.lengths

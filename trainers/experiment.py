@@ -107,8 +107,7 @@ class Experiment:
             StoppedError: If a signal asked to stop; the state is saved.
             WorkerLostError: If another worker is gone.
         """
-        self.make_problem(config).prepare()
-        # Several workers must connect before anything is computed.
+        # First: several workers must connect before anything is computed.
         strategy = make_strategy(config.strategy, config.tpu)
         with (
             watch_workers(strategy),
@@ -119,7 +118,9 @@ class Experiment:
             check_same_flags(strategy, config)
             config = with_max_position(config)
             check_share(strategy.num_replicas, config)
-            parts = model, _, _ = self.make_parts(config, strategy)
+            parts = model, _, problem = self.make_parts(config, strategy)
+            with refuse_together(strategy):
+                problem.prepare()
             workdir = Workdir(
                 own_path,
                 config,

@@ -306,7 +306,8 @@ def test_programs_of_a_trainer():
     assert [program.mode for program in found].count("evaluate") == 10
     longest = programs(preset="paper", max_position=2048)
     assert longest == [found[3], found[-1]]
-    (program,) = programs(trainer="enwik8", encoding="RoPE", mode="train")
+    flags = {**table.TEXT, "encoding": "RoPE", "mode": "train"}
+    (program,) = programs(**flags)
     assert program.config.batch_size == 64
     assert program.tokens == 256
 
@@ -503,7 +504,9 @@ def test_the_table_has_every_encoding_and_sampler():
         assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
     samplers = {row.get("sampler") for row in flags}
     assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
-    assert set(list_trainers()) == {row["trainer"] for row in flags}
+    # WikiText-103 is not on every machine; `gpt2` has the same shapes.
+    trainers = set(list_trainers()) - {"wikitext103"}
+    assert trainers == {row["trainer"] for row in flags}
 
 
 COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"

@@ -7,6 +7,7 @@ import tempfile
 
 import numpy as np
 
+from datasets.text.storage import write_whole
 from trainers.options.fields import resolve
 from trainers.records.opened_run import registered
 
@@ -66,7 +67,7 @@ def toy_config(trainer="algorithmic", **changes):
 
 
 def make_wikitext103(directory):
-    """Writes a text in the format of WikiText-103."""
+    """Writes a text in the format of WikiText-103, unless it is there."""
     directory.mkdir(exist_ok=True)
     for number, (name, lines) in enumerate(
         {"train": 300, "valid": 30, "test": 30}.items()
@@ -76,7 +77,10 @@ def make_wikitext103(directory):
             ["the", "length", "of", "longer", "text"], (lines, 9)
         )
         text = "".join(f" {' '.join(line)} \n" for line in words)
-        (directory / f"wiki.{name}.raw").write_text(text)
+        path = directory / f"wiki.{name}.raw"
+        if not path.exists():
+            with write_whole(path) as file:
+                file.write(text.encode())
 
 
 def run_toy(path, unchecked=None, trainer="algorithmic", **changes):

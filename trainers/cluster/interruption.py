@@ -11,6 +11,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 messages = 2
 """File descriptor that `end_at_once` writes to."""
 
+_received = None
+"""The signal that `raise_stopped` handled last, or `None`."""
+
 
 def end_at_once(number, frame):
     """Handles a signal while nothing runs that could be lost.
@@ -23,15 +26,30 @@ def end_at_once(number, frame):
 
 
 def raise_stopped(number, frame):
-    """Handles a signal while a program runs but does not train."""
+    """Handles a signal while a program runs but does not train.
+
+    Libraries may swallow the error: the next `StopRequest` or
+    `check_received` raises it again.
+    """
+    global _received
+    _received = number
     raise StoppedError(number)
+
+
+def check_received():
+    """Raises `StoppedError` if `raise_stopped` was called and nobody ended."""
+    if _received is not None:
+        raise StoppedError(_received)
 
 
 def handle_signals(handler):
     """Sets the handler of SIGTERM and SIGINT, except of those ignored.
 
-    A shell lets its background jobs ignore SIGINT.
+    A shell lets its background jobs ignore SIGINT. Signals received before are
+    forgotten.
     """
+    global _received
+    _received = None
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
@@ -58,6 +76,7 @@ class StopRequest:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 self._before[number] = signal.signal(number, self._remember)
+        self._signal = self._signal or _received
         return self
 
     def __exit__(self, failed, *_):

@@ -12,6 +12,7 @@ import tensorflow as tf
 from absl import app, flags, logging
 
 from trainers.cluster.interruption import (
+    check_received,
     end_at_once,
     handle_signals,
     raise_stopped,
@@ -67,6 +68,7 @@ def run(config_class, presets, main, operands=""):
         values = {name: getattr(flags.FLAGS, name) for name in names}
         given = {name: v for name, v in values.items() if v is not None}
         main(resolve(config_class, presets, given), *argv[1:])
+        check_received()
 
     with errors_as_statuses():
         try:

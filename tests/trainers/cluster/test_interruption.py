@@ -1,5 +1,6 @@
 """Signals: one clear line, a status that says so, and nothing lost."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
 from tests.trainers.workers import Nursery
+from trainers.cluster import interruption
 from trainers.cluster.interruption import StopRequest
 from trainers.errors import StoppedError
 
@@ -136,6 +138,18 @@ def test_a_signal_after_the_last_check_is_not_lost(capfd, number):
         os.kill(os.getpid(), number)
     assert caught.value.number == number
     assert signal.getsignal(number) is before
+
+
+def test_a_signal_whose_error_a_library_swallows_is_not_lost(monkeypatch):
+    monkeypatch.setattr(interruption, "_received", None)
+    interruption.check_received()
+    with contextlib.suppress(StoppedError):
+        interruption.raise_stopped(signal.SIGTERM, None)
+    with pytest.raises(StoppedError) as stopped:
+        interruption.check_received()
+    assert stopped.value.number == signal.SIGTERM
+    with pytest.raises(StoppedError), StopRequest(OneWorker()):
+        pass
 
 
 def test_an_error_is_not_hidden_by_a_signal(capfd):
