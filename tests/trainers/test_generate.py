@@ -49,6 +49,7 @@ def test_the_most_likely_bytes(run, capsysbinary):
     assert found.decode() == text + "\n"
 
 
+@pytest.mark.product
 def test_drawn_bytes_follow_the_seed(run, capsysbinary):
     flags = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 30}
     first, again, other = (

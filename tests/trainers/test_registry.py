@@ -53,6 +53,7 @@ def test_every_trainer_has_a_toy():
     assert set(TOYS) == set(EXPERIMENTS)
 
 
+@pytest.mark.product
 @each_trainer
 def test_a_stopped_run_goes_on(whole, trainer, tmp_path, monkeypatch):
     checks = []
