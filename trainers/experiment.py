@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -132,7 +133,8 @@ class Experiment:
             )
             with refuse_together(strategy):
                 # A mistake is found before anything is written.
-                is_new = not (workdir.path / "config.json").exists()
+                # `Path.exists` raises for a path that is too long.
+                is_new = not os.path.exists(workdir.path / "config.json")
                 initial = read_initial() if is_new else None
                 stack.enter_context(workdir)
                 results = workdir.results

