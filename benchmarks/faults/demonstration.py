@@ -88,7 +88,8 @@ class Demonstration(Command):
         """Waits for a random moment around the change of the models.
 
         Returns:
-            Whether the process has come there and still runs.
+            Whether the process has come there, and the second model has not
+            finished yet.
         """
         until = time.monotonic() + PATIENCE
         first, second = self.models
@@ -99,7 +100,10 @@ class Demonstration(Command):
                 r"replica\(s\), here|already finished", process.output
             ):
                 seconds = self.rng.uniform(0, 1.3 * self.reference.change)
-                return process.wait(seconds) is None
+                # A process that only frees its memory any more ignores
+                # signals, and its status is 0.
+                ended = process.wait(seconds) is not None
+                return not (ended or (second.path / "results.json").exists())
         return False
 
     def check_checkpoints(self):

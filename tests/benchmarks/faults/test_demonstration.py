@@ -73,6 +73,16 @@ def test_a_change_begins_when_the_first_model_is_trained(demonstration):
     assert not demonstration.wait_for_change(EndedProcess(0))
 
 
+def test_a_signal_after_the_second_model_is_none_between(demonstration):
+    process = EndedProcess(None)
+    first, second = (model.path for model in demonstration.models)
+    save(first, STEPS, 1)
+    second.mkdir()
+    assert demonstration.wait_for_change(process)
+    (second / "results.json").write_text("{}")
+    assert not demonstration.wait_for_change(process)
+
+
 def test_a_demonstration_that_stops(demonstration):
     said = f"{LOG}error: stopped by SIGTERM: run the command again.\n"
     assert stop(demonstration, 143, said) == {"stopped by SIGTERM": 1}
