@@ -1,0 +1,72 @@
+"""Measures the memory of the published image model on a CPU.
+
+Trains one step of `trainers.imagenet --preset=paper`, 32 images of 506 tokens,
+and evaluates images of 2,025 tokens, in a process of its own for each encoding.
+The report is written after every encoding; those that it has are not repeated.
+
+    python -m benchmarks.image_memory
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl import app, flags
+
+from benchmarks.measure import write_report
+from keras_lengen.layers import ENCODINGS
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("encodings", list(ENCODINGS), "Encodings to measure.")
+flags.DEFINE_list(
+    "flags",
+    ["evaluation_examples=4", "chunk_size=64"],
+    "Further flags of the trainer, without --.",
+)
+flags.DEFINE_string(
+    "output", "benchmarks/results/image_memory.json", "File for the report."
+)
+
+
+def measure(encoding):
+    """Runs the trainer; returns a row of the report."""
+    arguments = [
+        *("trainers.imagenet", "--preset=paper", "--dataset=noise"),
+        *(f"--encoding={encoding}", "--steps=1", "--strategy=one_device"),
+        *(f"--{flag}" for flag in FLAGS.flags),
+    ]
+    with tempfile.TemporaryDirectory() as directory:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments, f"--workdir={directory}/run"],
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(arguments)} failed, see above.")
+    return {
+        "encoding": encoding,
+        "command": " ".join(["python -m", *arguments]),
+        # Linux counts in KiB.
+        "peak_gibibytes": usage.ru_maxrss / 2**20,
+        "processor_seconds": usage.ru_utime + usage.ru_stime,
+    }
+
+
+def main(argv):
+    """Measures what is missing and reports."""
+    del argv
+    path = pathlib.Path(FLAGS.output)
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    for encoding in FLAGS.encodings:
+        if encoding in [row["encoding"] for row in rows]:
+            continue
+        rows.append(measure(encoding))
+        print(f"{encoding}: {rows[-1]['peak_gibibytes']:.1f} GiB", flush=True)
+        write_report(FLAGS.output, "benchmarks.image_memory", {"rows": rows})
+
+
+if __name__ == "__main__":
+    app.run(main)

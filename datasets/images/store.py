@@ -1,0 +1,281 @@
+"""Decoded images, in files that are read at random places.
+
+A split is decoded once, to all sizes that are missing, by several threads; at
+no time are more than a few hundred images in memory. A size of a split is two
+files: `*.pixels` with the gray values of all images, one after the other, and
+`*.npz` with their labels and the names of the images that were skipped.
+"""
+
+import concurrent.futures
+import contextlib
+import hashlib
+import itertools
+import os
+import pathlib
+import time
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+
+from datasets.files import write_whole
+from datasets.images.decode import check_installed, decode
+from datasets.images.source import ImageError
+
+BAD_IMAGES = ("refuse", "skip")
+"""What happens to an image that cannot be decoded."""
+
+_CHUNK = 256
+
+
+class PixelStore:
+    """Gray values and labels of a split, at one or more sizes.
+
+    Their number is `len(store)`.
+
+    Args:
+        images: Dict from pairs `(height, width)` to uint8 arrays
+            `(N, height, width)`.
+        labels: int32 array `(N,)`.
+        skipped: List of str. Names of the images that were left out.
+
+    Attributes: the arguments of the same names.
+    """
+
+    def __init__(self, images, labels, skipped=()):
+        self.images = images
+        self.labels = labels
+        self.skipped = list(skipped)
+
+    def __len__(self):
+        return len(self.labels)
+
+    @property
+    def majority(self):
+        """Share of the images that have the most frequent class, a float."""
+        return float(np.bincount(self.labels).max() / len(self))
+
+    def read(self, indices, size):
+        """Reads images of a size.
+
+        Args:
+            indices: Integer tensor `(B,)`, from 0 to `N - 1`.
+            size: int tensor `(2,)`, height and width, one of the sizes.
+
+        Returns:
+            int32 tensor `(B, height, width)` of gray values, and int32 `(B,)`
+            of labels.
+        """
+
+        def read(indices, size):
+            images = self.images[tuple(size.tolist())]
+            return images[indices], self.labels[indices]
+
+        images, labels = tf.numpy_function(
+            read, [indices, size], (tf.uint8, tf.int32)
+        )
+        images = tf.ensure_shape(images, (indices.shape[0], None, None))
+        labels = tf.ensure_shape(labels, indices.shape)
+        return tf.cast(images, tf.int32), labels
+
+
+def describe_skipped(stores):
+    """Returns a sentence on images that were left out, `""` for none.
+
+    Args:
+        stores: Dict from the name of a split to its `PixelStore`.
+    """
+    skipped = sum(len(store.skipped) for store in stores.values())
+    return f"Images that could not be decoded: {skipped}." if skipped else ""
+
+
+def open_stores(sources, sizes, directory, *, classes, **options):
+    """Opens the decoded images of several splits: see `open_store`.
+
+    Args:
+        sources: Dict from the name of a split to its `Source`.
+        sizes: Dict from the name of a split to a list of sizes.
+        directory: Path of the directory for the files.
+        classes: int. Number of classes; labels are below it.
+        **options: `bad_images` and `report`.
+
+    Returns:
+        Dict from the name of a split to its `PixelStore`.
+
+    Raises:
+        ImageError: As `open_store`, or if there are other labels.
+    """
+    stores = {}
+    for split, source in sources.items():
+        store = open_store(source, sizes[split], directory, **options)
+        first, last = store.labels.min(), store.labels.max()
+        if not 0 <= first <= last < classes:
+            raise ImageError(
+                f"{source.name} has classes from {first} to {last}, but the "
+                f"model has {classes}, from 0: set --num_classes."
+            )
+        stores[split] = store
+    return stores
+
+
+def open_store(source, sizes, directory, *, bad_images="refuse", report):
+    """Opens the decoded images of a split; decodes them where necessary.
+
+    Args:
+        source: `Source` of the split.
+        sizes: List of pairs of int, heights and widths.
+        directory: Path of the directory for the files.
+        bad_images: What happens to images that cannot be decoded, and to
+            classes without images: `"refuse"` or `"skip"`.
+        report: Function of a line of text, called with the progress.
+
+    Returns:
+        `PixelStore`.
+
+    Raises:
+        ImageError: If an image cannot be decoded and is not to be skipped, if
+            no image is left, or if the files cannot be written.
+    """
+    check_installed()
+    if source.empty_classes and bad_images == "refuse":
+        raise ImageError(
+            f"{source.name} has no image of {_list(source.empty_classes)}: add "
+            "some, or leave classes out with --bad_images=skip."
+        )
+    if source.in_memory:
+        return _read_all(source, sizes, bad_images)
+    paths = _list_paths(source, sizes, pathlib.Path(directory))
+    try:
+        found = {size: _open(path, size) for size, path in paths.items()}
+        missing = {
+            size: path for size, path in paths.items() if found[size] is None
+        }
+        if missing:
+            pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+            _decode(source, missing, bad_images, report)
+            found |= {size: _open(path, size) for size, path in missing.items()}
+    except OSError as error:
+        raise ImageError(
+            f"cannot keep decoded images in {directory}: {error.strerror}; "
+            "name another directory by --cache_dir."
+        ) from None
+    images = {size: opened[0] for size, opened in found.items()}
+    _, labels, skipped = next(iter(found.values()))
+    if len(skipped) and bad_images == "refuse":
+        raise ImageError(_describe_bad(source, skipped[0]))
+    return PixelStore(images, labels, skipped.tolist())
+
+
+def _read_all(source, sizes, bad_images):
+    images, labels, skipped = [], [], []
+    for label, gray in _decode_items(
+        source, sizes, bad_images, lambda line: None, skipped
+    ):
+        images.append(gray)
+        labels.append(label)
+    _check_any(source, labels)
+    stacked = map(np.stack, zip(*images, strict=True))
+    return PixelStore(
+        dict(zip(sizes, stacked, strict=True)),
+        np.array(labels, np.int32),
+        skipped,
+    )
+
+
+def _decode(source, paths, bad_images, report):
+    """Writes the files of some sizes."""
+    labels, skipped = [], []
+    with contextlib.ExitStack() as stack:
+        files = [
+            stack.enter_context(write_whole(path)) for path in paths.values()
+        ]
+        for label, images in _decode_items(
+            source, list(paths), bad_images, report, skipped
+        ):
+            labels.append(label)
+            for file, image in zip(files, images, strict=True):
+                file.write(image.tobytes())
+        _check_any(source, labels)
+    for path in paths.values():
+        with write_whole(path.with_suffix(".npz")) as file:
+            np.savez(
+                file,
+                labels=np.array(labels, np.int32),
+                skipped=np.array(skipped, np.str_),
+            )
+
+
+def _decode_items(source, sizes, bad_images, report, skipped):
+    """Yields label and images of every item; appends to `skipped`."""
+
+    def decoded(item):
+        try:
+            return item, decode(item.content, sizes), None
+        except ImageError as error:
+            return item, None, error
+
+    start, done, items = time.monotonic(), 0, iter(source.read())
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        while chunk := list(itertools.islice(items, _CHUNK)):
+            for item, images, error in pool.map(decoded, chunk):
+                if error is None:
+                    yield item.label, images
+                    continue
+                reason = f"{item.name} ({error})"
+                if bad_images == "refuse":
+                    raise ImageError(_describe_bad(source, reason))
+                skipped.append(reason)
+            done += len(chunk)
+            rate = done / (time.monotonic() - start)
+            of = f" of {source.count:,}" if source.count else ""
+            bad = f", {len(skipped)} skipped" if skipped else ""
+            report(
+                f"{source.name}: decoded {done:,}{of} images, {rate:,.0f}/s"
+                f"{bad}"
+            )
+
+
+def _open(path, size):
+    """Returns images, labels and skipped names; `None` if not there."""
+    try:
+        with path.with_suffix(".npz").open("rb") as file:
+            record = np.load(file)
+            labels, skipped = record["labels"], record["skipped"]
+        shape = (len(labels), *size)
+        if path.stat().st_size != np.prod(shape):
+            return None
+        return np.memmap(path, np.uint8, "r", shape=shape), labels, skipped
+    except (
+        FileNotFoundError,
+        KeyError,
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+    ):
+        return None
+
+
+def _list_paths(source, sizes, directory):
+    digest = hashlib.sha256(source.identity.encode()).hexdigest()[:16]
+    return {
+        (height, width): directory
+        / f"{source.name}-{height}x{width}-{digest}.pixels"
+        for height, width in sizes
+    }
+
+
+def _check_any(source, labels):
+    if not labels:
+        raise ImageError(f"{source.name} has no image: look at --data_dir.")
+
+
+def _describe_bad(source, reason):
+    return (
+        f"{source.name} has an image that cannot be decoded, {reason}: replace "
+        "or remove it, or leave such images out with --bad_images=skip."
+    )
+
+
+def _list(names, most=3):
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

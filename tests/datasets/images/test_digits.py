@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from datasets.images import IMAGES
+from datasets.images.digits import open_digits
+
+
+def test_every_digit_is_in_one_split():
+    found = {
+        split: [(item.label, item.content.tobytes()) for item in source.read()]
+        for split, source in open_digits().items()
+    }
+    assert len(found["train"]) == 1437 and len(found["test"]) == 360
+    digits = load_digits()
+    wanted = {
+        (int(label), np.round(image * 255 / 16).astype(np.uint8).tobytes())
+        for label, image in zip(digits.target, digits.images, strict=True)
+    }
+    assert {*found["train"], *found["test"]} == wanted
+    for items in found.values():
+        counts = np.bincount([label for label, _ in items])
+        assert len(counts) == 10 and counts.min() > 0.7 * counts.mean()
+
+
+@pytest.mark.parametrize("name", ["digits", "noise"])
+def test_data_sets_that_every_machine_has(name):
+    for split, source in IMAGES[name].open("").items():
+        first, again = (list(source.read()) for _ in range(2))
+        assert len(first) == source.count
+        assert source.in_memory and source.name == f"{name}-{split}"
+        assert {item.label for item in first} <= set(
+            range(IMAGES[name].count_classes(""))
+        )
+        for item, other in zip(first[:9], again[:9], strict=True):
+            assert item.label == other.label
+            np.testing.assert_array_equal(item.content, other.content)

@@ -1,0 +1,147 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.datasets.images.awkward import encode_gray
+from tests.trainers.toy import run_toy, toy_config
+from trainers.engine.backend import make_strategy
+from trainers.errors import ConfigError
+from trainers.imagenet import EXPERIMENT
+from trainers.options.fields import resolve
+
+AXIAL = {
+    "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
+    "sampler": "GridPositions(row=RandomizedPositions(max_position=16), "
+    "column=RandomizedPositions(max_position=16))",
+    "model_dim": 16,
+}
+
+
+def make_parts(**changes):
+    config = toy_config("imagenet", **changes)
+    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"encoding": "RelativeEncoding"},
+        {"encoding": "ALiBi", "architecture": "encoder"},
+        {"train_size": "3x3,4x4", "random_crop": 1, "delimiter": "own"},
+        AXIAL,
+    ],
+    ids=["relative", "encoder", "two sizes", "axial"],
+)
+def test_a_run(tmp_path, changes):
+    results = run_toy(tmp_path, trainer="imagenet", **changes)
+    final = results["final"]
+    for name in ("accuracy", "top_5_accuracy", "loss"):
+        assert {"12", "25"} <= final[f"{name}_by_length"].keys()
+    assert all(np.isfinite(list(final["loss_by_length"].values())))
+    assert results["score_metric"] == "accuracy"
+    assert results["higher_is_better"]
+    assert results["floor_by_length"]["12"] == pytest.approx(0.1, abs=0.05)
+
+
+def test_the_paper_preset():
+    config = resolve(
+        EXPERIMENT.config,
+        EXPERIMENT.presets,
+        {"preset": "paper", "encoding": "RoPE", "dataset": "noise"},
+    )
+    assert config.trained_lengths == (506,)
+    assert config.evaluated_lengths == (506, 2025)
+    assert config.classes == 1000
+    problem = EXPERIMENT.make_problem(config)
+    for length, size in ((506, [22, 22]), (2025, [45, 44])):
+        assert problem.find_size(tf.constant(length)).numpy().tolist() == size
+
+
+def test_training_and_evaluation_see_the_same_images_at_several_sizes():
+    _, _, problem = make_parts()
+    sizes = {12: (3, 3), 25: (5, 4)}
+    for length, size in sizes.items():
+        batch = problem.evaluation_batch(
+            index=tf.constant(0),
+            batch_size=7,
+            length=tf.constant(length),
+            padded_length=length,
+        )
+        images = problem.lay_out(batch["token_ids"], length)
+        store = problem.stores["test"]
+        for image, label in zip(images, batch["targets"].numpy(), strict=True):
+            (found,) = np.flatnonzero(
+                (store.images[size] == image).all(axis=(1, 2))
+            )
+            assert store.labels[found] == label
+
+
+def test_the_decoder_reads_a_start_token_and_the_encoder_the_pixels():
+    for architecture, names in (
+        ("encoder", {"token_ids"}),
+        ("encoder_decoder", {"token_ids", "target_ids"}),
+    ):
+        model, _, problem = make_parts(architecture=architecture)
+        tokens = tf.constant([[1, 2, 0], [3, 4, 0]])
+        inputs = problem.inputs({"token_ids": tokens})
+        assert inputs.keys() == names
+        if "target_ids" in inputs:
+            assert inputs["target_ids"].numpy().tolist() == [[0], [0]]
+        assert keras.ops.shape(model(inputs))[-1] == 10
+
+
+def test_classes_of_a_folder(tmp_path):
+    for name in ("a", "b", "c"):
+        for number in range(40):
+            path = tmp_path / "images" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode_gray(number))
+    folder = {
+        "dataset": "folder",
+        "data_dir": str(tmp_path / "images"),
+        "cache_dir": str(tmp_path / "cache"),
+    }
+    model, _, problem = make_parts(**folder)
+    assert model.output_size == 3
+    problem.prepare()
+    assert not problem.note
+    (tmp_path / "images" / "a" / "bad.png").write_bytes(b"")
+    for wrong, message in (
+        ({}, r"cannot be decoded, .*bad\.png"),
+        ({"bad_images": "skip", "num_classes": 2}, "from 0 to 2, but the mod"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_parts(**folder, **wrong)[2].prepare()
+    _, _, problem = make_parts(**folder, bad_images="skip")
+    problem.prepare()
+    assert problem.note == "Images that could not be decoded: 1."
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": "folder"}, "needs a folder of images by class"),
+        ({"dataset": "folder", "data_dir": "none"}, "--data_dir=none is none"),
+        (
+            {**AXIAL, "sampler": "GridPositions(width=4)"},
+            "sees 7 rows of 4 tokens in images of 5x4",
+        ),
+        (
+            {"train_size": "3x3,4x4", "buckets": 1},
+            "would pad images of 2 sizes",
+        ),
+        ({"test_sizes": "4"}, "--test_sizes takes heights and widths"),
+    ],
+)
+def test_what_cannot_work(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        make_parts(**changes)
+
+
+def test_data_that_are_not_there(tmp_path):
+    changes = {"dataset": "imagenet2012", "data_dir": str(tmp_path)}
+    _, _, problem = make_parts(**changes)
+    with pytest.raises(ConfigError, match=r"is not prepared in .* get ILSVRC"):
+        problem.prepare()
