@@ -1,0 +1,44 @@
+"""Tasks in text form, by name."""
+
+from datasets.text_tasks.addition import Addition
+from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
+from datasets.text_tasks.copy import (
+    Copy,
+    CopyRepeated,
+    CopyRepeatedTwice,
+    CopyReplace,
+    CopyTwice,
+)
+from datasets.text_tasks.lego import LEGO
+from datasets.text_tasks.parity import Parity
+from datasets.text_tasks.pcfg import PCFG
+from datasets.text_tasks.polynomial import Polynomial
+from datasets.text_tasks.reverse import Reverse, ReverseAndBack, ReverseTwice
+from datasets.text_tasks.scan import SCAN
+from datasets.text_tasks.sort import Sort, SortMultiDigit
+from datasets.text_tasks.summation import Summation
+
+TEXT_TASKS = {
+    # Copies.
+    "copy": Copy,
+    "copy_twice": CopyTwice,
+    "copy_repeated": CopyRepeated,
+    "copy_repeated_twice": CopyRepeatedTwice,
+    "copy_replace": CopyReplace,
+    "reverse": Reverse,
+    "reverse_twice": ReverseTwice,
+    "reverse_and_back": ReverseAndBack,
+    # Computations.
+    "addition": Addition,
+    "polynomial": Polynomial,
+    "sort": Sort,
+    "sort_multi_digit": SortMultiDigit,
+    "summation": Summation,
+    "parity": Parity,
+    "lego": LEGO,
+    # Lists of problems.
+    "scan": SCAN,
+    "pcfg": PCFG,
+}
+
+__all__ = ["TEMPLATES", "TEXT_TASKS", "TextTask", "TextTaskError"]

@@ -1,0 +1,202 @@
+"""What a task in text form is made of.
+
+A problem is drawn by Python from a NumPy generator whose seed is the number of
+the problem, so that any of them can be made at any time, on any machine.
+"""
+
+import abc
+import dataclasses
+import re
+import string
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+TEMPLATES = ("code", "paper")
+"""Wordings: of the published code, and of the paper's appendix D.1."""
+
+WORD = r"\[(?:SEP|NEXT)\]|\*\*|[A-Za-z_]+[0-9]*|'s|\S"
+"""Regular expression of a word."""
+
+
+class TextTaskError(Exception):
+    """Data are missing or not as expected; the message says what to do."""
+
+
+def split_words(text):
+    """Splits a text into the words of its vocabulary.
+
+    A word is a run of letters with the digits after it, a digit, `'s`, `**`,
+    `[SEP]`, `[NEXT]` or another character. Spaces only separate words.
+
+    >>> split_words("The answer is -1 2.")
+    ['The', 'answer', 'is', '-', '1', '2', '.']
+    """
+    return re.findall(WORD, text)
+
+
+class Step(NamedTuple):
+    """A step of a scratchpad; an empty field is left out.
+
+    Attributes:
+        input: str. What the step reads.
+        computation: str. What it computes.
+        output: str. What results.
+        variable: str. What it carries on to the next step.
+        remaining: str. What is left to read.
+    """
+
+    input: str
+    computation: str
+    output: str
+    variable: str | None
+    remaining: str
+
+
+class Template(NamedTuple):
+    """The wording of a task.
+
+    Attributes:
+        prompt: str with the task's fields in braces.
+        separator: str. Stands between prompt and answer.
+        answer: str with `{answer}`.
+    """
+
+    prompt: str
+    separator: str
+    answer: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextTask(abc.ABC):
+    """Base class of tasks in text form.
+
+    A problem is what a subclass likes, such as a pair of numbers, and is drawn
+    in a bin, such as the numbers of their digits.
+
+    Args:
+        template: str. Key of `templates`.
+
+    Attributes:
+        templates: Dict from keys, those of `TEMPLATES`, to `Template`s.
+        symbols: Tuple of str. Words of problems and answers that are not in
+            the templates.
+        step_words: str. Words of a scratchpad's steps; `None`: the task has no
+            scratchpad.
+        ignores_case: bool. Whether answers are compared without case.
+        trained_lengths: Increasing ints. Lengths of published training data.
+        tested_lengths: Increasing ints. Lengths of published test data.
+
+    Raises:
+        ValueError: If there is no such template.
+
+    Reference: Kazemnejad et al., 2023, section 3 and appendix D.1.
+    https://arxiv.org/abs/2305.19466
+    """
+
+    template: str = "code"
+
+    templates: ClassVar[Mapping[str, Template]]
+    symbols: ClassVar[tuple]
+    step_words: ClassVar[str | None] = None
+    ignores_case: ClassVar[bool] = False
+    trained_lengths: ClassVar[Sequence]
+    tested_lengths: ClassVar[Sequence]
+
+    def __post_init__(self):
+        """Raises `ValueError` for an unknown template."""
+        if self.template not in self.templates:
+            raise ValueError(
+                f"{type(self).__name__} has the templates "
+                f"{', '.join(self.templates)}; got {self.template!r}."
+            )
+
+    @property
+    def wording(self):
+        """The `Template` in use."""
+        return self.templates[self.template]
+
+    @property
+    def words(self):
+        """All words of prompts, scratchpads and answers, a sorted tuple."""
+        literals = [
+            literal
+            for text in self.wording
+            for literal, *_ in string.Formatter().parse(text)
+        ]
+        known = split_words(" ".join([*literals, self.step_words or ""]))
+        return tuple(sorted({*known, *self.symbols}))
+
+    def bins(self, lengths):
+        """Returns the bins of training problems of some lengths.
+
+        Args:
+            lengths: Increasing ints.
+
+        Returns:
+            List of tuples of int.
+        """
+        return [(length,) for length in lengths]
+
+    def bins_at(self, length):
+        """Returns the bins of evaluation problems of a length."""
+        return [(length,)]
+
+    def count(self, place):
+        """Returns how many problems a bin has; `None`: no end is known."""
+        return None
+
+    @abc.abstractmethod
+    def draw(self, rng, place, number):
+        """Draws a problem.
+
+        Args:
+            rng: `numpy.random.Generator`.
+            place: Tuple of int, a bin.
+            number: int, at least 0. Number of the problem in its bin; a task
+                with few problems may have each of them once.
+        """
+
+    @abc.abstractmethod
+    def longest(self, place):
+        """Returns a problem of a bin whose text has the most words."""
+
+    @abc.abstractmethod
+    def fill(self, problem):
+        """Returns the fields of the templates, a dict of str."""
+
+    def steps(self, problem):
+        """Returns the `Step`s of a scratchpad."""
+        raise NotImplementedError
+
+    def write_prompt(self, problem):
+        """Returns the prompt with its separator."""
+        wording = self.wording
+        return wording.prompt.format(**self.fill(problem)) + wording.separator
+
+    def write_answer(self, problem):
+        """Returns the answer."""
+        return self.wording.answer.format(**self.fill(problem))
+
+    def read_answer(self, words):
+        """Reads what an answer says.
+
+        Args:
+            words: List of str. An answer, without its scratchpad.
+
+        Returns:
+            A value that equals that of another answer if both say the same;
+            `None`: this is no answer.
+        """
+        before, after = (
+            split_words(text) for text in self.wording.answer.split("{answer}")
+        )
+        inside = words[len(before) : len(words) - len(after)]
+        if words != [*before, *inside, *after]:
+            return None
+        if self.ignores_case:
+            inside = [word.lower() for word in inside]
+        return self.read_value(inside) if inside else None
+
+    def read_value(self, words):
+        """Returns the value of a non-empty answer; `None`: it is none."""
+        return tuple(words)

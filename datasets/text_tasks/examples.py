@@ -1,0 +1,164 @@
+"""Prompts and answers of a task, by their number."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from datasets.text_tasks.base import TextTask
+from datasets.text_tasks.scratchpad import write_scratchpad
+
+SPLITS = ("train", "validation", "test")
+
+TRAIN_SHARE = 0.9
+"""Largest share of the problems of a bin that training sees."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """Examples of a split.
+
+    Attributes:
+        task: `TextTask`.
+        bins: Tuple of its bins.
+        split: str, of `SPLITS`. Two splits draw other problems.
+        seed: int. Seed of the problems.
+        fields: Tuple of str. Fields of the scratchpad; none: no scratchpad.
+        counts: Tuple of int. Numbers of examples of the bins, one after the
+            other; none: bins take turns without end.
+        first: Tuple of int. Numbers of the first problems of the bins.
+    """
+
+    task: TextTask
+    bins: tuple
+    split: str
+    seed: int = 0
+    fields: tuple = ()
+    counts: tuple = ()
+    first: tuple = ()
+
+    def __len__(self):
+        """Returns the number of examples, 0 for no end."""
+        return sum(self.counts)
+
+    @property
+    def available(self):
+        """Number of different problems; `None`: no end is known.
+
+        For bins that take turns.
+        """
+        known = [self.task.count(place) for place in self.bins]
+        return None if None in known else sum(known) - sum(self.first)
+
+    @functools.cached_property
+    def _ends(self):
+        return np.cumsum(self.counts)
+
+    def find(self, index):
+        """Returns the number of an example's bin, and its number in the bin.
+
+        Args:
+            index: int, at least 0.
+        """
+        if self.counts:
+            turn = int(np.searchsorted(self._ends, index, "right"))
+            number = index - int(self._ends[turn]) + self.counts[turn]
+        else:
+            number, turn = divmod(index, len(self.bins))
+        return turn, number + (self.first[turn] if self.first else 0)
+
+    def problem(self, index):
+        """Returns the problem of an example.
+
+        Args:
+            index: int, at least 0.
+        """
+        turn, number = self.find(index)
+        place = self.bins[turn]
+        key = [self.seed, SPLITS.index(self.split), number, *place]
+        return self.task.draw(np.random.default_rng(key), place, number)
+
+    def name_bin(self, index):
+        """Returns the name of an example's bin, such as `"8x3"`."""
+        return "x".join(map(str, self.bins[self.find(index)[0]]))
+
+    def write(self, problem):
+        """Returns the prompt and the answer of a problem, each a str."""
+        task = self.task
+        steps = task.steps(problem) if self.fields else ()
+        scratchpad = write_scratchpad(steps, self.fields)
+        return task.write_prompt(problem), scratchpad + task.write_answer(
+            problem
+        )
+
+    def longest(self):
+        """Returns the prompt and the answer with the most words of each bin.
+
+        Returns:
+            List of pairs of str.
+        """
+        return [self.write(self.task.longest(place)) for place in self.bins]
+
+
+def training_examples(task, lengths, *, size, seed=0, fields=()):
+    """Returns the `Examples` of training.
+
+    Bins have equally many, as far as they have so many problems.
+
+    Args:
+        task: `TextTask`.
+        lengths: Increasing ints. Trained lengths.
+        size: int. Number of examples; 0: without end or, of a task with a
+            list of problems, all that are not kept for validation.
+        seed: int. Seed of the examples.
+        fields: Tuple of str. Fields of the scratchpad; none: no scratchpad.
+    """
+    bins = tuple(task.bins(lengths))
+    return Examples(
+        task, bins, "train", seed, tuple(fields), _count(task, bins, size)
+    )
+
+
+def validation_examples(training, length):
+    """Returns the `Examples` of validation at a trained length.
+
+    They follow those of training in every bin, so that a problem that a bin
+    has once is in one of both.
+
+    Args:
+        training: `Examples` of training.
+        length: int. One of the trained lengths.
+    """
+    task = training.task
+    places = set(task.bins_at(length))
+    # Training without end draws no problem of the split of validation.
+    counts = training.counts or (0,) * len(training.bins)
+    kept = {
+        place: count
+        for place, count in zip(training.bins, counts, strict=True)
+        if place in places
+    }
+    return dataclasses.replace(
+        training,
+        bins=tuple(kept),
+        split="validation",
+        counts=(),
+        first=tuple(kept.values()),
+    )
+
+
+def length_examples(task, length, *, seed=0, fields=()):
+    """Returns the `Examples` of a length that is not trained."""
+    bins = tuple(task.bins_at(length))
+    return Examples(task, bins, "test", seed, tuple(fields))
+
+
+def _count(task, bins, size):
+    """Returns the numbers of training examples of bins; `()`: no end."""
+    each, more = divmod(size, len(bins))
+    counts = [each + (turn < more) for turn in range(len(bins))]
+    known = [task.count(place) for place in bins]
+    if None in known:
+        return tuple(counts) if size else ()
+    most = [round(TRAIN_SHARE * number) for number in known]
+    return tuple(map(min, counts, most) if size else most)

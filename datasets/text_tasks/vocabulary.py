@@ -1,0 +1,46 @@
+"""Words of a task and their ids."""
+
+import numpy as np
+
+from datasets.text_tasks import scratchpad
+from datasets.text_tasks.base import split_words
+
+
+class WordVocabulary:
+    """All words that prompts, scratchpads and answers of a task consist of.
+
+    Ids 0, 1 and 2 are padding, the end of an answer and a word that the task
+    does not have. Words are split by Python's regular expressions: those of
+    TensorFlow Text find the same words, but take 20 times as long for a batch,
+    and their graph takes seconds to build.
+
+    Args:
+        task: `TextTask`.
+        has_scratchpad: bool. Whether answers have a scratchpad.
+
+    Attributes:
+        words: Tuple of str, by id.
+        size: int. Number of ids.
+        end: int. Id of the end of an answer.
+        unknown: int. Id of a word that the task does not have.
+    """
+
+    end = 1
+    unknown = 2
+
+    def __init__(self, task, has_scratchpad=False):
+        known = {*task.words, *(scratchpad.WORDS if has_scratchpad else ())}
+        self.words = ("[PAD]", "[END]", "[UNKNOWN]", *sorted(known))
+        self.size = len(self.words)
+        self._ids = {word: number for number, word in enumerate(self.words)}
+
+    def tokenize(self, text):
+        """Returns the ids of the words of a text, a list of int."""
+        return [self._ids.get(word, self.unknown) for word in split_words(text)]
+
+    def detokenize(self, ids):
+        """Returns the words before the end of an answer, a list of str."""
+        ids = np.asarray(ids).tolist()
+        if self.end in ids:
+            ids = ids[: ids.index(self.end)]
+        return [self.words[token] for token in ids]

@@ -1,0 +1,58 @@
+"""PCFG: problems from files."""
+
+import pytest
+
+from datasets.text_tasks import TEXT_TASKS, TextTaskError, base
+from datasets.text_tasks.examples import (
+    length_examples,
+    training_examples,
+    validation_examples,
+)
+
+LINES = {
+    "train.src": [f"reverse A{n} B2" for n in range(1, 11)],
+    "train.tgt": [f"B2 A{n}" for n in range(1, 11)],
+    "test.src": ["append swap_first_last C3 D4 , remove_first E5 , F6 G20"],
+    "test.tgt": ["D4 C3 F6 G20"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, lines in LINES.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_files(folder):
+    task = TEXT_TASKS["pcfg"](directory=str(folder))
+    training = training_examples(task, [1, 2], size=0)
+    assert len(training) == 9
+    validation = validation_examples(training, 1)
+    found = [training.write(training.problem(n)) for n in range(9)]
+    found.append(validation.write(validation.problem(0)))
+    assert sorted(found) == sorted(
+        (f"Solve: {command}[SEP] ", answer)
+        for command, answer in zip(
+            LINES["train.src"], LINES["train.tgt"], strict=True
+        )
+    )
+    ((prompt, answer),) = length_examples(task, 3).longest()
+    words = base.split_words(prompt + answer)
+    assert set(words) <= set(task.words)
+    assert words[2:5] == ["append", "swap_first_last", "C3"]
+    assert answer == LINES["test.tgt"][0]
+
+
+def test_missing_and_wrong_files(folder):
+    def refuse(message):
+        task = TEXT_TASKS["pcfg"](directory=str(folder))
+        with pytest.raises(TextTaskError, match=message):
+            task.count((1,))
+
+    (folder / "test.tgt").write_text("A1\nA2\n")
+    refuse(r"test.src in .* has 1 lines and test.tgt 2: get both from https")
+    (folder / "test.tgt").write_bytes(b"\xff\xfe\xff")
+    refuse(r"cannot read .*test.tgt \(it is not text\): clone https")
+    (folder / "train.src").unlink()
+    refuse(r"train.src \(No such file.*\): clone https.* by --data_dir")

@@ -1,0 +1,142 @@
+"""Options of the trainer of answers."""
+
+import dataclasses
+import functools
+
+from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
+from datasets.text_tasks.base import split_words
+from datasets.text_tasks.examples import length_examples
+from datasets.text_tasks.scratchpad import FIELDS
+from keras_lengen.arguments import described
+from trainers.errors import ConfigError
+from trainers.options.fields import LengthsConfig
+from trainers.options.lengths import parse_lengths
+from trainers.options.option import option, with_default
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswersConfig(LengthsConfig):
+    """Options of this trainer; every field is a flag."""
+
+    task: str = option(
+        "copy", "Task.", choices=TEXT_TASKS, changes_program=True
+    )
+    template: str = option(
+        "code",
+        "Wording: of the published code, or of the paper's appendix.",
+        choices=TEMPLATES,
+        changes_program=True,
+    )
+    scratchpad: str = option(
+        "none",
+        "Steps before the answer: none, all, or some of their fields, as "
+        f"computation,output ({', '.join(FIELDS)}).",
+        changes_program=True,
+    )
+    data_dir: str = option(
+        "data",
+        "Of --task=pcfg, the directory of its files.",
+        is_path=True,
+        changes_result=False,
+    )
+    train_examples: int = option(
+        100_000, "Training examples; 0: without end.", least=0, most=2**31 - 1
+    )
+    generated_examples: int = option(
+        50,
+        "Answers at each length that the trained model writes, token by "
+        "token; 0: none.",
+        least=0,
+        most=2**20,
+    )
+    train_length: str = with_default(LengthsConfig, "train_length", "published")
+    test_lengths: str = with_default(LengthsConfig, "test_lengths", "published")
+    buckets: int = with_default(LengthsConfig, "buckets", 1)
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        super().validate()
+        for length in self.evaluated_lengths:
+            self.total_length(length)
+
+    @property
+    def fields(self):
+        """Tuple of str, the fields of the scratchpad."""
+        if self.scratchpad == "none":
+            return ()
+        if not self.made_task.step_words:
+            raise ConfigError(
+                f"--task={self.task} has no steps: leave --scratchpad out."
+            )
+        if self.scratchpad == "all":
+            return FIELDS
+        given = self.scratchpad.split(",")
+        for name in given:
+            if name not in FIELDS:
+                raise ConfigError(
+                    f"--scratchpad takes none, all or fields of {FIELDS}; got "
+                    f"{described(name)}."
+                )
+        return tuple(name for name in FIELDS if name in given)
+
+    @property
+    def made_task(self):
+        """The `TextTask`."""
+        more = {"directory": self.data_dir} if self.task == "pcfg" else {}
+        return _make_task(self.task, template=self.template, **more)
+
+    @property
+    def trained_lengths(self):
+        """Lengths that training draws from."""
+        return self._parse("train_length", "trained_lengths")
+
+    @property
+    def evaluated_lengths(self):
+        """The same, with those that are only tested."""
+        tested = self._parse("test_lengths", "tested_lengths")
+        return tuple(sorted({*self.trained_lengths, *tested}))
+
+    def _parse(self, name, published):
+        text = getattr(self, name)
+        if text != "published":
+            return parse_lengths(f"--{name}", text)
+        try:
+            return tuple(getattr(self.made_task, published))
+        except TextTaskError as error:
+            raise ConfigError(str(error)) from None
+
+    def total_length(self, length):
+        """Returns the most tokens of a prompt with its answer and its end."""
+        return _count_longest(self.made_task, length, self.fields)[0]
+
+    def longest_answer(self, length):
+        """Returns the most tokens of an answer and its end."""
+        return _count_longest(self.made_task, length, self.fields)[1]
+
+
+@functools.cache
+def _make_task(name, **fields):
+    try:
+        return TEXT_TASKS[name](**fields)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+@functools.cache
+def _count_longest(task, length, fields):
+    """Returns the most tokens of an example and of its answer, with its end.
+
+    Prompts are padded to the longest one, and answers follow the padding.
+    """
+    try:
+        if any(task.count(place) == 0 for place in task.bins_at(length)):
+            raise ConfigError(
+                f"{type(task).__name__} has no problem of length {length}: "
+                "choose other lengths."
+            )
+        pairs = length_examples(task, length, fields=fields).longest()
+    except (TextTaskError, ValueError) as error:
+        raise ConfigError(str(error)) from None
+    counts = [tuple(len(split_words(text)) for text in pair) for pair in pairs]
+    prompt, answer = map(max, zip(*counts, strict=True))
+    return prompt + answer + 1, answer + 1

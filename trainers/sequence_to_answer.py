@@ -1,0 +1,156 @@
+"""Trains a decoder to write answers to prompts, and tests it on longer ones.
+
+    python -m trainers.sequence_to_answer --task=copy --encoding=NoPE
+    python -m trainers.sequence_to_answer --task=addition --scratchpad=all
+
+At the end the model writes answers to unseen prompts, token by token; the
+results say how many are right, and how many cannot be read.
+"""
+
+import functools
+
+import tensorflow as tf
+
+from datasets.text_tasks import batches
+from datasets.text_tasks.examples import (
+    length_examples,
+    training_examples,
+    validation_examples,
+)
+from datasets.text_tasks.judgement import judge
+from datasets.text_tasks.vocabulary import WordVocabulary
+from keras_lengen.models import TransformerDecoder
+from keras_lengen.models.presets import presets
+from trainers.engine.answers import AnswerProblem
+from trainers.experiment import Experiment
+from trainers.options.answers import AnswersConfig
+from trainers.options.layers import model_arguments
+
+PRESETS = {
+    "small": {"dropout": 0.0, "evaluation_examples": 100},
+    # The impact of positional encoding on length generalization in
+    # Transformers, appendix D.
+    "paper": {
+        "num_layers": presets["t5_decoder"]["num_layers"],
+        "num_heads": presets["t5_decoder"]["num_heads"],
+        "model_dim": presets["t5_decoder"]["model_dim"],
+        "batch_size": 64,
+        "learning_rate": 3e-5,
+        "learning_rate_schedule": "Polynomial",
+        "weight_decay": 0.05,
+        "steps": 40_000,
+        "warmup_steps": 2400,
+        "evaluation_examples": 500,
+        "generated_examples": 500,
+        "evaluate_every": 2000,
+        "steps_per_loop": 100,
+        "checkpoint_every": 2000,
+    },
+}
+
+
+class WrittenAnswer(AnswerProblem):
+    """The answer to a problem of a text task."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.title = config.task
+        self.task = config.made_task
+        self.vocabulary = make_vocabulary(config)
+        self.end_token = self.vocabulary.end
+
+    @functools.cached_property
+    def training(self):
+        """The training `Examples`."""
+        config = self.config
+        return training_examples(
+            self.task,
+            config.trained_lengths,
+            size=config.train_examples,
+            seed=config.seed,
+            fields=config.fields,
+        )
+
+    @functools.cached_property
+    def evaluated(self):
+        """Dict from lengths to their evaluated `Examples`."""
+        config = self.config
+        given = {"seed": config.seed, "fields": config.fields}
+        trained = config.trained_lengths
+        return {
+            length: validation_examples(self.training, length)
+            if length in trained
+            else length_examples(self.task, length, **given)
+            for length in self.lengths
+        }
+
+    def training_batches(self, **steps):
+        return batches.training_dataset(
+            self.training,
+            self.vocabulary,
+            batch_size=self.config.batch_size,
+            seed=self.config.seed,
+            **steps,
+        )
+
+    def tokens_at(self, step):
+        # A batch has problems of all trained lengths.
+        return tf.constant(self.tokens(self.longest_trained))
+
+    def evaluation_examples(self, length):
+        count = self.config.evaluation_examples
+        available = self.evaluated[length].available
+        return count if available is None else min(count, available)
+
+    def evaluation_batch(self, *, index, batch_size, length, padded_length):
+        indices = index * batch_size + tf.range(batch_size)
+        return batches.read_batch(
+            self.evaluated.get,
+            self.vocabulary,
+            length,
+            tf.cast(indices, tf.int64),
+            padded_length,
+        )
+
+    def prompt(self, length, index):
+        examples = self.evaluated[length]
+        prompt = self.task.write_prompt(examples.problem(index))
+        return self.vocabulary.tokenize(prompt)
+
+    def longest_answer(self, length):
+        return self.config.longest_answer(length)
+
+    def judge(self, length, index, tokens):
+        examples = self.evaluated[length]
+        verdict = judge(examples, index, self.vocabulary, tokens.tolist())
+        return verdict, examples.name_bin(index)
+
+
+def make_vocabulary(config):
+    """Makes the `WordVocabulary` of a configuration."""
+    return WordVocabulary(config.made_task, has_scratchpad=bool(config.fields))
+
+
+def build_model(config):
+    """Builds the model of a configuration, the decoder of T5."""
+    size = make_vocabulary(config).size
+    return TransformerDecoder(
+        **{
+            **presets["t5_decoder"],
+            "feedforward_dim": 4 * config.model_dim,
+            "logit_scale": config.model_dim**-0.5,
+            "attention_dropout": config.dropout,
+            "embedding_dropout": config.dropout,
+            **model_arguments(config),
+            "vocabulary_size": size,
+            "output_size": size,
+        }
+    )
+
+
+EXPERIMENT = Experiment(
+    "sequence_to_answer", AnswersConfig, PRESETS, build_model, WrittenAnswer
+)
+
+if __name__ == "__main__":
+    EXPERIMENT.run()
