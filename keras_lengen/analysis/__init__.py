@@ -1,11 +1,16 @@
-"""Analysis of encodings and samplers without training a model."""
+"""Analysis of encodings, samplers and models, without training."""
 
+from keras_lengen.analysis.attention_patterns import (
+    attention_distance,
+    attention_divergence,
+)
 from keras_lengen.analysis.attention_sensitivity import (
     alibi_raw_attention,
     attention_sensitivity,
     rope_raw_attention,
     total_difference,
 )
+from keras_lengen.analysis.attention_weights import attention_weights
 from keras_lengen.analysis.position_coverage import (
     Coverage,
     distance_coverage,
@@ -17,7 +22,10 @@ from keras_lengen.analysis.position_coverage import (
 __all__ = [
     "Coverage",
     "alibi_raw_attention",
+    "attention_distance",
+    "attention_divergence",
     "attention_sensitivity",
+    "attention_weights",
     "distance_coverage",
     "phase_coverage",
     "plot_coverage",

@@ -1,0 +1,97 @@
+"""Attention weights that a model computes for given inputs."""
+
+import contextlib
+
+import keras
+import numpy as np
+
+from keras_lengen.arguments import check_instance
+from keras_lengen.layers.attention import MultiHeadAttention
+
+
+def attention_weights(model, inputs, *, name=None, return_outputs=False):
+    """Computes which tokens the queries of a model attend to.
+
+    Runs the model once, as in evaluation, without chunks of queries in the
+    layers that are asked for, so that all weights of these fit in memory.
+
+    Args:
+        model: Built Keras model with `MultiHeadAttention` layers of this
+            library.
+        inputs: Inputs of the model.
+        name: str. Name of the layers, such as `"cross_attention"`; `None`: all
+            of them.
+        return_outputs: bool. Whether the outputs of the model are returned,
+            too: a model that draws positions would draw others in a second
+            run.
+
+    Returns:
+        Dict from the paths of layers, in the order in which the model calls
+        them, to float32 NumPy arrays `(B, H, T, S)`. The weights of a query
+        sum to 1, except with `GeometricAttention`. With `return_outputs`, the
+        pair of the dict and the outputs.
+
+    Raises:
+        ValueError: If `model` is not a Keras model, or has no such layer.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.analysis import attention_weights
+    >>> from keras_lengen.models import TransformerEncoder
+    >>> model = TransformerEncoder(
+    ...     vocabulary_size=3, output_size=2, num_layers=1, num_heads=4,
+    ...     model_dim=8)
+    >>> found = attention_weights(model, ops.ones((2, 5), "int32"))
+    >>> [weights.shape for weights in found.values()]
+    [(2, 4, 5, 5)]
+    """
+    check_instance(
+        "model",
+        model,
+        keras.Model,
+        example="TransformerEncoder(...)",
+        optional=False,
+    )
+    layers = [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, MultiHeadAttention)
+    ]
+    chosen = [layer for layer in layers if name in (None, layer.name)]
+    if not chosen:
+        known = ", ".join(sorted({layer.name for layer in layers})) or "none"
+        raise ValueError(
+            f"name must be the name of attention layers of the model ({known});"
+            f" got {name!r}."
+        )
+    found: dict = {}
+    with contextlib.ExitStack() as stack:
+        for layer in chosen:
+            stack.enter_context(_recorded(layer, found))
+        outputs = model(inputs, training=False)
+    weights = {
+        path: np.asarray(keras.ops.convert_to_numpy(weights))
+        for path, weights in found.items()
+    }
+    return (weights, outputs) if return_outputs else weights
+
+
+@contextlib.contextmanager
+def _recorded(layer, found):
+    """Lets a layer put its weights into `found` whenever it is called."""
+    call = layer.call
+
+    def record(*args, **kwargs):
+        output, weights, *cache = call(
+            *args, **{**kwargs, "return_attention_scores": True}
+        )
+        found[layer.path] = weights
+        return (output, *cache) if cache else output
+
+    # Past Keras, which counts the attributes of a layer.
+    object.__setattr__(layer, "call", record)
+    try:
+        yield
+    finally:
+        object.__delattr__(layer, "call")
