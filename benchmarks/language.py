@@ -10,13 +10,11 @@ has finished is not repeated, and one that was interrupted is resumed.
 import json
 import math
 import pathlib
-import subprocess
-import sys
 
 from absl import app, flags
 
 from benchmarks.measure import write_report
-from trainers.records.workdir import read_results
+from benchmarks.runs import describe, train
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list(
@@ -43,7 +41,7 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "output", "benchmarks/results/language.json", "File for the report."
 )
-FINETUNING = ("--steps=1000", "--learning_rate=3e-4")
+FINETUNING = ("--steps=500", "--learning_rate=3e-4")
 
 
 def list_commands():
@@ -68,12 +66,11 @@ def list_commands():
         )
 
 
-def summarize(workdir, arguments):
-    """Returns the row of a finished run.
+def summarize(results):
+    """Returns the losses of a finished run, from its results.
 
     `last_quarter` has bits in the last quarter of the windows of a length.
     """
-    results = read_results(workdir / "results.json")
     final = results["final"]
     last_quarter = {}
     for length, by_position in final["nats_per_byte_by_position"].items():
@@ -93,12 +90,8 @@ def summarize(workdir, arguments):
         "unseen_distances_by_length",
     )
     return {
-        "run": workdir.name,
-        "command": " ".join(["python -m", *arguments]),
         "last_quarter": last_quarter,
         **{name: final[name] for name in names if name in final},
-        "training_seconds": results["train"]["seconds"],
-        "devices": results["computed_by"]["devices"],
     }
 
 
@@ -107,11 +100,9 @@ def main(argv):
     del argv
     rows = []
     for workdir, arguments in list_commands():
-        command = [sys.executable, "-m", *arguments, f"--workdir={workdir}"]
-        status = subprocess.run(command).returncode
-        if status:
-            raise SystemExit(f"exit status {status} of {' '.join(command)}")
-        rows.append(summarize(workdir, arguments))
+        results = train(workdir, arguments)
+        row = describe(workdir, arguments, results)
+        rows.append({**row, **summarize(results)})
         print(json.dumps(rows[-1]["bits_per_character_by_length"]), flush=True)
     write_report(FLAGS.output, "benchmarks.language", {"rows": rows})
 

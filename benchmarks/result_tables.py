@@ -148,6 +148,73 @@ def make_generation():
     return table(head, rows)
 
 
+def make_language():
+    """Bits per byte of every encoding at each length of text."""
+    rows = [row for row in _read_language() if "-from-" not in row["run"]]
+    lengths = list(rows[0]["bits_per_character_by_length"])
+    cells = [
+        (
+            f"`{row['run']}`",
+            *_format_at(row["bits_per_character_by_length"], lengths),
+            f"{row['last_quarter'][lengths[-1]]:.2f}",
+            f"{row['training_seconds'] / 60:.0f} min",
+        )
+        for row in rows
+    ]
+    head = (
+        "bits per byte of unseen files, in windows of",
+        *(f"{int(length):,}" for length in lengths),
+        f"last quarter of {int(lengths[-1]):,}",
+        "training",
+    )
+    return table(head, cells)
+
+
+def make_finetuning():
+    """Loss of a model with RoPE that is continued with other encodings."""
+    rows = {row["run"]: row for row in _read_language()}
+    lengths = list(rows["RoPE"]["loss_by_length"])
+    kept = {"not continued": rows["RoPE"]}
+    for name, row in rows.items():
+        after, _, before = name.partition("-from-")
+        if before:
+            kept[f"continued with `{after}`"] = row
+    cells = [
+        (name, *(f"{row['loss_by_length'][n]:,.0f}" for n in lengths))
+        for name, row in kept.items()
+    ]
+    head = (
+        "trained with `RoPE`, nats per sequence of",
+        *(f"{int(length):,}" for length in lengths),
+    )
+    return table(head, cells)
+
+
+def make_images():
+    """Accuracy and loss of every encoding at each size of images."""
+    rows = json.loads((RESULTS / "images.json").read_text())["rows"]
+    sizes = ",".join(rows[0][name] for name in ("train_size", "test_sizes"))
+    cells = [
+        (
+            f"`{row['encoding']}`",
+            *(
+                f"{accuracy:.2f} / {loss:.2f}"
+                for accuracy, loss in zip(
+                    row["accuracy"].values(), row["loss"].values(), strict=True
+                )
+            ),
+            f"{row['training_seconds'] / 60:.0f} min",
+        )
+        for row in rows
+    ]
+    head = ("accuracy / loss in nats", *sizes.split(","), "training")
+    return table(head, cells)
+
+
+def _read_language():
+    return json.loads((RESULTS / "language.json").read_text())["rows"]
+
+
 def _format_at(by_length, lengths):
     return [f"{by_length[str(length)]:.2f}" for length in lengths]
 
@@ -158,5 +225,8 @@ TABLES = {
     "evidence": make_evidence,
     "long_attention": make_long_attention,
     "generation": make_generation,
+    "language": make_language,
+    "finetuning": make_finetuning,
+    "images": make_images,
 }
 """Functions that make a table, by the name in its marker."""

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import time
@@ -13,9 +14,40 @@ import numpy as np
 
 from trainers.options.lengths import parse_lengths
 from trainers.records.metrics import average_unseen
+from trainers.records.workdir import read_results
 
 LENGTHS = ("20", "25", "40", "60", "100")
 """Test lengths in a table."""
+
+
+def train(workdir, arguments):
+    """Runs a trainer's command; resumes it, unless it has finished.
+
+    Args:
+        workdir: `pathlib.Path` of the working directory.
+        arguments: List of str: the module, and its arguments.
+
+    Returns:
+        Dict, the content of `results.json`.
+
+    Raises:
+        SystemExit: If the command fails.
+    """
+    command = [sys.executable, "-m", *arguments, f"--workdir={workdir}"]
+    status = subprocess.run(command).returncode
+    if status:
+        raise SystemExit(f"exit status {status} of {shlex.join(command)}")
+    return read_results(workdir / "results.json")
+
+
+def describe(workdir, arguments, results):
+    """Returns what every row of a report has, a dict."""
+    return {
+        "run": workdir.name,
+        "command": shlex.join(["python", "-m", *arguments]),
+        "training_seconds": results["train"]["seconds"],
+        "devices": results["computed_by"]["devices"],
+    }
 
 
 def run_all(rows, *, root, jobs):

@@ -71,6 +71,21 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     return dataset.prefetch(2).unbatch()
 
 
+def example_numbers(step, number, size, batch_size):
+    """Returns the numbers of the examples of a sub-batch, from the first step.
+
+    Args:
+        step: Scalar int64 tensor. The step.
+        number: int. Index of the sub-batch.
+        size: int. Number of its examples.
+        batch_size: int. Number of examples in a global batch.
+
+    Returns:
+        int64 tensor `(size,)`.
+    """
+    return step * batch_size + number * size + tf.range(size, dtype=tf.int64)
+
+
 def shuffled_index(seed, number, size):
     """Returns the index of the item at place `number` of a shuffled sequence.
 

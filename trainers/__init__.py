@@ -1,27 +1,41 @@
 """Programs that train: run them as `python -m trainers.<name>`."""
 
+# Built into Python: `signal` would be searched for, and Ctrl-C meanwhile ends
+# with a traceback.
+import _signal
 import os
-import signal
 import sys
-
-from trainers.cluster import interruption
-
-EXPERIMENTS = {
-    "algorithmic": "trainers.algorithmic",
-    "enwik8": "trainers.enwik8",
-    "wikitext103": "trainers.wikitext103",
-}
-"""The modules that have an `EXPERIMENT`, by its name."""
 
 
 def _end_when_interrupted():
     """Lets Ctrl-C end a program in one line while it is being imported."""
+
+    def end(number, frame):
+        os.write(_messages, b"error: stopped by SIGINT.\n")
+        os._exit(128 + number)
+
     # Only while `python -m trainers.<name>` imports this package. A shell lets
     # its background jobs ignore SIGINT.
     if sys.argv[:1] == ["-m"] and (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     ):
-        signal.signal(signal.SIGINT, interruption.end_at_once)
+        _signal.signal(_signal.SIGINT, end)
+
+
+_messages = 2
+"""File descriptor for the line."""
+
+# Before anything else is imported.
+_end_when_interrupted()
+
+EXPERIMENTS = {
+    "algorithmic": "trainers.algorithmic",
+    "enwik8": "trainers.enwik8",
+    "imagenet": "trainers.imagenet",
+    "sequence_to_answer": "trainers.sequence_to_answer",
+    "wikitext103": "trainers.wikitext103",
+}
+"""The modules that have an `EXPERIMENT`, by its name."""
 
 
 def _import_tensorflow_quietly():
@@ -32,14 +46,15 @@ def _import_tensorflow_quietly():
     """
     if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
         return
+    global _messages
     stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    interruption.messages = stderr
+    _messages = stderr
     os.dup2(null, 2)
     try:
         import tensorflow  # noqa: F401
     finally:
         os.dup2(stderr, 2)
-        interruption.messages = 2
+        _messages = 2
         os.close(stderr)
         os.close(null)
 
@@ -65,5 +80,4 @@ def _import_backend():
     sys.exit(2)
 
 
-_end_when_interrupted()
 _import_backend()

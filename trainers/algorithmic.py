@@ -17,12 +17,12 @@ from keras_lengen.models import TransformerEncoder
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
-from trainers.options.fields import TrainerConfig, option
+from trainers.options.fields import LengthsConfig, option
 from trainers.options.layers import build, model_arguments
 
 
 @dataclasses.dataclass(frozen=True)
-class AlgorithmicConfig(TrainerConfig):
+class AlgorithmicConfig(LengthsConfig):
     """Options of this trainer; every field is a flag."""
 
     task: str = option(

@@ -14,12 +14,13 @@ import re
 
 from trainers.cluster.workers import describe, watch_workers
 from trainers.engine.backend import make_strategy
-from trainers.experiment import make_evaluation
+from trainers.errors import ConfigError
+from trainers.experiment import make_evaluation, measure_model
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.fields import DeviceConfig
+from trainers.options.fields import CheckpointConfig, DeviceConfig
 from trainers.options.layers import build_encoding, with_max_position
-from trainers.options.option import check_options, option
+from trainers.options.option import option, options
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
@@ -33,18 +34,24 @@ from trainers.records.workdir import read_results, write_json
 ROWS = 20
 """Most lengths that are printed; the file has all."""
 
-NAMED = ("test_lengths", "evaluation", "evaluation_examples")
+NAMED = (
+    *("test_lengths", "test_sizes", "evaluation"),
+    *("evaluation_examples", "generated_examples"),
+)
 """Flags that stand in the name of the file."""
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluateConfig(DeviceConfig):
+class EvaluateConfig(CheckpointConfig, DeviceConfig):
     """Flags of this command."""
 
     test_lengths: str = option(
         "",
         "Lengths to evaluate in addition to the trained ones; none: those of "
         "the run.",
+    )
+    test_sizes: str = option(
+        "", "Of a run that is trained on images, their sizes instead."
     )
     evaluation: str = option(
         "",
@@ -54,13 +61,12 @@ class EvaluateConfig(DeviceConfig):
     evaluation_examples: int = option(
         0, "Examples of each length; 0: as many as the run.", least=0
     )
-    checkpoint: str = option(
-        "newest", "Checkpoint of RUN to measure.", choices=("newest", "best")
+    generated_examples: int = option(
+        0,
+        "Of a run that is trained on answers, how many the model writes at "
+        "each length; 0: as many as the run.",
+        least=0,
     )
-
-    def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
 
 
 def main(config, text):
@@ -69,6 +75,10 @@ def main(config, text):
     given = {name: getattr(config, name) for name in NAMED}
     given = {name: value for name, value in given.items() if value}
     changes = {n: v for n, v in given.items() if n != "evaluation"}
+    for name in changes.keys() - options(opened.config).keys():
+        raise ConfigError(
+            f"--{name} is not a flag of trainers.{opened.experiment.name}."
+        )
     measured = dataclasses.replace(
         opened.config, compile=config.compile, **changes
     )
@@ -119,6 +129,7 @@ def evaluate(opened, config, strategy):
         "final": {
             **summarize(found, problem, step),
             **positions,
+            **measure_model(model, problem, strategy, progress),
         },
     }
 

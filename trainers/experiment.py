@@ -120,7 +120,7 @@ class Experiment:
             config = with_max_position(config)
             check_share(strategy.num_replicas, config)
             parts = model, _, problem = self.make_parts(config, strategy)
-            with refuse_together(strategy):
+            with refuse_together(strategy), stop.at_once():
                 problem.prepare()
             workdir = Workdir(
                 own_path,
@@ -208,6 +208,14 @@ def make_evaluation(config, model, problem, strategy):
     step = EvaluationStep(**_common(config, model, problem, strategy))
     buckets = find_padded_lengths(config, problem, "evaluate")
     return LengthEvaluation(step, buckets)
+
+
+def measure_model(model, problem, strategy, progress):
+    """Returns what a problem measures of a whole model, on a single device."""
+    # Replicas have copies of the model that only run in step.
+    if strategy.num_replicas > 1:
+        return {}
+    return problem.measure_model(model, progress)
 
 
 def make_training_step(config, model, made, problem, strategy):
@@ -351,6 +359,15 @@ class _Run:
             encoding = build_encoding(self.config)
             found = describe_coverage(self.problem, encoding)
             results["final"].update(positions, **found)
+        line = Line()
+
+        def progress(*done):
+            show_evaluation(line, self.name, self.problem.lengths, *done)
+            self.stop.check(lambda: None)
+
+        results["final"].update(
+            measure_model(self.model, self.problem, self.strategy, progress)
+        )
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)

@@ -21,7 +21,8 @@ from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.option import check_options, option
+from trainers.options.fields import CheckpointConfig
+from trainers.options.option import option
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import replacing, writing
 from trainers.records.opened_run import open_run
@@ -31,7 +32,7 @@ EXAMPLES = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportConfig:
+class ExportConfig(CheckpointConfig):
     """Flags of this command."""
 
     format: str = option(
@@ -42,16 +43,13 @@ class ExportConfig:
         "How samplers choose positions, such as even or ordinal, which draw "
         "none; none: as in the run.",
     )
-    checkpoint: str = option(
-        "newest", "Checkpoint of RUN to export.", choices=("newest", "best")
-    )
     output: str = option(
         "", "Directory to write to; none: RUN/export.", is_path=True
     )
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
+        super().validate()
         if self.format == "saved_model" and keras.backend.backend() == "jax":
             raise ConfigError(
                 "--format=saved_model needs KERAS_BACKEND=tensorflow, which "

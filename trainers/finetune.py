@@ -16,9 +16,9 @@ import sys
 
 from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses, run
-from trainers.options.fields import TrainerConfig
+from trainers.options.fields import CheckpointConfig, TrainerConfig
 from trainers.options.help import find_request
-from trainers.options.option import check_options, option, options
+from trainers.options.option import option, options, with_default
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import read_config
 
@@ -27,12 +27,9 @@ WITHOUT = ("preset", "initialize_from")
 
 
 @dataclasses.dataclass(frozen=True)
-class FinetuneConfig:
+class FinetuneConfig(CheckpointConfig):
     """Flags of this command beside those of the run's trainer."""
 
-    checkpoint: str = option(
-        "newest", "Checkpoint of RUN to begin with.", choices=("newest", "best")
-    )
     workdir: str = option(
         "",
         "Directory for results; by default below runs/, named after the "
@@ -40,10 +37,6 @@ class FinetuneConfig:
         is_path=True,
         changes_result=False,
     )
-
-    def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
 
 
 def make_config_class(defaults):
@@ -58,8 +51,7 @@ def make_config_class(defaults):
         if field.name in own or field.name in WITHOUT:
             continue
         value = getattr(defaults, field.name)
-        known = dataclasses.replace(field.metadata["option"], default=value)
-        made = dataclasses.field(default=value, metadata={"option": known})
+        made = with_default(defaults, field.name, value)
         fields.append((field.name, field.type, made))
     return dataclasses.make_dataclass(
         "FinetuneConfig",

@@ -18,14 +18,15 @@ from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
+from trainers.options.fields import CheckpointConfig
 from trainers.options.layers import build_encoding, check_length
-from trainers.options.option import check_options, option
+from trainers.options.option import option
 from trainers.records.checkpoints import load_weights
 from trainers.records.opened_run import open_run
 
 
 @dataclasses.dataclass(frozen=True)
-class GenerateConfig:
+class GenerateConfig(CheckpointConfig):
     """Flags of this command."""
 
     prompt: str = option("", "Text to continue.", is_text=True)
@@ -52,13 +53,10 @@ class GenerateConfig:
         "How samplers choose positions, such as even or ordinal; none: as in "
         "the run.",
     )
-    checkpoint: str = option(
-        "newest", "Checkpoint of RUN to use.", choices=("newest", "best")
-    )
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
+        super().validate()
         if self.prompt and self.prompt_file:
             raise ConfigError("give --prompt or --prompt_file, not both.")
 

@@ -83,6 +83,7 @@ class TpuCompileConfig:
     )
     task: str = option("", "Task of the algorithmic trainer.", choices=TASKS)
     dataset: str = option("", "Data of a trainer that reads some.")
+    data_dir: str = option("", "Directory of these data.", is_path=True)
     encoding: str = option(
         "RandomizedRoPE", "Encoding: a name or a call.", registry=ALL_ENCODINGS
     )
@@ -96,6 +97,9 @@ class TpuCompileConfig:
         0,
         "Positions are below this number, for layers with this argument.",
         least=0,
+    )
+    chunk_size: int = option(
+        0, "Number of queries whose scores are in memory at a time.", least=0
     )
     draw: str = option(
         "", "Draws of positions: one per model, or one per layer."
@@ -113,6 +117,8 @@ class TpuCompileConfig:
     )
     train_length: str = option("", "Training lengths.")
     test_lengths: str = option("", "Further lengths for evaluation.")
+    train_size: str = option("", "Of images, trained sizes.")
+    test_sizes: str = option("", "Of images, further sizes for evaluation.")
     table: str = option(
         "false",
         f"true: bring {tpu_table.TABLE} up to date, with the programs of both "

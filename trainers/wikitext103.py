@@ -45,9 +45,9 @@ class Wikitext103Config(WindowsConfig):
 
 PRESETS = {
     "small": {
-        "steps": 3000,
+        "steps": 1500,
         "dropout": 0.0,
-        "evaluate_every": 1000,
+        "evaluate_every": 500,
         "evaluation_examples": 64,
     },
     # Position index warping, section 5 and appendix B: GPT-2 base.

@@ -9,7 +9,7 @@ Reference: Hutter, 2006. http://prize.hutter1.net
 import pathlib
 
 from datasets.text.corpus import Corpus, CorpusError, Part
-from datasets.text.storage import check_file, extract
+from datasets.text.downloads import check_file, extract
 
 URL = "http://mattmahoney.net/dc/enwik8.zip"
 BYTES = 100_000_000

@@ -2,8 +2,8 @@
 
 import collections
 
+from datasets.files import write_whole
 from datasets.text.corpus import CorpusError
-from datasets.text.storage import write_whole
 from datasets.text.tokens import PIECE, read_pieces
 from datasets.text.vocabulary import WordPieceVocabulary, import_extra
 

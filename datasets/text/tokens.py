@@ -11,8 +11,8 @@ import re
 
 import numpy as np
 
+from datasets.files import write_whole
 from datasets.text.corpus import Corpus, CorpusError, Part
-from datasets.text.storage import hash_file, write_whole
 
 PIECE = 2**16
 """Number of bytes that are read and tokenized at once."""
@@ -60,11 +60,12 @@ def count_words(text):
     return len(text.split()) + text.count("\n")
 
 
-def open_tokens(path, split, vocabulary, report):
+def open_tokens(path, checksum, split, vocabulary, report):
     """Opens the tokens of a text; makes their file unless it is there.
 
     Args:
         path: `pathlib.Path` of a text in UTF-8. The files are made beside it.
+        checksum: str. `hash_file(path)`.
         split: str. Name of the split, for the names of the files.
         vocabulary: `BytePairVocabulary` or `WordPieceVocabulary`.
         report: Function of a line of text, called with the progress.
@@ -79,11 +80,10 @@ def open_tokens(path, split, vocabulary, report):
     tokens = path.with_name(f"{stem}.tokens")
     record = path.with_name(f"{stem}.json")
     dtype = np.dtype(np.uint16 if vocabulary.size <= 2**16 else np.uint32)
-    text = hash_file(path)
-    found = _read_record(record, tokens, text, dtype)
+    found = _read_record(record, tokens, checksum, dtype)
     if found is None:
         found = _tokenize(path, tokens, vocabulary, dtype, report)
-        found["text"] = text
+        found["text"] = checksum
         with write_whole(record) as file:
             file.write(json.dumps(found).encode())
     return Corpus(

@@ -9,9 +9,10 @@ as parquet files at https://huggingface.co/datasets/Salesforce/wikitext.
 
 import pathlib
 
+from datasets.files import hash_file
 from datasets.text.corpus import CorpusError
+from datasets.text.downloads import check_file, extract
 from datasets.text.learned_vocabulary import learn_word_pieces
-from datasets.text.storage import check_file, extract, hash_file
 from datasets.text.tokens import open_tokens
 from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
 
@@ -61,12 +62,15 @@ def open_wikitext103(
     """
     try:
         paths = _find_text(pathlib.Path(data_dir), sha256)
+        checksums = {split: hash_file(path) for split, path in paths.items()}
         if vocabulary is not None:
             found = BytePairVocabulary(vocabulary)
         else:
-            found = _open_word_pieces(paths["train"], vocabulary_size, report)
+            found = _open_word_pieces(
+                paths["train"], checksums["train"], vocabulary_size, report
+            )
         return {
-            split: open_tokens(path, split, found, report)
+            split: open_tokens(path, checksums[split], split, found, report)
             for split, path in paths.items()
         }
     except OSError as error:
@@ -102,10 +106,10 @@ def _find_text(directory, sha256):
     return paths
 
 
-def _open_word_pieces(text, size, report):
+def _open_word_pieces(text, checksum, size, report):
     """Returns the word pieces of a text, learned if necessary."""
     # The name changes with the text, so that another text has its own pieces.
-    path = text.with_name(f"vocab-{size}-{hash_file(text)[:16]}.txt")
+    path = text.with_name(f"vocab-{size}-{checksum[:16]}.txt")
     if not path.exists():
         learn_word_pieces(text, path, size, report)
     return WordPieceVocabulary(path)

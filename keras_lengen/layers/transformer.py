@@ -521,7 +521,10 @@ def with_attention(config):
 def norm_layer(rms_norm, **kwargs):
     """Makes a layer or RMS normalization with its usual epsilon."""
     if rms_norm:
-        return keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
+        layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
+        # It treats tokens apart, but Keras warns that it loses a mask.
+        layer.supports_masking = True
+        return layer
     return keras.layers.LayerNormalization(epsilon=1e-5, **kwargs)
 
 

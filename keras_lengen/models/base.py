@@ -228,6 +228,8 @@ class Transformer(TokenModel):
                 dtype=self.dtype_policy,
                 name="embedding",
             )
+        # As the head, it is called with masked features; Keras would warn.
+        self.embedding.supports_masking = True
         self.dropout_layer = Dropout(
             self.dropout
             if self.embedding_dropout is None

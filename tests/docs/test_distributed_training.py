@@ -33,14 +33,22 @@ MESSAGES = re.findall(
     GUIDE.partition("## What fails")[2].partition("Other programs")[0],
     re.MULTILINE,
 )
-STATUSES = {"ConfigError": "2", "TrainingError": "1"}
+STATUSES = {
+    "ConfigError": "2",
+    "CorpusError": "2",
+    "ImageError": "2",
+    "TrainingError": "1",
+}
 
 
 @functools.cache
 def texts():
-    """All texts in the trainers, with … for values, and exit statuses."""
+    """All texts of trainers and data sets, with … for values, and statuses."""
     found = {}
-    for path in (ROOT / "trainers").rglob("*.py"):
+    for path in [
+        *(ROOT / "trainers").rglob("*.py"),
+        *(ROOT / "datasets").rglob("*.py"),
+    ]:
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             found.setdefault(template(node), "")

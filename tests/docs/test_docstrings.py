@@ -139,7 +139,7 @@ RandomizedALiBi(
         (
             "GridPositions",
             GridPositions,
-            "GridPositions(width, row=None, column=None)",
+            "GridPositions(width=None, row=None, column=None)",
         ),
     ],
 )

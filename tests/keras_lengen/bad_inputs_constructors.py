@@ -128,6 +128,7 @@ RIGHT = {
     "AxialEncoding.sampler": ("None", "sampler"),
     "GeometricAttention.encoding": OPTIONAL,
     "GeometricAttention.kernel_initializer": (),
+    "GridPositions.width": OPTIONAL,
     "InterpolatedPositions.scaling_factor": ("None", "2.5"),
     "MultiHeadAttention.kernel_initializer": (),
     "NTKRoPE.original_length": OPTIONAL,

@@ -8,23 +8,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.trainers.toy import TOY_OF_TEXT
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 
 FLAGS = {
+    **TOY_OF_TEXT,
     "dataset": "files",
     "encoding": "RandomizedRoPE",
     "steps": 1,
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 8,
-    "batch_size": 8,
-    "train_length": "8",
-    "test_lengths": "32",
     "evaluation_examples": 0,
-    "max_position": 64,
-    "strategy": "one_device",
 }
 
 

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tests.trainers.toy import TOY, final_weights, toy_config
 from trainers import compare, evaluate, finetune
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
+from trainers.enwik8 import Enwik8Config
 from trainers.errors import ConfigError, TrainingError
 from trainers.finetune import find_operand, make_config_class
 from trainers.options.fields import TrainerConfig, resolve
@@ -272,6 +274,15 @@ def test_another_model_is_refused(source, tmp_path, name):
     with pytest.raises(ConfigError, match=message):
         finetune_toy(source, tmp_path / "new", **flags)
     assert not (tmp_path / "new").exists()
+
+
+def test_another_normalization_is_refused():
+    before, after = (Enwik8Config(normalization=n) for n in ("pre", "post"))
+    opened = types.SimpleNamespace(config=before, path="a")
+    with pytest.raises(
+        ConfigError, match=r"a has --normalization=pre, .* change; got post"
+    ):
+        read_initial_weights(opened, after, model=None)
 
 
 def test_fewer_layers_are_refused(tmp_path):

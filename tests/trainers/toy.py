@@ -7,39 +7,34 @@ import tempfile
 
 import numpy as np
 
-from datasets.text.storage import write_whole
+from datasets.files import write_whole
 from trainers.options.fields import resolve
 from trainers.records.opened_run import registered
 
-TOY = {
-    "task": "reverse_string",
+SMALLEST = {
     "encoding": "RoPE",
     "steps": 2,
     "num_layers": 1,
     "num_heads": 2,
     "model_dim": 8,
     "batch_size": 8,
+    "strategy": "one_device",
+}
+TOY = {
+    **SMALLEST,
+    "task": "reverse_string",
     "train_length": "1-3",
     "test_lengths": "5,6",
     "evaluation_examples": 10,
     "max_position": 32,
     "buckets": 1,
-    "strategy": "one_device",
 }
-
-
 TOY_OF_TEXT = {
-    "encoding": "RoPE",
-    "steps": 2,
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 8,
-    "batch_size": 8,
+    **SMALLEST,
     "train_length": "8",
     "test_lengths": "32",
     "evaluation_examples": 3,
     "max_position": 64,
-    "strategy": "one_device",
 }
 # Several processes read it, and keep tokens there.
 WIKITEXT103 = pathlib.Path(tempfile.gettempdir(), "keras_lengen_wikitext103")
@@ -49,6 +44,23 @@ TOYS = {
         **TOY_OF_TEXT,
         "dataset": "files",
         "data_dir": str(pathlib.Path(__file__).parents[2] / "docs"),
+    },
+    "imagenet": {
+        **SMALLEST,
+        "dataset": "digits",
+        "train_size": "3x3",
+        "test_sizes": "5x4",
+        "evaluation_examples": 9,
+        "max_position": 64,
+    },
+    "sequence_to_answer": {
+        **SMALLEST,
+        "task": "summation",
+        "train_length": "2,3",
+        "test_lengths": "5",
+        "evaluation_examples": 5,
+        "generated_examples": 2,
+        "max_position": 64,
     },
     "wikitext103": {
         **TOY_OF_TEXT,

@@ -11,12 +11,12 @@ from keras_lengen.models import EncoderDecoder
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
-from trainers.options.fields import TrainerConfig, option
+from trainers.options.fields import LengthsConfig, option
 from trainers.options.layers import model_arguments
 
 
 @dataclasses.dataclass(frozen=True)
-class CopyConfig(TrainerConfig):
+class CopyConfig(LengthsConfig):
     """Flags of this trainer."""
 
     symbols: int = option(3, "Number of symbols.", changes_program=True)

@@ -1,5 +1,6 @@
 """Stops a run on a signal, after its state is saved."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -7,9 +8,6 @@ import threading
 from trainers.errors import StoppedError
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-messages = 2
-"""File descriptor that `end_at_once` writes to."""
 
 _received = None
 """The signal that `raise_stopped` handled last, or `None`."""
@@ -21,7 +19,7 @@ def end_at_once(number, frame):
     Raises no exception: some imports would swallow it.
     """
     name = signal.Signals(number).name
-    os.write(messages, f"error: stopped by {name}.\n".encode())
+    os.write(2, f"error: stopped by {name}.\n".encode())
     os._exit(128 + number)
 
 
@@ -69,6 +67,7 @@ class StopRequest:
     def __init__(self, strategy):
         self._strategy = strategy
         self._signal = None
+        self._at_once = False
         self._before = {}
 
     def __enter__(self):
@@ -91,9 +90,22 @@ class StopRequest:
         if self._signal == signal.SIGINT == number:
             raise KeyboardInterrupt
         self._signal = number
+        if self._at_once:
+            raise StoppedError(number)
         name = signal.Signals(number).name
         # Not print: the signal may have interrupted one.
         os.write(1, f"\n{name}: stopping after these steps\n".encode())
+
+    @contextlib.contextmanager
+    def at_once(self):
+        """Lets a signal raise `StoppedError` while there is nothing to save."""
+        self._at_once = True
+        try:
+            if self._signal is not None:
+                raise StoppedError(self._signal)
+            yield
+        finally:
+            self._at_once = False
 
     def check(self, before_stopping=lambda: None):
         """Raises `StoppedError` if any worker was asked to stop.

@@ -179,6 +179,32 @@ class Problem(abc.ABC):
         """
         return {}
 
+    def measure_model(self, model, progress):
+        """Measures what takes more than one call of the trained model.
+
+        Args:
+            model: Built Keras model, on a single device.
+            progress: Called with a length, and which fraction of its examples
+                are done.
+
+        Returns:
+            Dict for `results.json`; `{}`: nothing.
+        """
+        return {}
+
+    def lay_out(self, values, length):
+        """Arranges a number for each token as pictures.
+
+        Args:
+            values: Array `(B, T)`, such as token ids or attention weights.
+            length: int. Length of the sequences.
+
+        Returns:
+            NumPy array `(B, rows, columns)`; `None`: sequences are no
+            pictures.
+        """
+        return None
+
     def floors(self):
         """Returns the first metric of trivial predictors.
 

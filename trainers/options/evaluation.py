@@ -23,8 +23,8 @@ def with_evaluation(config, evaluation):
         ConfigError: If none of them has that argument, or one does not know
             the value.
 
-    >>> from trainers.options.fields import TrainerConfig
-    >>> config = TrainerConfig(encoding="RandomizedRoPE", max_position=64)
+    >>> from trainers.options.fields import LengthsConfig
+    >>> config = LengthsConfig(encoding="RandomizedRoPE", max_position=64)
     >>> with_evaluation(config, "even").encoding
     "RandomizedRoPE(evaluation='even')"
     """

@@ -37,8 +37,29 @@ class DeviceConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class CheckpointConfig:
+    """Options of every program that reads a checkpoint of RUN."""
+
+    checkpoint: str = option(
+        "newest", "Checkpoint of RUN to use.", choices=("newest", "best")
+    )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainerConfig(DeviceConfig):
-    """Options common to all trainers; every field is a flag."""
+    """Options common to all trainers; every field is a flag.
+
+    A subclass has the options for lengths and these attributes:
+
+    Attributes:
+        trained_lengths: Tuple of int, the lengths that training draws from,
+            increasing. Raises `ConfigError` if an option is wrong.
+        evaluated_lengths: The same, with those that are only tested.
+    """
 
     preset: str = option(
         "small", "Set of defaults.", choices=("small", "paper")
@@ -68,6 +89,13 @@ class TrainerConfig(DeviceConfig):
         "power of two above the longest sequence.",
         least=0,
         most=LARGEST_POSITION,
+        changes_program=True,
+    )
+    chunk_size: int = option(
+        0,
+        "Number of queries whose attention scores are in memory at a time, "
+        "which saves memory; 0: all, up to 2,048 x 2,048 pairs of tokens.",
+        least=0,
         changes_program=True,
     )
     draw: str = option(
@@ -122,10 +150,6 @@ class TrainerConfig(DeviceConfig):
     seed: int = option(
         0, "Seed of weights, data, positions and dropout.", least=0
     )
-    train_length: str = option("1-20", "Trained lengths.", changes_program=True)
-    test_lengths: str = option(
-        "21-100", "Lengths to evaluate in addition to the trained ones."
-    )
     buckets: int = option(
         4, "Number of padded lengths in training, each a program.", most=64
     )
@@ -177,8 +201,7 @@ class TrainerConfig(DeviceConfig):
                 f"{self.warmup_steps}."
             )
         self._validate_schedule()
-        parse_lengths("--train_length", self.train_length)
-        parse_lengths("--test_lengths", self.test_lengths)
+        max(self.evaluated_lengths)  # Raises the error of a wrong one.
         if self.strategy == "tpu":
             self._validate_tpu()
         if self.compile == "false" and keras.backend.backend() == "jax":
@@ -207,16 +230,34 @@ class TrainerConfig(DeviceConfig):
         """Returns the number of tokens of a sequence of a length."""
         return length
 
+
+@dataclasses.dataclass(frozen=True)
+class LengthsConfig(TrainerConfig):
+    """Options of trainers whose lengths are numbers."""
+
+    train_length: str = option("1-20", "Trained lengths.", changes_program=True)
+    test_lengths: str = option(
+        "21-100", "Lengths to evaluate in addition to the trained ones."
+    )
+
     @property
     def trained_lengths(self):
-        """Tuple of int, the lengths that training draws from, increasing."""
         return parse_lengths("--train_length", self.train_length)
 
     @property
     def evaluated_lengths(self):
-        """Tuple of int, trained lengths and test lengths, increasing."""
         tested = parse_lengths("--test_lengths", self.test_lengths)
         return tuple(sorted({*self.trained_lengths, *tested}))
+
+
+def normalization_option():
+    """Returns the field of trainers whose models know both normalizations."""
+    return option(
+        "pre",
+        "Normalization before or after each residual branch.",
+        choices=("pre", "post"),
+        changes_program=True,
+    )
 
 
 def resolve(config_class, presets, given):

@@ -59,6 +59,7 @@ def model_arguments(config):
         "dropout": config.dropout,
         "encoding": build_encoding(config),
         "attention": ATTENTIONS[config.attention],
+        "chunk_size": config.chunk_size or "auto",
         "draw": config.draw,
         "dtype": config.precision,
     }

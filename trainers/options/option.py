@@ -130,6 +130,12 @@ def option(default, help_text, **known):
     )
 
 
+def with_default(config_class, name, default):
+    """Returns a field of a class of configurations with another default."""
+    known = dataclasses.replace(options(config_class)[name], default=default)
+    return dataclasses.field(default=default, metadata={"option": known})
+
+
 def options(config):
     """Returns the `Option`s of a configuration or its class, by name."""
     return {

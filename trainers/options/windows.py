@@ -2,11 +2,12 @@
 
 import dataclasses
 
-from trainers.options.fields import TrainerConfig, option
+from trainers.options.fields import LengthsConfig, normalization_option
+from trainers.options.option import option, with_default
 
 
 @dataclasses.dataclass(frozen=True)
-class WindowsConfig(TrainerConfig):
+class WindowsConfig(LengthsConfig):
     """Options common to these trainers; every field is a flag."""
 
     data_dir: str = option(
@@ -34,22 +35,9 @@ class WindowsConfig(TrainerConfig):
         most=2**20,
         changes_program=True,
     )
-    normalization: str = option(
-        "pre",
-        "Normalization before or after each residual branch.",
-        choices=("pre", "post"),
-        changes_program=True,
-    )
-    num_heads: int = option(
-        4, "Number of attention heads.", most=1024, changes_program=True
-    )
-    model_dim: int = option(
-        128, "Width of the model.", most=2**16, changes_program=True
-    )
-    batch_size: int = option(
-        16, "Examples in a global batch.", most=2**20, changes_program=True
-    )
-    train_length: str = option("256", "Trained lengths.", changes_program=True)
-    test_lengths: str = option(
-        "512,1024", "Lengths to evaluate in addition to the trained ones."
-    )
+    normalization: str = normalization_option()
+    num_heads: int = with_default(LengthsConfig, "num_heads", 4)
+    model_dim: int = with_default(LengthsConfig, "model_dim", 128)
+    batch_size: int = with_default(LengthsConfig, "batch_size", 16)
+    train_length: str = with_default(LengthsConfig, "train_length", "256")
+    test_lengths: str = with_default(LengthsConfig, "test_lengths", "512,1024")

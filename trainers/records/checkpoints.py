@@ -10,8 +10,10 @@ under the other backend.
 """
 
 import concurrent.futures
+import os
 import pathlib
 import re
+import struct
 
 import keras
 import numpy as np
@@ -20,6 +22,9 @@ from trainers.cluster.workers import refuse_together, workers_agree
 from trainers.errors import ConfigError, StoppedError, TrainingError
 from trainers.records.files import replacing, writing
 from trainers.records.variable_names import name_variables
+
+LAST_RECORD = struct.Struct("<10xH10x")
+"""Last record of a zip archive without a comment: the number of its files."""
 
 FORMAT = 3
 """Version of the format.
@@ -260,6 +265,7 @@ def read_checkpoint(path, digest):
     """
     try:
         with path.open("rb") as file, np.load(file) as arrays:
+            _check_count(file, len(arrays.files))
             state = {name: arrays[name] for name in arrays.files}
         step, own_digest = int(state["step"]), state.get("digest")
     except IsADirectoryError:
@@ -347,6 +353,19 @@ def check_shapes(state, expected, path):
             f"checkpoint {path} is of another model: its {name} has shape "
             f"{found.get(name)}, this model's {wanted.get(name)}."
         )
+
+
+def _check_count(file, found):
+    """Raises `ValueError` unless all files of an archive were found.
+
+    Their number stands in the last record of an archive. Python does not read
+    it: a wrong length of a comment in the list of the files hides the files
+    that follow.
+    """
+    file.seek(-LAST_RECORD.size, os.SEEK_END)
+    (written,) = LAST_RECORD.unpack(file.read())
+    if written != found:
+        raise ValueError(f"{found} of {written} arrays are listed")
 
 
 def _check_format(state, path):

@@ -9,6 +9,9 @@ from trainers.options.option import options
 from trainers.records.checkpoints import read_weights
 from trainers.records.variable_names import name_variables, split_number
 
+SHAPELESS = ("num_heads", "normalization")
+"""Flags that change the model, but not the shapes of its weights."""
+
 
 @dataclasses.dataclass(frozen=True)
 class InitialWeights:
@@ -61,12 +64,13 @@ def read_initial_weights(opened, config, model):
             or has another shape.
     """
     before = opened.config
-    if before.num_heads != config.num_heads:
-        # Their weights have the same shapes.
-        raise ConfigError(
-            f"{opened.path} has --num_heads={before.num_heads}, which "
-            f"--initialize_from cannot change; got {config.num_heads}."
-        )
+    for name in SHAPELESS:
+        value, other = (getattr(of, name, None) for of in (before, config))
+        if value != other:
+            raise ConfigError(
+                f"{opened.path} has --{name}={value}, which --initialize_from "
+                f"cannot change; got {other}."
+            )
     weights, _ = read_weights(opened.checkpoint, opened.digest)
     variables = name_variables(model)
     stored = _match(weights, variables)

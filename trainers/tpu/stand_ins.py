@@ -16,7 +16,7 @@ from keras_lengen.models import (
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
-from trainers.options.fields import TrainerConfig
+from trainers.options.fields import LengthsConfig
 from trainers.options.layers import model_arguments
 
 
@@ -119,7 +119,7 @@ def make_stand_in(name, model, arguments, targets=0, **fields):
     vocabulary_size = arguments["vocabulary_size"]
     return Experiment(
         name,
-        TrainerConfig,
+        LengthsConfig,
         {"small": fields, "paper": fields},
         functools.partial(_build, model, arguments),
         functools.partial(
@@ -147,17 +147,6 @@ STAND_INS = {
     made.name: made
     for made in (
         # Models with published shapes that have no trainer yet.
-        make_stand_in(
-            "imagenet",
-            EncoderDecoder,
-            presets["imagenet"],
-            targets=1,
-            batch_size=32,
-            max_position=4096,
-            # Pixels, a delimiter after each row, and the start token.
-            train_length="507",
-            test_lengths="507,2026",
-        ),
         make_stand_in(
             "t5_decoder",
             TransformerDecoder,

@@ -55,16 +55,22 @@ BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
 TEXT = {"trainer": "enwik8", "preset": "paper", "dataset": "python_source"}
 """The trainer of text; the programs are the same for every text."""
 
+IMAGES = {"trainer": "imagenet", "preset": "paper", "dataset": "noise"}
+"""The trainer of images, with as many classes as ImageNet has."""
+
+ANSWERS = {"trainer": "sequence_to_answer", "preset": "paper"}
+"""The trainer of prompts and answers, on copies."""
+
 PUBLISHED = (
     {"trainer": "algorithmic", "preset": "paper"},
     {**TEXT, "encoding": "RoPE"},
-    {"trainer": "imagenet", "encoding": "RoPE"},
+    {**IMAGES, "encoding": "RoPE"},
     {"trainer": "t5_decoder", "encoding": "T5Bias"},
     {"trainer": "gpt2", "encoding": "LearnedEncoding", "max_position": 1024},
 )
 """Flags of a published configuration of each trainer."""
 
-PUBLISHED_WITH_JAX = PUBLISHED[:2]
+PUBLISHED_WITH_JAX = PUBLISHED[:3]
 """Those that the table also has with JAX."""
 
 _MORE_PUBLISHED = (
@@ -76,21 +82,15 @@ _MORE_PUBLISHED = (
     },
     {"trainer": "algorithmic", "preset": "paper", "precision": "float32"},
     {**TEXT, "encoding": "RoPE", "lengths": "all"},
-    {"trainer": "imagenet", "encoding": "RoPE", "lengths": "all"},
-    *(
-        {
-            **trainer,
-            "encoding": "RoPE",
-            "train_length": tokens,
-            "mode": "train",
-        }
-        for trainer, tokens in (
-            (TEXT, "1024"),
-            ({"trainer": "imagenet"}, "2026"),
-        )
-    ),
+    {**IMAGES, "encoding": "RoPE", "lengths": "all"},
+    {**ANSWERS, "encoding": "T5Bias"},
+    {**TEXT, "encoding": "RoPE", "train_length": "1024", "mode": "train"},
+    {**IMAGES, "encoding": "RoPE", "train_size": "45x44", "mode": "train"},
     *({**TEXT, "encoding": encoding} for encoding in ENCODINGS),
-    {"trainer": "imagenet", "encoding": "ALiBi"},
+    *(
+        {**IMAGES, "encoding": encoding, "topology": "v5e:1x1"}
+        for encoding in ENCODINGS
+    ),
 )
 """Flags of further lengths, encodings and precisions."""
 
@@ -218,7 +218,11 @@ def _make_key(row):
         *("backend", "topology", "trainer", "mode", "tokens", "preset"),
         *list_program_fields(),
     )
-    return json.dumps({name: row.get(name) for name in names}, sort_keys=True)
+    # A flag that did not exist when a row was written had its default.
+    config = list_trainers()[row["trainer"]].config
+    defaults = {name: known.default for name, known in options(config).items()}
+    key = {name: row.get(name, defaults.get(name)) for name in names}
+    return json.dumps(key, sort_keys=True)
 
 
 def describe(row):

@@ -103,10 +103,9 @@ class AxialEncoding(PositionalEncoding):
                 "AxialEncoding needs positions of rows and of columns: give it "
                 f"sampler=GridPositions(width=...), not {type(grid).__name__}."
             )
-        self.row.check_length(grid.rows(tokens), sampler=grid.row, unit="rows")
-        self.column.check_length(
-            grid.width, sampler=grid.column, unit="columns"
-        )
+        rows, columns = grid.shape(tokens)
+        self.row.check_length(rows, sampler=grid.row, unit="rows")
+        self.column.check_length(columns, sampler=grid.column, unit="columns")
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)

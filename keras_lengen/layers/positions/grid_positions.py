@@ -1,6 +1,7 @@
 """Positions on a grid: the row and column of every token."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_lengen.arguments import LARGEST_POSITION, check_integer
@@ -22,7 +23,10 @@ class GridPositions(PositionSampler):
 
     Args:
         width: int, from 1 to `2 ** 24`. Number of tokens in a row, including
-            the delimiter if rows end with one.
+            the delimiter if rows end with one. `None`: for images of several
+            sizes, without padding, whose rows end with a delimiter. The rows
+            of each sequence are then those of the most nearly square image
+            with that number of tokens: 506 tokens are 22 rows of 23.
         row: `PositionSampler` of the rows, or `None` for 0, 1, 2, ...
         column: `PositionSampler` of the columns, or `None` for 0, 1, 2, ...
 
@@ -50,10 +54,14 @@ class GridPositions(PositionSampler):
     stretches = True
     pairs = True
 
-    def __init__(self, *, width, row=None, column=None, **kwargs):
+    def __init__(self, *, width=None, row=None, column=None, **kwargs):
         super().__init__(**kwargs)
         self.width = check_integer(
-            "width", width, most=LARGEST_POSITION, what="the tokens of a row"
+            "width",
+            width,
+            most=LARGEST_POSITION,
+            optional=True,
+            what="the tokens of a row",
         )
         self.row = check_sampler("row", row) or OrdinalPositions()
         self.column = check_sampler("column", column) or OrdinalPositions()
@@ -62,36 +70,44 @@ class GridPositions(PositionSampler):
     def draws(self):
         return self.row.draws or self.column.draws
 
-    def rows(self, tokens):
-        """Counts the rows of a sequence; the last row may be incomplete."""
-        return -(-tokens // self.width)
+    def shape(self, tokens):
+        """Counts rows and columns of a sequence; the last row may be short.
+
+        Args:
+            tokens: Number of tokens, an int or a scalar integer tensor.
+
+        Returns:
+            Two numbers of the same kind.
+        """
+        width = self.width or _nearly_square_width(tokens)
+        return -(-tokens // width), width
 
     def check_length(self, tokens, *, unit="tokens"):
-        self.row.check_length(self.rows(tokens), unit="rows")
-        self.column.check_length(self.width, unit="columns")
+        rows, columns = self.shape(tokens)
+        self.row.check_length(rows, unit="rows")
+        self.column.check_length(columns, unit="columns")
 
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         tokens = count_tokens(inputs)
+        height, width = self.shape(tokens)
         indices = ops.arange(tokens, dtype="int32")
         row_lengths = None
         if lengths is not None:
             lengths = ops.cast(lengths, "int32")
-            row_lengths = (lengths + self.width - 1) // self.width
+            row_lengths = (lengths + width - 1) // width
         batch_size = ops.shape(inputs)[0]
         rows = self.row(
             # Samplers read only the shape.
-            ops.zeros((batch_size, self.rows(tokens))),
+            ops.zeros((batch_size, height)),
             lengths=row_lengths,
             training=training,
         )
-        columns = self.column(
-            ops.zeros((batch_size, self.width)), training=training
-        )
+        columns = self.column(ops.zeros((batch_size, width)), training=training)
         return (
-            ops.take(rows, indices // self.width, axis=-1),
-            ops.take(columns, indices % self.width, axis=-1),
+            ops.take(rows, indices // width, axis=-1),
+            ops.take(columns, indices % width, axis=-1),
         )
 
     def get_config(self):
@@ -109,3 +125,26 @@ class GridPositions(PositionSampler):
             for name in ("row", "column")
         }
         return cls(**{**config, **samplers})
+
+
+def _nearly_square_width(tokens):
+    """Returns the tokens of a row of an image, delimiter included.
+
+    The image has H rows of W pixels and a delimiter, `H * (W + 1) == tokens`,
+    with the smallest `|H - W|`, and among equal ones the smallest H.
+
+    Args:
+        tokens: Number of tokens, an int or a scalar integer tensor.
+
+    Returns:
+        A number of the same kind.
+    """
+    # TensorFlow may know the length only when the program runs.
+    xp = np if isinstance(tokens, int) else ops
+    tokens = xp.maximum(tokens, 1)
+    rows = xp.arange(1, tokens + 1, dtype="int32")
+    widths = tokens // rows
+    distance = xp.abs(rows - (widths - 1))
+    distance = xp.where(rows * widths == tokens, distance, tokens + 1)
+    width = xp.take(widths, xp.argmin(distance))
+    return int(width) if xp is np else width

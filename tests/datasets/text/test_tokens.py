@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from datasets.files import hash_file
 from datasets.text.corpus import CorpusError
 from datasets.text.tokens import count_words, open_tokens, read_pieces
 from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
@@ -27,7 +28,7 @@ def vocabulary(tmp_path):
 
 def open_test(path, vocabulary, lines=None):
     report = [].append if lines is None else lines.append
-    return open_tokens(path, "test", vocabulary, report)
+    return open_tokens(path, hash_file(path), "test", vocabulary, report)
 
 
 def files(path):

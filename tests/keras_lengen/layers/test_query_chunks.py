@@ -291,7 +291,7 @@ def test_compiled_chunks_change_nothing(mode, encoding, kind):
 @pytest.mark.parametrize("mode", product(["eager", "graph"], keep=["eager"]))
 def test_half_precision_is_the_same_in_chunks(mode):
     layer = self_attention(RelativeEncoding(), dtype="mixed_bfloat16")
-    assert_chunks_change_nothing(layer, INPUTS, mode=mode, tolerance=0.02)
+    assert_chunks_change_nothing(layer, INPUTS, mode=mode, tolerance=0.04)
 
 
 def attended_queries(layer, monkeypatch):

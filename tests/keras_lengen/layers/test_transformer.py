@@ -308,8 +308,9 @@ def block_and_outcome(**changes):
     block = TransformerBlock(**{**base, **changes})
     memory = MEMORY if block.cross_attention else None
     output = block(INPUTS, memory=memory, training=True)
-    # Biases start as zeros, which change nothing yet.
-    return block, (output, len(block.weights))
+    # Weights, too: biases start as zeros, which change nothing yet, and
+    # queries start smaller by what scores are not divided by.
+    return block, (output, [np.array(weight) for weight in block.weights])
 
 
 @functools.cache

@@ -236,6 +236,16 @@ def test_outputs_are_the_token_ids_unless_said_otherwise():
     assert decoder(output_size=2)(IDS).shape == (2, 6, 2)
 
 
+def test_padding_and_the_layers_of_t5_go_together_without_a_warning():
+    model = decoder(
+        rms_norm=True,
+        tie_embeddings=True,
+        normalization="pre",
+        output_size=VOCABULARY_SIZE,
+    )
+    model({"token_ids": IDS, "lengths": [2] * len(IDS)})
+
+
 def test_config_rebuilds_it():
     assert_config_round_trip(
         decoder(RandomizedRoPE(), cross_attention=True, cross_encoding=ALiBi())

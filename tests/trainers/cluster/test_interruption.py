@@ -63,6 +63,7 @@ def nursery():
         yield started
 
 
+@pytest.mark.process
 def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
     changes = {"steps": 30, "evaluate_every": 10, "test_lengths": "5"}
     undisturbed = nursery.start(

@@ -17,6 +17,7 @@ RIGHT = {
     "encoding": ("", " "),
     "sampler": ("", " "),
     "max_position": ("0",),
+    "chunk_size": ("0",),
     "dropout": ("0",),
     "learning_rate": ("1.5",),
     "warmup_steps": ("0",),
@@ -79,7 +80,7 @@ RIGHT_LITERALS = {
     "tau": ("1", "1.5"),
     "threshold": ("1", "1.5"),
     "train_length": ("1",),
-    "width": ("1",),
+    "width": ("None", "1"),
     "YaRN.original_length": ("1",),
 }
 """Those of `LITERALS` that are right after all, by argument, or by class and

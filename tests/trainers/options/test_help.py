@@ -14,7 +14,7 @@ from tests.trainers.shell import shell_environment
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
-from trainers.options.fields import TrainerConfig, resolve
+from trainers.options.fields import LengthsConfig, resolve
 from trainers.options.help import find_request, make_help
 from trainers.options.layers import build, with_max_position
 from trainers.options.option import option, options
@@ -148,7 +148,7 @@ def test_help_of_an_experiment_with_a_registry_of_its_own():
             self.tiles = tiles
 
     @dataclasses.dataclass(frozen=True)
-    class ImageConfig(TrainerConfig):
+    class ImageConfig(LengthsConfig):
         """Options of this trainer; every field is a flag."""
 
         cut: str = option("Mosaic", "Cut.", registry={"Mosaic": Mosaic})

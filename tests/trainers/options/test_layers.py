@@ -126,7 +126,6 @@ def test_encodings_of_rows_and_columns():
             GRID,
             "column has no use for the sampler that RandomizedRoPE brings",
         ),
-        (AXIAL, "GridPositions", "'width'"),
         (AXIAL, "GridPositions(width=0)", "width must be"),
         (
             AXIAL,

@@ -14,6 +14,7 @@ import pytest
 from tests.products import product
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
 from trainers.errors import ConfigError, TrainingError
+from trainers.records.checkpoints import FORMAT, DamagedError, read_checkpoint
 
 CHANGES = {
     "encoding": "RandomizedRelativeEncoding",
@@ -99,6 +100,34 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     assert f"checkpoint {newest} is damaged" in output
     assert "resuming after step 4" in output
     assert_same_weights(tmp_path / "whole", path)
+
+
+def test_no_wrong_bit_in_the_list_of_arrays_passes(tmp_path):
+    path = tmp_path / "checkpoint-3.npz"
+    arrays = {
+        "format": np.int64(FORMAT),
+        "step": np.int64(3),
+        "digest": np.frombuffer(bytes.fromhex("ab12"), np.uint8),
+        "weights": np.arange(5.0),
+    }
+    np.savez(path, **arrays)
+    whole = path.read_bytes()
+    damaged = 0
+    for place in range(whole.index(b"PK\1\2"), len(whole)):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            path.write_bytes(content)
+            try:
+                found = read_checkpoint(path, "ab12")
+            except DamagedError:
+                damaged += 1
+                continue
+            assert found.keys() == arrays.keys(), (place, bit)
+            for name, values in arrays.items():
+                np.testing.assert_array_equal(found[name], values)
+    # Other bits are of dates, versions and permissions.
+    assert damaged > 1000
 
 
 @pytest.fixture(scope="module")

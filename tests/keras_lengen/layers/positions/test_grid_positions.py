@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+import tensorflow as tf
+from keras import ops
 
 from keras_lengen.layers import GridPositions, RandomizedPositions
 from tests.keras_lengen.layers.arguments import assert_config_round_trip
@@ -41,6 +43,45 @@ def test_rows_of_the_true_length_are_drawn():
     rows, _ = sampler(TOKENS[:, :6], lengths=lengths, training=False)
     assert rows.numpy()[0, :4].tolist() == [0, 0, 15, 15]
     assert rows.numpy()[1].tolist() == [0, 0, 10, 10, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shape"),
+    [
+        (506, (22, 23)),
+        (2025, (45, 45)),
+        (72, (8, 9)),
+        (630, (21, 30)),
+        (7, (1, 7)),
+        (1, (1, 1)),
+        (0, (0, 1)),
+    ],
+)
+def test_the_width_of_nearly_square_images(tokens, shape):
+    sampler = GridPositions()
+    assert sampler.shape(tokens) == shape
+    found = sampler.shape(ops.convert_to_tensor(tokens, "int32"))
+    assert tuple(map(int, found)) == shape
+    candidates = [
+        (rows, tokens // rows)
+        for rows in range(1, tokens + 1)
+        if not tokens % rows
+    ]
+    if candidates:
+        assert shape == min(candidates, key=lambda n: abs(n[0] - n[1] + 1))
+    if tokens < 100:
+        rows, columns = sampler(np.zeros((2, tokens)))
+        assert rows.numpy().tolist() == [n // shape[1] for n in range(tokens)]
+        assert columns.numpy().tolist() == [n % shape[1] for n in range(tokens)]
+
+
+def test_the_width_of_a_length_that_only_the_run_knows():
+    sampler = GridPositions(row=RandomizedPositions(max_position=20, seed=1))
+    run = tf.function(sampler, input_signature=[tf.TensorSpec((None, None))])
+    rows, columns = run(tf.zeros((2, 20)))
+    assert columns.numpy().tolist() == [0, 1, 2, 3, 4] * 4
+    assert (np.diff(rows[::5]) > 0).all()
+    assert_config_round_trip(sampler)
 
 
 @pytest.mark.parametrize("width", [0, -1, 2.5])

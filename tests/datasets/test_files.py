@@ -1,6 +1,6 @@
 import pytest
 
-from datasets.text.storage import write_whole
+from datasets.files import write_whole
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):

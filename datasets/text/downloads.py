@@ -1,35 +1,12 @@
-"""Files that are written as a whole or not at all."""
+"""Files of texts that are downloaded."""
 
-import contextlib
-import hashlib
-import uuid
 import zipfile
 import zlib
 
+from datasets.files import hash_file, write_whole
 from datasets.text.corpus import CorpusError
 
 _CHUNK = 2**20
-
-
-@contextlib.contextmanager
-def write_whole(path):
-    """Opens a new file that gets its name when all of it has been written.
-
-    Several processes may write the same file at the same time.
-
-    Args:
-        path: `pathlib.Path` of the file.
-
-    Yields:
-        Binary file. If the block raises, nothing remains of it.
-    """
-    beside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-    try:
-        with beside.open("wb") as file:
-            yield file
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def extract(archive, member, path, remedy):
@@ -82,9 +59,3 @@ def check_file(path, size, sha256, remedy):
             f"{path} was altered, its SHA-256 is {digest} instead of "
             f"{sha256}: {remedy}."
         )
-
-
-def hash_file(path):
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
