@@ -211,6 +211,43 @@ def make_images():
     return table(head, cells)
 
 
+def make_answers():
+    """Share of right answers of every model within and beyond training."""
+    rows = json.loads((RESULTS / "answers.json").read_text())["rows"]
+    cells = []
+    for row in rows:
+        longest = int(row["train_length"].split("-")[1])
+        exact = {
+            int(length): share
+            for length, share in row["generated_exact_match_by_length"].items()
+        }
+        trained, unseen = (
+            np.mean([x for n, x in exact.items() if (n > longest) == beyond])
+            for beyond in (False, True)
+        )
+        cells.append(
+            (
+                f"{row['task']}, 1 to {longest}",
+                f"`{row['variant']}`",
+                f"{trained:.2f}",
+                f"{unseen:.2f}",
+                f"{exact[min(n for n in exact if n > longest)]:.2f}",
+                f"{exact[max(exact)]:.2f}",
+                f"{row['training_seconds'] / 60:.0f} min",
+            )
+        )
+    head = (
+        "task, trained lengths",
+        "encoding or scratchpad",
+        "right answers at trained lengths",
+        "at unseen lengths",
+        "at the shortest of these",
+        "at the longest",
+        "training",
+    )
+    return table(head, cells)
+
+
 def _read_language():
     return json.loads((RESULTS / "language.json").read_text())["rows"]
 
@@ -228,5 +265,6 @@ TABLES = {
     "language": make_language,
     "finetuning": make_finetuning,
     "images": make_images,
+    "answers": make_answers,
 }
 """Functions that make a table, by the name in its marker."""

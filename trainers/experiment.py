@@ -359,10 +359,10 @@ class _Run:
             encoding = build_encoding(self.config)
             found = describe_coverage(self.problem, encoding)
             results["final"].update(positions, **found)
-        line = Line()
+        line, name = Line(), f"{self.name}, generated"
 
         def progress(*done):
-            show_evaluation(line, self.name, self.problem.lengths, *done)
+            show_evaluation(line, name, self.problem.lengths, *done)
             self.stop.check(lambda: None)
 
         results["final"].update(

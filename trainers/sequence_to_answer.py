@@ -18,7 +18,6 @@ from datasets.text_tasks.examples import (
     validation_examples,
 )
 from datasets.text_tasks.judgement import judge
-from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.models import TransformerDecoder
 from keras_lengen.models.presets import presets
 from trainers.engine.answers import AnswerProblem
@@ -56,7 +55,7 @@ class WrittenAnswer(AnswerProblem):
         super().__init__(config)
         self.title = config.task
         self.task = config.made_task
-        self.vocabulary = make_vocabulary(config)
+        self.vocabulary = config.vocabulary
         self.end_token = self.vocabulary.end
 
     @functools.cached_property
@@ -117,23 +116,15 @@ class WrittenAnswer(AnswerProblem):
         prompt = self.task.write_prompt(examples.problem(index))
         return self.vocabulary.tokenize(prompt)
 
-    def longest_answer(self, length):
-        return self.config.longest_answer(length)
-
     def judge(self, length, index, tokens):
         examples = self.evaluated[length]
         verdict = judge(examples, index, self.vocabulary, tokens.tolist())
         return verdict, examples.name_bin(index)
 
 
-def make_vocabulary(config):
-    """Makes the `WordVocabulary` of a configuration."""
-    return WordVocabulary(config.made_task, has_scratchpad=bool(config.fields))
-
-
 def build_model(config):
     """Builds the model of a configuration, the decoder of T5."""
-    size = make_vocabulary(config).size
+    size = config.vocabulary.size
     return TransformerDecoder(
         **{
             **presets["t5_decoder"],

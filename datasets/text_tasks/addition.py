@@ -1,6 +1,8 @@
 """Addition: the sum of two numbers, digit by digit.
 
-Compute 5 3 + 9 ? The answer is 6 2.
+For example:
+
+    Compute 5 3 + 9 ? The answer is 6 2.
 """
 
 import dataclasses

@@ -1,6 +1,8 @@
 """Copy: words are repeated.
 
-Copy: w7 w1 w7 [SEP] w7 w1 w7
+For example:
+
+    Copy: w7 w1 w7 [SEP] w7 w1 w7
 """
 
 import dataclasses

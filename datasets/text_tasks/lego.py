@@ -1,6 +1,8 @@
 """LEGO: the value of a variable that others define, one after the other.
 
-If c = -1, a = - c, b = + a. Then, what is the value of b? The answer is +1.
+For example:
+
+    If c = -1, a = - c, b = + a. Then, what is the value of b? The answer is +1.
 """
 
 import dataclasses

@@ -1,6 +1,8 @@
 """Parity: whether the number of ones is even.
 
-Is the number of 1's even in the sequence [ 1, 0, 1 ] ? The answer is Yes.
+For example:
+
+    Is the number of 1's even in the sequence [ 1, 0, 1 ] ? The answer is Yes.
 """
 
 import dataclasses

@@ -1,6 +1,8 @@
 """PCFG: the result of functions of strings, one inside the other.
 
-Solve: append reverse A1 B2 , swap C3 D4[SEP] B2 A1 D4 C3
+For example:
+
+    Solve: append reverse A1 B2 , swap C3 D4[SEP] B2 A1 D4 C3
 """
 
 import dataclasses

@@ -1,6 +1,8 @@
 """Polynomial: its value at a point, modulo 10.
 
-Evaluate at x = 2 in 3 * x ** 0 + - 1 * x ** 3 ? The answer is 5.
+For example:
+
+    Evaluate at x = 2 in 3 * x ** 0 + - 1 * x ** 3 ? The answer is 5.
 """
 
 import dataclasses

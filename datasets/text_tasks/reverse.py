@@ -1,6 +1,8 @@
 """Reverse: words in reverse order.
 
-Reverse: w7 w1 w2 [SEP] w2 w1 w7
+For example:
+
+    Reverse: w7 w1 w2 [SEP] w2 w1 w7
 """
 
 import dataclasses

@@ -1,6 +1,8 @@
 """SCAN: the actions that a command asks for.
 
-Solve: walk after turn left twice[SEP] Left Left Walk
+For example:
+
+    Solve: walk after turn left twice[SEP] Left Left Walk
 """
 
 import dataclasses

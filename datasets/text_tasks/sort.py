@@ -1,6 +1,8 @@
 """Sort: a list of words or of numbers in order.
 
-Sort the following list [ w7, w1, w7 ]. The sorted list is [ w1, w7, w7 ].
+For example:
+
+    Sort the following list [ w7, w1, w7 ]. The sorted list is [ w1, w7, w7 ].
 """
 
 import dataclasses

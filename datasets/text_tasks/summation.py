@@ -1,6 +1,8 @@
 """Summation: the sum of digits modulo 10.
 
-Compute: 4 + 9 + 2 .[SEP] The answer is 5 .
+For example:
+
+    Compute: 4 + 9 + 2 .[SEP] The answer is 5 .
 """
 
 import dataclasses

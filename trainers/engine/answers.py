@@ -27,8 +27,8 @@ class AnswerProblem(Problem):
     a subclass judges what they say.
 
     Args:
-        config: Also has `generated_examples`, the number of answers at each
-            length that the trained model writes.
+        config: `AnswersConfig`, of which this reads `generated_examples` and
+            `longest_answer`.
 
     Attributes:
         end_token: int. Token that ends an answer.
@@ -74,10 +74,6 @@ class AnswerProblem(Problem):
         """
 
     @abc.abstractmethod
-    def longest_answer(self, length):
-        """Returns the largest number of tokens of an answer with its end."""
-
-    @abc.abstractmethod
     def judge(self, length, index, tokens):
         """Judges an answer.
 
@@ -119,7 +115,8 @@ class AnswerProblem(Problem):
                 verdict, group = self.judge(length, index, tokens)
                 verdicts[verdict] += 1
                 groups[group].append(verdict == "right")
-                progress(length, (index + 1) / wanted)
+                if (index + 1) % BATCH == 0 or index + 1 == wanted:
+                    progress(length, (index + 1) / wanted)
             low, high = find_interval(verdicts["right"], wanted)
             for name, value in {
                 "generated_exact_match": verdicts["right"] / wanted,
@@ -151,7 +148,9 @@ class AnswerProblem(Problem):
                 "lengths": np.array([len(ids) for ids in part], np.int32),
             }
             answers = model.generate(
-                inputs, self.longest_answer(length), end_token=self.end_token
+                inputs,
+                self.config.longest_answer(length),
+                end_token=self.end_token,
             )
             yield from answers[: count - start]
 

@@ -7,6 +7,7 @@ from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
 from datasets.text_tasks.base import split_words
 from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
+from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig
@@ -86,6 +87,11 @@ class AnswersConfig(LengthsConfig):
         return _make_task(self.task, template=self.template, **more)
 
     @property
+    def vocabulary(self):
+        """The `WordVocabulary` of the task and its scratchpad."""
+        return WordVocabulary(self.made_task, has_scratchpad=bool(self.fields))
+
+    @property
     def trained_lengths(self):
         """Lengths that training draws from."""
         return self._parse("train_length", "trained_lengths")
@@ -110,7 +116,7 @@ class AnswersConfig(LengthsConfig):
         return _count_longest(self.made_task, length, self.fields)[0]
 
     def longest_answer(self, length):
-        """Returns the most tokens of an answer and its end."""
+        """Returns the largest number of tokens of an answer with its end."""
         return _count_longest(self.made_task, length, self.fields)[1]
 
 

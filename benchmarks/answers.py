@@ -1,0 +1,94 @@
+"""Exact match of written answers, at and beyond the trained lengths.
+
+Trains small models of `trainers.sequence_to_answer`: copies with two layers,
+and sums with a scratchpad and three layers, each with several encodings; and
+parity with several scratchpads. A run that has finished is not repeated, and
+one that was interrupted is resumed.
+
+    python -m benchmarks.answers
+"""
+
+import json
+import pathlib
+
+from absl import app, flags
+
+from benchmarks.measure import write_report
+from benchmarks.runs import describe, train
+
+FLAGS = flags.FLAGS
+flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
+flags.DEFINE_string(
+    "root", "runs/answers", "Directory for the working directories."
+)
+flags.DEFINE_string(
+    "output", "benchmarks/results/answers.json", "File for the report."
+)
+ENCODINGS = ("NoPE", "T5Bias", "ALiBi", "RoPE", "RandomizedRoPE", "WarpedRoPE")
+SCRATCHPADS = ("all", "computation,output", "none")
+LONG = (
+    *("--train_length=1-8", "--test_lengths=10,12,14,16"),
+    *("--batch_size=64", "--generated_examples=50"),
+)
+TASKS = {
+    # The setting of figure 3 of "Improving Length Generalization via Position
+    # Index Warping", which has ALiBi and RoPE.
+    "copy": ("--num_layers=2", "--train_length=1-10", "--test_lengths=11-20"),
+    "summation": (f"--scratchpad={SCRATCHPADS[1]}", *LONG),
+}
+
+
+def list_runs():
+    """Yields the task, the variant and the flags of every run."""
+    for task, given in TASKS.items():
+        for encoding in ENCODINGS:
+            yield (
+                task,
+                encoding,
+                (f"--task={task}", f"--encoding={encoding}", *given),
+            )
+    for fields in SCRATCHPADS:
+        yield (
+            "parity",
+            fields,
+            (
+                *("--task=parity", "--encoding=T5Bias"),
+                f"--scratchpad={fields}",
+                *LONG,
+            ),
+        )
+
+
+def main(argv):
+    """Trains what is missing, one model after the other, and reports."""
+    del argv
+    rows = []
+    for task, variant, given in list_runs():
+        workdir = pathlib.Path(FLAGS.root) / f"{task}-{variant}"
+        arguments = [
+            "trainers.sequence_to_answer",
+            *given,
+            *(f"--{flag}" for flag in FLAGS.flags),
+        ]
+        results = train(workdir, arguments)
+        measured = {
+            name: values
+            for name, values in results["final"].items()
+            if name.startswith(("generated", "un"))
+        }
+        rows.append(
+            {
+                "task": task,
+                "variant": variant,
+                "train_length": results["config"]["train_length"],
+                **describe(workdir, arguments, results),
+                **measured,
+            }
+        )
+        exact = measured["generated_exact_match_by_length"]
+        print(json.dumps({f"{task}, {variant}": exact}), flush=True)
+    write_report(FLAGS.output, "benchmarks.answers", {"rows": rows})
+
+
+if __name__ == "__main__":
+    app.run(main)
