@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
 
 from trainers.errors import StoppedError
@@ -38,6 +39,25 @@ def check_received():
     """Raises `StoppedError` if `raise_stopped` was called and nobody ended."""
     if _received is not None:
         raise StoppedError(_received)
+
+
+@contextlib.contextmanager
+def destructors_silenced():
+    """Context in which Python does not report what `check_received` will raise.
+
+    Python swallows an error in a destructor, and prints its traceback.
+    """
+    before = sys.unraisablehook
+
+    def report(unraisable):
+        if not isinstance(unraisable.exc_value, StoppedError):
+            before(unraisable)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def handle_signals(handler):

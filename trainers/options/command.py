@@ -13,6 +13,7 @@ from absl import app, flags, logging
 
 from trainers.cluster.interruption import (
     check_received,
+    destructors_silenced,
     end_at_once,
     handle_signals,
     raise_stopped,
@@ -70,7 +71,7 @@ def run(config_class, presets, main, operands=""):
         main(resolve(config_class, presets, given), *argv[1:])
         check_received()
 
-    with errors_as_statuses():
+    with errors_as_statuses(), destructors_silenced():
         try:
             handle_signals(raise_stopped)
             app.run(start, flags_parser=parse)

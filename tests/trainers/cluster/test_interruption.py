@@ -153,6 +153,21 @@ def test_a_signal_whose_error_a_library_swallows_is_not_lost(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("error", [StoppedError(signal.SIGTERM), ValueError()])
+def test_a_destructor_reports_all_errors_but_a_signals(monkeypatch, error):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+
+    class Interrupted:
+        def __del__(self):
+            raise error
+
+    with interruption.destructors_silenced():
+        Interrupted()
+    assert len(reported) == isinstance(error, ValueError)
+    assert sys.unraisablehook == reported.append
+
+
 def test_an_error_is_not_hidden_by_a_signal(capfd):
     with pytest.raises(ValueError, match="own"), StopRequest(OneWorker()):
         os.kill(os.getpid(), signal.SIGTERM)
