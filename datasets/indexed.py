@@ -19,7 +19,7 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
 
     Args:
         draw: Pure function of TensorFlow operations. Its arguments are a step,
-            scalar int64 tensor; the index of a sub-batch, int; and the number
+            scalar int64 tensor; the index of a sub-batch, too; and the number
             of its examples, int. It returns a dict of tensors whose first axis
             is the examples, or scalars that are the same for all sub-batches
             of a step.
@@ -52,8 +52,15 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     numbers = range(first // sub_batch, -(-(first + share) // sub_batch))
     before = first - numbers[0] * sub_batch
 
+    # A function in the graph, which is built once for all sub-batches.
+    @tf.function
+    def draw_part(step, number):
+        return draw(step, number, sub_batch)
+
     def make_batches(step):
-        parts = [draw(step, number, sub_batch) for number in numbers]
+        parts = [
+            draw_part(step, tf.constant(number, tf.int64)) for number in numbers
+        ]
 
         def join(name):
             if not parts[0][name].shape.rank:
@@ -76,7 +83,7 @@ def example_numbers(step, number, size, batch_size):
 
     Args:
         step: Scalar int64 tensor. The step.
-        number: int. Index of the sub-batch.
+        number: Scalar int64 tensor. Index of the sub-batch.
         size: int. Number of its examples.
         batch_size: int. Number of examples in a global batch.
 
