@@ -12,6 +12,8 @@ import os
 import re
 import time
 
+import numpy as np
+
 from trainers.errors import ConfigError
 
 COMPILER = ("jax", "libtpu")
@@ -210,7 +212,6 @@ def compile_program(program, topology):
 
 def _compile_stablehlo(text, topology):
     devices = topology.devices()
-    import numpy as np
     from jax.interpreters import mlir
     from jaxlib import xla_client
 
@@ -222,23 +223,46 @@ def _compile_stablehlo(text, topology):
         np.array(numbers)
     )
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(make_readable(text))
+        try:
+            module = mlir.ir.Module.parse(make_readable(text))
+        except mlir.ir.MLIRError as error:
+            raise RuntimeError(str(error)) from None
         return devices[0].client.compile(
             module, xla_client.DeviceList(devices), options
         )
 
 
 def make_readable(stablehlo):
-    """Rewrites operations of TensorFlow's StableHLO that JAX cannot parse.
+    """Rewrites what JAX cannot parse in TensorFlow's StableHLO.
 
     >>> make_readable("%1 = mhlo.copy %0 : tensor<2x3xf32>")
     '%1 = stablehlo.reshape %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>'
+
+    TensorFlow writes a bit for each boolean constant, JAX reads a byte:
+
+    >>> make_readable('%1 = stablehlo.constant dense<"0x05"> : tensor<1x3xi1>')
+    '%1 = stablehlo.constant dense<"0x010001"> : tensor<1x3xi1>'
     """
+    stablehlo = re.sub(
+        r'dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi1>', _unpack, stablehlo
+    )
     return re.sub(
         r"mhlo\.copy (%\S+) : (tensor<[^>]*>)",
         r"stablehlo.reshape \1 : (\2) -> \2",
         stablehlo,
     )
+
+
+def _unpack(constant):
+    """Rewrites a match of a boolean constant as one byte for each element."""
+    digits, shape = constant.groups()
+    count = math.prod(map(int, shape.split("x")))
+    packed = np.frombuffer(bytes.fromhex(digits), np.uint8)
+    if packed.size != -(-count // 8):
+        return constant[0]
+    unpacked = np.unpackbits(packed, count=count, bitorder="little")
+    digits = unpacked.tobytes().hex().upper()
+    return f'dense<"0x{digits}"> : tensor<{shape}xi1>'
 
 
 def find_all_reduces(hlo, chips):

@@ -69,9 +69,7 @@ def trained(nursery, tmp_path_factory):
         pytest.param(
             strategy,
             encoding,
-            marks=[]
-            if (strategy, encoding) == ("multi_worker", "RoPE")
-            else pytest.mark.process
+            marks=pytest.mark.process
             if encoding in QUICK and strategy in ("mirrored", "multi_worker")
             else pytest.mark.slow,
         )
