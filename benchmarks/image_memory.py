@@ -31,13 +31,18 @@ flags.DEFINE_string(
 )
 
 
-def measure(encoding):
-    """Runs the trainer; returns a row of the report."""
-    arguments = [
+def make_command(encoding):
+    """Returns the module of the trainer and its flags."""
+    return [
         *("trainers.imagenet", "--preset=paper", "--dataset=noise"),
         *(f"--encoding={encoding}", "--steps=1", "--strategy=one_device"),
         *(f"--{flag}" for flag in FLAGS.flags),
     ]
+
+
+def measure(encoding):
+    """Runs the trainer; returns a row of the report."""
+    arguments = make_command(encoding)
     with tempfile.TemporaryDirectory() as directory:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments, f"--workdir={directory}/run"],
@@ -61,7 +66,8 @@ def main(argv):
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
     for encoding in FLAGS.encodings:
-        if encoding in [row["encoding"] for row in rows]:
+        command = " ".join(["python -m", *make_command(encoding)])
+        if command in [row["command"] for row in rows]:
             continue
         rows.append(measure(encoding))
         print(f"{encoding}: {rows[-1]['peak_gibibytes']:.1f} GiB", flush=True)

@@ -95,11 +95,15 @@ def main(argv):
     """Measures and writes the report."""
     del argv
     memory, speeds = {}, None
+    with tempfile.TemporaryDirectory() as directory:
+        # What TensorFlow needs once, with too few images to count.
+        write_images(pathlib.Path(directory), 2 * FLAGS.batch_size)
+        source = IMAGES["folder"].open(directory)["train"]
+        read_epoch(source, directory)
     for count in map(int, FLAGS.images):
         with tempfile.TemporaryDirectory() as directory:
             size = write_images(pathlib.Path(directory), count)
             source = IMAGES["folder"].open(directory)["train"]
-            read_epoch(source, directory)  # What TensorFlow needs once.
             peak = PeakMemory().measure_bytes(
                 functools.partial(read_epoch, source, directory)
             )

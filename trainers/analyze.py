@@ -205,23 +205,27 @@ def look(model, problem, length, examples):
         `"classes"` and `"found"`, int `(B,)`.
     """
     batch = read(problem, length, examples)
-    inputs = problem.inputs(batch)
-    decodes = isinstance(model, EncoderDecoder)
-    found, outputs = attention_weights(
-        model,
-        inputs,
-        name="cross_attention" if decodes else None,
-        return_outputs=True,
-    )
-    layers = list(found.values())
-    weights = np.mean(layers, axis=0) if decodes else layers[-1]
+    name = "cross_attention"
+    if not isinstance(model, EncoderDecoder):
+        name = model.blocks[-1].attention_layer.path
+    attention, classes = [], []
+    # One image at a time: the weights of many would not fit in memory.
+    for number in range(examples):
+        inputs = {
+            key: values[number : number + 1]
+            for key, values in problem.inputs(batch).items()
+        }
+        found, outputs = attention_weights(
+            model, inputs, name=name, return_outputs=True
+        )
+        weights = np.mean(list(found.values()), axis=0)
+        attention.append(weights.mean(axis=(1, 2))[0])
+        classes.append(int(ops.argmax(problem.logits(outputs)[0])))
     return {
         "images": problem.lay_out(batch["token_ids"], length),
-        "attention": problem.lay_out(weights.mean(axis=(1, 2)), length),
+        "attention": problem.lay_out(np.stack(attention), length),
         "classes": np.asarray(batch["targets"]),
-        "found": ops.convert_to_numpy(
-            ops.argmax(problem.logits(outputs), axis=-1)
-        ),
+        "found": np.array(classes),
     }
 
 

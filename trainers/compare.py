@@ -58,7 +58,7 @@ def main(config, *runs):
     directory = pathlib.Path(config.output or find_common(paths))
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
-    text = make_table(labelled, metric)
+    text = make_table(labelled, metric, problem)
     print(text)
     path = directory / "comparison.md"
     with replacing(path) as file:
@@ -121,12 +121,13 @@ def find_common(paths):
     return max(set.intersection(*above), key=lambda path: len(path.parts))
 
 
-def make_table(labelled, metric):
+def make_table(labelled, metric, problem):
     """Returns a Markdown table of the metric and the score of each run.
 
     Args:
         labelled: Dict from labels to results.
         metric: str. Name of the metric.
+        problem: The `Problem` of the first run.
     """
     curves = {
         label: found["final"][f"{metric}_by_length"]
@@ -148,8 +149,9 @@ def make_table(labelled, metric):
                 f"{found['final']['step']:,}",
             )
         )
-    head = (f"{metric} at length", *common, "score", "best score", "steps")
-    return table(head, rows)
+    named = (problem.describe_length(int(length)) for length in common)
+    first = f"{metric} at {problem.length_name}"
+    return table((first, *named, "score", "best score", "steps"), rows)
 
 
 if __name__ == "__main__":

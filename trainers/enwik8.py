@@ -70,6 +70,7 @@ class TextProblem(NextTokenProblem):
                     f"the text has {len(self.splits[split])} tokens in split "
                     f"{split}, fewer than {tokens}: choose a longer text."
                 )
+        self.keep_digest(self.splits.values())
 
     @functools.cached_property
     def splits(self):

@@ -12,7 +12,11 @@ import dataclasses
 import functools
 import re
 
-from trainers.cluster.workers import describe, watch_workers
+from trainers.cluster.workers import (
+    check_same_data,
+    describe,
+    watch_workers,
+)
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.experiment import make_evaluation, measure_model
@@ -92,7 +96,8 @@ def main(config, text):
         return
     named = (f"{name}={value}" for name, value in given.items())
     name = "-".join([opened.checkpoint.stem, *named])
-    write(opened, results, re.sub(r"[^\w=.,-]", "_", name)[:120])
+    problem = opened.experiment.make_problem(measured)
+    write(opened, results, problem, re.sub(r"[^\w=.,-]", "_", name)[:120])
 
 
 def evaluate(opened, config, strategy):
@@ -108,6 +113,7 @@ def evaluate(opened, config, strategy):
     """
     model, _, problem = opened.experiment.make_parts(config, strategy)
     problem.prepare()
+    check_same_data(strategy, problem)
     step = load_weights(model, opened.checkpoint, opened.digest)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
     name, lengths = opened.checkpoint.stem, problem.lengths
@@ -134,14 +140,13 @@ def evaluate(opened, config, strategy):
     }
 
 
-def write(opened, results, name):
+def write(opened, results, problem, name):
     """Writes and prints results beside the first ones of the run."""
     directory = opened.path / "evaluations"
     with writing(directory, "nothing was written"):
         directory.mkdir(exist_ok=True)
     path = directory / f"{name}.json"
     write_json(path, results)
-    problem = opened.experiment.make_problem(opened.config)
     compared = {"this evaluation": results}
     first = read_results(opened.path / "results.json")
     if first is not None:
@@ -151,12 +156,16 @@ def write(opened, results, name):
     lengths = list(results["final"][key])
     shown = lengths[:: -(-len(lengths) // ROWS)]
     rows = [
-        (n, *(f"{column[n]:.4g}" if n in column else "" for column in columns))
+        (
+            problem.describe_length(int(n)),
+            *(f"{column[n]:.4g}" if n in column else "" for column in columns),
+        )
         for n in shown
     ]
     scores = (f"{found['final']['score']:.4g}" for found in compared.values())
-    print(f"{problem.metrics[0].name} at each length:")
-    print(table(("length", *compared), [*rows, ("score", *scores)]))
+    print(f"{problem.metrics[0].name} at each {problem.length_name}:")
+    head = (problem.length_name, *compared)
+    print(table(head, [*rows, ("score", *scores)]))
     plot_results(path.with_suffix(".png"), compared, problem)
     print(f"results: {path}")
 

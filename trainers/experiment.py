@@ -13,6 +13,7 @@ import keras
 from datasets.buckets import length_buckets
 from trainers.cluster.interruption import StopRequest
 from trainers.cluster.workers import (
+    check_same_data,
     check_same_flags,
     check_share,
     describe,
@@ -122,10 +123,12 @@ class Experiment:
             parts = model, _, problem = self.make_parts(config, strategy)
             with refuse_together(strategy), stop.at_once():
                 problem.prepare()
+            check_same_data(strategy, problem)
             workdir = Workdir(
                 own_path,
                 config,
                 self.name,
+                data_digest=problem.data_digest,
                 extensible=not _make_schedule(config).depends_on_steps,
             )
             read_initial = functools.partial(

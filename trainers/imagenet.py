@@ -52,6 +52,7 @@ class ImageProblem(ClassificationProblem):
     """The class of an image."""
 
     floor_labels = {"floor": "most frequent class"}
+    length_name = "size"
 
     def __init__(self, config):
         super().__init__(config)
@@ -59,6 +60,7 @@ class ImageProblem(ClassificationProblem):
 
     def prepare(self):
         self.note = images.describe_skipped(self.stores)
+        self.keep_digest(self.stores.values())
 
     @functools.cached_property
     def stores(self):
@@ -80,6 +82,9 @@ class ImageProblem(ClassificationProblem):
         """Returns height and width at a length, a scalar tensor."""
         sizes = tf.constant(list(self.config.evaluated_sizes.values()))
         return sizes[tf.searchsorted(self.lengths, [length])[0]]
+
+    def describe_length(self, length):
+        return self.config.describe_size(length)
 
     def training_batches(self, **steps):
         return batches.training_dataset(
@@ -108,13 +113,10 @@ class ImageProblem(ClassificationProblem):
         )
 
     def inputs(self, batch):
-        tokens = {"token_ids": batch["token_ids"]}
-        if self.config.architecture == "encoder":
-            return tokens
-        return {
-            **tokens,
-            "target_ids": ops.zeros_like(batch["token_ids"][:, :1]),
-        }
+        inputs = {"token_ids": batch["token_ids"]}
+        if self.config.architecture == "encoder_decoder":
+            inputs["target_ids"] = ops.zeros_like(inputs["token_ids"][:, :1])
+        return inputs
 
     def lay_out(self, values, length):
         return pixels.lay_out(values, self.config.evaluated_sizes[length])
@@ -128,17 +130,15 @@ def build_model(config):
     """Builds the model of a configuration."""
     arguments = model_arguments(config)
     check_grid(arguments["encoding"], config.evaluated_sizes)
-    model, more = {
-        "encoder_decoder": (EncoderDecoder, {"target_vocabulary_size": 1}),
-        "encoder": (TransformerEncoder, {}),
-    }[config.architecture]
+    model = TransformerEncoder
+    if config.architecture == "encoder_decoder":
+        model = functools.partial(EncoderDecoder, target_vocabulary_size=1)
     return model(
         # Gray values, and perhaps the delimiter.
         vocabulary_size=max(256, config.row_end + 1),
         output_size=config.classes,
         normalization=config.normalization,
         **arguments,
-        **more,
     )
 
 

@@ -2,6 +2,7 @@
 
 import functools
 
+import tensorflow as tf
 from absl import logging
 
 from datasets.images.source import ImageError, Item, Source
@@ -54,7 +55,8 @@ def open_catalog(name, data_dir="", *, first=""):
         split: Source(
             f"{builder.name}-{split}",
             functools.partial(_read, builder, name_there),
-            identity=f"{builder.info.full_name} {builder.data_path}",
+            identity=builder.info.full_name,
+            version=str(builder.data_path),
             count=builder.info.splits[name_there].num_examples,
         )
         for split, name_there in (("train", "train"), ("test", TESTED))
@@ -71,6 +73,13 @@ def _read(builder, split):
         # By default the order depends on the machine's load.
         read_config=tfds.ReadConfig(interleave_cycle_length=1),
     )
-    for number, example in enumerate(tfds.as_numpy(examples)):
-        name = f"{builder.info.full_name}, {split} image {number}"
-        yield Item(name, example["image"], int(example["label"]))
+    full_name = builder.info.full_name
+    try:
+        for number, example in enumerate(tfds.as_numpy(examples)):
+            name = f"{full_name}, {split} image {number}"
+            yield Item(name, example["image"], int(example["label"]))
+    except tf.errors.OpError as error:
+        raise ImageError(
+            f"{full_name} in {builder.data_path} is damaged ({error.message}): "
+            "remove it and prepare it again."
+        ) from None

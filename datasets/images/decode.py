@@ -7,7 +7,7 @@ import numpy as np
 from datasets.images.source import ImageError
 
 try:
-    from PIL import Image
+    from PIL import Image, ImageOps
 except ImportError:
     Image = None
 
@@ -26,7 +26,8 @@ def check_installed():
 def decode(content, sizes):
     """Decodes an image, as gray values at several sizes.
 
-    Colors become their luma (ITU-R BT.601), transparent parts become black.
+    Colors become their luma (ITU-R BT.601), transparent parts become black, and
+    photographs are turned as their camera says (EXIF).
     The whole image is resized, whatever its proportions, by a triangle filter
     that covers all pixels: no aliasing.
 
@@ -39,6 +40,7 @@ def decode(content, sizes):
 
     Raises:
         ImageError: If the image cannot be decoded; the message says why.
+        OSError: If the file cannot be read.
     """
     if isinstance(content, np.ndarray):
         gray = Image.fromarray(content)
@@ -49,6 +51,9 @@ def decode(content, sizes):
                 gray = _to_gray(image)
         # Damaged files raise errors of many classes.
         except Exception as error:
+            # The operating system's errors have numbers, Pillow's have none.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise ImageError(_describe(error)) from None
     return [
         np.asarray(gray.resize((width, height), Image.Resampling.BILINEAR))
@@ -59,9 +64,12 @@ def decode(content, sizes):
 def _to_gray(image):
     if image.width * image.height > MOST_PIXELS:
         raise ImageError(f"{image.width} x {image.height} pixels are too many")
-    if image.mode in ("I", "F"):
+    ImageOps.exif_transpose(image, in_place=True)
+    # Pillow gives PGM files of 16 bits as 32 bits, up to 65535.
+    wide = image.mode.startswith("I;16") or image.format == "PPM"
+    if image.mode in ("I", "F") and not wide:
         raise ImageError("its pixels have 32 bits")
-    if image.mode.startswith("I;16"):
+    if wide and image.mode.startswith("I"):
         # Pillow would cut off what is above 255.
         values = np.asarray(image).astype(np.uint32)
         return Image.fromarray(((values + 128) // 257).astype(np.uint8))

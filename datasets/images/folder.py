@@ -1,23 +1,33 @@
 """Image files in a folder for each class.
 
 Either `train/CLASS/*` and `val/CLASS/*` (or `validation`, `test`), or only
-`CLASS/*`. Then a hash of its name decides which split a file is in: one in ten
-is for testing, and adding a file moves no other.
+`train/CLASS/*` or `CLASS/*`. Then a hash of its name decides which split a
+file is in: one in ten is for testing, and adding a file moves no other. Folders
+whose names begin with a dot do not count.
 """
 
 import functools
 import hashlib
 import os
 
-from datasets.images.source import ImageError, Item, Source, check_directory
+from datasets.images.source import (
+    ImageError,
+    Item,
+    Source,
+    check_directory,
+    describe_files,
+    reading_files,
+)
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"),
     *(".ppm", ".pgm"),
 }
-TESTED = ("val", "validation", "test")
+TRAINED = ("train", "training")
+TESTED = ("val", "validation", "valid", "test", "testing")
 
 
+@reading_files()
 def open_folder(data_dir):
     """Opens the images of a folder.
 
@@ -49,6 +59,7 @@ def open_folder(data_dir):
     }
 
 
+@reading_files()
 def list_classes(data_dir):
     """Returns the names of the classes, sorted.
 
@@ -56,11 +67,12 @@ def list_classes(data_dir):
         ImageError: If there are none.
     """
     root = _find_roots(data_dir)["train"]
-    classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
-    if not classes:
+    classes = sorted(_list_folders(root))
+    if len(classes) < 2:
+        only = f"only the folder {classes[0]}" if classes else "no folders"
         raise ImageError(
-            f"{root} has no folders: put the images of each class into a "
-            "folder with the name of the class."
+            f"{root} has {only}: put the images of each class, of at least "
+            "two, into a folder with the name of the class."
         )
     return classes
 
@@ -70,17 +82,28 @@ def _find_roots(data_dir):
     path = check_directory(
         data_dir, "--dataset=folder needs a folder of images by class"
     )
-    tested = [path / name for name in TESTED if (path / name).is_dir()]
-    if (path / "train").is_dir() and tested:
-        return {"train": path / "train", "test": tested[0]}
-    return {"train": path}
+    # Some write Train and Val.
+    folders = {name.lower(): path / name for name in _list_folders(path)}
+    trained, tested = (
+        [folders[name] for name in names if name in folders]
+        for names in (TRAINED, TESTED)
+    )
+    if trained and tested:
+        return {"train": trained[0], "test": tested[0]}
+    return {"train": trained[0] if trained else path}
+
+
+def _list_folders(path):
+    return [
+        entry.name
+        for entry in os.scandir(path)
+        if entry.is_dir() and not entry.name.startswith(".")
+    ]
 
 
 def _list_files(root, classes):
     """Returns the image files of every class, paths below the root."""
-    unknown = {
-        entry.name for entry in os.scandir(root) if entry.is_dir()
-    } - set(classes)
+    unknown = set(_list_folders(root)) - set(classes)
     if unknown:
         raise ImageError(
             f"{root / min(unknown)} is a class without images for training: "
@@ -102,16 +125,12 @@ def _is_for_testing(file):
 
 
 def _make_source(split, root, files):
-    described = [
-        f"{file} {(root / file).stat().st_size}"
-        for own in files.values()
-        for file in own
-    ]
+    every = [file for own in files.values() for file in own]
     return Source(
         f"folder-{split}",
         functools.partial(_read, root, files),
-        identity="\n".join([str(root.resolve()), *described]),
-        count=len(described),
+        count=len(every),
+        **describe_files(root, every),
         # With few images, a class may have none for testing.
         empty_classes=tuple(
             name for name, own in files.items() if not own and split == "train"

@@ -1,5 +1,6 @@
 """What a data set of labelled images is made of."""
 
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator
@@ -10,6 +11,43 @@ import numpy as np
 
 class ImageError(Exception):
     """Images are missing or damaged; the message says what to do."""
+
+
+@contextlib.contextmanager
+def reading_files():
+    """Names a file that cannot be read, by `ImageError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ImageError(
+            f"cannot read {error.filename}: {error.strerror}."
+        ) from None
+
+
+def describe_files(root, files):
+    """Describes files for a `Source`.
+
+    Args:
+        root: `pathlib.Path` of a directory.
+        files: List of str. Paths of the files below it.
+
+    Returns:
+        Dict with `identity`, made of their names and sizes, and `version`, of
+        their directory and the times at which they changed.
+    """
+    found = [(root / file).stat() for file in files]
+    return {
+        "identity": "\n".join(
+            f"{file} {status.st_size}"
+            for file, status in zip(files, found, strict=True)
+        ),
+        "version": "\n".join(
+            [
+                str(root.resolve()),
+                *(str(status.st_mtime_ns) for status in found),
+            ]
+        ),
+    }
 
 
 def check_directory(data_dir, need):
@@ -51,6 +89,7 @@ class Source:
         name: str. Data set and split, for messages and names of files.
         read: Function that returns the `Item`s, always in the same order.
         identity: str. Differs where other images are read.
+        version: str. Differs where their files are other ones, or have changed.
         count: int. Number of images; `None`: known only when all are read.
         empty_classes: Tuple of str. Names of classes without images.
         in_memory: bool. Whether decoded images are kept in memory, because
@@ -60,6 +99,7 @@ class Source:
     name: str
     read: Callable[[], Iterator[Item]]
     identity: str
+    version: str = ""
     count: int | None = None
     empty_classes: tuple = ()
     in_memory: bool = False

@@ -38,14 +38,19 @@ class PixelStore:
             `(N, height, width)`.
         labels: int32 array `(N,)`.
         skipped: List of str. Names of the images that were left out.
+        identity: str. That of their `Source`.
 
-    Attributes: the arguments of the same names.
+    Attributes: `images`, `labels` and `skipped`; and `digest`, bytes that
+    differ where these are other images, wherever they are.
     """
 
-    def __init__(self, images, labels, skipped=()):
+    def __init__(self, images, labels, skipped=(), *, identity=""):
         self.images = images
         self.labels = labels
         self.skipped = list(skipped)
+        self.digest = _hash(
+            identity, f"{len(self.skipped)} skipped", labels.tobytes()
+        )
 
     def __len__(self):
         return len(self.labels)
@@ -85,8 +90,10 @@ def describe_skipped(stores):
     Args:
         stores: Dict from the name of a split to its `PixelStore`.
     """
-    skipped = sum(len(store.skipped) for store in stores.values())
-    return f"Images that could not be decoded: {skipped}." if skipped else ""
+    skipped = [name for store in stores.values() for name in store.skipped]
+    if not skipped:
+        return ""
+    return f"{len(skipped)} image(s) could not be decoded: {_list(skipped)}."
 
 
 def open_stores(sources, sizes, directory, *, classes, **options):
@@ -109,7 +116,12 @@ def open_stores(sources, sizes, directory, *, classes, **options):
     for split, source in sources.items():
         store = open_store(source, sizes[split], directory, **options)
         first, last = store.labels.min(), store.labels.max()
-        if not 0 <= first <= last < classes:
+        if first < 0:
+            raise ImageError(
+                f"{source.name} has a class before the first one: classes "
+                "count from 0, those of image/class/label from 1."
+            )
+        if last >= classes:
             raise ImageError(
                 f"{source.name} has classes from {first} to {last}, but the "
                 f"model has {classes}, from 0: set --num_classes."
@@ -140,7 +152,7 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
     if source.empty_classes and bad_images == "refuse":
         raise ImageError(
             f"{source.name} has no image of {_list(source.empty_classes)}: add "
-            "some, or leave classes out with --bad_images=skip."
+            "some, or go on without them by --bad_images=skip."
         )
     if source.in_memory:
         return _read_all(source, sizes, bad_images)
@@ -150,6 +162,8 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
         missing = {
             size: path for size, path in paths.items() if found[size] is None
         }
+        if not _have_same_images(found.values()):
+            missing = paths
         if missing:
             pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
             _decode(source, missing, bad_images, report)
@@ -161,24 +175,35 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
         ) from None
     images = {size: opened[0] for size, opened in found.items()}
     _, labels, skipped = next(iter(found.values()))
-    if len(skipped) and bad_images == "refuse":
-        raise ImageError(_describe_bad(source, skipped[0]))
-    return PixelStore(images, labels, skipped.tolist())
+    _check_skipped(source, skipped.tolist(), bad_images)
+    return PixelStore(
+        images, labels, skipped.tolist(), identity=source.identity
+    )
+
+
+def _have_same_images(found):
+    """Whether all sizes that were opened have the same images."""
+    kept = [record[1:] for record in found if record is not None]
+    return all(
+        np.array_equal(one, other)
+        for record in kept
+        for one, other in zip(kept[0], record, strict=True)
+    )
 
 
 def _read_all(source, sizes, bad_images):
     images, labels, skipped = [], [], []
-    for label, gray in _decode_items(
-        source, sizes, bad_images, lambda line: None, skipped
-    ):
+    for label, gray in _decode_items(source, sizes, lambda line: None, skipped):
         images.append(gray)
         labels.append(label)
+    _check_skipped(source, skipped, bad_images)
     _check_any(source, labels)
     stacked = map(np.stack, zip(*images, strict=True))
     return PixelStore(
         dict(zip(sizes, stacked, strict=True)),
         np.array(labels, np.int32),
         skipped,
+        identity=source.identity,
     )
 
 
@@ -190,11 +215,12 @@ def _decode(source, paths, bad_images, report):
             stack.enter_context(write_whole(path)) for path in paths.values()
         ]
         for label, images in _decode_items(
-            source, list(paths), bad_images, report, skipped
+            source, list(paths), report, skipped
         ):
             labels.append(label)
             for file, image in zip(files, images, strict=True):
                 file.write(image.tobytes())
+        _check_skipped(source, skipped, bad_images)
         _check_any(source, labels)
     for path in paths.values():
         with write_whole(path.with_suffix(".npz")) as file:
@@ -205,14 +231,19 @@ def _decode(source, paths, bad_images, report):
             )
 
 
-def _decode_items(source, sizes, bad_images, report, skipped):
-    """Yields label and images of every item; appends to `skipped`."""
+def _decode_items(source, sizes, report, skipped):
+    """Yields label and images of every item; appends bad ones to `skipped`."""
 
     def decoded(item):
         try:
             return item, decode(item.content, sizes), None
         except ImageError as error:
             return item, None, error
+        except OSError as error:
+            # Unlike a bad image, it may be there the next time.
+            raise ImageError(
+                f"cannot read {item.name}: {error.strerror}."
+            ) from None
 
     start, done, items = time.monotonic(), 0, iter(source.read())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -221,14 +252,11 @@ def _decode_items(source, sizes, bad_images, report, skipped):
                 if error is None:
                     yield item.label, images
                     continue
-                reason = f"{item.name} ({error})"
-                if bad_images == "refuse":
-                    raise ImageError(_describe_bad(source, reason))
-                skipped.append(reason)
+                skipped.append(f"{item.name} ({error})")
             done += len(chunk)
             rate = done / (time.monotonic() - start)
             of = f" of {source.count:,}" if source.count else ""
-            bad = f", {len(skipped)} skipped" if skipped else ""
+            bad = f", {len(skipped)} bad" if skipped else ""
             report(
                 f"{source.name}: decoded {done:,}{of} images, {rate:,.0f}/s"
                 f"{bad}"
@@ -256,7 +284,7 @@ def _open(path, size):
 
 
 def _list_paths(source, sizes, directory):
-    digest = hashlib.sha256(source.identity.encode()).hexdigest()[:16]
+    digest = _hash(source.identity, source.version).hex()[:16]
     return {
         (height, width): directory
         / f"{source.name}-{height}x{width}-{digest}.pixels"
@@ -266,14 +294,30 @@ def _list_paths(source, sizes, directory):
 
 def _check_any(source, labels):
     if not labels:
-        raise ImageError(f"{source.name} has no image: look at --data_dir.")
+        raise ImageError(
+            f"{source.name} has no image: look at --data_dir, and put some of "
+            "few images into a folder for testing."
+        )
 
 
-def _describe_bad(source, reason):
-    return (
-        f"{source.name} has an image that cannot be decoded, {reason}: replace "
-        "or remove it, or leave such images out with --bad_images=skip."
-    )
+def _check_skipped(source, skipped, bad_images):
+    if skipped and bad_images == "refuse":
+        raise ImageError(
+            f"{source.name} has images that cannot be decoded, "
+            f"{_list(skipped)}: replace or remove them, or leave such images "
+            "out with --bad_images=skip."
+        )
+
+
+def _hash(*parts):
+    """Returns a hash of several texts or bytes."""
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, str):
+            # Names of files need not be UTF-8.
+            part = part.encode(errors="surrogateescape")
+        found.update(hashlib.sha256(part).digest())
+    return found.digest()
 
 
 def _list(names, most=3):

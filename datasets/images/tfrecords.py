@@ -11,7 +11,14 @@ import re
 
 import tensorflow as tf
 
-from datasets.images.source import ImageError, Item, Source, check_directory
+from datasets.images.source import (
+    ImageError,
+    Item,
+    Source,
+    check_directory,
+    describe_files,
+    reading_files,
+)
 
 SPLITS = {"train": ("train",), "test": ("validation", "val", "test")}
 FEATURES = {
@@ -21,6 +28,7 @@ FEATURES = {
 }
 
 
+@reading_files()
 def open_tfrecords(data_dir):
     """Opens the shards of a directory.
 
@@ -31,25 +39,26 @@ def open_tfrecords(data_dir):
         Dict from `"train"` and `"test"` to their `Source`.
 
     Raises:
-        ImageError: If a split has no shard.
+        ImageError: If a split has no shard, or a shard may be of both.
     """
     path = check_directory(
         data_dir, "--dataset=tfrecords needs a directory of shards"
     )
-    files = sorted(file for file in path.iterdir() if file.is_file())
+    files = {split: [] for split in SPLITS}
+    for file in sorted(file for file in path.iterdir() if file.is_file()):
+        found = set(re.split(r"[^a-z]+", file.name.lower()))
+        splits = [n for n, words in SPLITS.items() if found.intersection(words)]
+        if len(splits) > 1:
+            raise ImageError(
+                f"{file} is named as a shard for training and for testing: "
+                "rename it."
+            )
+        for split in splits:
+            files[split].append(file.name)
     return {
-        split: _make_source(
-            split,
-            path,
-            [f for f in files if set(words) & set(_words(f))],
-            words,
-        )
+        split: _make_source(split, path, files[split], words)
         for split, words in SPLITS.items()
     }
-
-
-def _words(file):
-    return re.split(r"[^a-z]+", file.name.lower())
 
 
 def _make_source(split, path, files, words):
@@ -58,11 +67,10 @@ def _make_source(split, path, files, words):
             f"{path} has no file named as {words[0]}-00000-of-01024: choose "
             "the directory of the shards."
         )
-    described = (f"{file.name} {file.stat().st_size}" for file in files)
     return Source(
         f"tfrecords-{split}",
-        functools.partial(_read, files),
-        identity="\n".join([str(path.resolve()), *described]),
+        functools.partial(_read, [path / file for file in files]),
+        **describe_files(path, files),
     )
 
 
@@ -73,9 +81,11 @@ def _read(files):
             for number, record in enumerate(records):
                 yield _parse(f"{file}, record {number}", record)
         except tf.errors.OpError as error:
-            raise ImageError(
-                f"{file} is damaged ({error.message}): replace it."
-            ) from None
+            fault = f"is damaged ({error.message}): replace it."
+            with file.open("rb") as content:
+                if content.read(2) == b"\x1f\x8b":
+                    fault = "is compressed: decompress it with gunzip."
+            raise ImageError(f"{file} {fault}") from None
 
 
 def _parse(name, record):

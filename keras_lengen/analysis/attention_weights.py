@@ -19,8 +19,8 @@ def attention_weights(model, inputs, *, name=None, return_outputs=False):
         model: Built Keras model with `MultiHeadAttention` layers of this
             library.
         inputs: Inputs of the model.
-        name: str. Name of the layers, such as `"cross_attention"`; `None`: all
-            of them.
+        name: str. Name of the layers, such as `"cross_attention"`, or the path
+            of one of them; `None`: all.
         return_outputs: bool. Whether the outputs of the model are returned,
             too: a model that draws positions would draw others in a second
             run.
@@ -58,7 +58,9 @@ def attention_weights(model, inputs, *, name=None, return_outputs=False):
         for layer in model._flatten_layers()
         if isinstance(layer, MultiHeadAttention)
     ]
-    chosen = [layer for layer in layers if name in (None, layer.name)]
+    chosen = [
+        layer for layer in layers if name in (None, layer.name, layer.path)
+    ]
     if not chosen:
         known = ", ".join(sorted({layer.name for layer in layers})) or "none"
         raise ValueError(

@@ -24,6 +24,11 @@ COMMANDS = {
     ],
     "images": [*TOY, "--encodings=RoPE,axial RoPE"],
     "image_throughput": ["--images=40", "--rounds=1", "--batch_size=8"],
+    "image_memory": [
+        "--encodings=NoPE",
+        "--flags=num_layers=1,model_dim=8,train_size=4x4,test_sizes=5x4,"
+        "evaluation_examples=2",
+    ],
     "language": [*TOY, "--encodings=RoPE", "--finetuned=ALiBi"],
     "text_throughput": [
         *("--rounds=1", "--steps=1", "--batches=2", "--megabytes=1"),

@@ -27,8 +27,9 @@ def test_what_a_model_reads_and_where_it_looks(architecture, monkeypatch):
 
     monkeypatch.setattr(analyze, "attention_weights", remember)
     found = analyze.look(model, problem, length=25, examples=3)
-    ((found_weights, outputs),) = seen
-    (weights,) = found_weights.values()
+    # The weights of a layer, the last one, for one image at a time.
+    weights = np.concatenate([next(iter(w.values())) for w, _ in seen])
+    assert all(len(of_image) == 1 for of_image, _ in seen)
     queries = {"encoder": 25, "encoder_decoder": 1}[architecture]
     assert weights.shape == (3, 2, queries, 25)
     wanted = weights.reshape(3, -1, 5, 5).mean(axis=1)[..., :4]
@@ -37,8 +38,8 @@ def test_what_a_model_reads_and_where_it_looks(architecture, monkeypatch):
     for picture, label in zip(found["images"], found["classes"], strict=True):
         same = (store.images[5, 4] == picture).all(axis=(1, 2))
         assert label in store.labels[same]
-    classes = np.argmax(problem.logits(outputs), axis=-1)
-    np.testing.assert_array_equal(found["found"], classes)
+    outputs = np.concatenate([problem.logits(outputs) for _, outputs in seen])
+    np.testing.assert_array_equal(found["found"], outputs.argmax(axis=-1))
 
 
 def test_a_picture_of_several_sizes(tmp_path):

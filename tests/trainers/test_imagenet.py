@@ -54,6 +54,13 @@ def test_the_paper_preset():
     assert config.trained_lengths == (506,)
     assert config.evaluated_lengths == (506, 2025)
     assert config.classes == 1000
+    published = {
+        **{"num_layers": 8, "num_heads": 8, "model_dim": 256},
+        **{"batch_size": 32, "learning_rate": 1e-5, "clip_norm": 1.0},
+        **{"steps": 1_000_000, "architecture": "encoder_decoder"},
+    }
+    for name, value in published.items():
+        assert getattr(config, name) == value, name
     problem = EXPERIMENT.make_problem(config)
     for length, size in ((506, [22, 22]), (2025, [45, 44])):
         assert problem.find_size(tf.constant(length)).numpy().tolist() == size
@@ -116,7 +123,8 @@ def test_classes_of_a_folder(tmp_path):
             make_parts(**folder, **wrong)[2].prepare()
     _, _, problem = make_parts(**folder, bad_images="skip")
     problem.prepare()
-    assert problem.note == "Images that could not be decoded: 1."
+    assert problem.note.startswith("1 image(s) could not be decoded: ")
+    assert problem.note.endswith("bad.png (no known format).")
 
 
 @pytest.mark.parametrize(

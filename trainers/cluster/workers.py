@@ -46,6 +46,14 @@ def check_same_flags(strategy, config):
         )
 
 
+def check_same_data(strategy, problem):
+    """Raises `ConfigError` if the workers would read different data."""
+    if not workers_agree(strategy, problem.data_digest.encode()):
+        raise ConfigError(
+            "the workers have different data: give all of them the same files."
+        )
+
+
 def workers_agree(strategy, content):
     """Returns whether all workers have the same bytes."""
     if not strategy.several_workers:

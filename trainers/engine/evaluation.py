@@ -146,5 +146,6 @@ def split_examples(examples, padded_length, replicas):
         padded_length: Number of tokens of each.
         replicas: Number of replicas that share a batch.
     """
-    batches = -(-examples * padded_length**2 // PAIRS)
+    most = max(1, PAIRS // padded_length**2 // replicas)
+    batches = -(-examples // (most * replicas))
     return batches, -(-examples // (batches * replicas))

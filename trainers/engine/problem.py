@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import hashlib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +47,18 @@ class Problem(abc.ABC):
         longest_trained: int. The longest trained length.
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
+        length_name: str. What a length is, for plots and tables.
         note: str. What a reader of the results must know; empty: nothing.
+        data_digest: str, hexadecimal, known after `prepare`. Differs where a
+            run would read other data; empty: all data are computed.
     """
 
     title: str
     metrics: tuple
     floor_labels: dict = {}
+    length_name: str = "length"
     note: str = ""
+    data_digest: str = ""
 
     def __init__(self, config):
         self.config = config
@@ -65,6 +71,11 @@ class Problem(abc.ABC):
         Raises:
             ConfigError: If they are not there.
         """
+
+    def keep_digest(self, parts):
+        """Sets `data_digest` from the `digest`s of the parts of the data."""
+        content = b"".join(part.digest for part in parts)
+        self.data_digest = hashlib.sha256(content).hexdigest()[:16]
 
     @abc.abstractmethod
     def training_batches(
@@ -93,6 +104,10 @@ class Problem(abc.ABC):
         Returns:
             A scalar int32 tensor.
         """
+
+    def describe_length(self, length):
+        """Returns the name of a length, an int, which another run may have."""
+        return str(length)
 
     def tokens(self, length):
         """Returns the number of tokens of a sequence of a length, an int."""

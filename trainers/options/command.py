@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import sys
 import time
@@ -124,6 +125,12 @@ def errors_as_statuses():
         _fail(error, 2)
     except TrainingError as error:
         _fail(error, 1)
+    except tf.errors.UnknownError as error:
+        # In a pipeline, TensorFlow wraps an error of Python code in its own.
+        of_data = re.search("CorpusError: (.*)", error.message)
+        if not of_data:
+            raise
+        _fail(of_data[1], 1)
     except WorkerLostError as error:
         _start_again(error)
     except StoppedError as error:

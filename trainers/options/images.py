@@ -125,6 +125,10 @@ class ImagesConfig(TrainerConfig):
             self.trained_sizes, parse_sizes("--test_sizes", self.test_sizes)
         )
 
+    def describe_size(self, tokens):
+        """Returns height and width as in `8x8`, or unknown `tokens`."""
+        return "x".join(map(str, self.evaluated_sizes.get(tokens, [tokens])))
+
     @property
     def stored_sizes(self):
         """Dict from splits to the heights and widths that images need."""

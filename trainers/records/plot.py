@@ -61,8 +61,13 @@ def _draw_lengths(axes, results, problem):
     ):
         points = _points(first[f"{floor}_by_length"])
         axes.plot(*points, style, color="0.4", label=label)
-    title = f"trained on lengths up to {problem.longest_trained}"
-    _finish(axes, problem, "length", title)
+    name = problem.length_name
+    longest = problem.describe_length(problem.longest_trained)
+    _finish(axes, problem, name, f"trained on {name}s up to {longest}")
+    lengths = sorted({int(n) for curve in curves.values() for n in curve})
+    names = list(map(problem.describe_length, lengths))
+    if names != list(map(str, lengths)):
+        axes.set_xticks(lengths, names, rotation=45)
 
 
 def _draw_positions(axes, results, problem):

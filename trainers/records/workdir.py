@@ -23,6 +23,7 @@ class Workdir(contextlib.AbstractContextManager):
         path: The directory.
         config: Configuration of the run, a `TrainerConfig`.
         trainer: str. Name of the run's experiment.
+        data_digest: str. That of the run's `Problem`.
         extensible: bool. Whether a run of more steps begins as one of fewer.
 
     Attributes:
@@ -34,10 +35,13 @@ class Workdir(contextlib.AbstractContextManager):
             use, or holds another run.
     """
 
-    def __init__(self, path, config, trainer, *, extensible=True):
+    def __init__(
+        self, path, config, trainer, *, data_digest="", extensible=True
+    ):
         self.path = pathlib.Path(path)
         self.config = dataclasses.asdict(config)
         self._trainer = trainer
+        self._data_digest = data_digest
         self._extensible = extensible
         self._defaults = {
             field.name: field.default for field in dataclasses.fields(config)
@@ -94,6 +98,7 @@ class Workdir(contextlib.AbstractContextManager):
             {
                 "trainer": self._trainer,
                 "digest": self.digest,
+                "data_digest": self._data_digest,
                 "config": stored,
             },
         )
@@ -142,6 +147,12 @@ class Workdir(contextlib.AbstractContextManager):
             raise ConfigError(
                 f"{self.path} holds a run with another configuration "
                 f"({'; '.join(changed)}): choose another --workdir."
+            )
+        # Older runs have none.
+        if record.get("data_digest", self._data_digest) != self._data_digest:
+            raise ConfigError(
+                f"{self.path} holds a run on other data: restore them, or "
+                "choose another --workdir."
             )
 
     @property

@@ -64,14 +64,26 @@ def test_imagenet(prepared, tmp_path):
         assert abs(image - compute(colors, (22, 22))).max() <= 1.5
 
 
-def test_data_that_are_not_prepared(tmp_path):
+@pytest.mark.parametrize(
+    ("dataset", "name", "first"),
+    [
+        (
+            "imagenet2012",
+            "imagenet2012",
+            "get ILS.* into {root}/downloads/manual, and ",
+        ),
+        ("imagenet_resized", "imagenet_resized/64x64", ""),
+        ("imagenette", "imagenette/320px-v2", ""),
+    ],
+)
+def test_data_that_are_not_prepared(tmp_path, dataset, name, first):
     message = (
-        rf"imagenet2012 is not prepared in {tmp_path}: get ILS.* into "
-        rf"{tmp_path}/downloads/manual, and run `tfds build imagenet2012 "
+        rf"{name} is not prepared in {tmp_path}: "
+        rf"{first.format(root=tmp_path)}run `tfds build {name} "
         rf"--data_dir={tmp_path}`\. Or begin with --dataset=digits"
     )
     with pytest.raises(ImageError, match=message):
-        IMAGES["imagenet2012"].open(str(tmp_path))
+        IMAGES[dataset].open(str(tmp_path))
 
 
 def test_no_tensorflow_datasets(monkeypatch):

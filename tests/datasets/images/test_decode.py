@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from datasets.images.decode import decode
 from datasets.images.source import ImageError
@@ -71,6 +71,22 @@ def test_16_bits_are_not_cut_off():
     )
 
 
+@pytest.mark.parametrize("most", [4095, 65535])
+def test_portable_gray_maps_of_16_bits(most):
+    gray = np.round(draw(channels=1)[..., 0] / 255 * most)
+    content = f"P5 17 13 {most}\n".encode() + gray.astype(">u2").tobytes()
+    assert_decoded(content, np.repeat(gray[..., None] * (255 / most), 3, -1))
+
+
+def test_photographs_are_turned_as_the_camera_says():
+    colors = draw()
+    image = Image.fromarray(colors)
+    exif = image.getexif()
+    exif[ExifTags.Base.Orientation] = 6
+    # 6: the camera was turned so that the right side of the picture is up.
+    assert_decoded(encode(image, exif=exif), np.rot90(colors, -1))
+
+
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
 def test_transparent_parts_are_black(mode):
     colors, alpha = draw(), draw(channels=1, seed=1)
@@ -118,7 +134,7 @@ def test_what_cannot_be_decoded(name):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(ImageError, match="No such file"):
+    with pytest.raises(FileNotFoundError):
         decode(tmp_path / "none.png", SIZES)
 
 

@@ -1,7 +1,10 @@
+import os
+
 import pytest
 
 from datasets.images.folder import list_classes, open_folder
 from datasets.images.source import ImageError
+from datasets.images.store import open_store
 from tests.datasets.images.awkward import encode_gray
 
 
@@ -18,10 +21,13 @@ def items(source):
     return [(item.content.name, item.label) for item in source.read()]
 
 
-@pytest.mark.parametrize("name", ["val", "validation", "test"])
-def test_folders_of_splits(tmp_path, name):
-    write(tmp_path / "train", dog=3, cat=2)
-    write(tmp_path / name, cat=1)
+@pytest.mark.parametrize(
+    ("trained", "tested"),
+    [("train", "val"), ("train", "validation"), ("Training", "Test")],
+)
+def test_folders_of_splits(tmp_path, trained, tested):
+    write(tmp_path / trained, dog=3, cat=2)
+    write(tmp_path / tested, cat=1)
     found = open_folder(str(tmp_path))
     assert list_classes(str(tmp_path)) == ["cat", "dog"]
     assert items(found["train"]) == [
@@ -33,24 +39,32 @@ def test_folders_of_splits(tmp_path, name):
     assert not found["test"].empty_classes
 
 
-def test_a_hash_splits_files(tmp_path):
-    write(tmp_path, cat=100, dog=100)
+@pytest.mark.parametrize("root", [".", "train"])
+def test_a_hash_splits_files(tmp_path, root):
+    write(tmp_path / root, cat=100, dog=100)
+    write(tmp_path / root, **{".git": 1})
+    assert list_classes(tmp_path) == ["cat", "dog"]
     before = {name: set(items(s)) for name, s in open_folder(tmp_path).items()}
     assert not before["train"] & before["test"]
     assert len(before["train"] | before["test"]) == 200
     assert 8 <= len(before["test"]) <= 35
-    (tmp_path / "cat" / "new.jpg").write_bytes(b"")
+    (tmp_path / root / "cat" / "new.jpg").write_bytes(b"")
     after = {name: set(items(s)) for name, s in open_folder(tmp_path).items()}
     assert before["train"] <= after["train"]
     assert before["test"] <= after["test"]
 
 
 def test_another_file_is_another_source(tmp_path):
-    write(tmp_path, cat=30)
-    before = open_folder(tmp_path)["train"].identity
-    assert open_folder(tmp_path)["train"].identity == before
-    write(tmp_path, dog=30)
-    assert open_folder(tmp_path)["train"].identity != before
+    write(tmp_path, cat=30, dog=30)
+    before = open_folder(tmp_path)["train"]
+    assert open_folder(tmp_path)["train"].version == before.version
+    for file in (tmp_path / "cat").iterdir():
+        os.utime(file, ns=(0, 0))
+    after = open_folder(tmp_path)["train"]
+    assert after.version != before.version
+    assert after.identity == before.identity
+    write(tmp_path, emu=30)
+    assert open_folder(tmp_path)["train"].identity != before.identity
 
 
 def test_classes_without_images(tmp_path):
@@ -61,10 +75,32 @@ def test_classes_without_images(tmp_path):
 
 
 def test_a_class_for_testing_alone(tmp_path):
-    write(tmp_path / "train", cat=3)
-    write(tmp_path / "val", cat=1, dog=1)
-    with pytest.raises(ImageError, match="dog is a class without images for "):
+    write(tmp_path / "train", cat=3, dog=1)
+    write(tmp_path / "val", cat=1, emu=1)
+    with pytest.raises(ImageError, match="emu is a class without images for "):
         open_folder(tmp_path)
+
+
+def test_a_single_class(tmp_path):
+    write(tmp_path, photos=3)
+    with pytest.raises(ImageError, match="has only the folder photos: put the"):
+        open_folder(tmp_path)
+
+
+def test_a_link_to_nothing(tmp_path):
+    write(tmp_path, cat=30, dog=30)
+    (tmp_path / "cat" / "a.jpg").symlink_to(tmp_path / "none")
+    with pytest.raises(ImageError, match=r"^cannot read .*cat/a.jpg: No such"):
+        open_folder(tmp_path)
+
+
+def test_names_that_are_not_utf_8(tmp_path):
+    write(tmp_path, cat=30, dog=30)
+    name = os.fsdecode(b"\xff.png")
+    (tmp_path / "cat" / name).write_bytes(encode_gray(1))
+    source = open_folder(tmp_path)["train"]
+    store = open_store(source, [(2, 2)], tmp_path / "cache", report=print)
+    assert len(store) == source.count
 
 
 @pytest.mark.parametrize("make", [False, True])

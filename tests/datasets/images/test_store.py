@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.images import store as module
-from datasets.images.source import ImageError
+from datasets.images.source import ImageError, Item, Source
 from datasets.images.store import describe_skipped, open_store, open_stores
 from tests.datasets.images.awkward import encode_gray, make_source
 
@@ -86,7 +86,10 @@ def test_other_images_have_files_of_their_own(source, tmp_path):
 def test_bad_images(tmp_path):
     contents = [encode_gray(10), b"no image", encode_gray(30), b""]
     source = make_source(contents)
-    message = r"^made has an image that cannot be decoded, image 1 \(no known "
+    message = (
+        r"^made has images that cannot be decoded, image 1 \(no known "
+        r"format\), image 3 \(no known format\): replace or remove them"
+    )
     with pytest.raises(ImageError, match=message):
         open_(source, tmp_path)
     assert not list(tmp_path.iterdir())
@@ -95,7 +98,10 @@ def test_bad_images(tmp_path):
     assert store.labels.tolist() == [0, 0]
     assert [name[:7] for name in store.skipped] == ["image 1", "image 3"]
     stores = {"train": store, "test": store}
-    assert describe_skipped(stores) == "Images that could not be decoded: 4."
+    assert describe_skipped(stores) == (
+        "4 image(s) could not be decoded: image 1 (no known format), "
+        "image 3 (no known format), image 1 (no known format) and 1 more."
+    )
     # The files are there, but not all images are.
     with pytest.raises(ImageError, match=message):
         open_(source, tmp_path)
@@ -108,6 +114,36 @@ def test_no_image_is_left(tmp_path, in_memory):
     with pytest.raises(ImageError, match="made has no image"):
         open_(source, tmp_path, bad_images="skip")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_size_with_other_images_is_decoded_again(source, tmp_path):
+    open_(source, tmp_path, [SMALL])
+    (names,) = tmp_path.glob("*.npz")
+    with np.load(names) as found:
+        np.savez(names, labels=found["labels"][::-1], skipped=found["skipped"])
+    assert_grays(open_(source, tmp_path))
+    assert open_(source, tmp_path).labels.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("bad_images", ["refuse", "skip"])
+def test_a_file_that_cannot_be_read_is_no_bad_image(tmp_path, bad_images):
+    source = make_source([encode_gray(1), tmp_path / "none.png"])
+    message = r"^cannot read image 1: No such file or directory\.$"
+    with pytest.raises(ImageError, match=message):
+        open_(source, tmp_path, bad_images=bad_images)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_digest_tells_images_apart_and_not_places(source, tmp_path):
+    digest = open_(source, tmp_path / "one", [SMALL]).digest
+    moved = make_source([encode_gray(g) for g in GRAYS], version="elsewhere")
+    assert open_(moved, tmp_path / "two", [LARGE]).digest == digest
+    for changes in ({"identity": "other"}, {"in_memory": True}):
+        contents = [encode_gray(gray) for gray in GRAYS]
+        if "in_memory" in changes:
+            contents.append(encode_gray(50))
+        other = make_source(contents, **changes)
+        assert open_(other, tmp_path / "three").digest != digest
 
 
 def test_classes_without_images(tmp_path):
@@ -133,3 +169,13 @@ def test_labels_beyond_the_classes(source, tmp_path):
     message = "made has classes from 0 to 1, but the model has 1, from 0: set "
     with pytest.raises(ImageError, match=message):
         open_stores(sources, sizes, tmp_path, classes=1, **options)
+
+
+def test_labels_that_count_from_0_where_the_first_is_1(tmp_path):
+    item = Item("image", encode_gray(1), -1)
+    source = Source("made", lambda: iter([item]), "made", in_memory=True)
+    message = "made has a class before the first one: classes count from 0, "
+    with pytest.raises(ImageError, match=message):
+        open_stores(
+            {"train": source}, {"train": [SMALL]}, "", classes=2, report=print
+        )

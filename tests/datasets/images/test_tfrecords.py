@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 import tensorflow as tf
 
@@ -73,6 +75,19 @@ def test_records_that_are_no_examples(tmp_path):
     write(tmp_path / "test-0", [b"a"])
     with pytest.raises(ImageError, match=r"record 0 is no tf\.train.Example"):
         items(open_tfrecords(tmp_path)["train"])
+
+
+def test_compressed_shards(tmp_path):
+    for name in ("train-0", "val-0"):
+        (tmp_path / name).write_bytes(gzip.compress(b"a" * 50))
+    with pytest.raises(ImageError, match=r"train-0 is compressed: decompress "):
+        items(open_tfrecords(tmp_path)["train"])
+
+
+def test_a_shard_of_both_splits(tmp_path):
+    write(tmp_path / "my_test-train.tfrecord-00000-of-00001", [b"a"])
+    with pytest.raises(ImageError, match="for training and for testing: renam"):
+        open_tfrecords(tmp_path)
 
 
 def test_a_split_is_missing(tmp_path):

@@ -55,3 +55,17 @@ def test_a_file_that_got_shorter_is_named(parts):
 
 def test_nothing_to_read():
     assert len(Corpus([])) == 0
+
+
+def test_the_digest_tells_texts_apart_and_not_places(tmp_path):
+    def digest(name, content):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return Corpus([Part(path, 0, len(content))]).digest
+
+    content = CONTENT * 100
+    first = digest("a", content)
+    assert digest("b", content) == first
+    changed = (content[:-1], content + b"x", b"x" + content[1:], b"")
+    other = {digest("c", text) for text in changed}
+    assert len(other) == 4 and first not in other

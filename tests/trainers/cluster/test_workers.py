@@ -1,4 +1,5 @@
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from tests.trainers.toy import toy_config
 from trainers.cluster.strategy import Strategy
 from trainers.cluster.tensorflow_strategy import make_strategy
 from trainers.cluster.workers import (
+    check_same_data,
     check_same_flags,
     check_share,
     describe,
@@ -68,6 +70,13 @@ def test_workers_need_the_same_flags():
     check_same_flags(SecondWorker(), toy_config())
     with pytest.raises(ConfigError, match="with different flags"):
         check_same_flags(SecondWorker(differs=True), toy_config())
+
+
+def test_workers_need_the_same_data():
+    problem = types.SimpleNamespace(data_digest="ab12")
+    check_same_data(SecondWorker(), problem)
+    with pytest.raises(ConfigError, match=r"have different data: give all"):
+        check_same_data(SecondWorker(differs=True), problem)
 
 
 def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):

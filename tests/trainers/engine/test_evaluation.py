@@ -74,12 +74,25 @@ def test_small_batches_count_every_example_once(monkeypatch):
     parts = evaluation("one_device", examples=41)
     for padded in (9, 15, 18):
         batches, share = split_examples(41, padded, 1)
-        assert batches == -(-41 * padded**2 // (20 * 81))
+        assert share * padded**2 <= 20 * 81
         used = [
             parts.draw(padded // 3, index, padded, share, 41)["used"]
             for index in range(batches)
         ]
         assert np.concatenate(used).sum() == 41
+
+
+@pytest.mark.parametrize("replicas", [1, 4, 32])
+@pytest.mark.parametrize(
+    ("examples", "tokens"),
+    [(500, 41), (50_000, 506), (50_000, 2025), (7, 2025)],
+)
+def test_batches_fit_and_none_is_empty(examples, tokens, replicas):
+    batches, share = split_examples(examples, tokens, replicas)
+    pairs = share * replicas * tokens**2
+    assert pairs <= evaluations.PAIRS or share == 1
+    at_a_time = share * replicas
+    assert (batches - 1) * at_a_time < examples <= batches * at_a_time
 
 
 def test_few_programs_for_many_lengths():

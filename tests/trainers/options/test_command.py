@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
+from datasets.text.corpus import Corpus, Part
 from tests.trainers.shell import shell_environment
+from trainers.options.command import errors_as_statuses
 
 pytestmark = pytest.mark.process
 
@@ -98,3 +101,20 @@ def test_mistake(outcomes, name):
     assert status == 2, output
     assert message in output
     assert len(output.splitlines()) == 1
+
+
+def test_a_text_that_got_shorter_during_training(tmp_path, capsys):
+    path = tmp_path / "text"
+    path.write_bytes(bytes(9))
+    corpus = Corpus([Part(path, 0, 9)])
+    windows = tf.data.Dataset.range(9).map(
+        lambda start: corpus.read_windows(start[None], 4)
+    )
+    path.write_bytes(bytes(5))
+    with pytest.raises(SystemExit) as ended, errors_as_statuses():
+        list(windows)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == (
+        f"error: {path} ends after 5 bytes, and had 9 when it was opened: "
+        "restore it.\n"
+    )

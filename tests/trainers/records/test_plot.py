@@ -12,6 +12,8 @@ PROBLEM = types.SimpleNamespace(
     title="reverse_string",
     longest_trained=5,
     floor_labels={"floor": "always a"},
+    length_name="length",
+    describe_length=str,
 )
 
 
@@ -34,6 +36,17 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(Axes, "plot", remember)
     return found
+
+
+def test_lengths_with_names(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        Axes, "set_xticks", lambda self, *given, **_: found.append(given)
+    )
+    problem = types.SimpleNamespace(**vars(PROBLEM))
+    problem.describe_length = lambda length: f"{length}x{length}"
+    plot_results(tmp_path, {"RoPE": make_results({})}, problem)
+    assert found == [([1, 10], ["1x1", "10x10"])]
 
 
 def test_a_plot_is_written(tmp_path, drawn):

@@ -14,8 +14,9 @@ from trainers.records.workdir import Workdir, make_digest
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
 
 
-def open_workdir(path, **changes):
-    return Workdir(path, toy_config(**changes), "algorithmic")
+def open_workdir(path, data_digest="", **changes):
+    config = toy_config(**changes)
+    return Workdir(path, config, "algorithmic", data_digest=data_digest)
 
 
 def make_results(workdir, log, problem):
@@ -220,6 +221,18 @@ def test_a_configuration_changed_by_hand_is_refused(tmp_path):
     with (
         pytest.raises(ConfigError, match="changed after the run began"),
         open_workdir(tmp_path, seed=5),
+    ):
+        pass
+
+
+def test_other_data_are_refused(tmp_path):
+    for _ in range(2):
+        with open_workdir(tmp_path, data_digest="ab12"):
+            pass
+    message = "holds a run on other data: restore them, or choose another"
+    with (
+        pytest.raises(ConfigError, match=message),
+        open_workdir(tmp_path, data_digest="cd34"),
     ):
         pass
 
