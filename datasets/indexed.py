@@ -53,7 +53,7 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     before = first - numbers[0] * sub_batch
 
     # A function in the graph, which is built once for all sub-batches.
-    @tf.function
+    @tf.function(autograph=False)
     def draw_part(step, number):
         return draw(step, number, sub_batch)
 

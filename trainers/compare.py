@@ -18,6 +18,7 @@ from trainers.records.files import replacing, writing
 from trainers.records.markdown import table
 from trainers.records.opened_run import registered
 from trainers.records.plot import plot_results
+from trainers.records.results import choose_metric
 from trainers.records.workdir import read_results
 
 LENGTHS = 8
@@ -129,6 +130,7 @@ def make_table(labelled, metric, problem):
         metric: str. Name of the metric.
         problem: The `Problem` of the first run.
     """
+    metric, score = choose_metric(labelled.values(), metric)
     curves = {
         label: found["final"][f"{metric}_by_length"]
         for label, found in labelled.items()
@@ -139,19 +141,20 @@ def make_table(labelled, metric, problem):
         common = [common[round(n)] for n in spaced]
     rows = []
     for label, found in labelled.items():
-        best = found.get("best", {}).get("score")
+        best = found.get("best", {}).get(score)
         rows.append(
             (
                 f"`{label}`",
                 *(f"{curves[label][length]:.4g}" for length in common),
-                f"{found['final']['score']:.4g}",
+                f"{found['final'][score]:.4g}",
                 "" if best is None else f"{best:.4g}",
                 f"{found['final']['step']:,}",
             )
         )
     named = (problem.describe_length(int(length)) for length in common)
     first = f"{metric} at {problem.length_name}"
-    return table((first, *named, "score", "best score", "steps"), rows)
+    scores = score.replace("_", " "), "best score"
+    return table((first, *named, *scores, "steps"), rows)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,11 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, show_evaluation
-from trainers.records.results import describe_results, summarize
+from trainers.records.results import (
+    choose_metric,
+    describe_results,
+    summarize,
+)
 from trainers.records.workdir import read_results, write_json
 
 ROWS = 20
@@ -120,6 +124,7 @@ def evaluate(opened, config, strategy):
     progress = functools.partial(show_evaluation, Line(), name, lengths)
     evaluation = make_evaluation(config, model, problem, strategy)
     found = evaluation(progress)
+    of_model = measure_model(model, problem, strategy, progress)
     positions = describe_positions(evaluation.positions, problem)
     if positions:
         positions |= describe_coverage(problem, build_encoding(config))
@@ -135,7 +140,7 @@ def evaluate(opened, config, strategy):
         "final": {
             **summarize(found, problem, step),
             **positions,
-            **measure_model(model, problem, strategy, progress),
+            **of_model,
         },
     }
 
@@ -151,7 +156,8 @@ def write(opened, results, problem, name):
     first = read_results(opened.path / "results.json")
     if first is not None:
         compared = {"results.json": first, **compared}
-    key = f"{problem.metrics[0].name}_by_length"
+    metric, score = choose_metric(compared.values(), problem.metrics[0].name)
+    key = f"{metric}_by_length"
     columns = [found["final"][key] for found in compared.values()]
     lengths = list(results["final"][key])
     shown = lengths[:: -(-len(lengths) // ROWS)]
@@ -162,8 +168,8 @@ def write(opened, results, problem, name):
         )
         for n in shown
     ]
-    scores = (f"{found['final']['score']:.4g}" for found in compared.values())
-    print(f"{problem.metrics[0].name} at each {problem.length_name}:")
+    scores = (f"{found['final'][score]:.4g}" for found in compared.values())
+    print(f"{metric} at each {problem.length_name}:")
     head = (problem.length_name, *compared)
     print(table(head, [*rows, ("score", *scores)]))
     plot_results(path.with_suffix(".png"), compared, problem)

@@ -43,6 +43,7 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
+from trainers.records.results import choose_metric
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = ("RoPE", "RandomizedRoPE")
@@ -217,6 +218,12 @@ def measure_model(model, problem, strategy, progress):
     """Returns what a problem measures of a whole model, on a single device."""
     # Replicas have copies of the model that only run in step.
     if strategy.num_replicas > 1:
+        if problem.unmeasured:
+            note = (
+                f"{problem.unmeasured} are measured on one device alone: run "
+                "`python -m trainers.evaluate RUN --strategy=one_device`."
+            )
+            problem.note = f"{problem.note} {note}".strip()
         return {}
     return problem.measure_model(model, progress)
 
@@ -371,13 +378,16 @@ class _Run:
         results["final"].update(
             measure_model(self.model, self.problem, self.strategy, progress)
         )
+        if self.problem.note:
+            results["note"] = self.problem.note
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)
         if self.problem.note:
             print(f"note: {self.problem.note}")
-        score = results["final"]["score"]
-        print(f"{self.name}: score {score:.3f}, see {path}/results.json")
+        _, name = choose_metric([results], self.problem.metrics[0].name)
+        score = f"{name.replace('_', ' ')} {results['final'][name]:.3f}"
+        print(f"{self.name}: {score}, see {path}/results.json")
         return results
 
 

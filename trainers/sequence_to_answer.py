@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from datasets.text_tasks import batches
 from datasets.text_tasks.examples import (
-    length_examples,
+    evaluation_examples,
+    find_seen_share,
     training_examples,
-    validation_examples,
 )
 from datasets.text_tasks.judgement import judge
 from keras_lengen.models import TransformerDecoder
@@ -35,7 +35,7 @@ PRESETS = {
         "model_dim": presets["t5_decoder"]["model_dim"],
         "batch_size": 64,
         "learning_rate": 3e-5,
-        "learning_rate_schedule": "Polynomial",
+        "learning_rate_schedule": "Polynomial(end=1e-7)",
         "weight_decay": 0.05,
         "steps": 40_000,
         "warmup_steps": 2400,
@@ -73,15 +73,9 @@ class WrittenAnswer(AnswerProblem):
     @functools.cached_property
     def evaluated(self):
         """Dict from lengths to their evaluated `Examples`."""
-        config = self.config
-        given = {"seed": config.seed, "fields": config.fields}
-        trained = config.trained_lengths
-        return {
-            length: validation_examples(self.training, length)
-            if length in trained
-            else length_examples(self.task, length, **given)
-            for length in self.lengths
-        }
+        return evaluation_examples(
+            self.training, self.lengths, self.config.trained_lengths
+        )
 
     def training_batches(self, **steps):
         return batches.training_dataset(
@@ -94,11 +88,12 @@ class WrittenAnswer(AnswerProblem):
 
     def tokens_at(self, step):
         # A batch has problems of all trained lengths.
-        return tf.constant(self.tokens(self.longest_trained))
+        return tf.constant(max(map(self.tokens, self.config.trained_lengths)))
 
-    def evaluation_examples(self, length):
-        count = self.config.evaluation_examples
+    def fit_count(self, length, count):
+        bins = len(self.evaluated[length].bins)
         available = self.evaluated[length].available
+        count = -(-count // bins) * bins
         return count if available is None else min(count, available)
 
     def evaluation_batch(self, *, index, batch_size, length, padded_length):
@@ -115,6 +110,13 @@ class WrittenAnswer(AnswerProblem):
         examples = self.evaluated[length]
         prompt = self.task.write_prompt(examples.problem(index))
         return self.vocabulary.tokenize(prompt)
+
+    def answer(self, length, index):
+        examples = self.evaluated[length]
+        return self.task.write_answer(examples.problem(index))
+
+    def seen_share(self, length, count):
+        return find_seen_share(self.training, self.evaluated[length], count)
 
     def judge(self, length, index, tokens):
         examples = self.evaluated[length]

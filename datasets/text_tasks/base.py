@@ -35,7 +35,7 @@ def split_words(text):
 
 
 class Step(NamedTuple):
-    """A step of a scratchpad; an empty field is left out.
+    """A step of a scratchpad; `None` where the task has no such field.
 
     Attributes:
         input: str. What the step reads.
@@ -59,11 +59,13 @@ class Template(NamedTuple):
         prompt: str with the task's fields in braces.
         separator: str. Stands between prompt and answer.
         answer: str with `{answer}`.
+        between: str. Stands between the parts of a list in these.
     """
 
     prompt: str
     separator: str
     answer: str
+    between: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,8 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
         vocabulary: `WordVocabulary`.
         length: int or scalar int tensor.
         indices: int64 tensor `(B,)`. Numbers of the examples.
-        padded_length: int or scalar int tensor P. Longer examples are cut.
+        padded_length: int or scalar int tensor P. Number of tokens that
+            examples are padded to, at least those of the longest one.
 
     Returns:
         A dict: `"token_ids"` and `"targets"`, int32 `(B, P)`; `"scored"`, bool
@@ -72,7 +73,6 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
             prompt, answer = map(vocabulary.tokenize, texts)
             ids = [*prompt, *answer, vocabulary.end]
             counts[:, row] = len(prompt), len(ids)
-            ids = ids[: padded_length + 1]
             tokens[row, : len(ids)] = ids
         return tokens, counts
 

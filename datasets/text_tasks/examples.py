@@ -11,7 +11,11 @@ from datasets.text_tasks.scratchpad import write_scratchpad
 SPLITS = ("train", "validation", "test")
 
 TRAIN_SHARE = 0.9
-"""Largest share of the problems of a bin that training sees."""
+"""Largest share of the problems of a bin that training sees.
+
+Only of tasks that know how many problems a bin has. Others may draw a problem
+of training again for validation: see `find_seen_share`.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,10 +151,51 @@ def validation_examples(training, length):
     )
 
 
+def evaluation_examples(training, lengths, trained):
+    """Returns the `Examples` of every length, a dict.
+
+    Args:
+        training: `Examples` of training.
+        lengths: Ints. The evaluated lengths.
+        trained: Ints. Those of them that are trained.
+    """
+    given = {"seed": training.seed, "fields": training.fields}
+    return {
+        length: validation_examples(training, length)
+        if length in trained
+        else length_examples(training.task, length, **given)
+        for length in lengths
+    }
+
+
 def length_examples(task, length, *, seed=0, fields=()):
     """Returns the `Examples` of a length that is not trained."""
     bins = tuple(task.bins_at(length))
     return Examples(task, bins, "test", seed, tuple(fields))
+
+
+def find_seen_share(training, examples, count):
+    """Returns the share of problems that training has, too.
+
+    Args:
+        training: `Examples` of training.
+        examples: `Examples`.
+        count: int. Number of examples to look at.
+
+    Returns:
+        float; `None` if training has no end, or no problem of these bins.
+    """
+    places = set(examples.bins)
+    if places.isdisjoint(training.bins) or not training.counts:
+        return None
+    seen, first = set(), 0
+    for place, number in zip(training.bins, training.counts, strict=True):
+        if place in places:
+            every = range(first, first + number)
+            seen |= {training.problem(index) for index in every}
+        first += number
+    found = [examples.problem(index) in seen for index in range(count)]
+    return sum(found) / count
 
 
 def _count(task, bins, size):
@@ -160,5 +205,6 @@ def _count(task, bins, size):
     known = [task.count(place) for place in bins]
     if None in known:
         return tuple(counts) if size else ()
-    most = [round(TRAIN_SHARE * number) for number in known]
+    # At least one is left for validation.
+    most = [min(round(TRAIN_SHARE * n), max(n - 1, 0)) for n in known]
     return tuple(map(min, counts, most) if size else most)

@@ -55,10 +55,13 @@ class FiniteTask(TextTask):
         return problems[number % len(problems)]
 
     def longest(self, place):
-        """Returns a problem with the most words."""
-        return max(
-            self.problems[place[0]],
-            key=lambda pair: len(split_words(" ".join(pair))),
+        """Returns the command and the answer with the most words.
+
+        They need not be of the same problem.
+        """
+        return tuple(
+            max(texts, key=lambda text: len(split_words(text)))
+            for texts in zip(*self.problems[place[0]], strict=True)
         )
 
     def fill(self, problem):

@@ -57,11 +57,13 @@ class LEGO(TextTask):
             "If {clauses}. Then, what is the value of {query}? ",
             "",
             "The answer is {answer}.",
+            ", ",
         ),
         "paper": Template(
             "If {clauses}. Then what is {query}? ",
             "",
             "The answer is {answer}.",
+            "; ",
         ),
     }
     symbols = (*VARIABLES, *"=+-1,")
@@ -88,12 +90,13 @@ class LEGO(TextTask):
         """Returns a chain with the question at its end.
 
         Raises:
-            ValueError: If there are fewer variables.
+            ValueError: If there are fewer variables, or only one.
         """
         (length,) = place
-        if length > len(VARIABLES):
+        if not 2 <= length <= len(VARIABLES):
             raise ValueError(
-                f"LEGO has {len(VARIABLES)} variables; got length {length}."
+                f"LEGO needs lengths from 2 to {len(VARIABLES)}, its "
+                f"variables; got {length}."
             )
         return Chain(
             VARIABLES[:length], (1,) * length, tuple(range(length)), length - 1
@@ -102,7 +105,7 @@ class LEGO(TextTask):
     def fill(self, problem):
         """Writes the definitions, the question and the value."""
         return {
-            "clauses": ", ".join(map(problem.clause, problem.order)),
+            "clauses": self._join(problem.order, problem),
             "query": problem.variables[problem.query],
             "answer": f"{_sign(problem.values[problem.query])}1",
         }
@@ -125,12 +128,14 @@ class LEGO(TextTask):
                 computation=computation,
                 output=f"{_sign(problem.values[index])}1",
                 variable=None,
-                remaining=", ".join(
-                    problem.clause(other)
-                    for other in problem.order
-                    if other > index
+                remaining=self._join(
+                    [other for other in problem.order if other > index],
+                    problem,
                 ),
             )
+
+    def _join(self, indices, problem):
+        return self.wording.between.join(map(problem.clause, indices))
 
 
 def _sign(value):

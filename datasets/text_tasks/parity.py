@@ -23,11 +23,13 @@ class Parity(TextTask):
             "Is the number of 1's even in the sequence [ {bits} ] ? ",
             "",
             "The answer is {answer}.",
+            ", ",
         ),
         "paper": Template(
             "Is the number of 1's even in [ {bits} ] ? ",
             "",
             "The answer is {answer}.",
+            " ",
         ),
     }
     symbols = ("0", "1", ",", "Yes", "No")
@@ -47,7 +49,7 @@ class Parity(TextTask):
     def fill(self, problem):
         """Writes the bits and the answer."""
         return {
-            "bits": _write(problem),
+            "bits": self._write(problem),
             "answer": "No" if sum(problem) % 2 else "Yes",
         }
 
@@ -65,10 +67,9 @@ class Parity(TextTask):
                 computation=f"{bit} ** par = {bit} ** {parity}",
                 output=str(new),
                 variable=f"par: {new}",
-                remaining=f"[ {_write(problem[number + 1 :])} ]",
+                remaining=f"[ {self._write(problem[number + 1 :])} ]",
             )
             parity = new
 
-
-def _write(bits):
-    return ", ".join(map(str, bits))
+    def _write(self, bits):
+        return self.wording.between.join(map(str, bits))

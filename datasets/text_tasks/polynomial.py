@@ -49,11 +49,13 @@ class Polynomial(TextTask):
             "Evaluate at x = {point} in {terms} ? ",
             "",
             "The answer is {answer}.",
+            " * ",
         ),
         "paper": Template(
             "Evaluate x = {point} in ( {terms} ) % 1 0 ? ",
             "",
             "The answer is {answer}.",
+            " ",
         ),
     }
     symbols = (*DIGITS, *"-+*x", "**")
@@ -79,7 +81,7 @@ class Polynomial(TextTask):
         """Spells the point, the terms and the value."""
         return {
             "point": spell(problem.point),
-            "terms": _spell_terms(problem.terms),
+            "terms": self._spell(problem.terms),
             "answer": spell(sum(problem.values()) % MODULUS),
         }
 
@@ -95,18 +97,17 @@ class Polynomial(TextTask):
             added = (total + values[number]) % MODULUS
             factor, value = spell(coefficient), spell(values[number])
             yield Step(
-                input=_spell_terms([(coefficient, exponent)]),
+                input=self._spell([(coefficient, exponent)]),
                 computation=f"{factor} * {spell(point)} ** {exponent} = "
                 f"{factor} * {spell(point**exponent)}",
                 output=value,
                 variable=f"sum: {total} + {value} = {added}",
-                remaining=_spell_terms(problem.terms[number + 1 :]),
+                remaining=self._spell(problem.terms[number + 1 :]),
             )
             total = added
 
-
-def _spell_terms(terms):
-    return " + ".join(
-        f"{spell(coefficient)} * x ** {exponent}"
-        for coefficient, exponent in terms
-    )
+    def _spell(self, terms):
+        return " + ".join(
+            self.wording.between.join([spell(coefficient), f"x ** {exponent}"])
+            for coefficient, exponent in terms
+        )

@@ -31,11 +31,13 @@ class ListToSort(TextTask):
             "Sort the following list [ {items} ]. ",
             "",
             "The sorted list is [ {answer} ].",
+            ", ",
         ),
         "paper": Template(
             "Sort the following numbers: {items} ? ",
             "",
             "The answer is {answer}.",
+            " ",
         ),
     }
     step_words = "[ ] , The minimum of the unsorted portion"
@@ -59,8 +61,12 @@ class ListToSort(TextTask):
 
     def read_value(self, words):
         """Reads a list of items, a tuple."""
-        text = " ".join(words).split(" , ")
-        items = tuple(self.read_item(item.split()) for item in text)
+        if self.wording.between == " ":
+            parts = [[word] for word in words]
+        else:
+            text = " ".join(words).split(" , ")
+            parts = [part.split() for part in text]
+        items = tuple(map(self.read_item, parts))
         return None if None in items else items
 
     def steps(self, problem):
@@ -79,7 +85,7 @@ class ListToSort(TextTask):
             )
 
     def _write(self, items):
-        return ", ".join(map(self.spell_item, items))
+        return self.wording.between.join(map(self.spell_item, items))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,6 +124,10 @@ class SortMultiDigit(ListToSort):
     """
 
     symbols = (*DIGITS, ",")
+    templates = {
+        **ListToSort.templates,
+        "paper": ListToSort.templates["paper"]._replace(between=", "),
+    }
 
     def draw(self, rng, place, number):
         """Draws uniform numbers, with repetition."""

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_lengen.layers import NoPE
 from tests.trainers.toy import run_toy, toy_config
 from trainers import evaluate
 from trainers.engine.backend import make_strategy
@@ -33,12 +34,18 @@ def test_a_run(tmp_path, changes):
     lengths = final["exact_match_by_length"].keys()
     for name in (
         *("token_accuracy", "loss", "exact_match_low", "exact_match_high"),
-        *("generated_exact_match", "unreadable", "unfinished"),
+        *("generated_exact_match", "unreadable", "unfinished", "answers"),
     ):
         assert final[f"{name}_by_length"].keys() == lengths
-    groups = final["generated_exact_match_by_group"]
+    assert results["floor_by_length"].keys() == lengths
+    answers = final["answers_by_group"]
+    assert final["generated_exact_match_by_group"].keys() == answers.keys()
     if changes.get("task") == "addition":
-        assert {"1x1", "2x1"} <= groups.keys()
+        # Every pair of numbers of digits, with as many answers each.
+        assert len(answers) == 3**2
+        assert answers["3x1"] == answers["1x3"] == answers["3x3"] > 0
+    seen = final.get("seen_in_training_by_length", {}).keys()
+    assert not seen if "train_examples" in changes else seen and seen < lengths
 
 
 @pytest.mark.product
@@ -79,6 +86,100 @@ def test_written_answers_match_where_every_token_is_the_most_likely():
         assert problem.judge(length, row, other)[0] in ("wrong", "unreadable")
 
 
+class Scripted:
+    """Stands in for a model: writes the right answer, or what is scripted."""
+
+    def __init__(self, problem, script):
+        self.problem, self.script = problem, script
+        self.variables = self.weights = ()
+        self.encoding = NoPE()
+        self.calls = []
+
+    def generate(self, inputs, max_new_tokens, *, end_token):
+        self.calls.append((inputs["token_ids"].shape, max_new_tokens))
+        rows = []
+        for ids, length in zip(
+            inputs["token_ids"], inputs["lengths"], strict=True
+        ):
+            prompt = ids[:length].tolist()
+            answer = self.script(prompt)
+            rows.append(
+                (answer + [end_token] * max_new_tokens)[:max_new_tokens]
+            )
+        return np.array(rows)
+
+
+def test_what_written_answers_count_as():
+    _, _, problem = make_parts(
+        task="reverse",
+        train_length="2-4",
+        test_lengths="6",
+        encoding="NoPE",
+        generated_examples=130,
+    )
+    tokenize, prompts = problem.vocabulary.tokenize, {}
+    for length in problem.lengths:
+        for index in range(problem.fit_count(length, 130)):
+            key = tuple(problem.prompt(length, index))
+            prompts[key] = (length, index)
+
+    def script(prompt):
+        length, index = prompts[tuple(prompt)]
+        right = tokenize(problem.answer(length, index))
+        if length < 6:
+            return right
+        # Of the longest ones, one in ten each is wrong, empty and endless.
+        return {0: right[:-1], 1: [], 2: right * 20}.get(index % 10, right)
+
+    model = Scripted(problem, script)
+    progress = []
+    found = problem.measure_model(model, lambda *given: progress.append(given))
+    by_length = {
+        name: found[f"{name}_by_length"]
+        for name in ("generated_exact_match", "unreadable", "unfinished")
+    }
+    assert by_length["generated_exact_match"]["6"] == pytest.approx(0.7)
+    assert by_length["generated_exact_match"]["4"] == 1
+    assert by_length["unreadable"]["6"] == 13
+    assert by_length["unfinished"]["6"] == 13
+    assert found["answers_by_length"] == dict.fromkeys("2346", 130)
+    assert found["answers_by_group"] == dict.fromkeys("2346", 130)
+    assert found["generated_score"] == pytest.approx(0.7)
+    assert found["generated_mean"] == pytest.approx((3 + 0.7) / 4)
+    # A second, partly filled batch has the shape of the first.
+    assert model.calls[0] == model.calls[1]
+    assert {fraction for n, fraction in progress if n == 6} == {100 / 130, 1}
+
+
+def test_few_programs_write_answers_of_many_lengths():
+    config = toy_config(
+        "sequence_to_answer", train_length="1-30", test_lengths="31-90"
+    )
+    shared = [
+        config.written_sizes(n, exact=False) for n in config.evaluated_lengths
+    ]
+    exact = [
+        config.written_sizes(n, exact=True) for n in config.evaluated_lengths
+    ]
+    assert len(set(shared)) <= 10 and len(set(exact)) == 90
+    for (width, answer), (least_width, least_answer) in zip(
+        shared, exact, strict=True
+    ):
+        assert width >= least_width and answer >= least_answer
+    assert max(map(sum, shared)) == max(map(sum, exact))
+
+
+def test_the_most_frequent_answer_is_the_floor():
+    _, _, problem = make_parts(
+        task="parity",
+        train_length="3-4",
+        test_lengths="5",
+        evaluation_examples=200,
+    )
+    floors = problem.floors()["floor"]
+    assert all(0.5 <= share < 0.65 for share in floors.values())
+
+
 def test_prompts_end_where_scored_tokens_begin():
     _, _, problem = make_parts(task="addition", scratchpad="all")
     batch = problem.evaluation_batch(
@@ -105,7 +206,14 @@ def test_the_paper_preset():
     )
     assert config.trained_lengths == (4, 5, 6, 7, 8)
     assert config.evaluated_lengths[-1] == 16
-    assert config.warmup_steps == 0.06 * config.steps
+    published = {
+        **{"num_layers": 12, "num_heads": 12, "model_dim": 768},
+        **{"learning_rate": 3e-5, "weight_decay": 0.05, "batch_size": 64},
+        **{"steps": 40_000, "warmup_steps": 2400, "train_examples": 100_000},
+        "learning_rate_schedule": "Polynomial(end=1e-7)",
+    }
+    for name, value in published.items():
+        assert getattr(config, name) == value, name
 
 
 @pytest.mark.parametrize(
@@ -118,7 +226,15 @@ def test_the_paper_preset():
         ({"task": "scan", "test_lengths": "49"}, "no problem of length 49"),
         (
             {"task": "lego", "test_lengths": "27"},
-            "LEGO has 26 variables; got length 27",
+            "LEGO needs lengths from 2 to 26, its variables; got 27",
+        ),
+        (
+            {"task": "lego", "train_length": "1-3", "test_lengths": "4"},
+            "from 2 to 26, its variables; got 1",
+        ),
+        (
+            {"task": "sort", "scratchpad": "output,variable"},
+            "the steps of --task=sort have no variable: leave it out of ",
         ),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
         ({"encoding": "LearnedEncoding", "max_position": 14}, "14"),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from keras import ops
 
+from trainers.engine.draws import find_seed_states
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 
@@ -21,10 +22,10 @@ class AnswerProblem(Problem):
     `(B, T)`: whether a target is of the answer or its end; and `"lengths"`,
     int32 `(B,)`. A subclass gives the batches.
 
-    While a model trains, an answer is an exact match if each of its tokens is
-    the most likely one after the right tokens before it, which is when greedy
-    generation would write it. In the end the model writes answers itself, and
-    a subclass judges what they say.
+    While a model trains, an example is an exact match if each scored token is
+    the most likely one after the right tokens before it; greedy generation then
+    writes exactly these. In the end the model writes answers itself, and a
+    subclass judges what they say: steps before the answer do not count then.
 
     Args:
         config: `AnswersConfig`, of which this reads `generated_examples` and
@@ -35,6 +36,8 @@ class AnswerProblem(Problem):
     """
 
     end_token: int
+    floor_labels = {"floor": "most frequent answer"}
+    unmeasured = "answers that the model writes itself"
 
     metrics = (
         Metric("exact_match"),
@@ -61,8 +64,31 @@ class AnswerProblem(Problem):
 
     def measure(self, sums):
         low, high = find_interval(*sums[:2].tolist())
-        found = super().measure(sums)
-        return {**found, "exact_match_low": low, "exact_match_high": high}
+        # Before the metrics: the last of these ends the record.
+        bounds = {"exact_match_low": low, "exact_match_high": high}
+        return {**bounds, **super().measure(sums)}
+
+    def evaluation_examples(self, length):
+        return self.fit_count(length, self.config.evaluation_examples)
+
+    def floors(self):
+        found = {}
+        for length in self.lengths:
+            count = self.evaluation_examples(length)
+            answers = [self.answer(length, index) for index in range(count)]
+            ((_, most),) = collections.Counter(answers).most_common(1)
+            found[length] = most / count
+        return {"floor": found}
+
+    @abc.abstractmethod
+    def fit_count(self, length, count):
+        """Returns a number of examples that there are, all groups alike.
+
+        Args:
+            length: int. One of `lengths`.
+            count: int. Number of examples that are wanted at least, if there
+                are so many.
+        """
 
     @abc.abstractmethod
     def prompt(self, length, index):
@@ -72,6 +98,17 @@ class AnswerProblem(Problem):
             length: int. One of `lengths`.
             index: int. Number of the prompt.
         """
+
+    @abc.abstractmethod
+    def answer(self, length, index):
+        """Returns the right answer to a prompt, a str."""
+
+    def seen_share(self, length, count):
+        """Returns which share of some examples training has seen, too.
+
+        `None` where it has seen none, or nobody knows.
+        """
+        return None
 
     @abc.abstractmethod
     def judge(self, length, index, tokens):
@@ -97,9 +134,13 @@ class AnswerProblem(Problem):
 
         Returns:
             Dict of `{length: value}`: `"generated_exact_match_by_length"`, its
-            bounds `_low_` and `_high_`, and the numbers of answers
-            `"unreadable_by_length"` and `"unfinished_by_length"`; and
-            `"generated_exact_match_by_group"`.
+            bounds `_low_` and `_high_`, the numbers of answers
+            `"answers_by_length"`, `"unreadable_by_length"` and
+            `"unfinished_by_length"`, and `"seen_in_training_by_length"`, the
+            share of problems that training has, too. Of groups:
+            `"generated_exact_match_by_group"` and `"answers_by_group"`. And
+            `"generated_score"`, the mean over unseen lengths, and
+            `"generated_mean"`, over all lengths.
         """
         count = self.config.generated_examples
         if not count:
@@ -107,8 +148,7 @@ class AnswerProblem(Problem):
         found = collections.defaultdict(dict)
         groups = collections.defaultdict(list)
         for length in self.lengths:
-            # A task may have fewer problems of this length.
-            wanted = min(count, self.evaluation_examples(length))
+            wanted = self.fit_count(length, count)
             verdicts = collections.Counter()
             written = self._write(model, length, wanted)
             for index, tokens in enumerate(written):
@@ -122,21 +162,44 @@ class AnswerProblem(Problem):
                 "generated_exact_match": verdicts["right"] / wanted,
                 "generated_exact_match_low": low,
                 "generated_exact_match_high": high,
+                "answers": wanted,
                 "unreadable": verdicts["unreadable"],
                 "unfinished": verdicts["unfinished"],
+                "seen_in_training": self.seen_share(length, wanted),
             }.items():
-                found[f"{name}_by_length"][str(length)] = value
+                if value is not None:
+                    found[f"{name}_by_length"][str(length)] = value
+        shares = found["generated_exact_match_by_length"]
+        unseen = [
+            share
+            for length, share in shares.items()
+            if int(length) > self.longest_trained
+        ]
+        every = list(shares.values())
         return {
             **found,
             "generated_exact_match_by_group": {
                 name: sum(right) / len(right) for name, right in groups.items()
             },
+            "answers_by_group": {n: len(right) for n, right in groups.items()},
+            # As of the score, without unseen lengths that of all.
+            "generated_score": float(np.mean(unseen or every)),
+            "generated_mean": float(np.mean(every)),
         }
 
     def _write(self, model, length, count):
         """Yields the tokens of answers to all prompts of a length."""
         prompts = [self.prompt(length, index) for index in range(count)]
-        width = max(map(len, prompts))
+        longest = self.config.longest_answer(length)
+        sampler = model.encoding.sampler
+        width, new_tokens = self.config.written_sizes(
+            # Positions are drawn for as many tokens as there may be.
+            length,
+            exact=sampler.draws or sampler.stretches,
+        )
+        rng = np.random.default_rng([self.config.seed, length])
+        for state in find_seed_states(model):
+            state.assign(rng.integers(0, 2**31 - 1, 2).astype(state.dtype))
         for start in range(0, count, BATCH):
             part = prompts[start : start + BATCH]
             # A batch that is full, for one program.
@@ -146,11 +209,13 @@ class AnswerProblem(Problem):
                     [ids + [0] * (width - len(ids)) for ids in part], np.int32
                 ),
                 "lengths": np.array([len(ids) for ids in part], np.int32),
+                # Without the padding of the answers.
+                "reference_length": np.array(
+                    [len(ids) + longest for ids in part], np.float32
+                ),
             }
             answers = model.generate(
-                inputs,
-                self.config.longest_answer(length),
-                end_token=self.end_token,
+                inputs, new_tokens, end_token=self.end_token
             )
             yield from answers[: count - start]
 

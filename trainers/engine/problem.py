@@ -49,6 +49,8 @@ class Problem(abc.ABC):
             descriptions of them.
         length_name: str. What a length is, for plots and tables.
         note: str. What a reader of the results must know; empty: nothing.
+        unmeasured: str. What `measure_model` would measure in addition, for a
+            note where a run cannot; empty: nothing.
         data_digest: str, hexadecimal, known after `prepare`. Differs where a
             run would read other data; empty: all data are computed.
     """
@@ -58,6 +60,7 @@ class Problem(abc.ABC):
     floor_labels: dict = {}
     length_name: str = "length"
     note: str = ""
+    unmeasured: str = ""
     data_digest: str = ""
 
     def __init__(self, config):

@@ -3,12 +3,14 @@
 import dataclasses
 import functools
 
+from datasets.buckets import length_buckets
 from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
 from datasets.text_tasks.base import split_words
 from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
+from trainers.engine.evaluation import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig
 from trainers.options.lengths import parse_lengths
@@ -78,6 +80,11 @@ class AnswersConfig(LengthsConfig):
                     f"--scratchpad takes none, all or fields of {FIELDS}; got "
                     f"{described(name)}."
                 )
+            if name not in _list_fields(self.made_task):
+                raise ConfigError(
+                    f"the steps of --task={self.task} have no {name}: leave it "
+                    "out of --scratchpad."
+                )
         return tuple(name for name in FIELDS if name in given)
 
     @property
@@ -119,6 +126,26 @@ class AnswersConfig(LengthsConfig):
         """Returns the largest number of tokens of an answer with its end."""
         return _count_longest(self.made_task, length, self.fields)[1]
 
+    def written_sizes(self, length, *, exact):
+        """Returns the padded numbers of tokens of prompts and of answers.
+
+        Args:
+            length: int. One of the evaluated lengths.
+            exact: bool. Whether they are those of the length, and not of a
+                few longer ones; each pair needs a program.
+        """
+        lengths = self.evaluated_lengths
+        answers = [self.longest_answer(n) for n in lengths]
+        totals = [self.total_length(n) for n in lengths]
+        prompts = [t - n for t, n in zip(totals, answers, strict=True)]
+        number = lengths.index(length)
+        own = prompts[number], answers[number]
+        padded = tuple(
+            min(n for n in length_buckets(sizes, PROGRAMS) if n >= wanted)
+            for sizes, wanted in zip((prompts, answers), own, strict=True)
+        )
+        return own if exact or sum(padded) > max(totals) else padded
+
 
 @functools.cache
 def _make_task(name, **fields):
@@ -126,6 +153,19 @@ def _make_task(name, **fields):
         return TEXT_TASKS[name](**fields)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+@functools.cache
+def _list_fields(task):
+    """Returns the fields that the steps of a task have."""
+    problem = task.longest(task.bins_at(task.trained_lengths[0])[0])
+    found = {
+        name
+        for step in task.steps(problem)
+        for name, value in step._asdict().items()
+        if value is not None
+    }
+    return [name for name in FIELDS if name in found]
 
 
 @functools.cache

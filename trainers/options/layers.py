@@ -71,7 +71,7 @@ def with_max_position(config):
     Raises:
         ConfigError: If there are positions for shorter ones only.
     """
-    tokens = config.total_length(max(config.evaluated_lengths))
+    tokens = max(map(config.total_length, config.evaluated_lengths))
     if not config.max_position:
         # A quarter more, so that positions stay random at the longest length.
         reach = 2 ** math.ceil(math.log2(1.25 * tokens))
@@ -104,7 +104,7 @@ def _make(config, made, arguments):
 
 def _known_arguments(config):
     """Returns arguments of encodings and samplers that other flags set."""
-    trained = config.total_length(max(config.trained_lengths))
+    trained = max(map(config.total_length, config.trained_lengths))
     return {
         "max_position": config.max_position,
         "train_length": trained,

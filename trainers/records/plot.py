@@ -4,6 +4,7 @@ import itertools
 import pathlib
 
 from trainers.records.files import replacing
+from trainers.records.results import choose_metric
 
 
 def plot_results(path, results, problem):
@@ -40,7 +41,7 @@ def plot_results(path, results, problem):
 
 
 def _draw_lengths(axes, results, problem):
-    name = problem.metrics[0].name
+    name, _ = choose_metric(results.values(), problem.metrics[0].name)
     first = next(iter(results.values()))
     curves = {
         label: result["final"][f"{name}_by_length"]
@@ -61,9 +62,10 @@ def _draw_lengths(axes, results, problem):
     ):
         points = _points(first[f"{floor}_by_length"])
         axes.plot(*points, style, color="0.4", label=label)
-    name = problem.length_name
+    axis = problem.length_name
     longest = problem.describe_length(problem.longest_trained)
-    _finish(axes, problem, name, f"trained on {name}s up to {longest}")
+    title = f"trained on {axis}s up to {longest}"
+    _finish(axes, problem, axis, title, name=name)
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
     names = list(map(problem.describe_length, lengths))
     if names != list(map(str, lengths)):
@@ -113,12 +115,12 @@ def _draw_curves(axes, curves):
         axes.plot(*_points(curve), style, ms=3, color=color, label=label)
 
 
-def _finish(axes, problem, xlabel, title):
+def _finish(axes, problem, xlabel, title, *, name=None):
     metric = problem.metrics[0]
     axes.axvspan(
         0, problem.longest_trained, color="0.92", label="trained lengths"
     )
-    name = metric.name.replace("_", " ")
+    name = (name or metric.name).replace("_", " ")
     axes.set(
         xlabel=xlabel,
         ylabel=f"{name} ({metric.unit})" if metric.unit else name,

@@ -15,6 +15,23 @@ SEED_MEANING = (
 )
 
 
+def choose_metric(results, metric):
+    """Chooses what to show of results, and the name of their score.
+
+    Args:
+        results: Iterable of contents of `results.json`.
+        metric: str. Name of the first metric.
+
+    Returns:
+        The metric and `"score"`; or, if all models have written answers
+        themselves, how many of these were right and `"generated_score"`.
+    """
+    written = f"generated_{metric}"
+    if all(f"{written}_by_length" in found["final"] for found in results):
+        return written, "generated_score"
+    return metric, "score"
+
+
 def describe_results(trainer, digest, config, problem, strategy):
     """Returns what results of a run have in common, whoever measured them.
 

@@ -12,8 +12,11 @@ from datasets.text_tasks.examples import (
 LINES = {
     "train.src": [f"reverse A{n} B2" for n in range(1, 11)],
     "train.tgt": [f"B2 A{n}" for n in range(1, 11)],
-    "test.src": ["append swap_first_last C3 D4 , remove_first E5 , F6 G20"],
-    "test.tgt": ["D4 C3 F6 G20"],
+    "test.src": [
+        "append swap_first_last C3 D4 , remove_first E5 , F6 G20",
+        "copy copy copy A1 B2 C3 D4 E5",
+    ],
+    "test.tgt": ["D4 C3 F6 G20", "A1 B2 C3 D4 E5"],
 }
 
 
@@ -40,8 +43,18 @@ def test_files(folder):
     ((prompt, answer),) = length_examples(task, 3).longest()
     words = base.split_words(prompt + answer)
     assert set(words) <= set(task.words)
+    # The longest prompt and the longest answer, each of another problem.
     assert words[2:5] == ["append", "swap_first_last", "C3"]
-    assert answer == LINES["test.tgt"][0]
+    assert answer == LINES["test.tgt"][1]
+
+
+def test_a_length_with_one_problem_leaves_it_for_validation(folder):
+    path = folder / "train.src"
+    path.write_text(path.read_text().replace("reverse A1 ", "copy copy A1 "))
+    task = TEXT_TASKS["pcfg"](directory=str(folder))
+    training = training_examples(task, [1, 2], size=0)
+    assert training.counts == (8, 0)
+    assert validation_examples(training, 2).available == 1
 
 
 def test_missing_and_wrong_files(folder):
@@ -50,8 +63,8 @@ def test_missing_and_wrong_files(folder):
         with pytest.raises(TextTaskError, match=message):
             task.count((1,))
 
-    (folder / "test.tgt").write_text("A1\nA2\n")
-    refuse(r"test.src in .* has 1 lines and test.tgt 2: get both from https")
+    (folder / "test.tgt").write_text("A1\n")
+    refuse(r"test.src in .* has 2 lines and test.tgt 1: get both from https")
     (folder / "test.tgt").write_bytes(b"\xff\xfe\xff")
     refuse(r"cannot read .*test.tgt \(it is not text\): clone https")
     (folder / "train.src").unlink()

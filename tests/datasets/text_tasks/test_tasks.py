@@ -6,6 +6,7 @@ import pytest
 
 from datasets.text_tasks import TEXT_TASKS, base, scratchpad
 from datasets.text_tasks.examples import (
+    find_seen_share,
     length_examples,
     training_examples,
     validation_examples,
@@ -194,6 +195,70 @@ def test_wording(name):
     assert written == f"Thinking step by step:  {steps} . Thus,  "
     words = base.split_words(written + answer)
     assert scratchpad.after_scratchpad(words) == base.split_words(answer)
+
+
+PAPER_GOLDEN = {
+    "addition": ((47, 9), "Compute: 4 7 + 9 ? ", "The answer is 5 6."),
+    "polynomial": (
+        Terms(3, ((3, 0), (1, 1), (1, 2))),
+        "Evaluate x = 3 in ( 3 x ** 0 + 1 x ** 1 + 1 x ** 2 ) % 1 0 ? ",
+        "The answer is 5.",
+    ),
+    "sort": (
+        (3, 1, 4, 1, 5),
+        "Sort the following numbers: w3 w1 w4 w1 w5 ? ",
+        "The answer is w1 w1 w3 w4 w5.",
+    ),
+    "sort_multi_digit": (
+        (120, 35),
+        "Sort the following numbers: 1 2 0, 3 5 ? ",
+        "The answer is 3 5, 1 2 0.",
+    ),
+    "summation": (
+        (1, 2, 3, 4, 7),
+        "Compute: ( 1 + 2 + 3 + 4 + 7 ) % 1 0 ? ",
+        "The answer is 7.",
+    ),
+    "parity": (
+        (1, 0, 0, 1, 1),
+        "Is the number of 1's even in [ 1 0 0 1 1 ] ? ",
+        "The answer is No.",
+    ),
+    "lego": (
+        Chain(("a", "b", "c", "d"), (-1, 1, 1, 1), (0, 1, 2, 3), 2),
+        "If a = -1; b = - a; c = + b; d = + c. Then what is c? ",
+        "The answer is +1.",
+    ),
+    "copy": ((7, 1), "Copy the following words: w7 w1 . ", "w7 w1"),
+    "reverse": ((7, 1), "Reverse the following words: w7 w1 . ", "w1 w7"),
+}
+"""Problem, prompt and answer in the wording of the paper's appendix."""
+
+
+@pytest.mark.parametrize("name", PAPER_GOLDEN)
+def test_wording_of_the_paper(name):
+    task = TEXT_TASKS[name](template="paper")
+    problem, prompt, answer = PAPER_GOLDEN[name]
+    assert task.write_prompt(problem) == prompt
+    assert task.write_answer(problem) == answer
+    read = task.read_answer(base.split_words(answer))
+    assert read is not None
+    other = TEXT_TASKS[name]()
+    words = base.split_words(other.write_answer(problem))
+    assert read == other.read_answer(words)
+
+
+def test_problems_that_training_has_seen():
+    task = TEXT_TASKS["parity"]()
+    training = training_examples(task, [3, 10], size=2000)
+    few, many = (validation_examples(training, n) for n in (3, 10))
+    assert find_seen_share(training, few, 50) == 1
+    seen = {training.problem(index) for index in range(2000)}
+    share = sum(many.problem(index) in seen for index in range(50)) / 50
+    assert 0 < find_seen_share(training, many, 50) == share < 1
+    assert find_seen_share(training, length_examples(task, 12), 5) is None
+    endless = training_examples(task, [3], size=0)
+    assert find_seen_share(endless, validation_examples(endless, 3), 5) is None
 
 
 @pytest.mark.parametrize("left_out", FIELDS)
