@@ -74,13 +74,14 @@ def main(argv):
         measured = {
             name: values
             for name, values in results["final"].items()
-            if name.startswith(("generated", "un"))
+            if name.startswith(("generated", "answers", "un", "seen"))
         }
         rows.append(
             {
                 "task": task,
                 "variant": variant,
                 "train_length": results["config"]["train_length"],
+                "floor_by_length": results["floor_by_length"],
                 **describe(workdir, arguments, results),
                 **measured,
             }

@@ -214,28 +214,17 @@ def make_images():
 def make_answers():
     """Share of right answers of every model within and beyond training."""
     rows = json.loads((RESULTS / "answers.json").read_text())["rows"]
-    cells = []
-    for row in rows:
+    cells, last = [], len(rows) - 1
+    for number, row in enumerate(rows):
         longest = int(row["train_length"].split("-")[1])
-        exact = {
-            int(length): share
-            for length, share in row["generated_exact_match_by_length"].items()
-        }
-        trained, unseen = (
-            np.mean([x for n, x in exact.items() if (n > longest) == beyond])
-            for beyond in (False, True)
-        )
-        cells.append(
-            (
-                f"{row['task']}, 1 to {longest}",
-                f"`{row['variant']}`",
-                f"{trained:.2f}",
-                f"{unseen:.2f}",
-                f"{exact[min(n for n in exact if n > longest)]:.2f}",
-                f"{exact[max(exact)]:.2f}",
-                f"{row['training_seconds'] / 60:.0f} min",
-            )
-        )
+        task = f"{row['task']}, 1 to {longest}"
+        minutes = f"{row['training_seconds'] / 60:.0f} min"
+        right = row["generated_exact_match_by_length"]
+        variant = f"`{row['variant']}`"
+        cells.append((task, variant, *_format_answers(right, longest), minutes))
+        if number == last or rows[number + 1]["task"] != row["task"]:
+            floor = _format_answers(row["floor_by_length"], longest)
+            cells.append((task, "most frequent answer", *floor, ""))
     head = (
         "task, trained lengths",
         "encoding or scratchpad",
@@ -246,6 +235,17 @@ def make_answers():
         "training",
     )
     return table(head, cells)
+
+
+def _format_answers(by_length, longest):
+    """Formats means at trained and unseen lengths, and those at two lengths."""
+    by_length = {int(length): share for length, share in by_length.items()}
+    unseen = [length for length in by_length if length > longest]
+    trained = [length for length in by_length if length <= longest]
+    return [
+        f"{np.mean([by_length[length] for length in lengths]):.2f}"
+        for lengths in (trained, unseen, [min(unseen)], [max(unseen)])
+    ]
 
 
 def _read_language():

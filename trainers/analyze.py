@@ -99,6 +99,11 @@ def write_attention(config, loaded):
     """Writes and prints what one model attends to, or two models."""
     first, *others = loaded
     problem = first.problem
+    if len({find_words(one) for one in loaded}) > 1:
+        raise ConfigError(
+            f"{others[0].opened.path} reads other words than "
+            f"{first.opened.path}: compare runs of one task and scratchpad."
+        )
     length = config.length or problem.longest_trained
     if length not in problem.lengths:
         raise ConfigError(
@@ -152,6 +157,12 @@ def write_attention(config, loaded):
     ]
     print(table(tuple(head), rows))
     print(f"attention: {path}")
+
+
+def find_words(loaded):
+    """Returns the words that token ids stand for, if they stand for words."""
+    vocabulary = getattr(loaded.problem, "vocabulary", None)
+    return vocabulary and tuple(vocabulary.words)
 
 
 def find_layers(model, inputs):

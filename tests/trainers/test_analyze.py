@@ -103,6 +103,8 @@ def test_two_runs_and_a_length(tmp_path, capsys):
     refuse("expected RUN or RUN OTHER; got", *paths, *paths)
     run_toy(tmp_path / "three", trainer="sequence_to_answer", num_layers=2)
     refuse("has 1 layers, and .* has 2", paths[0], str(tmp_path / "three"))
+    run_toy(tmp_path / "sort", trainer="sequence_to_answer", task="sort")
+    refuse("reads other words than", paths[0], str(tmp_path / "sort"))
     run_toy(
         tmp_path / "four",
         trainer="sequence_to_answer",
