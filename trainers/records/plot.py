@@ -73,13 +73,17 @@ def _draw_lengths(axes, results, problem):
 
 
 def _draw_positions(axes, results, problem):
-    """Draws the metric at the positions of each length."""
+    """Draws the metric at the positions of each length.
+
+    Of several results, it draws the longest length alone.
+    """
     key = f"{problem.metrics[0].name}_by_position"
-    curves = {
-        f"{label}, length {length}": by_position
-        for label, result in results.items()
-        for length, by_position in result["final"].get(key, {}).items()
-    }
+    curves = {}
+    for label, result in results.items():
+        by_length = result["final"].get(key, {})
+        lengths = sorted(by_length, key=int)
+        for length in lengths if len(results) == 1 else lengths[-1:]:
+            curves[f"{label}, length {length}"] = by_length[length]
     _draw_curves(axes, curves)
     _finish(axes, problem, "position", "at each position")
 
@@ -104,7 +108,7 @@ def _draw_unseen(axes, results, problem):
     )
     axes.grid(alpha=0.3)
     if axes.lines:
-        axes.legend(loc="best")
+        _add_legend(axes)
 
 
 def _draw_curves(axes, curves):
@@ -123,14 +127,19 @@ def _finish(axes, problem, xlabel, title, *, name=None):
     name = (name or metric.name).replace("_", " ")
     axes.set(
         xlabel=xlabel,
-        ylabel=f"{name} ({metric.unit})" if metric.unit else name,
+        ylabel=name if metric.unit in ("", name) else f"{name} ({metric.unit})",
         title=f"{problem.title}: {title}",
         xlim=(0, None),
     )
     if metric.is_share:
         axes.set_ylim(0, 1.03)
     axes.grid(alpha=0.3)
-    axes.legend(loc="best")
+    _add_legend(axes)
+
+
+def _add_legend(axes):
+    many = len(axes.get_legend_handles_labels()[0]) > 5
+    axes.legend(loc="best", fontsize="x-small" if many else None)
 
 
 def _save(plot, path):
