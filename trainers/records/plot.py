@@ -122,7 +122,10 @@ def _draw_curves(axes, curves):
 def _finish(axes, problem, xlabel, title, *, name=None):
     metric = problem.metrics[0]
     axes.axvspan(
-        0, problem.longest_trained, color="0.92", label="trained lengths"
+        0,
+        problem.longest_trained,
+        color="0.92",
+        label=f"trained {problem.length_name}s",
     )
     name = (name or metric.name).replace("_", " ")
     axes.set(
