@@ -32,9 +32,10 @@ flags.DEFINE_string(
 
 
 def make_command(encoding):
-    """Returns the module of the trainer and its flags."""
+    """Returns the command of the trainer, a list of str."""
     return [
-        *("trainers.imagenet", "--preset=paper", "--dataset=noise"),
+        *("python", "-m", "trainers.imagenet"),
+        *("--preset=paper", "--dataset=noise"),
         *(f"--encoding={encoding}", "--steps=1", "--strategy=one_device"),
         *(f"--{flag}" for flag in FLAGS.flags),
     ]
@@ -42,18 +43,18 @@ def make_command(encoding):
 
 def measure(encoding):
     """Runs the trainer; returns a row of the report."""
-    arguments = make_command(encoding)
+    command = make_command(encoding)
     with tempfile.TemporaryDirectory() as directory:
         process = subprocess.Popen(
-            [sys.executable, "-m", *arguments, f"--workdir={directory}/run"],
+            [sys.executable, *command[1:], f"--workdir={directory}/run"],
             stdout=subprocess.DEVNULL,
         )
         _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"{' '.join(arguments)} failed, see above.")
+        raise SystemExit(f"{' '.join(command)} failed, see above.")
     return {
         "encoding": encoding,
-        "command": " ".join(["python -m", *arguments]),
+        "command": " ".join(command),
         # Linux counts in KiB.
         "peak_gibibytes": usage.ru_maxrss / 2**20,
         "processor_seconds": usage.ru_utime + usage.ru_stime,
@@ -66,8 +67,7 @@ def main(argv):
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
     for encoding in FLAGS.encodings:
-        command = " ".join(["python -m", *make_command(encoding)])
-        if command in [row["command"] for row in rows]:
+        if " ".join(make_command(encoding)) in [row["command"] for row in rows]:
             continue
         rows.append(measure(encoding))
         print(f"{encoding}: {rows[-1]['peak_gibibytes']:.1f} GiB", flush=True)

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
+from trainers.engine.problem import average_unseen
 from trainers.options.lengths import parse_lengths
-from trainers.records.metrics import average_unseen
 from trainers.records.workdir import read_results
 
 LENGTHS = ("20", "25", "40", "60", "100")

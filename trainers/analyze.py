@@ -219,15 +219,14 @@ def look(model, problem, length, examples):
     name = "cross_attention"
     if not isinstance(model, EncoderDecoder):
         name = model.blocks[-1].attention_layer.path
-    attention, classes = [], []
+    inputs, attention, classes = problem.inputs(batch), [], []
     # One image at a time: the weights of many would not fit in memory.
     for number in range(examples):
-        inputs = {
-            key: values[number : number + 1]
-            for key, values in problem.inputs(batch).items()
+        one = {
+            key: values[number : number + 1] for key, values in inputs.items()
         }
         found, outputs = attention_weights(
-            model, inputs, name=name, return_outputs=True
+            model, one, name=name, return_outputs=True
         )
         weights = np.mean(list(found.values()), axis=0)
         attention.append(weights.mean(axis=(1, 2))[0])

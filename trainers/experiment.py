@@ -361,6 +361,15 @@ class _Run:
     def report(self, seconds):
         """Writes the results and their plot; returns the results."""
         path = self.workdir.path
+        line, name = Line(), f"{self.name}, generated"
+
+        def progress(*done):
+            show_evaluation(line, name, self.problem.lengths, *done)
+            self.stop.check(lambda: None)
+
+        of_model = measure_model(
+            self.model, self.problem, self.strategy, progress
+        )
         results = self.workdir.make_results(
             self.metrics, self.problem, self.strategy, seconds=seconds
         )
@@ -369,17 +378,7 @@ class _Run:
             encoding = build_encoding(self.config)
             found = describe_coverage(self.problem, encoding)
             results["final"].update(positions, **found)
-        line, name = Line(), f"{self.name}, generated"
-
-        def progress(*done):
-            show_evaluation(line, name, self.problem.lengths, *done)
-            self.stop.check(lambda: None)
-
-        results["final"].update(
-            measure_model(self.model, self.problem, self.strategy, progress)
-        )
-        if self.problem.note:
-            results["note"] = self.problem.note
+        results["final"].update(of_model)
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)

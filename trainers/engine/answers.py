@@ -9,7 +9,7 @@ from keras import ops
 
 from trainers.engine.draws import find_seed_states
 from trainers.engine.losses import cross_entropies, sum_counted
-from trainers.engine.problem import Metric, Problem
+from trainers.engine.problem import Metric, Problem, average_unseen
 
 BATCH = 100
 """Largest number of answers that are generated together."""
@@ -170,21 +170,14 @@ class AnswerProblem(Problem):
                 if value is not None:
                     found[f"{name}_by_length"][str(length)] = value
         shares = found["generated_exact_match_by_length"]
-        unseen = [
-            share
-            for length, share in shares.items()
-            if int(length) > self.longest_trained
-        ]
-        every = list(shares.values())
         return {
             **found,
             "generated_exact_match_by_group": {
                 name: sum(right) / len(right) for name, right in groups.items()
             },
             "answers_by_group": {n: len(right) for n, right in groups.items()},
-            # As of the score, without unseen lengths that of all.
-            "generated_score": float(np.mean(unseen or every)),
-            "generated_mean": float(np.mean(every)),
+            "generated_score": average_unseen(shares, self.longest_trained),
+            "generated_mean": sum(shares.values()) / len(shares),
         }
 
     def _write(self, model, length, count):

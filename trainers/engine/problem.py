@@ -26,6 +26,23 @@ class Metric:
         return not self.unit
 
 
+def average_unseen(by_length, longest_trained):
+    """Returns the mean over lengths above the trained ones.
+
+    Args:
+        by_length: `{length: value}`; lengths may be decimal strings.
+        longest_trained: int. The longest trained length. If no length is
+            above it, the mean is over all lengths.
+    """
+    unseen = [
+        value
+        for length, value in by_length.items()
+        if int(length) > longest_trained
+    ]
+    values = unseen or list(by_length.values())
+    return sum(values) / len(values)
+
+
 class Problem(abc.ABC):
     """Training batches, evaluation batches, loss and metrics of a run.
 

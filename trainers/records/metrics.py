@@ -7,9 +7,10 @@ import pathlib
 import keras
 import tensorflow as tf
 
+from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.records.files import read_bytes, replacing, sync, writing
-from trainers.records.results import average_unseen, summarize
+from trainers.records.results import summarize
 
 COLUMNS = ("step", "seconds", "metric", "length", "value")
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_lengen
+from trainers.engine.problem import average_unseen
 
 SEED_MEANING = (
     "Initial weights, data, positions and dropout follow from it. Data are "
@@ -80,23 +81,6 @@ def summarize(found, problem, step):
     main = found[problem.metrics[0].name]
     score = average_unseen(main, problem.longest_trained)
     return {**by_metric, "score": score, "step": step}
-
-
-def average_unseen(by_length, longest_trained):
-    """Returns the mean over lengths above the trained ones.
-
-    Args:
-        by_length: `{length: value}`; lengths may be decimal strings.
-        longest_trained: int. The longest trained length. If no length is
-            above it, the mean is over all lengths.
-    """
-    unseen = [
-        value
-        for length, value in by_length.items()
-        if int(length) > longest_trained
-    ]
-    values = unseen or list(by_length.values())
-    return sum(values) / len(values)
 
 
 def versions():

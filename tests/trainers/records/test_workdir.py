@@ -6,9 +6,10 @@ import pytest
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.engine.backend import make_strategy
+from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError, TrainingError
 from trainers.records.metrics import Metrics
-from trainers.records.results import average_unseen, versions
+from trainers.records.results import versions
 from trainers.records.workdir import Workdir, make_digest
 
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
