@@ -6,7 +6,7 @@ from keras_lengen.layers.encodings import *  # noqa: F403
 from keras_lengen.layers.encodings import ENCODINGS
 from keras_lengen.layers.geometric_attention import GeometricAttention
 from keras_lengen.layers.positions import *  # noqa: F403
-from keras_lengen.layers.positions import SAMPLERS
+from keras_lengen.layers.positions import SAMPLERS, TOKEN_SAMPLERS
 from keras_lengen.layers.transformer import TransformerBlock
 
 ATTENTIONS = {
@@ -18,6 +18,7 @@ __all__ = [
     "ATTENTIONS",
     "ENCODINGS",
     "SAMPLERS",
+    "TOKEN_SAMPLERS",
     "GeometricAttention",
     "MultiHeadAttention",
     "TransformerBlock",

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.arguments import check_boolean, check_integer, check_number
+from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.models.base import convert_numbers
 from keras_lengen.models.programs import compile_function
 
@@ -252,7 +253,9 @@ def _prepare(
     reference_length = inputs.get("reference_length")
     positions = inputs.get("positions")
     if positions is None:
-        padded = ops.pad(token_ids, [[0, 0], [0, max_new_tokens]])
+        padded = ops.pad(
+            token_ids, [[0, 0], [0, max_new_tokens]], constant_values=NEW
+        )
         positions = model.sample_positions(
             {
                 "token_ids": padded,

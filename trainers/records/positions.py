@@ -40,10 +40,12 @@ def describe_coverage(problem, encoding):
     Returns:
         `unseen_positions_by_length` and `unseen_distances_by_length`, fractions
         of a sequence's positions and distances, in the form of `results.json`;
-        empty if the encoding reads no positions, or rows and columns.
+        empty if the encoding reads no positions, or rows and columns, or if
+        positions depend on the tokens.
     """
     sampler = encoding.sampler
-    if type(encoding) is NoPE or isinstance(sampler, GridPositions):
+    reads_more = isinstance(sampler, GridPositions) or sampler.reads_tokens
+    if type(encoding) is NoPE or reads_more:
         return {}
     return {
         f"unseen_{name}_by_length": {

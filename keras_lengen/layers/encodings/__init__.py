@@ -4,7 +4,9 @@ from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.cape import CAPE
+from keras_lengen.layers.encodings.clipped_bias import ClippedBias
 from keras_lengen.layers.encodings.fire import FIRE, RandomizedFIRE
+from keras_lengen.layers.encodings.hard_alibi import HardALiBi
 from keras_lengen.layers.encodings.learned_encoding import (
     LearnedEncoding,
     RandomizedLearnedEncoding,
@@ -51,6 +53,8 @@ ENCODINGS = {
     "RelativeEncoding": RelativeEncoding,
     "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
+    "HardALiBi": HardALiBi,
+    "ClippedBias": ClippedBias,
     "PowerKERPLE": PowerKERPLE,
     "LogKERPLE": LogKERPLE,
     "Sandwich": Sandwich,

@@ -440,7 +440,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         """Takes the positions of the tokens of `inputs` from the sampler.
 
         Args:
-            inputs: Tensor `(B, T, ...)`; only its shape is read.
+            inputs: Tensor `(B, T, ...)`; only its shape is read, unless the
+                sampler reads token ids.
             start_index: int or scalar integer tensor, from 0 to `2 ** 24`.
                 Index of the first token in the whole sequence.
             mask: Boolean tensor `(B, T)`, true for real tokens. Real tokens
@@ -473,6 +474,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         mask, mask_holds = check_padding_mask(mask, inputs, name="mask")
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
+            if self.sampler.reads_tokens:
+                inputs = _move_real_tokens(inputs, mask)
         positions = self.sampler(
             inputs,
             lengths=lengths,
@@ -489,7 +492,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             )
         if isinstance(start_index, int) and start_index == 0:
             return positions
-        if self.sampler.draws or self.sampler.stretches:
+        if (
+            self.sampler.draws
+            or self.sampler.stretches
+            or self.sampler.reads_tokens
+        ):
             start = start_index if isinstance(start_index, int) else "a tensor"
             raise ValueError(
                 f"start_index={start} needs the positions of the whole "
@@ -731,6 +738,13 @@ def expand_positions(positions, axes):
     for _ in range(axes):
         positions = ops.expand_dims(positions, -1)
     return positions
+
+
+def _move_real_tokens(token_ids, mask):
+    """Moves the real tokens `(B, T)` before the padding, in order."""
+    indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+    order = ops.where(mask, indices, indices + ops.shape(token_ids)[1])
+    return ops.take_along_axis(token_ids, ops.argsort(order, axis=-1), axis=-1)
 
 
 def _number_real_tokens(positions, mask):

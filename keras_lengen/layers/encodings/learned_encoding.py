@@ -117,6 +117,8 @@ class LearnedEncoding(AbsoluteEncoding):
         super().check_length(tokens, sampler=sampler, unit=unit)
         check_reach(self, tokens, unit)
         sampler = self.sampler if sampler is None else sampler
+        if sampler.reads_tokens:
+            return
         positions = sampler(ops.zeros((1, tokens)), training=False)
         # A sampler that draws may give larger positions in training than here.
         range_end = getattr(sampler, "max_position", 0) - 1

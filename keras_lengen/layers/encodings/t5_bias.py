@@ -32,8 +32,9 @@ class T5Bias(BiasEncoding):
     `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most `n - 1`.
     In causal attention, `n = num_buckets` and all future keys count as
     distance 0. Otherwise there are `n = num_buckets / 2` buckets for past keys
-    and as many for future keys. All distances from `max_distance` on share a
-    bucket.
+    and as many for future keys; so there are, in causal attention too, if the
+    sampler reads token ids, since earlier tokens may then have larger
+    positions. All distances from `max_distance` on share a bucket.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights: `(num_buckets, H)`, by default one table for all layers.
@@ -111,7 +112,9 @@ class T5Bias(BiasEncoding):
         reach = self.max_distance
         valid = make_nan_factor(steps)
         steps = as_indices(ops.clip(steps, -reach, reach))
-        buckets = ops.convert_to_tensor(self._find_buckets(causal), "int32")
+        # An earlier token may have a larger position.
+        one_sided = causal and not self.sampler.reads_tokens
+        buckets = ops.convert_to_tensor(self._find_buckets(one_sided), "int32")
         rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, steps + reach, axis=0)
         if len(bias.shape) == 3:

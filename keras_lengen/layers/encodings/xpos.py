@@ -45,8 +45,8 @@ class XPos(RoPE):
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If the rotated width is odd or zero, or an argument is out
-            of range; in attention, if neither a causal mask nor an
+        ValueError: If the rotated width is odd or zero, an argument is out of
+            range, or the sampler reads token ids; in attention, if neither a causal mask nor an
             `attention_mask` is given; if positions are too large. If positions
             are known only when a compiled program runs, the program ends with
             an assertion; under XLA, the features become NaN.
@@ -71,6 +71,13 @@ class XPos(RoPE):
 
     def __init__(self, *, scale_base=512, **kwargs):
         super().__init__(**kwargs)
+        if self.sampler.reads_tokens:
+            raise ValueError(
+                f"sampler={type(self.sampler).__name__} may give earlier "
+                "tokens larger positions, with which the products of XPos "
+                "grow instead of decaying: choose another encoding, such as "
+                "RoPE or ClippedBias."
+            )
         self.scale_base = check_number(
             "scale_base", scale_base, above=0, most=LARGEST_POSITION
         )

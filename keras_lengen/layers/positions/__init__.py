@@ -1,9 +1,13 @@
 """Position samplers, which assign a position to every token."""
 
+from keras_lengen.layers.positions.abacus_positions import AbacusPositions
 from keras_lengen.layers.positions.augmented_positions import (
     AugmentedPositions,
 )
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.coupled_positions import (
+    CoupledPositions,
+)
 from keras_lengen.layers.positions.grid_positions import GridPositions
 from keras_lengen.layers.positions.interpolated_positions import (
     InterpolatedPositions,
@@ -24,6 +28,12 @@ SAMPLERS = {
     "AugmentedPositions": AugmentedPositions,
 }
 
+TOKEN_SAMPLERS = {
+    "AbacusPositions": AbacusPositions,
+    "CoupledPositions": CoupledPositions,
+}
+"""Samplers that read token ids, and need to know what the ids mean."""
+
 # GridPositions is not in SAMPLERS because it gives pairs of positions, which
 # only `AxialEncoding` takes.
-__all__ = ["GridPositions", "PositionSampler", *SAMPLERS]
+__all__ = ["GridPositions", "PositionSampler", *SAMPLERS, *TOKEN_SAMPLERS]

@@ -17,9 +17,10 @@ class PositionSampler(NamedInputs, DrawingLayer):
     """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
-    Every sampler works with every encoding, with two exceptions: encodings
-    with a table need integers, and only `AxialEncoding` takes the pairs of
-    `GridPositions`. Subclasses implement `sample`, which receives arguments
+    Every sampler works with every encoding, with three exceptions: encodings
+    with a table need integers, only `AxialEncoding` takes the pairs of
+    `GridPositions`, and `XPos` needs the positions of earlier tokens to be
+    smaller, which samplers that read token ids do not promise. Subclasses implement `sample`, which receives arguments
     that `call` has checked.
 
     Call arguments:
@@ -57,6 +58,9 @@ class PositionSampler(NamedInputs, DrawingLayer):
 
     pairs = False
     """Whether a token has two positions, a row and a column."""
+
+    reads_tokens = False
+    """Whether positions depend on token ids, which only models have."""
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)

@@ -166,6 +166,22 @@ SHAW = Row(
     idle=("share_layers",),
     shifts=True,
 )
+HARD_ALIBI = Row(
+    arguments={"windowed_heads": 2},
+    alternatives={**PLAIN, "windowed_heads": 1},
+    shifts=True,
+)
+CLIPPED_BIAS = Row(
+    alternatives={
+        **PLAIN,
+        "max_distance": 2,
+        "slope": 0.5,
+        "table_scale": 1.0,
+        "share_layers": True,
+    },
+    idle=("share_layers",),
+    shifts=True,
+)
 KERPLE = Row(
     alternatives={**PLAIN, "asymmetry": 0.5, "share_layers": False},
     idle=("share_layers",),
@@ -210,6 +226,8 @@ ROWS = {
     "RelativeEncoding": RELATIVE,
     "ShawEncoding": SHAW,
     "ALiBi": ALIBI,
+    "HardALiBi": HARD_ALIBI,
+    "ClippedBias": CLIPPED_BIAS,
     "PowerKERPLE": KERPLE,
     "LogKERPLE": KERPLE,
     "Sandwich": SANDWICH,

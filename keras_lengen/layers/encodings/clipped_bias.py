@@ -1,0 +1,123 @@
+"""Bias learned for near signed distances, with a slope beyond them."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_boolean,
+    check_integer,
+    check_number,
+)
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import (
+    as_indices,
+    find_signed_distances,
+    make_nan_factor,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class ClippedBias(BiasEncoding):
+    """Adds a learned number per signed distance, and falls beyond a limit.
+
+    With `d = key_position - query_position`, head `h` adds
+
+    `table_scale * table[clip(d, -max_distance, max_distance), h]
+    - slope * max(|d| - max_distance, 0)`.
+
+    Near keys have a weight for each distance and side. Of far keys only the
+    side and the slope count, so no longest length exists, and because weights
+    fall exponentially with the distance, attention to near keys is the same
+    in a long sequence as in a short one.
+
+    Unlike one-sided biases it treats keys at larger positions like those at
+    smaller ones, in causal attention too. This is what positions shared by
+    several tokens need, where earlier tokens may have larger positions.
+
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
+    scores. Weights: `(2 * max_distance + 1, H)`, by default a table for each
+    layer.
+    Positions: any numbers, with or without gaps; only differences matter, and
+    the table is read without their fractions.
+
+    Args:
+        max_distance: int, from 1 to 4096. Largest distance with an entry of
+            its own in the table.
+        slope: float from 0 to `2 ** 24`. What the bias falls by for each
+            position beyond `max_distance`; 0 for a bias that stays the same,
+            which gives all far keys together a weight that grows with their
+            number.
+        table_scale: float above 0, at most `2 ** 24`. Factor of the table.
+            Adam changes all weights at about the same rate, so the bias is
+            learned this many times as fast as other weights.
+        share_layers: bool, whether all layers share the table.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import ClippedBias
+    >>> ClippedBias(max_distance=2)(ops.ones((2, 3, 8, 4))).shape
+    TensorShape([1, 8, 3, 3])
+
+    Reference: the table without slope is the relative bias in the code of Cho
+    et al., 2024. https://arxiv.org/abs/2405.20671
+    """
+
+    def __init__(
+        self,
+        *,
+        max_distance=4,
+        slope=1.0,
+        table_scale=20.0,
+        share_layers=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.max_distance = check_integer(
+            "max_distance", max_distance, most=2**12
+        )
+        self.slope = check_number(
+            "slope", slope, least=0, most=LARGEST_POSITION
+        )
+        self.table_scale = check_number(
+            "table_scale", table_scale, above=0, most=LARGEST_POSITION
+        )
+        self.share_layers = check_boolean("share_layers", share_layers)
+
+    def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
+        self.table = self.add_weight(
+            name="table",
+            shape=(2 * self.max_distance + 1, query_shape[-2]),
+            initializer=keras.initializers.RandomNormal(stddev=0.05),
+            autocast=False,
+        )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
+        if len(steps.shape) == 2:
+            steps = ops.expand_dims(steps, 0)
+        reach = self.max_distance
+        indices = as_indices(ops.clip(steps, -reach, reach)) + reach
+        rows = ops.cast(self.table, "float32") * self.table_scale
+        bias = ops.transpose(ops.take(rows, indices, axis=0), (0, 3, 1, 2))
+        beyond = ops.expand_dims(ops.maximum(ops.abs(steps) - reach, 0), 1)
+        return make_nan_factor(steps) * (bias - self.slope * beyond)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_distance": self.max_distance,
+            "slope": self.slope,
+            "table_scale": self.table_scale,
+            "share_layers": self.share_layers,
+        }

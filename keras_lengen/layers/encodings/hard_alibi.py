@@ -1,0 +1,93 @@
+"""Attention of which some heads see a window of a few keys."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.arguments import check_integer
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import (
+    find_signed_distances,
+    make_nan_factor,
+)
+
+HIDDEN = -1e9
+"""Bias of keys outside the window, after which softmax gives exactly 0."""
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class HardALiBi(BiasEncoding):
+    """Lets head `h` see only the `h` nearest positions; other heads see all.
+
+    Of the first `windowed_heads` heads, head `h` attends to keys whose
+    position differs from the query's by at most `h`: the first head sees the
+    token itself only, the next one a neighbour too, and so on. All other
+    heads have no positional encoding. Without causal attention, windows have
+    both sides. The encoding has no weights and no longest length.
+
+    Stage: `attention_bias`, float32 `(1 or B, H, T, S)`: 0 inside the window
+    and -1e9 outside, added to scaled scores.
+    Positions: any numbers, with or without gaps; only differences matter.
+
+    Args:
+        windowed_heads: int, at least 1. Number of heads that have a window;
+            at most the number of heads. `None` for half of the heads, but at
+            least one.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
+
+    Raises:
+        ValueError: If an argument is out of range, or there are fewer heads
+            than `windowed_heads`.
+
+    Differs from the paper: attention need not be causal.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import HardALiBi
+    >>> bias = HardALiBi(windowed_heads=2)(ops.ones((1, 4, 4, 8)), causal=True)
+    >>> (bias[0, 1, 3] == 0).numpy().tolist()
+    [False, False, True, True]
+
+    Reference: Jelassi et al., 2024, section 3.1 (8 of 16 heads).
+    https://arxiv.org/abs/2402.01032
+    """
+
+    def __init__(self, *, windowed_heads=None, **kwargs):
+        super().__init__(**kwargs)
+        self.windowed_heads = check_integer(
+            "windowed_heads", windowed_heads, optional=True
+        )
+
+    def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
+        heads = query_shape[-2]
+        if (self.windowed_heads or 1) > heads:
+            raise ValueError(
+                f"windowed_heads={self.windowed_heads} is larger than the "
+                f"number of heads, {heads}: lower it, or use more heads."
+            )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
+        distances = ops.abs(steps)
+        if len(distances.shape) == 2:
+            distances = ops.expand_dims(distances, 0)
+        windows = self._find_windows(query.shape[-2])
+        outside = ops.expand_dims(distances, 1) > windows
+        bias = ops.where(outside, HIDDEN, 0.0)
+        return make_nan_factor(steps) * ops.cast(bias, "float32")
+
+    def _find_windows(self, heads):
+        """Returns the largest visible distance of each head `(H, 1, 1)`."""
+        windowed = self.windowed_heads or max(heads // 2, 1)
+        windows = np.full((heads, 1, 1), np.inf, "float32")
+        windows[:windowed, 0, 0] = np.arange(windowed)
+        return windows
+
+    def get_config(self):
+        return {**super().get_config(), "windowed_heads": self.windowed_heads}

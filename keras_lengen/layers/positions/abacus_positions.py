@@ -1,0 +1,98 @@
+"""Positions of digits within their numbers."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_choice,
+    check_integer,
+    check_seed,
+)
+from keras_lengen.layers.positions.token_positions import (
+    NEW,
+    TokenPositions,
+    check_ids,
+    find_borders,
+    is_among,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class AbacusPositions(TokenPositions):
+    """Numbers each digit within its own number (Abacus).
+
+    The first digit of every number has position `1 + k`, the next one `2 + k`,
+    and so on; all other tokens have position 0. Numbers that are written with
+    their least significant digit first therefore have the same position for
+    digits of the same significance. In training, the offset `k` is uniform
+    over `0 .. max_shift`, so that a model sees the positions of numbers
+    `max_shift` digits longer than those it is trained on; in evaluation it is
+    0. Two numbers with no other token between them count as one.
+
+    While a model generates, all new tokens count as digits: they continue the
+    number at the end of the prompt, or begin one.
+
+    Args:
+        digits: Tuple of ints, the ids of the digits.
+        max_shift: int, from 0 to `2 ** 24`. Largest offset.
+        resample: str. `"batch"`: one offset for the batch, as in the authors'
+            code. `"example"`: one for each example.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
+
+    Raises:
+        ValueError: If an argument is out of range, or the inputs are not
+            token ids.
+
+    Returns:
+        int32 positions `(B, T)`.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import AbacusPositions
+    >>> sampler = AbacusPositions(digits=range(10))
+    >>> ids = ops.array([[3, 2, 1, 10, 7, 6]])  # 10 is the plus sign.
+    >>> sampler(ids).numpy().tolist()
+    [[1, 2, 3, 0, 1, 2]]
+
+    Reference: McLeish et al., 2024, section 3. https://arxiv.org/abs/2405.17399
+    """
+
+    draws = True
+
+    def __init__(
+        self, *, digits, max_shift=100, resample="batch", seed=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.digits = check_ids("digits", digits)
+        self.max_shift = check_integer(
+            "max_shift", max_shift, least=0, most=LARGEST_POSITION
+        )
+        self.resample = check_choice("resample", resample, ("batch", "example"))
+        self.seed = check_seed(seed)
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def number_tokens(self, token_ids, *, training=None):
+        inside = is_among(token_ids, (*self.digits, NEW))
+        before, _ = find_borders(inside)
+        places = ops.arange(ops.shape(token_ids)[1], dtype="int32") - before
+        if training:
+            draws = ops.shape(token_ids)[0] if self.resample == "example" else 1
+            places = places + keras.random.randint(
+                (draws, 1),
+                0,
+                self.max_shift + 1,
+                dtype="int32",
+                seed=self.seed_generator,
+            )
+        return ops.where(inside, places, 0)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "digits": self.digits,
+            "max_shift": self.max_shift,
+            "resample": self.resample,
+            "seed": self.seed,
+        }

@@ -1,0 +1,162 @@
+"""Positions shared by the tokens of a prompt and an answer."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import (
+    LARGEST_POSITION,
+    check_choice,
+    check_integer,
+    check_seed,
+)
+from keras_lengen.layers.positions.token_positions import (
+    NEW,
+    TokenPositions,
+    check_ids,
+    find_borders,
+    is_among,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class CoupledPositions(TokenPositions):
+    """Gives tokens that belong together the same position.
+
+    A sequence has *items*, such as digits, *separators*, such as the plus
+    sign, and one token that *ends the prompt*, such as the equals sign. The
+    items between two other tokens are a run. With a start `s`:
+
+    - separators and the end of the prompt have position `s`;
+    - the items of the answer, which follow the end of the prompt, have
+      positions `s + 1`, `s + 2`, ...;
+    - the items of every run in the prompt have the same positions: counted
+      from its last item with `order="descending"`, from its first one with
+      `"ascending"`;
+    - all other tokens, such as a token that begins the sequence, have
+      position 0.
+
+    So with numbers that are written with their most significant digit first,
+    and an answer with its least significant digit first, digits of the same
+    significance share a position: `"descending"` is for addition and for
+    reversing, `"ascending"` for copies and for the running results of a
+    sequence. An answer token attends to fixed distances, however long the
+    sequence.
+
+    While a model generates, all new tokens count as items.
+
+    Args:
+        items: Tuple of ints, the ids of the items.
+        end_of_prompt: int, id of the token that ends the prompt.
+        separators: Tuple of ints, ids of other tokens with position `s`.
+        order: str, `"descending"` or `"ascending"`.
+        max_position: int, from 1 to `2 ** 24`, or `None`. In training, the
+            start is uniform over the positions, from 1 on, with which all
+            positions of the example stay below `max_position`, so that a table
+            of as many positions is trained in all rows. `None`, and in
+            evaluation: the start is 1.
+        resample: str. `"example"`: one start for each example, as in the
+            authors' code. `"batch"`: one for the batch, for its longest run.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
+
+    Raises:
+        ValueError: If an argument is out of range, an id has two meanings, or
+            the inputs are not token ids.
+
+    Returns:
+        int32 positions `(B, T)`.
+
+    Differs from the paper: the answer counts upwards and numbers downwards, as
+    in the authors' newer code.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import CoupledPositions
+    >>> plus, equals = 10, 11
+    >>> sampler = CoupledPositions(
+    ...     items=range(10), end_of_prompt=equals, separators=[plus]
+    ... )
+    >>> ids = ops.array([[6, 5, 3, plus, 0, 4, 9, equals, 2, 0, 7, 0]])
+    >>> sampler(ids).numpy().tolist()
+    [[4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5]]
+
+    Reference: Cho et al., 2024, section 3. https://arxiv.org/abs/2405.20671
+    """
+
+    def __init__(
+        self,
+        *,
+        items,
+        end_of_prompt,
+        separators=(),
+        order="descending",
+        max_position=None,
+        resample="example",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.items = check_ids("items", items)
+        self.end_of_prompt = check_integer(
+            "end_of_prompt", end_of_prompt, least=0
+        )
+        self.separators = check_ids("separators", separators, optional=True)
+        known = (*self.items, self.end_of_prompt, *self.separators)
+        for each in known:
+            if known.count(each) > 1:
+                raise ValueError(
+                    f"id {each} has two meanings: an id can be one of items, "
+                    "separators and end_of_prompt only."
+                )
+        self.order = check_choice("order", order, ("descending", "ascending"))
+        self.max_position = check_integer(
+            "max_position", max_position, most=LARGEST_POSITION, optional=True
+        )
+        self.resample = check_choice("resample", resample, ("batch", "example"))
+        self.seed = check_seed(seed)
+        self.draws = self.max_position is not None
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def check_length(self, tokens, *, unit="tokens"):
+        # The number of tokens does not say how long the longest run is.
+        pass
+
+    def number_tokens(self, token_ids, *, training=None):
+        inside = is_among(token_ids, (*self.items, NEW))
+        before, after = find_borders(inside)
+        indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        places = indices - before
+        if self.order == "descending":
+            ends = ops.cast(token_ids == self.end_of_prompt, "int32")
+            in_answer = ops.logical_or(
+                ops.cumsum(ends, axis=-1) > 0, token_ids == NEW
+            )
+            places = ops.where(in_answer, places, after - indices)
+        places = ops.where(inside, places, 0)
+        marks = is_among(token_ids, (*self.separators, self.end_of_prompt))
+        start = self._draw_start(places) if training else 1
+        return ops.where(ops.logical_or(inside, marks), places + start, 0)
+
+    def _draw_start(self, places):
+        """Draws a start for each example, int32 `(B or 1, 1)`."""
+        if self.max_position is None:
+            return 1
+        axis = -1 if self.resample == "example" else None
+        longest = ops.max(places, axis=axis, keepdims=True)
+        count = ops.maximum(self.max_position - 1 - longest, 1)
+        share = keras.random.uniform(
+            ops.shape(count), dtype="float32", seed=self.seed_generator
+        )
+        return 1 + ops.cast(share * ops.cast(count, "float32"), "int32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "items": self.items,
+            "end_of_prompt": self.end_of_prompt,
+            "separators": self.separators,
+            "order": self.order,
+            "max_position": self.max_position,
+            "resample": self.resample,
+            "seed": self.seed,
+        }

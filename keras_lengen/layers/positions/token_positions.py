@@ -1,0 +1,139 @@
+"""Base class of samplers that read token ids."""
+
+from keras import ops
+
+from keras_lengen.arguments import check_integer
+from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.side_inputs import is_integer
+
+PADDING = -1
+"""Id that stands for padding while positions are computed."""
+
+NEW = -2
+"""Id that stands for a token that is yet to be generated."""
+
+
+class TokenPositions(PositionSampler):
+    """Base class of samplers whose positions depend on the tokens.
+
+    Models hand over their token ids. Attention and encodings that are called
+    by themselves have none, so these samplers do not work there; the sampler
+    can be called by itself, and its result be passed as `positions`.
+
+    Subclasses implement `number_tokens`. Positions are for causal models too,
+    in which an earlier token may then have a larger position than a later one.
+
+    Call arguments:
+        inputs: Integer tensor `(B, T)`, token ids.
+        lengths, reference_length, training: As for `PositionSampler`.
+
+    Returns:
+        int32 positions `(B, T)`; 0 for padding.
+    """
+
+    reads_tokens = True
+
+    def call(
+        self, inputs, *, lengths=None, reference_length=None, training=None
+    ):
+        if len(inputs.shape) != 2 or not is_integer(inputs):
+            raise ValueError(
+                f"{type(self).__name__} reads token ids, integers of shape "
+                "(B, T), which attention and encodings do not have: pass the "
+                "encoding to a model, or call the sampler with the ids and "
+                f"pass its result as `positions`; got {inputs.dtype} of shape "
+                f"{tuple(inputs.shape)}."
+            )
+        return super().call(
+            inputs,
+            lengths=lengths,
+            reference_length=reference_length,
+            training=training,
+        )
+
+    def sample(
+        self, inputs, *, lengths=None, reference_length=None, training=None
+    ):
+        token_ids = ops.cast(inputs, "int32")
+        if lengths is not None:
+            indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+            real = indices < ops.reshape(lengths, (-1, 1))
+            token_ids = ops.where(real, token_ids, PADDING)
+        return self.number_tokens(token_ids, training=training)
+
+    def number_tokens(self, token_ids, *, training=None):
+        """Computes the positions of tokens.
+
+        Args:
+            token_ids: int32 `(B, T)`; `PADDING` after the end of a sequence,
+                and `NEW` for tokens that generation has yet to add.
+            training: bool or `None`, whether the call belongs to training.
+
+        Returns:
+            int32 positions `(B, T)`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement `number_tokens`."
+        )
+
+
+def check_ids(name, ids, *, optional=False):
+    """Returns a tuple of token ids, or raises `ValueError`.
+
+    Args:
+        name: str, name of the argument, for the error message.
+        ids: Value of the argument: ints, in any order, none twice.
+        optional: bool, whether there may be none.
+    """
+    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+        raise ValueError(
+            f"{name} must be token ids, as in (3, 4); got {ids!r}."
+        )
+    ids = tuple(check_integer(f"each of {name}", each, least=0) for each in ids)
+    if not ids and not optional:
+        raise ValueError(f"{name} must have at least one token id; got none.")
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"{name} has an id twice: {ids}.")
+    return ids
+
+
+def is_among(token_ids, ids):
+    """Finds the tokens that have one of some ids.
+
+    Args:
+        token_ids: int32 `(B, T)`.
+        ids: Tuple of ints.
+
+    Returns:
+        bool `(B, T)`.
+    """
+    if not ids:
+        return ops.zeros_like(token_ids, dtype="bool")
+    return ops.any(
+        ops.expand_dims(token_ids, -1)
+        == ops.convert_to_tensor(ids, dtype="int32"),
+        axis=-1,
+    )
+
+
+def find_borders(inside):
+    """Finds the ends of the run of tokens that each token belongs to.
+
+    Args:
+        inside: bool `(B, T)`, true for the tokens of runs.
+
+    Returns:
+        Two int32 tensors `(B, T)`: for each token of a run, the index of the
+        last token before the run, -1 if it is the first, and the index of the
+        first token after it, `T` if it is the last.
+    """
+    tokens = ops.shape(inside)[1]
+    indices = ops.arange(tokens, dtype="int32")
+    outside = ops.sort(ops.where(inside, tokens, indices), axis=-1)
+    outside = ops.pad(outside, [[0, 0], [1, 0]], constant_values=-1)
+    passed = ops.cumsum(ops.cast(ops.logical_not(inside), "int32"), axis=-1)
+    before = ops.take_along_axis(outside, passed, axis=-1)
+    after = ops.take_along_axis(
+        outside, ops.minimum(passed + 1, tokens), axis=-1
+    )
+    return before, after

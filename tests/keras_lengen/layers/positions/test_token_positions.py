@@ -1,0 +1,306 @@
+"""Samplers that read token ids, alone and in models."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers import (
+    TOKEN_SAMPLERS,
+    ClippedBias,
+    LearnedEncoding,
+    MultiHeadAttention,
+    RoPE,
+    T5Bias,
+    XPos,
+)
+from keras_lengen.models import (
+    EncoderDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from tests.keras_lengen.layers import arguments
+
+PLUS, EQUALS, BEGIN, PAD = 10, 11, 12, 13
+ROWS = {
+    "AbacusPositions": {"digits": range(10), "max_shift": 7, "seed": 1},
+    "CoupledPositions": {
+        "items": range(10),
+        "end_of_prompt": EQUALS,
+        "separators": [PLUS],
+        "max_position": 60,
+        "seed": 1,
+    },
+}
+ALTERNATIVES = {
+    "AbacusPositions": {
+        "digits": range(5),
+        "max_shift": 0,
+        "resample": "example",
+    },
+    "CoupledPositions": {
+        "items": range(5),
+        "end_of_prompt": PLUS,
+        "separators": [],
+        "order": "ascending",
+        "max_position": None,
+        "resample": "batch",
+    },
+}
+CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
+
+
+def ids_of(*texts):
+    return np.array([[CHARACTERS[each] for each in text] for text in texts])
+
+
+def make(name, **changes):
+    return TOKEN_SAMPLERS[name](**{**ROWS[name], **changes})
+
+
+def coupled(**changes):
+    return make("CoupledPositions", **{"max_position": None, **changes})
+
+
+def positions(sampler, *texts, **kwargs):
+    return np.asarray(sampler(ids_of(*texts), **kwargs)).tolist()
+
+
+def number_digits(text):
+    """Abacus positions, counted digit by digit."""
+    numbers, place = [], 0
+    for each in text:
+        place = place + 1 if each.isdigit() else 0
+        numbers.append(place)
+    return numbers
+
+
+def couple(text, order):
+    """Coupled positions from 1, run by run."""
+    numbers, run, answer = [], [], False
+
+    def end():
+        count = len(run)
+        backwards = order == "descending" and not answer
+        numbers.extend(
+            1 + (count - place if backwards else place + 1)
+            for place in range(count)
+        )
+        run.clear()
+
+    for each in text:
+        if each.isdigit():
+            run.append(each)
+            continue
+        end()
+        answer = answer or each == "="
+        numbers.append(1 if each in "+=" else 0)
+    end()
+    return numbers
+
+
+def random_texts(count, tokens):
+    generator = np.random.default_rng(0)
+    letters = np.array(list("0123456789" * 2 + "+++=$_"))
+    return ["".join(row) for row in generator.choice(letters, (count, tokens))]
+
+
+def test_published_examples():
+    abacus = make("AbacusPositions")
+    expected = [1, 2, 3, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+    assert positions(abacus, "321+7654=8795") == [expected]
+    shifts = {
+        positions(abacus, "321+7654=8795", training=True)[0][0] - 1
+        for _ in range(200)
+    }
+    assert shifts == set(range(8))
+    expected = [0, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
+    assert positions(coupled(), "$653+049=2070$") == [expected]
+    three = [0, 4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
+    assert positions(coupled(), "$012+345+006=3630$") == [three]
+    assert positions(coupled(order="ascending"), "$123=123$") == [
+        [0, 2, 3, 4, 1, 2, 3, 4, 0]
+    ]
+
+
+def test_thousands_of_strings():
+    texts = random_texts(3000, 24)
+    assert positions(make("AbacusPositions"), *texts) == [
+        number_digits(text) for text in texts
+    ]
+    for order in ("descending", "ascending"):
+        assert positions(coupled(order=order), *texts) == [
+            couple(text, order) for text in texts
+        ]
+
+
+@pytest.mark.parametrize("resample", ["example", "batch"])
+def test_starts_fill_the_table(resample):
+    sampler = coupled(max_position=9, resample=resample, seed=2)
+    texts = ["$12+34=640", "$7+8=51___"]
+    plain = np.array([couple(text, "descending") for text in texts])
+    starts = []
+    for _ in range(300):
+        drawn = np.array(positions(sampler, *texts, training=True))
+        steps = drawn - plain
+        assert (steps[plain == 0] == 0).all()
+        for row, own in zip(steps, plain, strict=True):
+            assert len(set(row[own > 0])) == 1
+        starts.append([row[1] for row in steps])
+    first, second = map(set, zip(*starts, strict=True))
+    # The longest runs have 3 and 2 digits, so the starts end at 5 and 6.
+    assert first == set(range(5))
+    assert second == (set(range(6)) if resample == "example" else first)
+    assert positions(sampler, *texts, training=False) == plain.tolist()
+
+
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_padding_has_position_zero_and_changes_nothing(name):
+    sampler = make(name)
+    whole = positions(sampler, "$12+34=46")[0]
+    assert positions(
+        sampler, "$12+34=46123", "123412341234", lengths=np.array([9, 0])
+    ) == [[*whole, 0, 0, 0], [0] * 12]
+    encoding = RoPE(sampler=sampler)
+    ids = ids_of("123$12+34=46", "$12123+34=46")
+    mask = np.ones((2, 12), bool)
+    mask[0, :3] = mask[1, 3:6] = False
+    sampled = np.asarray(encoding.sample_positions(ids, mask=mask))
+    for row, real in zip(sampled, mask, strict=True):
+        assert row[real].tolist() == whole
+
+
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_config_rebuilds_it(name):
+    arguments.assert_config_round_trip(make(name))
+    assert isinstance(make(name).get_config(), dict)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [(name, each) for name in ROWS for each in ALTERNATIVES[name]],
+)
+def test_every_argument_counts(name, argument):
+    texts = random_texts(5, 20)
+
+    def outcome(sampler):
+        return [
+            positions(sampler, *texts, training=training)
+            for training in (True, False)
+        ]
+
+    changes = {argument: ALTERNATIVES[name][argument]}
+    if argument == "end_of_prompt":
+        changes["separators"] = [EQUALS]
+    assert outcome(make(name, **changes)) != outcome(make(name))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"items": []}, "items must have at least one"),
+        ({"items": "12"}, "items must be token ids"),
+        ({"items": [1, 1]}, "items has an id twice"),
+        ({"items": [-1]}, "each of items .* got -1"),
+        ({"separators": [3]}, "id 3 has two meanings"),
+        ({"end_of_prompt": None}, "end_of_prompt .* got None"),
+        ({"max_position": 0}, "max_position .* got 0"),
+        ({"order": "up"}, "order .* got 'up'"),
+    ],
+)
+def test_wrong_arguments_raise(changes, message):
+    with pytest.raises(ValueError, match=message):
+        coupled(**changes)
+
+
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_attention_alone_has_no_ids(name):
+    x = np.ones((1, 4, 8), "float32")
+    attention = MultiHeadAttention(2, 4, encoding=RoPE(sampler=make(name)))
+    with pytest.raises(ValueError, match=f"{name} reads token ids"):
+        attention(x, x)
+    ids = ids_of("12+3")
+    attention(x, x, positions=make(name)(ids))
+    with pytest.raises(ValueError, match="start_index=3"):
+        RoPE(sampler=make(name)).sample_positions(ids, start_index=3)
+    with pytest.raises(ValueError, match="earlier tokens larger positions"):
+        XPos(sampler=make(name))
+
+
+def test_t5_tells_both_sides_apart():
+    query = np.ones((1, 2, 2, 4), "float32")
+    for sampler, differ in ((coupled(), True), (None, False)):
+        bias = T5Bias(sampler=sampler)
+        values = np.asarray(
+            bias(query, positions=np.array([5, 6]), causal=True)
+        )[0, 0]
+        assert (values[0, 1] != values[0, 0]) == differ
+
+
+ENCODINGS = {
+    "clipped": lambda sampler: ClippedBias(sampler=sampler),
+    "table": lambda sampler: LearnedEncoding(max_position=80, sampler=sampler),
+}
+
+
+def small(model, encoding, **kwargs):
+    keras.utils.set_random_seed(3)
+    return model(
+        vocabulary_size=14,
+        output_size=14,
+        num_layers=2,
+        num_heads=2,
+        model_dim=16,
+        encoding=encoding,
+        **kwargs,
+    )
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_models_read_the_ids(name, encoding):
+    ids = ids_of("$12+34=46", "$1+123=4_")
+    sampler = make(name)
+    model = small(TransformerEncoder, ENCODINGS[encoding](sampler))
+    given = model({"token_ids": ids, "positions": sampler(ids)})
+    np.testing.assert_allclose(model(ids), given, atol=1e-6)
+    both = small(EncoderDecoder, ENCODINGS[encoding](sampler))
+    source = ids_of("$45=", "5+1=")
+    inputs = {"token_ids": source, "target_ids": ids}
+    given = {
+        **inputs,
+        "positions": sampler(source),
+        "target_positions": sampler(ids),
+    }
+    np.testing.assert_allclose(both(inputs), both(given), atol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_generation_is_the_full_pass(name, encoding, side):
+    """With prompts of unequal lengths, one of which begins its answer."""
+    model = small(TransformerDecoder, ENCODINGS[encoding](make(name)))
+    prompts, width, new = ["$12+345=", "$1+2=", "$7+12=4"], 9, 5
+    pads = [PAD] * width
+    padded, mask = [], []
+    for text in prompts:
+        ids, empty = ids_of(text)[0].tolist(), width - len(text)
+        real = [True] * len(text)
+        if side == "right":
+            padded.append(ids + pads[:empty])
+            mask.append(real + [False] * empty)
+        else:
+            padded.append(pads[:empty] + ids)
+            mask.append([False] * empty + real)
+    # Only digits, which is what new tokens count as.
+    model.head.bias.assign([0.0] * 10 + [-1e3] * 4)
+    tokens, logits = model.generate(
+        {"token_ids": np.array(padded), "padding_mask": np.array(mask)},
+        new,
+        return_logits=True,
+    )
+    assert (tokens < 10).all()
+    for text, own, expected in zip(prompts, tokens, logits, strict=True):
+        whole = np.concatenate([ids_of(text)[0], own])[None]
+        full = np.asarray(model(whole))[0, len(text) - 1 : -1]
+        np.testing.assert_allclose(expected, full, atol=1e-4)
