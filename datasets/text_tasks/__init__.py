@@ -1,6 +1,14 @@
 """Tasks in text form, by name."""
 
 from datasets.text_tasks.addition import Addition
+from datasets.text_tasks.aligned import (
+    AlignedAddition,
+    AlignedCopy,
+    AlignedMultiplication,
+    AlignedParity,
+    AlignedReverse,
+    HintedAddition,
+)
 from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
 from datasets.text_tasks.copy import (
     Copy,
@@ -36,6 +44,13 @@ TEXT_TASKS = {
     "summation": Summation,
     "parity": Parity,
     "lego": LEGO,
+    # Answers that are aligned with their prompts.
+    "aligned_addition": AlignedAddition,
+    "aligned_multiplication": AlignedMultiplication,
+    "aligned_copy": AlignedCopy,
+    "aligned_reverse": AlignedReverse,
+    "aligned_parity": AlignedParity,
+    "hinted_addition": HintedAddition,
     # Lists of problems.
     "scan": SCAN,
     "pcfg": PCFG,

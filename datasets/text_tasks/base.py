@@ -68,6 +68,23 @@ class Template(NamedTuple):
     between: str = ""
 
 
+class Alignment(NamedTuple):
+    """Which words of prompts and answers belong together.
+
+    Attributes:
+        items: Tuple of str. Words that have a counterpart, such as digits.
+        end_of_prompt: str. The word that answers follow.
+        separators: Tuple of str. Words between the runs of items of a prompt.
+        order: str. `"descending"`: the first item of an answer belongs to the
+            last item of each run; `"ascending"`: to the first one.
+    """
+
+    items: tuple
+    end_of_prompt: str
+    separators: tuple = ()
+    order: str = "descending"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTask(abc.ABC):
     """Base class of tasks in text form.
@@ -84,6 +101,8 @@ class TextTask(abc.ABC):
             the templates.
         step_words: str. Words of a scratchpad's steps; `None`: the task has no
             scratchpad.
+        alignment: `Alignment` of prompts and answers; `None`: words of an
+            answer have no counterparts.
         ignores_case: bool. Whether answers are compared without case.
         trained_lengths: Increasing ints. Lengths of published training data.
         tested_lengths: Increasing ints. Lengths of published test data.
@@ -100,6 +119,7 @@ class TextTask(abc.ABC):
     templates: ClassVar[Mapping[str, Template]]
     symbols: ClassVar[tuple]
     step_words: ClassVar[str | None] = None
+    alignment: ClassVar[Alignment | None] = None
     ignores_case: ClassVar[bool] = False
     trained_lengths: ClassVar[Sequence]
     tested_lengths: ClassVar[Sequence]

@@ -4,6 +4,7 @@ import numpy as np
 
 from datasets.text_tasks import scratchpad
 from datasets.text_tasks.base import split_words
+from datasets.text_tasks.symbols import DIGITS
 
 
 class WordVocabulary:
@@ -22,6 +23,7 @@ class WordVocabulary:
         words: Tuple of str, by id.
         size: int. Number of ids.
         end: int. Id of the end of an answer.
+        digits: List of int. Ids of the digits that the task has.
         unknown: int. Id of a word that the task does not have.
     """
 
@@ -33,6 +35,20 @@ class WordVocabulary:
         self.words = ("[PAD]", "[END]", "[UNKNOWN]", *sorted(known))
         self.size = len(self.words)
         self._ids = {word: number for number, word in enumerate(self.words)}
+        self.digits = [self._ids[word] for word in DIGITS if word in known]
+
+    def align(self, alignment):
+        """Returns an `Alignment` in ids, a dict.
+
+        Its entries are the arguments of
+        `keras_lengen.layers.CoupledPositions`.
+        """
+        return {
+            "items": [self._ids[word] for word in alignment.items],
+            "end_of_prompt": self._ids[alignment.end_of_prompt],
+            "separators": [self._ids[word] for word in alignment.separators],
+            "order": alignment.order,
+        }
 
     def tokenize(self, text):
         """Returns the ids of the words of a text, a list of int."""

@@ -188,7 +188,8 @@ class AnswerProblem(Problem):
         width, new_tokens = self.config.written_sizes(
             # Positions are drawn for as many tokens as there may be.
             length,
-            exact=sampler.draws or sampler.stretches,
+            exact=(sampler.draws or sampler.stretches)
+            and not sampler.reads_tokens,
         )
         rng = np.random.default_rng([self.config.seed, length])
         for state in find_seed_states(model):

@@ -99,6 +99,17 @@ class AnswersConfig(LengthsConfig):
         return WordVocabulary(self.made_task, has_scratchpad=bool(self.fields))
 
     @property
+    def token_meanings(self):
+        """Ids of the task's digits, and which words belong together."""
+        vocabulary, alignment = self.vocabulary, self.made_task.alignment
+        known = {"digits": vocabulary.digits} if vocabulary.digits else {}
+        return (
+            known
+            if alignment is None
+            else {**known, **vocabulary.align(alignment)}
+        )
+
+    @property
     def trained_lengths(self):
         """Lengths that training draws from."""
         return self._parse("train_length", "trained_lengths")

@@ -226,6 +226,11 @@ class TrainerConfig(DeviceConfig):
                 "TPUs run compiled programs alone: leave --compile=false out."
             )
 
+    @property
+    def token_meanings(self):
+        """Arguments of samplers that read token ids, as far as known."""
+        return {}
+
     def total_length(self, length):
         """Returns the number of tokens of a sequence of a length."""
         return length

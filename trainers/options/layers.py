@@ -8,6 +8,7 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
     AxialEncoding,
     GridPositions,
 )
@@ -15,15 +16,24 @@ from trainers.errors import ConfigError
 from trainers.options.calls import construct, parse_call
 from trainers.options.option import options
 
-# With the encoding and the sampler that are made of two others.
+# With the encoding and the sampler that are made of two others, and samplers
+# that need to know what ids mean.
 ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
-ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
+ALL_SAMPLERS = {
+    **SAMPLERS,
+    **TOKEN_SAMPLERS,
+    "GridPositions": GridPositions,
+}
 
 FROM_FLAGS = {
     "max_position": "--max_position",
     "train_length": "--train_length",
     "original_length": "--train_length",
     "max_shift": "--max_position and --train_length",
+    **dict.fromkeys(
+        ("items", "end_of_prompt", "separators", "order"), "--task"
+    ),
+    "digits": "--task",
 }
 """Flags that set arguments that a call leaves out."""
 
@@ -32,7 +42,7 @@ def build(config, flag):
     """Makes the object of its `registry` that a flag names or calls.
 
     Arguments that the call leaves out come from other flags where these know
-    them: `max_position`, `train_length`, `original_length` and `max_shift`.
+    them: those of `FROM_FLAGS`.
     """
     return _make(config, *_parse(config, flag))
 
@@ -110,4 +120,5 @@ def _known_arguments(config):
         "train_length": trained,
         "original_length": trained,
         "max_shift": max(config.max_position - trained, 1),
+        **config.token_meanings,
     }

@@ -46,10 +46,11 @@ class XPos(RoPE):
 
     Raises:
         ValueError: If the rotated width is odd or zero, an argument is out of
-            range, or the sampler reads token ids; in attention, if neither a causal mask nor an
-            `attention_mask` is given; if positions are too large. If positions
-            are known only when a compiled program runs, the program ends with
-            an assertion; under XLA, the features become NaN.
+            range, or the sampler reads token ids; in attention, if neither a
+            causal mask nor an `attention_mask` is given; if positions are too
+            large. If positions are known only when a compiled program runs,
+            the program ends with an assertion; under XLA, the features become
+            NaN.
 
     Differs from the paper: positions count from 0, not from the middle of the
     sequence; this does not change the products of queries and keys, and cached

@@ -19,9 +19,9 @@ class PositionSampler(NamedInputs, DrawingLayer):
     A sampler reads the shape of its inputs and returns one number per token.
     Every sampler works with every encoding, with three exceptions: encodings
     with a table need integers, only `AxialEncoding` takes the pairs of
-    `GridPositions`, and `XPos` needs the positions of earlier tokens to be
-    smaller, which samplers that read token ids do not promise. Subclasses implement `sample`, which receives arguments
-    that `call` has checked.
+    `GridPositions`, and `XPos` needs earlier tokens to have smaller positions,
+    which samplers that read token ids do not promise. Subclasses implement
+    `sample`, which receives arguments that `call` has checked.
 
     Call arguments:
         inputs: Tensor `(B, T, ...)` of any dtype; only its shape is read.

@@ -113,6 +113,53 @@ def _scan(prompt):
     return " ".join(run(re.fullmatch(r"Solve: (.+)\[SEP\]", prompt)[1]))
 
 
+def _aligned(prompt):
+    """Returns the words between the first one and the equals sign."""
+    return re.fullmatch(r"\$ (.+) =", prompt)[1]
+
+
+def _column_addition(prompt):
+    """Adds digit by digit, and keeps the last carry, zero or not."""
+    first, second = (text.split() for text in _aligned(prompt).split(" + "))
+    answer, carry = [], 0
+    for pair in zip(reversed(first), reversed(second), strict=True):
+        carry, digit = divmod(sum(map(int, pair)) + carry, 10)
+        answer.append(str(digit))
+    return " ".join([*answer, str(carry)])
+
+
+def _column_multiplication(prompt):
+    first, second = (text.split() for text in _aligned(prompt).split(" * "))
+    factor, answer, carry = int("".join(second)), [], 0
+    for digit in reversed(first):
+        carry, rest = divmod(int(digit) * factor + carry, 10)
+        answer.append(str(rest))
+    return " ".join([*answer, str(carry % 10), str(carry // 10)])
+
+
+def _running_parity(prompt):
+    bits = _aligned(prompt).split()
+    counts = [bits[: end + 1].count("1") for end in range(len(bits))]
+    return " ".join("01"[count % 2] for count in counts)
+
+
+def _hinted_addition(prompt):
+    first, second = (
+        dict(re.findall(r"(h\d+) (\d)", text))
+        for text in _aligned(prompt).split(" + ")
+    )
+    total = 0
+    hints = list(max(first, second, key=len))
+    for place, hint in enumerate(hints):
+        pair = int(first.get(hint, 0)) + int(second.get(hint, 0))
+        total += pair * 10**place
+    start = int(hints[0][1:])
+    return " ".join(
+        f"h{start + place} {digit}"
+        for place, digit in enumerate(reversed(str(total)))
+    )
+
+
 SOLVERS = {
     "addition": _addition,
     "polynomial": _polynomial,
@@ -134,4 +181,10 @@ SOLVERS = {
         f"{_reverse(prompt)} [NEXT] {' '.join(_words(prompt, 'Reverse'))}"
     ),
     "scan": _scan,
+    "aligned_addition": _column_addition,
+    "aligned_multiplication": _column_multiplication,
+    "aligned_copy": _aligned,
+    "aligned_reverse": lambda prompt: _aligned(prompt)[::-1],
+    "aligned_parity": _running_parity,
+    "hinted_addition": _hinted_addition,
 }

@@ -1,7 +1,9 @@
 """Every task: answers, words, bins and scratchpads."""
 
 import collections
+import re
 
+import numpy as np
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS, base, scratchpad
@@ -14,6 +16,8 @@ from datasets.text_tasks.examples import (
 from datasets.text_tasks.lego import LEGO, Chain
 from datasets.text_tasks.polynomial import Terms
 from datasets.text_tasks.scratchpad import FIELDS
+from datasets.text_tasks.vocabulary import WordVocabulary
+from keras_lengen.layers import CoupledPositions
 from tests.datasets.text_tasks.solvers import SOLVERS, solve
 from tests.products import product
 
@@ -164,6 +168,27 @@ GOLDEN = {
         (7, 1),
         "Reverse: w7 w1 [SEP] ",
         "w1 w7 [NEXT] w7 w1",
+        None,
+    ),
+    "aligned_addition": (
+        (653, 49),
+        "$ 6 5 3 + 0 4 9 = ",
+        "2 0 7 0",
+        None,
+    ),
+    "aligned_multiplication": (
+        (120, 35),
+        "$ 1 2 0 * 3 5 = ",
+        "0 0 2 4 0",
+        None,
+    ),
+    "aligned_copy": ((7, 0, 1), "$ 7 0 1 = ", "7 0 1", None),
+    "aligned_reverse": ((7, 0, 1), "$ 7 0 1 = ", "1 0 7", None),
+    "aligned_parity": ((1, 0, 1), "$ 1 0 1 = ", "1 1 0", None),
+    "hinted_addition": (
+        (42, 39, 5),
+        "$ h5 2 h6 4 + h5 9 h6 3 = ",
+        "h5 1 h6 8",
         None,
     ),
     "scan": (
@@ -317,6 +342,40 @@ def test_validation_at_a_length_has_the_trained_bins():
     assert not drawn & {validation.problem(index) for index in range(300)}
 
 
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("aligned_addition", ["653+049=2070", "9+1=01", "0+0=00"]),
+        ("aligned_multiplication", ["120*35=00240"]),
+        ("aligned_copy", ["701=701"]),
+        ("aligned_reverse", ["701=107"]),
+        ("aligned_parity", ["101=110"]),
+    ],
+)
+def test_coupled_positions_are_those_of_counterparts(name, texts):
+    """Items of the answer meet the items that they are computed from."""
+    task = TEXT_TASKS[name]()
+    sampler = CoupledPositions(**WordVocabulary(task).align(task.alignment))
+    for text in texts:
+        prompt, answer = text.split("=")
+        ids = WordVocabulary(task).tokenize(f"${text}")
+        positions = np.asarray(sampler(np.array([ids])))[0].tolist()
+        assert positions[0] == 0
+        runs = [len(run) for run in re.split(r"[+*]", prompt)]
+        expected = []
+        for count in runs:
+            places = range(2, count + 2)
+            down = task.alignment.order == "descending"
+            expected += [*(reversed(places) if down else places), 1]
+        expected += range(2, len(answer) + 2)
+        assert positions[1:] == expected
+
+
+def test_hints_end():
+    with pytest.raises(ValueError, match=r"256 hints.* 255 digits; got 256"):
+        length_examples(TEXT_TASKS["hinted_addition"](), 256).longest()
+
+
 def test_addition_has_the_published_bins():
     task = TEXT_TASKS["addition"]()
     assert len(task.bins(task.trained_lengths)) == 64
@@ -353,6 +412,7 @@ WRONG = {
     "parity": ["The answer is Yes No.", "Yes."],
     "lego": ["The answer is 1.", "The answer is +1"],
     "copy": [""],
+    "aligned_addition": ["1 x", "1 + 2"],
 }
 
 
@@ -367,6 +427,8 @@ def test_what_is_no_answer(name):
     ("name", "first", "second"),
     [
         ("addition", "The answer is 05.", "The  answer is 5 ."),
+        ("aligned_addition", "2 0 7", "2 0 7 0"),
+        ("hinted_addition", "h5 1 h6 8", "h1 1 h2 8"),
         ("parity", "The answer is yes.", "The answer is Yes."),
         (
             "sort",

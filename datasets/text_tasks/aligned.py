@@ -1,0 +1,250 @@
+"""Tasks in which every word of the answer belongs to words of the prompt.
+
+For example, with the digits of a sum from right to left:
+
+    $ 0 5 3 + 4 9 7 = 0 5 5 0
+"""
+
+import dataclasses
+import itertools
+
+from datasets.text_tasks.base import Alignment, Template, TextTask
+from datasets.text_tasks.symbols import DIGITS, draw_number, read_number
+
+
+class Aligned(TextTask):
+    """Digits whose answer is aligned with them.
+
+    A problem is a tuple of the numbers or digits in the prompt. A subclass
+    writes the prompt and the answer by `write_runs` and `respond`.
+
+    Reference: Cho et al., 2024, section 3. https://arxiv.org/abs/2405.20671
+    """
+
+    templates = {"code": Template("$ {prompt} ", "= ", "{answer}")}
+    symbols = DIGITS
+    trained_lengths = range(1, 11)
+    tested_lengths = (20, 50, 100)
+
+    def fill(self, problem):
+        """Writes the prompt and the answer, word by word."""
+        return {
+            "prompt": " ".join(self.write_runs(problem)),
+            "answer": " ".join(self.respond(problem)),
+        }
+
+    def write_runs(self, problem):
+        """Returns the words of a prompt, a list of str."""
+        raise NotImplementedError
+
+    def respond(self, problem):
+        """Returns the words of an answer, a list of str."""
+        raise NotImplementedError
+
+
+class AlignedDigits(Aligned):
+    """Random digits, one word each; the length is their number."""
+
+    alignment = Alignment(DIGITS, "=", order="ascending")
+    choices = 10
+    """Number of digits to draw from."""
+
+    def draw(self, rng, place, number):
+        """Draws uniform digits."""
+        return tuple(rng.integers(0, self.choices, *place).tolist())
+
+    def longest(self, place):
+        """Returns zeros: all problems of a length have equally many words."""
+        return (0,) * place[0]
+
+    def write_runs(self, problem):
+        """Returns the digits."""
+        return [str(digit) for digit in problem]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedCopy(AlignedDigits):
+    """Digits, then the same digits."""
+
+    def respond(self, problem):
+        """Returns the digits."""
+        return self.write_runs(problem)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedReverse(AlignedDigits):
+    """Digits, then the same digits, last digit first."""
+
+    alignment = Alignment(DIGITS, "=")
+
+    def respond(self, problem):
+        """Returns the digits in reverse order."""
+        return self.write_runs(problem)[::-1]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedParity(AlignedDigits):
+    """Bits, then for each whether the number of ones up to it is odd."""
+
+    choices = 2
+
+    def respond(self, problem):
+        """Returns the parities so far; the last one is that of all bits."""
+        return [str(total % 2) for total in itertools.accumulate(problem)]
+
+
+class AlignedNumbers(Aligned):
+    """Numbers with an operator between them.
+
+    The answer has its least significant digit first.
+    """
+
+    operator: str
+    """A word."""
+
+    def draw(self, rng, place, number):
+        """Draws uniform numbers of the bin's digits."""
+        return tuple(draw_number(rng, digits) for digits in place)
+
+    def longest(self, place):
+        """Returns nines; padding makes all problems of a bin equally long."""
+        return tuple(10**digits - 1 for digits in place)
+
+    def read_value(self, words):
+        """Reads a number, least significant digit first."""
+        return read_number(words[::-1])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedAddition(AlignedNumbers):
+    """The sum of two numbers, in bins of the digits of each.
+
+    Zeros before the shorter number make both equally long, and the sum has
+    one digit more. The length of a problem is the larger number of digits;
+    in evaluation at a length both numbers have as many.
+    """
+
+    operator = "+"
+    symbols = (*DIGITS, operator)
+    alignment = Alignment(DIGITS, "=", (operator,))
+
+    def bins(self, lengths):
+        """Returns all pairs of numbers of digits."""
+        return list(itertools.product(lengths, repeat=2))
+
+    def bins_at(self, length):
+        """Returns the pair of two numbers of equally many digits."""
+        return [(length, length)]
+
+    def write_runs(self, problem):
+        """Returns the digits of both numbers."""
+        width = len(str(max(problem)))
+        first, second = (str(number).zfill(width) for number in problem)
+        return [*first, self.operator, *second]
+
+    def respond(self, problem):
+        """Returns the digits of the sum from right to left."""
+        width = len(str(max(problem))) + 1
+        return [*str(sum(problem)).zfill(width)[::-1]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedMultiplication(AlignedNumbers):
+    """The product of a number and one of two digits.
+
+    The length of a problem is the number of digits of the first. The product
+    has two digits more, zeros at its end included.
+    """
+
+    operator = "*"
+    symbols = (*DIGITS, operator)
+    alignment = Alignment(DIGITS, "=", (operator,))
+
+    def bins(self, lengths):
+        """Returns the numbers of digits of both numbers."""
+        return [(length, 2) for length in lengths]
+
+    def bins_at(self, length):
+        """Returns the numbers of digits of both numbers."""
+        return [(length, 2)]
+
+    def write_runs(self, problem):
+        """Returns the digits of both numbers."""
+        first, second = map(str, problem)
+        return [*first, self.operator, *second]
+
+    def respond(self, problem):
+        """Returns the digits of the product from right to left."""
+        first, second = problem
+        width = len(str(first)) + 2
+        return [*str(first * second).zfill(width)[::-1]]
+
+
+HINTS = tuple(f"h{number}" for number in range(256))
+"""Words that name the place of a digit, in their order."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HintedAddition(AlignedNumbers):
+    """The sum of two numbers, with a word before each digit for its place.
+
+    All numbers have their least significant digit first. Digits of the same
+    significance have the same hint; an example takes its hints from a random
+    place of a fixed list on. A problem is the two numbers and that place.
+
+    Reference: Zhou et al., 2024, section 3. https://arxiv.org/abs/2402.09371
+    """
+
+    operator = "+"
+    symbols = (*DIGITS, operator, *HINTS)
+
+    def bins(self, lengths):
+        """Returns all pairs of numbers of digits."""
+        return list(itertools.product(lengths, repeat=2))
+
+    def bins_at(self, length):
+        """Returns the pair of two numbers of equally many digits."""
+        return [(length, length)]
+
+    def draw(self, rng, place, number):
+        """Draws two numbers and the place of the first hint."""
+        places = len(HINTS) - max(place)
+        return *super().draw(rng, place, number), int(rng.integers(places))
+
+    def longest(self, place):
+        """Returns nines, whose sum has one more digit.
+
+        Raises:
+            ValueError: If there are fewer hints than digits of the sum.
+        """
+        if max(place) >= len(HINTS):
+            raise ValueError(
+                f"HintedAddition has {len(HINTS)} hints, so numbers may have "
+                f"{len(HINTS) - 1} digits; got {max(place)}."
+            )
+        return *super().longest(place), 0
+
+    def write_runs(self, problem):
+        """Returns the digits of both numbers with their hints."""
+        first, second, place = problem
+        return [
+            *_add_hints(first, place),
+            self.operator,
+            *_add_hints(second, place),
+        ]
+
+    def respond(self, problem):
+        """Returns the digits of the sum with their hints."""
+        first, second, place = problem
+        return _add_hints(first + second, place)
+
+    def read_value(self, words):
+        """Reads the digits, without their hints."""
+        return super().read_value([w for w in words if w not in HINTS])
+
+
+def _add_hints(number, place):
+    """Returns the digits from right to left, each after its hint."""
+    digits = str(number)[::-1]
+    hints = HINTS[place : place + len(digits)]
+    return list(itertools.chain.from_iterable(zip(hints, digits, strict=True)))
