@@ -9,6 +9,8 @@ from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
 from trainers.options.fields import resolve
+from trainers.tpu.compiler import Topology
+from trainers.tpu.tensorflow_programs import trace
 
 AXIAL = {
     "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
@@ -43,6 +45,18 @@ def test_a_run(tmp_path, changes):
     assert results["score_metric"] == "accuracy"
     assert results["higher_is_better"]
     assert results["floor_by_length"]["12"] == pytest.approx(0.1, abs=0.05)
+
+
+def test_weights_without_a_gradient_compile_for_tpus():
+    """A decoder of one token does not need the bias of its attention."""
+    config = toy_config("imagenet", encoding="T5Bias(share_layers=False)")
+    (length,) = config.trained_lengths
+    tokens = config.total_length(length)
+    function, _, trained = trace(
+        EXPERIMENT, config, "train", tokens, Topology("v5e:1x1")
+    )
+    assert function.structured_outputs.shape == ()
+    assert trained > 0
 
 
 def test_the_paper_preset():

@@ -117,15 +117,17 @@ class TensorFlowTrainingStep(TrainingStep):
             # The mean, as a sum could leave the range of float16.
             mean = loss / tf.maximum(count, 1.0)
             scaled = self.optimizer.scale_loss(mean)
-        gradients = tape.gradient(
-            scaled,
-            self.model.trainable_variables,
-            # Weights may do nothing, as of a bias where a single key is.
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        # Embeddings give indexed slices, which replicas cannot always add.
+        variables = self.model.trainable_variables
+        # Weights may do nothing, as of a bias where a single key is: these
+        # have no gradient. Embeddings give indexed slices, which replicas
+        # cannot always add.
         gradients = [
-            tf.convert_to_tensor(gradient) * count for gradient in gradients
+            tf.zeros(variable.shape, variable.dtype)
+            if gradient is None
+            else tf.convert_to_tensor(gradient) * count
+            for gradient, variable in zip(
+                tape.gradient(scaled, variables), variables, strict=True
+            )
         ]
         return loss, count, gradients
 
