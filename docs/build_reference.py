@@ -39,9 +39,9 @@ INTRODUCTION = f"""\
 <!-- Written by `python -m docs.build_reference`: edit docstrings instead. -->
 <!-- fmt: off -->
 
-Every encoding works with every sampler. `B` is the batch size, `T` the number
-of queries, `S` the number of keys, `H` the number of heads, `D` the width of a
-head and `M` the width of the model.
+Every encoding works with every sampler, except as the samplers' sections say.
+`B` is the batch size, `T` the number of queries, `S` the number of keys, `H`
+the number of heads, `D` the width of a head and `M` the width of the model.
 
 ## Encodings
 
@@ -255,12 +255,15 @@ def _apply(encoding, positions):
 
 
 def _sample_positions(sampler, tokens, *, training):
-    positions = sampler(ops.zeros((2, tokens)), training=training)
+    inputs = ops.zeros((2, tokens), "int32")
+    positions = sampler(inputs, training=training)
     return [np.asarray(axis) for axis in keras.tree.flatten(positions)]
 
 
 def _describe_evaluation(sampler):
     """Describes the positions in evaluation, found by sampling some."""
+    if sampler.reads_tokens:
+        return "from the tokens"
     if len(_sample_positions(sampler, 8, training=False)) > 1:
         return "as in training"
     (short,), (again,), (long,) = (

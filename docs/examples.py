@@ -29,12 +29,22 @@ CALLS = {
     "AugmentedPositions": "AugmentedPositions(max_global_shift=20)",
     "GridPositions": "GridPositions(width=8)",
     "MultiHeadAttention": f"MultiHeadAttention({HEADS}, {WIDTH})",
+    "AbacusPositions": "AbacusPositions(digits=range(10), max_shift=20)",
+    "CoupledPositions": (
+        "CoupledPositions(items=range(10), end_of_prompt=11, "
+        "separators=[10], max_position=30)"
+    ),
     "GeometricAttention": f"GeometricAttention({HEADS}, {WIDTH})",
+    "StickBreakingAttention": f"StickBreakingAttention({HEADS}, {WIDTH})",
 }
 """Calls of the classes that need arguments or show more with some."""
 
 ENCODINGS = {**layers.ENCODINGS, "AxialEncoding": layers.AxialEncoding}
-SAMPLERS = {**layers.SAMPLERS, "GridPositions": layers.GridPositions}
+SAMPLERS = {
+    **layers.SAMPLERS,
+    **layers.TOKEN_SAMPLERS,
+    "GridPositions": layers.GridPositions,
+}
 ATTENTIONS = layers.ATTENTIONS
 CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
 """All classes with a section, by name."""

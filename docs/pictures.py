@@ -23,12 +23,15 @@ def find_picture(name):
     special = {
         "AxialEncoding": draw_grid,
         "GeometricAttention": draw_nearest,
+        "StickBreakingAttention": draw_nearest,
         "MultiHeadAttention": None,
         "NoPE": draw_no_positions,
     }
     if name in special:
         return special[name]
     cls = getattr(layers, name)
+    if name in layers.TOKEN_SAMPLERS:
+        return draw_sum
     if issubclass(cls, layers.PositionSampler):
         return draw_positions
     return {
@@ -173,6 +176,29 @@ def draw_positions(plot, sampler):
     plot.axes[0].set_ylabel("position")
 
 
+def draw_sum(plot, sampler):
+    """Positions of the tokens of a sum.
+
+    Left: in training, one line for each of three draws. Right: in evaluation.
+    The ids of digits are 0 to 9, that of the plus sign is 10 and that of the
+    equals sign 11.
+    """
+    text = "653+049=2070"
+    ids = [["0123456789+=".index(each) for each in text]]
+    modes = {"training": 3, "evaluation": 1}
+    for axes, (title, draws) in _make_panels(plot, modes):
+        for index in range(draws):
+            positions = sampler(np.array(ids), training=title == "training")
+            axes.plot(
+                np.asarray(positions)[0],
+                marker=".",
+                color=_choose_shade(index, draws),
+            )
+        axes.set(title=title, xlabel="token")
+        axes.set_xticks(range(len(text)), text)
+    plot.axes[0].set_ylabel("position")
+
+
 def draw_no_positions(plot, encoding):
     """Attention weight of the first token without an encoding.
 
@@ -206,7 +232,12 @@ def draw_nearest(plot, attention):
     tokens = 17
     x = np.random.default_rng(SEED).normal(size=(1, 1, MODEL_WIDTH))
     x = ops.convert_to_tensor(np.repeat(x, tokens, axis=1), "float32")
-    _, weights = attention(x, x, return_attention_scores=True)
+    _, weights = attention(
+        x,
+        x,
+        use_causal_mask=attention.causal_only,
+        return_attention_scores=True,
+    )
     axes = plot.subplots()
     for head, line in enumerate(np.asarray(weights)[0, :, tokens // 2]):
         axes.plot(

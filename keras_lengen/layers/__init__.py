@@ -7,11 +7,15 @@ from keras_lengen.layers.encodings import ENCODINGS
 from keras_lengen.layers.geometric_attention import GeometricAttention
 from keras_lengen.layers.positions import *  # noqa: F403
 from keras_lengen.layers.positions import SAMPLERS, TOKEN_SAMPLERS
+from keras_lengen.layers.stick_breaking_attention import (
+    StickBreakingAttention,
+)
 from keras_lengen.layers.transformer import TransformerBlock
 
 ATTENTIONS = {
     "MultiHeadAttention": MultiHeadAttention,
     "GeometricAttention": GeometricAttention,
+    "StickBreakingAttention": StickBreakingAttention,
 }
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "TOKEN_SAMPLERS",
     "GeometricAttention",
     "MultiHeadAttention",
+    "StickBreakingAttention",
     "TransformerBlock",
     *encodings.__all__,
     *positions.__all__,

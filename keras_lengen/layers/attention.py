@@ -173,6 +173,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     https://arxiv.org/abs/1706.03762
     """
 
+    causal_only = False
+    """Whether the layer works as causal attention only."""
+
     def __init__(
         self,
         num_heads,
@@ -342,14 +345,15 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         holds = self._check_shapes(
             query=query, **({"key": key, "value": value} if new else {})
         )
-        if self.encoding.causal_only and not (
-            use_causal_mask or attention_mask is not None
-        ):
-            raise ValueError(
-                f"{type(self.encoding).__name__} is for causal attention, "
-                "where no query sees a later key: set use_causal_mask, or "
-                "choose another encoding."
-            )
+        for layer, kind in ((self, "attention"), (self.encoding, "encoding")):
+            if layer.causal_only and not (
+                use_causal_mask or attention_mask is not None
+            ):
+                raise ValueError(
+                    f"{type(layer).__name__} is for causal attention, where "
+                    "no query sees a later key: set use_causal_mask, or "
+                    f"choose another {kind}."
+                )
         cache_update_index, cache_holds = self._check_cache(
             cache, value_mask, key, cache_update_index
         )

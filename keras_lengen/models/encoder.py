@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_lengen.arguments import check_subclass
+from keras_lengen.layers.attention import MultiHeadAttention
 from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.models.base import Transformer
 
@@ -97,13 +99,18 @@ class TransformerEncoder(Transformer):
     https://arxiv.org/abs/2305.16843
     """
 
-    def __init__(self, *, encoding=None, **kwargs):
+    def __init__(self, *, encoding=None, attention=None, **kwargs):
         check_encoding("encoding", encoding)
-        if encoding is not None and encoding.causal_only:
-            raise ValueError(
-                f"encoding={type(encoding).__name__} is for causal attention, "
-                "but in an encoder, tokens attend to later tokens: choose "
-                "another encoding."
-            )
-        super().__init__(encoding=encoding, **kwargs)
+        check_subclass("attention", attention, MultiHeadAttention)
+        for argument, value, cls in (
+            ("encoding", encoding, type(encoding)),
+            ("attention", attention, attention),
+        ):
+            if value is not None and cls.causal_only:
+                raise ValueError(
+                    f"{argument}={cls.__name__} is for causal attention, but "
+                    "in an encoder, tokens attend to later tokens: choose "
+                    f"another {argument}."
+                )
+        super().__init__(encoding=encoding, attention=attention, **kwargs)
         self._make_layers()

@@ -6,19 +6,24 @@ from docs import docstrings
 from keras_lengen.layers import (
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
     AxialEncoding,
     GeometricAttention,
     GridPositions,
+    MultiHeadAttention,
     PositionalEncoding,
     RandomizedALiBi,
+    StickBreakingAttention,
 )
 
 EVERYTHING = {
     **ENCODINGS,
     **SAMPLERS,
+    **TOKEN_SAMPLERS,
     "AxialEncoding": AxialEncoding,
     "GridPositions": GridPositions,
     "GeometricAttention": GeometricAttention,
+    "StickBreakingAttention": StickBreakingAttention,
 }
 
 
@@ -163,7 +168,7 @@ def test_every_argument_is_described(name):
             for base in (*cls.__mro__, cls.sampler_class)
             if base.__module__.startswith("keras_lengen.")
         )
-    elif cls is GeometricAttention:
+    elif issubclass(cls, MultiHeadAttention):
         described += docstrings.render_markdown(cls.__base__)
     arguments = re.findall(
         r"[( ]([a-z]\w*)[=,)]", docstrings.format_signature(cls, "")

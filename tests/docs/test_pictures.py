@@ -17,6 +17,8 @@ def test_all_but_plain_attention_have_a_picture(name):
     [
         "AxialEncoding",
         "GeometricAttention",
+        "StickBreakingAttention",
+        "CoupledPositions",
         "NoPE",
         "GridPositions",
         "RandomizedPositions",

@@ -9,6 +9,7 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
     AxialEncoding,
     GridPositions,
     OrdinalPositions,
@@ -33,6 +34,10 @@ CLASSES = {
     **{
         name: (cls, samplers.ROWS[name].arguments)
         for name, cls in SAMPLERS.items()
+    },
+    **{
+        name: (cls, samplers.TOKEN_ROWS[name].arguments)
+        for name, cls in TOKEN_SAMPLERS.items()
     },
     **{name: (cls, HEAD_SIZES) for name, cls in ATTENTIONS.items()},
     "AxialEncoding": (AxialEncoding, {"row": RoPE(), "column": RoPE()}),
@@ -77,6 +82,7 @@ FLAG, OPTIONAL = ("True",), ("None",)
 RIGHT = {
     "activation": OPTIONAL,
     "asymmetry": ("-1", "0", "2.5"),
+    "attend_current": FLAG,
     "attention": OPTIONAL,
     "attention_dropout": ("0",),
     "beta_fast": ("2.5",),
@@ -85,6 +91,7 @@ RIGHT = {
     "column": ("None", "sampler"),
     "cross_attention": FLAG,
     "cross_encoding": ("None", "encoding"),
+    "digits": ("(1, 2)",),
     "dropout": ("0",),
     "embedding_dropout": ("None", "0"),
     "embedding_scale": ("None", "-1", "0", "2.5", "2**40"),
@@ -95,6 +102,7 @@ RIGHT = {
     "head_scales": ("(1, 2)",),
     "include_zero": FLAG,
     "initializer": OPTIONAL,
+    "items": ("(1, 2)",),
     "kernel_initializer": OPTIONAL,
     "logit_scale": ("-1", "0", "2.5", "2**40"),
     "max_global_scale": ("2.5",),
@@ -116,16 +124,22 @@ RIGHT = {
     "scale_scores": FLAG,
     "scaling_factor": ("2.5",),
     "seed": ("None", "0"),
+    "separators": ("[]",),
     "share_layers": FLAG,
+    "slope": ("0", "2.5"),
+    "table_scale": ("2.5",),
     "tail_fraction": ("0",),
     "target_vocabulary_size": OPTIONAL,
     "threshold": ("2.5",),
     "use_bias": FLAG,
     "use_causal_mask": FLAG,
     "value_dim": OPTIONAL,
+    "windowed_heads": OPTIONAL,
+    "AbacusPositions.max_shift": ("0",),
     "AxialEncoding.column": ("encoding",),
     "AxialEncoding.row": ("encoding",),
     "AxialEncoding.sampler": ("None", "sampler"),
+    "CoupledPositions.max_position": OPTIONAL,
     "GeometricAttention.encoding": OPTIONAL,
     "GeometricAttention.kernel_initializer": (),
     "GridPositions.width": OPTIONAL,
@@ -135,6 +149,7 @@ RIGHT = {
     "RandomizedALiBi.include_zero": ("None", "True"),
     "RandomizedRelativeEncoding.include_zero": ("None", "True"),
     "ShawEncoding.max_distance": ("0",),
+    "StickBreakingAttention.kernel_initializer": (),
     "TransformerBlock.cross_encoding": OPTIONAL,
     "TransformerDecoder.cross_encoding": OPTIONAL,
     "YaRN.scaling_factor": ("None", "2.5"),

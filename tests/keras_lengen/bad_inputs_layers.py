@@ -169,6 +169,7 @@ def attention_calls(name):
     attention = ATTENTIONS[name](**HEAD_SIZES)
 
     def attend(query, value=None, **others):
+        others.setdefault("use_causal_mask", attention.causal_only)
         return attention(query, query if value is None else value, **others)
 
     query = floats(BATCH, TOKENS, MODEL_DIM)
@@ -193,7 +194,7 @@ def attention_calls(name):
             "cache_update_index": [0, "x", True],
         },
     )
-    if name == "GeometricAttention":
+    if name == "GeometricAttention" or attention.causal_only:
         return
     yield Call(
         f"{name} to others",

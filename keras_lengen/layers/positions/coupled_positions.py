@@ -12,6 +12,7 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenPositions,
+    check_id,
     check_ids,
     find_borders,
     is_among,
@@ -97,9 +98,7 @@ class CoupledPositions(TokenPositions):
     ):
         super().__init__(**kwargs)
         self.items = check_ids("items", items)
-        self.end_of_prompt = check_integer(
-            "end_of_prompt", end_of_prompt, least=0
-        )
+        self.end_of_prompt = check_id("end_of_prompt", end_of_prompt)
         self.separators = check_ids("separators", separators, optional=True)
         known = (*self.items, self.end_of_prompt, *self.separators)
         for each in known:

@@ -77,6 +77,13 @@ class TokenPositions(PositionSampler):
         )
 
 
+def check_id(name, token_id):
+    """Returns a valid token id, or raises `ValueError`."""
+    return check_integer(
+        name, token_id, least=0, most=2**31 - 1, what="a token id"
+    )
+
+
 def check_ids(name, ids, *, optional=False):
     """Returns a tuple of token ids, or raises `ValueError`.
 
@@ -85,11 +92,11 @@ def check_ids(name, ids, *, optional=False):
         ids: Value of the argument: ints, in any order, none twice.
         optional: bool, whether there may be none.
     """
-    if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+    if not isinstance(ids, tuple | list | range):
         raise ValueError(
-            f"{name} must be token ids, as in (3, 4); got {ids!r}."
+            f"{name} must be a tuple of token ids, as in (3, 4); got {ids!r}."
         )
-    ids = tuple(check_integer(f"each of {name}", each, least=0) for each in ids)
+    ids = tuple(check_id(f"each of {name}", each) for each in ids)
     if not ids and not optional:
         raise ValueError(f"{name} must have at least one token id; got none.")
     if len(set(ids)) < len(ids):

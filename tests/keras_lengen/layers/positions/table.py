@@ -87,6 +87,36 @@ ROWS = {
     ),
 }
 
+PLUS, EQUALS = 10, 11
+
+TOKEN_ROWS = {
+    "AbacusPositions": Row(
+        arguments={"digits": range(10), "max_shift": 7, "seed": 1},
+        alternatives={
+            "digits": range(5),
+            "max_shift": 0,
+            "resample": "example",
+        },
+    ),
+    "CoupledPositions": Row(
+        arguments={
+            "items": range(10),
+            "end_of_prompt": EQUALS,
+            "separators": [PLUS],
+            "max_position": 60,
+            "seed": 1,
+        },
+        alternatives={
+            "items": range(5),
+            "end_of_prompt": PLUS,
+            "separators": [],
+            "order": "ascending",
+            "max_position": None,
+            "resample": "batch",
+        },
+    ),
+}
+"""Those that read token ids: 0 to 9 are digits."""
 
 VARIANTS = {
     **{name: (name, row.arguments) for name, row in ROWS.items()},

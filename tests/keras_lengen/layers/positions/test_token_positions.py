@@ -19,33 +19,9 @@ from keras_lengen.models import (
     TransformerEncoder,
 )
 from tests.keras_lengen.layers import arguments
+from tests.keras_lengen.layers.positions.table import EQUALS, TOKEN_ROWS
 
-PLUS, EQUALS, BEGIN, PAD = 10, 11, 12, 13
-ROWS = {
-    "AbacusPositions": {"digits": range(10), "max_shift": 7, "seed": 1},
-    "CoupledPositions": {
-        "items": range(10),
-        "end_of_prompt": EQUALS,
-        "separators": [PLUS],
-        "max_position": 60,
-        "seed": 1,
-    },
-}
-ALTERNATIVES = {
-    "AbacusPositions": {
-        "digits": range(5),
-        "max_shift": 0,
-        "resample": "example",
-    },
-    "CoupledPositions": {
-        "items": range(5),
-        "end_of_prompt": PLUS,
-        "separators": [],
-        "order": "ascending",
-        "max_position": None,
-        "resample": "batch",
-    },
-}
+PAD = 13
 CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
 
 
@@ -54,7 +30,7 @@ def ids_of(*texts):
 
 
 def make(name, **changes):
-    return TOKEN_SAMPLERS[name](**{**ROWS[name], **changes})
+    return TOKEN_SAMPLERS[name](**{**TOKEN_ROWS[name].arguments, **changes})
 
 
 def coupled(**changes):
@@ -177,7 +153,11 @@ def test_config_rebuilds_it(name):
 
 @pytest.mark.parametrize(
     ("name", "argument"),
-    [(name, each) for name in ROWS for each in ALTERNATIVES[name]],
+    [
+        (name, each)
+        for name, row in TOKEN_ROWS.items()
+        for each in row.alternatives
+    ],
 )
 def test_every_argument_counts(name, argument):
     texts = random_texts(5, 20)
@@ -188,7 +168,7 @@ def test_every_argument_counts(name, argument):
             for training in (True, False)
         ]
 
-    changes = {argument: ALTERNATIVES[name][argument]}
+    changes = {argument: TOKEN_ROWS[name].alternatives[argument]}
     if argument == "end_of_prompt":
         changes["separators"] = [EQUALS]
     assert outcome(make(name, **changes)) != outcome(make(name))
@@ -198,7 +178,7 @@ def test_every_argument_counts(name, argument):
     ("changes", "message"),
     [
         ({"items": []}, "items must have at least one"),
-        ({"items": "12"}, "items must be token ids"),
+        ({"items": "12"}, "items must be a tuple of token ids"),
         ({"items": [1, 1]}, "items has an id twice"),
         ({"items": [-1]}, "each of items .* got -1"),
         ({"separators": [3]}, "id 3 has two meanings"),
