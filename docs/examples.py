@@ -35,6 +35,7 @@ CALLS = {
         "separators=[10], max_position=30)"
     ),
     "GeometricAttention": f"GeometricAttention({HEADS}, {WIDTH})",
+    "ForgettingAttention": f"ForgettingAttention({HEADS}, {WIDTH})",
     "StickBreakingAttention": f"StickBreakingAttention({HEADS}, {WIDTH})",
 }
 """Calls of the classes that need arguments or show more with some."""

@@ -24,6 +24,7 @@ def find_picture(name):
         "AxialEncoding": draw_grid,
         "GeometricAttention": draw_nearest,
         "StickBreakingAttention": draw_nearest,
+        "ForgettingAttention": draw_nearest,
         "MultiHeadAttention": None,
         "NoPE": draw_no_positions,
     }

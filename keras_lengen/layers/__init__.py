@@ -4,6 +4,7 @@ from keras_lengen.layers import encodings, positions
 from keras_lengen.layers.attention import MultiHeadAttention
 from keras_lengen.layers.encodings import *  # noqa: F403
 from keras_lengen.layers.encodings import ENCODINGS
+from keras_lengen.layers.forgetting_attention import ForgettingAttention
 from keras_lengen.layers.geometric_attention import GeometricAttention
 from keras_lengen.layers.positions import *  # noqa: F403
 from keras_lengen.layers.positions import SAMPLERS, TOKEN_SAMPLERS
@@ -16,6 +17,7 @@ ATTENTIONS = {
     "MultiHeadAttention": MultiHeadAttention,
     "GeometricAttention": GeometricAttention,
     "StickBreakingAttention": StickBreakingAttention,
+    "ForgettingAttention": ForgettingAttention,
 }
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "ENCODINGS",
     "SAMPLERS",
     "TOKEN_SAMPLERS",
+    "ForgettingAttention",
     "GeometricAttention",
     "MultiHeadAttention",
     "StickBreakingAttention",

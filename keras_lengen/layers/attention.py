@@ -433,6 +433,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 queries,
                 others,
                 chunk_size=chunk_size,
+                shape=(self.num_heads, self.value_dim),
                 layer=self,
                 generator=self._find_dropout_generator(training),
             )

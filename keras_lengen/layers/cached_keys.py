@@ -27,6 +27,11 @@ class CachedKeys(keras.layers.Layer):
     `key_dim`, `value_dim` and `encoding`.
     """
 
+    @property
+    def cached_widths(self):
+        """Widths of a head's keys and of its values in a cache."""
+        return self.key_dim, self.value_dim
+
     def make_cache(self, batch_size, length):
         """Makes an empty cache, to be passed as `cache`.
 
@@ -39,7 +44,7 @@ class CachedKeys(keras.layers.Layer):
             A pair of zeros in the compute dtype: keys
             `(batch_size, length, heads, key_dim)` and values
             `(batch_size, length, heads, value_dim)`, where `heads` is
-            `num_key_value_heads`.
+            `num_key_value_heads`. A subclass may have other widths.
 
         Raises:
             ValueError: If `batch_size` or `length` is not a positive integer.
@@ -52,7 +57,7 @@ class CachedKeys(keras.layers.Layer):
             ops.zeros(
                 (batch_size, length, heads, width), dtype=self.compute_dtype
             )
-            for width in (self.key_dim, self.value_dim)
+            for width in self.cached_widths
         )
 
     def check_cache(self, cache):
@@ -66,7 +71,7 @@ class CachedKeys(keras.layers.Layer):
                 right shapes.
         """
         heads = self.num_key_value_heads or self.num_heads
-        widths = (self.key_dim, self.value_dim)
+        widths = self.cached_widths
         shapes = [f"(B, S, {heads}, {width})" for width in widths]
         pair = "a pair of keys {} and values {}, as `make_cache` makes it"
         pair = pair.format(*shapes)

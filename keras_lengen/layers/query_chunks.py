@@ -8,7 +8,7 @@ QUERY_AXES = {"query": 1, "inputs": 1, "positions": -1, "indices": 0, "mask": 2}
 
 
 def attend_in_chunks(
-    attend, queries, others, *, chunk_size, layer, generator=None
+    attend, queries, others, *, chunk_size, shape, layer, generator=None
 ):
     """Applies `attend` to one chunk of queries after the other.
 
@@ -26,6 +26,7 @@ def attend_in_chunks(
         others: Dict of the tensors that all chunks need, with values of the
             same kinds.
         chunk_size: int, at least 1. Number of queries in a chunk.
+        shape: Tuple `(H, value_dim)` of the last axes of the result.
         layer: Layer whose variables `attend` reads.
         generator: `SeedGenerator` that `attend` draws from, or `None`.
 
@@ -82,7 +83,7 @@ def attend_in_chunks(
 
     # Cast outside the chunks, because each chunk would keep its own copy.
     fixed = [*values, *map(_cast_to_float, keras.tree.flatten(others))]
-    batch_size, _, *shape = others["value"].shape
+    batch_size = others["value"].shape[0]
     outputs = _map_one_by_one(
         lambda *slices: chunk(*map(_cast_to_float, slices), *fixed),
         keras.tree.flatten(sliced),

@@ -4,16 +4,15 @@ import pytest
 
 from docs import docstrings
 from keras_lengen.layers import (
+    ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
     TOKEN_SAMPLERS,
     AxialEncoding,
-    GeometricAttention,
     GridPositions,
     MultiHeadAttention,
     PositionalEncoding,
     RandomizedALiBi,
-    StickBreakingAttention,
 )
 
 EVERYTHING = {
@@ -22,8 +21,11 @@ EVERYTHING = {
     **TOKEN_SAMPLERS,
     "AxialEncoding": AxialEncoding,
     "GridPositions": GridPositions,
-    "GeometricAttention": GeometricAttention,
-    "StickBreakingAttention": StickBreakingAttention,
+    **{
+        name: cls
+        for name, cls in ATTENTIONS.items()
+        if cls is not MultiHeadAttention
+    },
 }
 
 

@@ -140,6 +140,7 @@ RIGHT = {
     "AxialEncoding.row": ("encoding",),
     "AxialEncoding.sampler": ("None", "sampler"),
     "CoupledPositions.max_position": OPTIONAL,
+    "ForgettingAttention.kernel_initializer": (),
     "GeometricAttention.encoding": OPTIONAL,
     "GeometricAttention.kernel_initializer": (),
     "GridPositions.width": OPTIONAL,

@@ -1,0 +1,99 @@
+"""Attention whose tokens decide how much of what came before is forgotten."""
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.attention import MultiHeadAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class ForgettingAttention(MultiHeadAttention):
+    """Lowers the scores of keys by the forget gates of the tokens after them.
+
+    Each token `t` has a gate `f[t] = sigmoid(w . x[t] + b)` in every head,
+    computed from its features `x[t]`. The score of query `i` and key `j`
+    becomes
+
+    `q[i] . k[j] / sqrt(D) + sum(log f[t] for t in j + 1 .. i)`,
+
+    so that a gate near 0 hides all earlier keys from all later queries, and
+    gates of 1 make ordinary attention. Gates that are constant are `ALiBi`.
+    No other encoding is needed, but any is possible.
+
+    Use it in place of `MultiHeadAttention`, for causal attention. Shapes are
+    those of `MultiHeadAttention`.
+
+    Weights in addition to those of `MultiHeadAttention`: the gates' map
+    `(M, H)` and bias. With `num_key_value_heads`, heads that share keys share
+    a gate. A cache holds the gates beside the values, `value_dim + 1` numbers
+    for each token and head.
+
+    Args:
+        num_heads: int, at least 1. Number of heads.
+        key_dim: int, at least 1. Width of the queries and keys of a head.
+        **kwargs: Further arguments of `MultiHeadAttention`.
+
+    Call arguments: those of `MultiHeadAttention`.
+
+    Raises:
+        ValueError: If an argument is out of range, or neither
+            `use_causal_mask` nor an `attention_mask` is given.
+
+    Differs from the paper: only the attention; without the parts of its "Pro"
+    block, such as normalized outputs and shifted keys.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import ForgettingAttention
+    >>> x = ops.ones((2, 10, 32))
+    >>> ForgettingAttention(4, 8)(x, x, use_causal_mask=True).shape
+    TensorShape([2, 10, 32])
+
+    Reference: Lin et al., 2025, section 3. https://arxiv.org/abs/2503.02130
+    """
+
+    causal_only = True
+
+    @property
+    def cached_widths(self):
+        return self.key_dim, self.value_dim + 1
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        with self.parts_scope():
+            self.gate_dense = keras.layers.Dense(
+                self.num_key_value_heads or self.num_heads,
+                kernel_initializer=keras.initializers.RandomNormal(stddev=0.02),
+                dtype=self.dtype_policy,
+                name="gate",
+            )
+        self.gate_dense.build(value_shape if key_shape is None else key_shape)
+        self.settle_policies()
+
+    def _project(self, query, key, value):
+        gates = ops.expand_dims(self.gate_dense(key), -1)
+        query, key, value = super()._project(query, key, value)
+        return query, key, ops.concatenate([value, gates], axis=-1)
+
+    def _attend(self, queries, others, *, causal, training):
+        others = {
+            **others,
+            "value": others["value"][..., :-1],
+            "gate": others["value"][..., -1],
+        }
+        return super()._attend(
+            queries, others, causal=causal, training=training
+        )
+
+    def _compute_scores(self, queries, others, *, causal):
+        scores = super()._compute_scores(queries, others, causal=causal)
+        kept = ops.log_sigmoid(ops.cast(others["gate"], "float32"))
+        if others["mask"] is not None:
+            kept = ops.where(ops.expand_dims(others["mask"], -1), kept, 0.0)
+        # (B, S, H) to (B, H, S).
+        summed = ops.cumsum(ops.transpose(kept, (0, 2, 1)), axis=-1)
+        at_queries = ops.take(summed, queries["indices"], axis=-1)
+        lost = ops.expand_dims(at_queries, -1) - ops.expand_dims(summed, -2)
+        # Later keys, which a mask hides, must not have large scores.
+        return scores + ops.minimum(lost, 0.0)

@@ -1,0 +1,121 @@
+import keras
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from keras_lengen.layers import ALiBi, ForgettingAttention, MultiHeadAttention
+from keras_lengen.models import TransformerDecoder
+from tests.keras_lengen.layers.arguments import assert_config_round_trip
+
+STATES = np.random.default_rng(0).normal(size=(2, 7, 12)).astype("float32")
+CAUSAL = {"use_causal_mask": True, "return_attention_scores": True}
+
+
+def make(*, gates=None, heads=3, **arguments):
+    """A layer with random weights, or with constant gates of each head."""
+    layer = ForgettingAttention(heads, 4, **arguments)
+    layer.build(STATES.shape, STATES.shape)
+    generator = np.random.default_rng(1)
+    layer.gate_dense.kernel.assign(
+        np.zeros(layer.gate_dense.kernel.shape)
+        if gates is not None
+        else generator.normal(size=layer.gate_dense.kernel.shape)
+    )
+    layer.gate_dense.bias.assign(
+        generator.normal(size=layer.gate_dense.bias.shape)
+        if gates is None
+        else gates
+    )
+    return layer
+
+
+def test_published_weights():
+    """Of the last of four queries, with equal scores."""
+    layer = make(heads=1, use_bias=False)
+    layer.query_dense.kernel.assign(np.zeros((12, 4)))
+    layer.gate_dense.kernel.assign(np.eye(12)[:, :1])
+    layer.gate_dense.bias.assign([0.0])
+    states = np.zeros((1, 4, 12), "float32")
+    states[0, :, 0] = 5, 0, -1, 2
+    _, weights = layer(states, states, **CAUSAL)
+    expected = [0.052967, 0.105935, 0.393895, 0.447203]
+    np.testing.assert_allclose(weights[0, 0, 3], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("encoding", [None, ALiBi()])
+@pytest.mark.parametrize("padded", [False, True])
+def test_weights_by_the_definition(encoding, padded):
+    layer = make(encoding=encoding, use_bias=False)
+    arguments, real = {}, np.ones((2, 7), bool)
+    if padded:
+        real = np.arange(7) < np.array([[5], [7]])
+        arguments["value_mask"] = real
+    _, weights = layer(STATES, STATES, **CAUSAL, **arguments)
+    query, key = (
+        (STATES @ dense.kernel.numpy()).reshape(2, 7, 3, 4)
+        for dense in (layer.query_dense, layer.key_dense)
+    )
+    gates = STATES @ layer.gate_dense.kernel.numpy()
+    gates = np.log(expit(gates + layer.gate_dense.bias.numpy()))
+    scores = np.einsum("bihd,bjhd->bhij", query, key) / 2
+    if encoding is not None:
+        scores = scores + np.asarray(encoding(query, causal=True))
+    for example in range(2):
+        for i in range(7):
+            for j in range(7):
+                between = range(j + 1, i + 1)
+                lost = sum(
+                    gates[example, t] * real[example, t] for t in between
+                )
+                scores[example, :, i, j] += lost
+                if j > i or not real[example, j]:
+                    scores[example, :, i, j] = -np.inf
+    np.testing.assert_allclose(weights, softmax(scores, axis=-1), atol=1e-5)
+
+
+def test_constant_gates_are_alibi():
+    slopes = np.array([2**-4, 2**-8, 2**-2])
+    gates = -np.log(np.expm1(slopes))
+    layer = make(gates=gates)
+    plain = MultiHeadAttention(3, 4, encoding=ALiBi())
+    plain.build(STATES.shape, STATES.shape)
+    plain.set_weights(layer.get_weights()[:-2])
+    for ours, theirs in zip(
+        layer(STATES, STATES, **CAUSAL),
+        plain(STATES, STATES, **CAUSAL),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("groups", [None, 1])
+def test_generation_and_chunks_are_the_full_pass(groups):
+    keras.utils.set_random_seed(0)
+    model = TransformerDecoder(
+        vocabulary_size=9,
+        output_size=9,
+        num_layers=2,
+        num_heads=2,
+        model_dim=16,
+        num_key_value_heads=groups,
+        attention=ForgettingAttention,
+    )
+    ids = np.random.default_rng(0).integers(0, 9, (2, 5))
+    tokens, logits = model.generate(ids, 4, return_logits=True)
+    whole = np.concatenate([ids, tokens], axis=1)
+    full = np.asarray(model(whole))[:, 4:-1]
+    np.testing.assert_allclose(logits, full, atol=1e-4)
+    chunked = TransformerDecoder.from_config(
+        {**model.get_config(), "chunk_size": 2}
+    )
+    chunked.set_weights(model.get_weights())
+    np.testing.assert_allclose(chunked(whole), model(whole), atol=1e-5)
+
+
+def test_it_is_causal():
+    with pytest.raises(ValueError, match="ForgettingAttention is for causal"):
+        ForgettingAttention(2, 4)(STATES, STATES)
+
+
+def test_config_rebuilds_it():
+    assert_config_round_trip(ForgettingAttention(2, 4))
