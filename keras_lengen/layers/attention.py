@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_lengen.arguments import (
     check_boolean,
+    check_choice,
     check_initializer,
     check_integer,
     check_seed,
@@ -87,6 +88,13 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         scale_scores: bool, whether scores are divided by `sqrt(key_dim)`. If
             not, the initial kernel of the query projection is divided by it,
             as in T5.
+        score_factor: str or `None`. `"head"`: products of queries and keys are
+            multiplied by a learned number of each head, at first 1, before
+            the bias is added. `"log_length"`: scores with their bias are
+            multiplied by `s * log(n)`, where `s` is a learned number of each
+            head and `n` the number of keys that the query may see, so that
+            attention does not get flatter in longer sequences (scalable
+            softmax).
         chunk_size: int, at least 1. Number of queries whose scores are in
             memory at a time. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
@@ -171,6 +179,8 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
 
     Reference: Vaswani et al., 2017, section 3.2.
     https://arxiv.org/abs/1706.03762
+    Factor of each head: Wang et al., 2024. https://arxiv.org/abs/2404.12224
+    Scalable softmax: Nakanishi, 2025. https://arxiv.org/abs/2501.19399
     """
 
     causal_only = False
@@ -188,6 +198,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         output_dim=None,
         num_key_value_heads=None,
         scale_scores=True,
+        score_factor=None,
         chunk_size="auto",
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
@@ -221,6 +232,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 f"num_heads={num_heads}."
             )
         self.scale_scores = check_boolean("scale_scores", scale_scores)
+        self.score_factor = check_score_factor(score_factor)
         self.chunk_size = check_chunk_size(chunk_size)
         self.kernel_initializer = check_initializer(
             "kernel_initializer", kernel_initializer, optional=False
@@ -257,6 +269,16 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             self.output_dim or query_shape[-1],
             (*query_shape[:-1], heads * self.value_dim),
         )
+        if self.score_factor is not None:
+            start = {"head": 1.0, "log_length": 1 / _MEAN_LOG}
+            self.factor = self.add_weight(
+                name="score_factor",
+                shape=(heads, 1, 1),
+                initializer=keras.initializers.Constant(
+                    start[self.score_factor]
+                ),
+                autocast=False,
+            )
         head = (heads, self.key_dim)
         if self.encoding.built:
             self.encoding.check_widths((*query_shape[:2], *head))
@@ -467,6 +489,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         """
         scores = self._compute_scores(queries, others, causal=causal)
         mask = _join_masks(queries, others, causal=causal)
+        if self.score_factor == "log_length":
+            factor = ops.cast(self.factor, "float32")
+            scores = scores * (factor * _log_visible(scores, mask))
         weights = self._compute_weights(scores, mask, queries["indices"])
         dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
@@ -487,6 +512,8 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             query = query * self.key_dim**-0.5
         key = ops.cast(others["key"], "float32")
         scores = ops.einsum("bthd,bshd->bhts", query, key)
+        if self.score_factor == "head":
+            scores = scores * ops.cast(self.factor, "float32")
         return scores if bias is None else scores + bias
 
     def _compute_weights(self, scores, mask, indices):
@@ -680,6 +707,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             "output_dim": self.output_dim,
             "num_key_value_heads": self.num_key_value_heads,
             "scale_scores": self.scale_scores,
+            "score_factor": self.score_factor,
             "chunk_size": self.chunk_size,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
@@ -714,6 +742,13 @@ def with_encoding(config):
     }
 
 
+def check_score_factor(score_factor):
+    """Returns a valid `score_factor`, or raises `ValueError`."""
+    return check_choice(
+        "score_factor", score_factor, ("head", "log_length", None)
+    )
+
+
 def check_chunk_size(chunk_size):
     """Returns a valid `chunk_size`, or raises `ValueError`."""
     if isinstance(chunk_size, str) and chunk_size == "auto":
@@ -726,6 +761,9 @@ def check_chunk_size(chunk_size):
             f"got {chunk_size!r}."
         ) from None
 
+
+_MEAN_LOG = 5.935754
+"""Mean of the logarithms of 1 to 1,024."""
 
 _MASK_AXES = ("examples", "heads", "queries", "keys")
 
@@ -776,3 +814,20 @@ def _join_masks(queries, others, *, causal):
         keys = ops.arange(ops.shape(others["key"])[1], dtype="int32")
         masks.append(keys <= ops.expand_dims(queries["indices"], -1))
     return functools.reduce(ops.logical_and, masks) if masks else None
+
+
+def _log_visible(scores, mask):
+    """Computes the logarithm of the number of keys that queries may see.
+
+    Args:
+        scores: float32 `(B, H, T, S)`.
+        mask: Boolean tensor that broadcasts to the scores, or `None`.
+
+    Returns:
+        float32 that broadcasts to `(B, H, T, 1)`.
+    """
+    if mask is None:
+        return ops.log(ops.cast(ops.shape(scores)[-1], "float32"))
+    count = ops.sum(ops.cast(mask, "float32"), axis=-1, keepdims=True)
+    # A query without keys has no weights to scale.
+    return ops.log(ops.maximum(count, 1.0))

@@ -16,6 +16,7 @@ from keras_lengen.arguments import (
 from keras_lengen.layers.attention import (
     MultiHeadAttention,
     check_chunk_size,
+    check_score_factor,
     with_encoding,
 )
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
@@ -63,6 +64,9 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             keys and values, or `None` for `num_heads`.
         scale_scores: bool, whether attention divides scores by the square root
             of the width of a head.
+        score_factor: str or `None`. Learned factor of the scores of
+            self-attention, `"head"` or `"log_length"`, as in
+            `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time, as
             in `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
@@ -134,6 +138,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         use_bias="feedforward",
         num_key_value_heads=None,
         scale_scores=True,
+        score_factor=None,
         chunk_size="auto",
         kernel_initializer=None,
         use_causal_mask=False,
@@ -153,6 +158,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             use_bias=use_bias,
             num_key_value_heads=num_key_value_heads,
             scale_scores=scale_scores,
+            score_factor=score_factor,
             chunk_size=chunk_size,
             kernel_initializer=kernel_initializer,
         )
@@ -182,6 +188,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             self.attention or MultiHeadAttention,
             self.encoding,
             width,
+            score_factor=self.score_factor,
         )
         self.attention_layer.build(inputs_shape, inputs_shape)
         memory_shape = memory_shape or inputs_shape
@@ -213,7 +220,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 "feedforward_norm", inputs_shape
             )
 
-    def _make_attention(self, name, attention, encoding, width):
+    def _make_attention(self, name, attention, encoding, width, **arguments):
         return attention(
             self.num_heads,
             width // self.num_heads,
@@ -226,6 +233,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             kernel_initializer=kernel_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name=name,
+            **arguments,
         )
 
     def _make_dense(self, name, width, activation):
@@ -478,6 +486,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             "use_bias": self.use_bias,
             "num_key_value_heads": self.num_key_value_heads,
             "scale_scores": self.scale_scores,
+            "score_factor": self.score_factor,
             "chunk_size": self.chunk_size,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
@@ -582,6 +591,7 @@ def check_block_arguments(**arguments):
         "use_bias": check_choice(
             "use_bias", arguments["use_bias"], ("feedforward", True, False)
         ),
+        "score_factor": check_score_factor(arguments["score_factor"]),
         "chunk_size": check_chunk_size(arguments["chunk_size"]),
         "kernel_initializer": check_initializer(
             "kernel_initializer", arguments["kernel_initializer"]

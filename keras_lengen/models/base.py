@@ -56,6 +56,7 @@ BLOCK_ARGUMENTS = (
     "use_bias",
     "num_key_value_heads",
     "scale_scores",
+    "score_factor",
     "chunk_size",
     "kernel_initializer",
 )
@@ -148,6 +149,7 @@ class Transformer(TokenModel):
         use_bias="feedforward",
         num_key_value_heads=None,
         scale_scores=True,
+        score_factor=None,
         chunk_size="auto",
         tie_embeddings=False,
         embedding_scale=None,
@@ -176,6 +178,7 @@ class Transformer(TokenModel):
             use_bias=use_bias,
             num_key_value_heads=num_key_value_heads,
             scale_scores=scale_scores,
+            score_factor=score_factor,
             chunk_size=chunk_size,
             kernel_initializer=kernel_initializer,
         )

@@ -48,6 +48,9 @@ class TransformerEncoder(Transformer):
             `num_heads`.
         scale_scores: bool. Whether attention scores are divided by the square
             root of the width of a head.
+        score_factor: str or `None`. Learned factor of the scores of
+            self-attention: `"head"`, one for each head, or `"log_length"`,
+            which grows with the number of keys, as in `MultiHeadAttention`.
         chunk_size: int, at least 1, `"auto"` or `None`. Number of queries
             whose scores are held in memory at a time, as in
             `MultiHeadAttention`.

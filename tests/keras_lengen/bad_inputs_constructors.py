@@ -123,6 +123,7 @@ RIGHT = {
     "scale_base": ("2.5",),
     "scale_scores": FLAG,
     "scaling_factor": ("2.5",),
+    "score_factor": OPTIONAL,
     "seed": ("None", "0"),
     "separators": ("[]",),
     "share_layers": FLAG,

@@ -83,6 +83,13 @@ class TrainerConfig(DeviceConfig):
         choices=ATTENTIONS,
         changes_program=True,
     )
+    score_factor: str = option(
+        "none",
+        "Learned factor of attention scores: none, one for each head, or that "
+        "times the logarithm of the number of keys (scalable softmax).",
+        choices=("none", "head", "log_length"),
+        changes_program=True,
+    )
     max_position: int = option(
         0,
         "Range of positions of encodings and samplers that have one; 0: a "

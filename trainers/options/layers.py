@@ -69,6 +69,9 @@ def model_arguments(config):
         "dropout": config.dropout,
         "encoding": build_encoding(config),
         "attention": ATTENTIONS[config.attention],
+        "score_factor": (
+            None if config.score_factor == "none" else config.score_factor
+        ),
         "chunk_size": config.chunk_size or "auto",
         "draw": config.draw,
         "dtype": config.precision,

@@ -291,6 +291,7 @@ ARGUMENTS = {
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
+    "score_factor": "log_length",
     "chunk_size": 4,
     "kernel_initializer": "glorot_normal",
     "use_causal_mask": True,

@@ -58,6 +58,7 @@ ARGUMENTS = {
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
+    "score_factor": "log_length",
     "chunk_size": 2,
     "tie_embeddings": True,
     "embedding_scale": 2.0,

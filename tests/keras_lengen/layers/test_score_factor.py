@@ -1,0 +1,128 @@
+"""Learned factors of attention scores."""
+
+import keras
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from keras_lengen.layers import ALiBi, GeometricAttention, MultiHeadAttention
+from keras_lengen.models import TransformerDecoder
+
+STATES = np.random.default_rng(0).normal(size=(2, 7, 12)).astype("float32")
+FACTORS = np.array([0.5, 1.0, 2.5], "float32").reshape(3, 1, 1)
+
+
+def make(score_factor, **arguments):
+    layer = MultiHeadAttention(
+        3, 4, score_factor=score_factor, use_bias=False, **arguments
+    )
+    layer.build(STATES.shape, STATES.shape)
+    return layer
+
+
+def products(layer):
+    query, key = (
+        (STATES @ dense.kernel.numpy()).reshape(2, 7, 3, 4)
+        for dense in (layer.query_dense, layer.key_dense)
+    )
+    return np.einsum("bihd,bjhd->bhij", query, key) / 2
+
+
+def test_the_factor_of_a_head_is_for_products_alone():
+    encoding = ALiBi()
+    layer = make("head", encoding=encoding)
+    np.testing.assert_array_equal(layer.factor, np.ones((3, 1, 1)))
+    layer.factor.assign(FACTORS)
+    _, weights = layer(STATES, STATES, return_attention_scores=True)
+    bias = np.asarray(encoding(np.ones((1, 7, 3, 4), "float32")))
+    expected = softmax(FACTORS * products(layer) + bias, axis=-1)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+def test_scores_grow_with_the_number_of_visible_keys(causal, padded):
+    encoding = ALiBi(asymmetry=0)
+    layer = make("log_length", encoding=encoding)
+    mean = np.log(np.arange(1, 1025)).mean()
+    np.testing.assert_allclose(layer.factor, 1 / mean, rtol=1e-5)
+    layer.factor.assign(FACTORS)
+    visible = np.ones((2, 1, 7, 7), bool)
+    arguments = {"use_causal_mask": causal}
+    if padded:
+        arguments["value_mask"] = np.arange(7) < np.array([[5], [7]])
+        visible &= arguments["value_mask"][:, None, None]
+    if causal:
+        visible &= np.tri(7, dtype=bool)
+    _, weights = layer(
+        STATES, STATES, return_attention_scores=True, **arguments
+    )
+    bias = np.asarray(encoding(np.ones((1, 7, 3, 4), "float32")))
+    scores = (products(layer) + bias) * FACTORS
+    scores = scores * np.log(visible.sum(-1, keepdims=True))
+    expected = softmax(np.where(visible, scores, -np.inf), axis=-1)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("count", "plain", "scaled"),
+    [
+        (10, 0.942826, 0.940101),
+        (100, 0.59986, 0.995063),
+        (1000, 0.129346, 0.999646),
+    ],
+)
+def test_published_weights(count, plain, scaled):
+    """Of one key with score 3 among others with -2."""
+    states = np.full((1, count, 1), -2, "float32")
+    states[0, 0] = 3
+    for score_factor, expected in ((None, plain), ("log_length", scaled)):
+        layer = MultiHeadAttention(
+            1, 1, score_factor=score_factor, use_bias=False
+        )
+        layer.build((1, 1, 1), states.shape)
+        layer.set_weights([np.ones_like(w) for w in layer.get_weights()])
+        if score_factor is not None:
+            layer.factor.assign([[[0.43]]])
+        _, weights = layer(
+            np.ones((1, 1, 1)), states, return_attention_scores=True
+        )
+        np.testing.assert_allclose(weights[0, 0, 0, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("score_factor", ["head", "log_length"])
+def test_generation_and_chunks_are_the_full_pass(score_factor):
+    keras.utils.set_random_seed(0)
+    model = TransformerDecoder(
+        vocabulary_size=9,
+        output_size=9,
+        num_layers=2,
+        num_heads=2,
+        model_dim=16,
+        score_factor=score_factor,
+    )
+    for block in model.blocks:
+        block.attention_layer.factor.assign([[[1.5]], [[0.3]]])
+    ids = np.random.default_rng(0).integers(0, 9, (2, 5))
+    lengths = np.array([3, 5])
+    tokens, logits = model.generate(
+        {"token_ids": ids, "lengths": lengths}, 4, return_logits=True
+    )
+    for row, own, count, expected in zip(
+        ids, tokens, lengths, logits, strict=True
+    ):
+        whole = np.concatenate([row[:count], own])[None]
+        full = np.asarray(model(whole))[0, count - 1 : -1]
+        np.testing.assert_allclose(expected, full, atol=1e-4)
+    chunked = TransformerDecoder.from_config(
+        {**model.get_config(), "chunk_size": 2}
+    )
+    chunked.set_weights(model.get_weights())
+    np.testing.assert_allclose(chunked(ids), model(ids), atol=1e-5)
+
+
+def test_attention_without_scores_refuses_it():
+    with pytest.raises(ValueError, match="no use for score_factor='head'"):
+        GeometricAttention(2, 4, score_factor="head")
+    with pytest.raises(ValueError, match=r'score_factor .* "log_length"'):
+        MultiHeadAttention(2, 4, score_factor="heads")
