@@ -2,8 +2,8 @@
 
 Trains small models of `trainers.sequence_to_answer`: copies with two layers,
 and sums with a scratchpad and three layers, each with several encodings; and
-parity with several scratchpads. A run that has finished is not repeated, and
-one that was interrupted is resumed.
+parity with several scratchpads. The report is written after every run; runs
+that it has are not repeated, and one that was interrupted is resumed.
 
     python -m benchmarks.answers
 """
@@ -14,7 +14,7 @@ import pathlib
 from absl import app, flags
 
 from benchmarks.measure import write_report
-from benchmarks.runs import describe, train
+from benchmarks.runs import describe, train, write_command
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
@@ -62,7 +62,8 @@ def list_runs():
 def main(argv):
     """Trains what is missing, one model after the other, and reports."""
     del argv
-    rows = []
+    path = pathlib.Path(FLAGS.output)
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
     for task, variant, given in list_runs():
         workdir = pathlib.Path(FLAGS.root) / f"{task}-{variant}"
         arguments = [
@@ -70,6 +71,8 @@ def main(argv):
             *given,
             *(f"--{flag}" for flag in FLAGS.flags),
         ]
+        if write_command(arguments) in [row["command"] for row in rows]:
+            continue
         results = train(workdir, arguments)
         measured = {
             name: values
@@ -88,7 +91,7 @@ def main(argv):
         )
         exact = measured["generated_exact_match_by_length"]
         print(json.dumps({f"{task}, {variant}": exact}), flush=True)
-    write_report(FLAGS.output, "benchmarks.answers", {"rows": rows})
+        write_report(FLAGS.output, "benchmarks.answers", {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -40,11 +40,16 @@ def train(workdir, arguments):
     return read_results(workdir / "results.json")
 
 
+def write_command(arguments):
+    """Returns the command of a module and its arguments, a str."""
+    return shlex.join(["python", "-m", *arguments])
+
+
 def describe(workdir, arguments, results):
     """Returns what every row of a report has, a dict."""
     return {
         "run": workdir.name,
-        "command": shlex.join(["python", "-m", *arguments]),
+        "command": write_command(arguments),
         "training_seconds": results["train"]["seconds"],
         "devices": results["computed_by"]["devices"],
     }
