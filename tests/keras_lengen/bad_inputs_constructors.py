@@ -140,6 +140,7 @@ RIGHT = {
     "AxialEncoding.column": ("encoding",),
     "AxialEncoding.row": ("encoding",),
     "AxialEncoding.sampler": ("None", "sampler"),
+    "CoPE.sampler": ("None", "sampler"),
     "CoupledPositions.max_position": OPTIONAL,
     "ForgettingAttention.kernel_initializer": (),
     "GeometricAttention.encoding": OPTIONAL,
@@ -172,7 +173,7 @@ def constructor_cases(name):
     for argument in sorted(arguments):
         allowed = RIGHT.get(f"{name}.{argument}", RIGHT.get(argument, ()))
         if argument in refused:
-            allowed = OPTIONAL
+            allowed = RIGHT.get(f"{name}.{argument}", OPTIONAL)
         for label, value in VALUES.items():
             if label not in allowed:
                 yield Case(

@@ -5,6 +5,8 @@ from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.cape import CAPE
 from keras_lengen.layers.encodings.clipped_bias import ClippedBias
+from keras_lengen.layers.encodings.cope import CoPE
+from keras_lengen.layers.encodings.dape import DAPE
 from keras_lengen.layers.encodings.fire import FIRE, RandomizedFIRE
 from keras_lengen.layers.encodings.hard_alibi import HardALiBi
 from keras_lengen.layers.encodings.learned_encoding import (
@@ -59,6 +61,8 @@ ENCODINGS = {
     "LogKERPLE": LogKERPLE,
     "Sandwich": Sandwich,
     "T5Bias": T5Bias,
+    "CoPE": CoPE,
+    "DAPE": DAPE,
     "FIRE": FIRE,
     "SHAPE": SHAPE,
     "CAPE": CAPE,

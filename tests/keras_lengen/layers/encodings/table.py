@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from keras import ops
 
-from keras_lengen.layers import ENCODINGS, RandomizedPositions
+from keras_lengen.layers import ENCODINGS, ALiBi, RandomizedPositions
 from keras_lengen.layers.encodings.base import FixedSampler
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
@@ -37,6 +37,7 @@ class Row:
         shifts: Whether only differences of positions matter.
         ranks: Maps arguments to whether positions are read by their rank, so
             that pairs equally many tokens apart are equally far apart.
+        counts_tokens: Whether other keys of a query change the result.
         top: Largest position for which it is defined.
         longest: Tokens of the longest sequence, `None` for any.
         position_dtypes: Kinds of numbers that positions may be.
@@ -51,6 +52,7 @@ class Row:
     uses_positions: bool = True
     shifts: bool = False
     ranks: Callable = lambda arguments: False
+    counts_tokens: bool = False
     top: int = 100_000
     longest: int | None = None
     position_dtypes: tuple = ("int32", "float32")
@@ -182,6 +184,25 @@ CLIPPED_BIAS = Row(
     idle=("share_layers",),
     shifts=True,
 )
+COPE = Row(
+    alternatives={"num_positions": 3, "share_layers": True},
+    refused=("sampler",),
+    idle=("share_layers",),
+    uses_positions=False,
+    shifts=True,
+    counts_tokens=True,
+)
+DAPE = Row(
+    alternatives={
+        **PLAIN,
+        "encoding": ALiBi(),
+        "hidden_dim": 16,
+        "share_layers": True,
+    },
+    idle=("share_layers",),
+    idle_weights=("output_bias",),
+    shifts=True,
+)
 KERPLE = Row(
     alternatives={**PLAIN, "asymmetry": 0.5, "share_layers": False},
     idle=("share_layers",),
@@ -226,6 +247,8 @@ ROWS = {
     "RelativeEncoding": RELATIVE,
     "ShawEncoding": SHAW,
     "ALiBi": ALIBI,
+    "CoPE": COPE,
+    "DAPE": DAPE,
     "HardALiBi": HARD_ALIBI,
     "ClippedBias": CLIPPED_BIAS,
     "PowerKERPLE": KERPLE,

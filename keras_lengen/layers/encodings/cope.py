@@ -1,0 +1,107 @@
+"""Positions that count tokens chosen by their content."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import check_boolean, check_integer
+from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.distances import (
+    find_signed_distances,
+    make_nan_factor,
+)
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class CoPE(BiasEncoding):
+    """Counts, from each query back to a key, the tokens that matter to it.
+
+    Each query `i` gives every key `u` up to its own a gate
+    `g[i, u] = sigmoid(q[i] . k[u] / sqrt(D))`. The position of key `j`, as
+    seen by the query, is the sum of the gates from `j` to `i`, at most
+    `num_positions - 1`. So a head can count words, or lines, instead of
+    tokens. The bias is `q[i] . E[position] / sqrt(D)`, where `E` has a learned
+    vector for each whole position, and between two of them it is interpolated.
+
+    Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
+    Weights: `(D, num_positions)`, by default in each layer, zero at first.
+    Positions: numbers that grow along the sequence; they only say which keys
+    are not later than a query.
+
+    Args:
+        num_positions: int, from 1 to `2 ** 16`. Number of learned vectors. All
+            keys that are farther back, in counted tokens, share the last one.
+        share_layers: bool, whether all layers share the vectors.
+        sampler: `None`, because tokens are counted by the encoding itself.
+
+    Raises:
+        ValueError: If an argument is out of range, or there is a sampler; in
+            attention, if neither a causal mask nor an `attention_mask` is
+            given.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import CoPE
+    >>> CoPE()(ops.ones((2, 3, 8, 4)), causal=True).shape
+    TensorShape([2, 8, 3, 3])
+
+    Reference: Golovneva et al., 2024, section 4 (with the scaled logits of the
+    authors' code). https://arxiv.org/abs/2405.18719
+    """
+
+    causal_only = True
+
+    def __init__(self, *, num_positions=64, share_layers=False, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(self.sampler, OrdinalPositions):
+            raise ValueError(
+                f"sampler={type(self.sampler).__name__} has no use in CoPE, "
+                "which counts tokens by their content: leave sampler out."
+            )
+        self.num_positions = check_integer(
+            "num_positions", num_positions, most=2**16
+        )
+        self.share_layers = check_boolean("share_layers", share_layers)
+
+    def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
+        self.table = self.add_weight(
+            name="table",
+            shape=(query_shape[-1], self.num_positions),
+            initializer="zeros",
+            autocast=False,
+        )
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        query = ops.cast(query, "float32") * query.shape[-1] ** -0.5
+        key = ops.cast(key, "float32")
+        gates = ops.sigmoid(ops.einsum("bthd,bshd->bhts", query, key))
+        steps = find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
+        gates = gates * ops.cast(ops.expand_dims(steps, -3) <= 0, "float32")
+        positions = ops.flip(
+            ops.cumsum(ops.flip(gates, axis=-1), axis=-1), axis=-1
+        )
+        positions = ops.minimum(positions, self.num_positions - 1.0)
+        logits = ops.einsum(
+            "bthd,dn->bhtn", query, ops.cast(self.table, "float32")
+        )
+        below = ops.floor(positions)
+        low, high = (
+            ops.take_along_axis(logits, ops.cast(index, "int32"), axis=-1)
+            for index in (below, ops.ceil(positions))
+        )
+        share = positions - below
+        bias = share * high + (1 - share) * low
+        return make_nan_factor(steps) * bias
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_positions": self.num_positions,
+            "share_layers": self.share_layers,
+        }

@@ -1,0 +1,147 @@
+"""Bias that a small network adapts to the scores."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import LARGEST_WIDTH, check_boolean, check_integer
+from keras_lengen.layers.encodings.base import BiasEncoding, check_encoding
+from keras_lengen.layers.encodings.log_kerple import LogKERPLE
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class DAPE(BiasEncoding):
+    """Adapts another bias to the content of queries and keys (DAPE).
+
+    With the scaled products `S` of queries and keys and the bias `B` of
+    another encoding, the bias is `B + f([S, B])`. For each pair of tokens, the
+    network `f` maps the `2 H` numbers of all heads to one number for each
+    head, by a hidden layer with leaky ReLU.
+
+    Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
+    Weights: two dense layers, by default in each attention layer, and those of
+    the other encoding.
+    Positions: those that the other encoding takes.
+
+    Args:
+        encoding: `PositionalEncoding` that adds a bias, without a sampler of
+            its own; `None` for `LogKERPLE()`.
+        hidden_dim: int, from 1 to `2 ** 16`. Width of the hidden layer.
+        share_layers: bool, whether all layers share the weights.
+        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
+
+    Raises:
+        ValueError: If an argument is out of range, or `encoding` adds no bias
+            or has a sampler.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import ALiBi, DAPE
+    >>> DAPE(encoding=ALiBi())(ops.ones((2, 3, 8, 4))).shape
+    TensorShape([2, 8, 3, 3])
+
+    Reference: Zheng et al., 2024, section 3. https://arxiv.org/abs/2405.14722
+    """
+
+    def __init__(
+        self, *, encoding=None, hidden_dim=32, share_layers=False, **kwargs
+    ):
+        super().__init__(**kwargs)
+        check_encoding("encoding", encoding)
+        if encoding is None:
+            encoding = LogKERPLE(dtype=self.dtype_policy)
+        if encoding.stage != "bias" or encoding.takes_pairs:
+            raise ValueError(
+                f"encoding={type(encoding).__name__} does not add a bias to "
+                "scores at positions of tokens, which DAPE adapts: choose "
+                "another one, such as ALiBi() or FIRE()."
+            )
+        if not isinstance(encoding.sampler, OrdinalPositions):
+            raise ValueError(
+                f"encoding={type(encoding).__name__} brings a sampler: pass "
+                "the plain encoding, and the sampler to DAPE."
+            )
+        self.encoding = encoding
+        self.hidden_dim = check_integer(
+            "hidden_dim", hidden_dim, most=LARGEST_WIDTH
+        )
+        self.share_layers = check_boolean("share_layers", share_layers)
+        self.causal_only = encoding.causal_only
+        self.reads_ranks = encoding.reads_ranks
+        self.defined_past_training = encoding.defined_past_training
+
+    def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
+        heads = query_shape[-2]
+        if not self.encoding.built:
+            self.encoding.build(query_shape, key_shape)
+        widths = (2 * heads, self.hidden_dim, heads)
+        for name, inputs, outputs in zip(
+            ("hidden", "output"), widths[:-1], widths[1:], strict=True
+        ):
+            # The initial values of linear layers in PyTorch.
+            limit = inputs**-0.5
+            for part, shape in (
+                ("kernel", (inputs, outputs)),
+                ("bias", (outputs, 1, 1)),
+            ):
+                weight = self.add_weight(
+                    name=f"{name}_{part}",
+                    shape=shape,
+                    initializer=keras.initializers.RandomUniform(-limit, limit),
+                    autocast=False,
+                )
+                setattr(self, f"{name}_{part}", weight)
+
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        super().check_length(tokens, sampler=sampler, unit=unit)
+        self.encoding.check_length(
+            tokens,
+            sampler=self.sampler if sampler is None else sampler,
+            unit=unit,
+        )
+
+    def check_positions(self, positions):
+        self.encoding.check_positions(positions)
+
+    def attention_bias(
+        self, query, key, query_positions, key_positions, *, causal=False
+    ):
+        bias = self.encoding.attention_bias(
+            query, key, query_positions, key_positions, causal=causal
+        )
+        scores = ops.einsum(
+            "bthd,bshd->bhts",
+            ops.cast(query, "float32") * query.shape[-1] ** -0.5,
+            ops.cast(key, "float32"),
+        )
+        pairs = ops.concatenate(
+            [scores, ops.broadcast_to(bias, ops.shape(scores))], axis=1
+        )
+        hidden = ops.leaky_relu(
+            self._apply(pairs, self.hidden_kernel, self.hidden_bias),
+            negative_slope=0.01,
+        )
+        return bias + self._apply(hidden, self.output_kernel, self.output_bias)
+
+    def _apply(self, features, kernel, bias):
+        """Applies a dense layer to the second axis of `(B, N, T, S)`."""
+        kernel, bias = (ops.cast(w, "float32") for w in (kernel, bias))
+        return ops.einsum("bnts,nm->bmts", features, kernel) + bias
+
+    def get_config(self):
+        encoding = keras.saving.serialize_keras_object(self.encoding)
+        # `build` builds the encoding too.
+        encoding.pop("build_config", None)
+        return {
+            **super().get_config(),
+            "encoding": encoding,
+            "hidden_dim": self.hidden_dim,
+            "share_layers": self.share_layers,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoding = keras.saving.deserialize_keras_object(config["encoding"])
+        return super().from_config({**config, "encoding": encoding})

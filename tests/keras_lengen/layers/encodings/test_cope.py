@@ -1,0 +1,107 @@
+import keras
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from keras_lengen.layers import CoPE, RandomizedPositions
+from keras_lengen.models import TransformerDecoder
+
+QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
+KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
+TABLE = np.array([[0.1, 0.2, 0.3], [0.4, -0.5, 0.6]], "float32")
+
+
+def bias_of(query, key, table, positions=None):
+    """The bias `(H, T, S)` for a query and a key `(T, H, D)`."""
+    encoding = CoPE(num_positions=table.shape[1])
+    encoding.build((1, *query.shape))
+    encoding.set_weights([table])
+    bias = encoding(query[None], key[None], positions=positions, causal=True)
+    return np.asarray(bias)[0]
+
+
+def count(query, key, table):
+    """The bias of one head, key by key."""
+    tokens, width = query.shape
+    bias = np.zeros((tokens, tokens))
+    for i in range(tokens):
+        position = 0.0
+        for j in range(i, -1, -1):
+            position += expit(query[i] @ key[j] / np.sqrt(width))
+            reached = min(position, table.shape[1] - 1)
+            low, share = int(reached), reached - int(reached)
+            high = min(low + 1, table.shape[1] - 1)
+            logits = query[i] @ table / np.sqrt(width)
+            bias[i, j] = (1 - share) * logits[low] + share * logits[high]
+    return bias
+
+
+def test_published_numbers():
+    bias = bias_of(QUERY[:, None], KEY[:, None], TABLE)[0]
+    logits = [[0.15], [-0.104173, -0.049357], [0.9, 0.107428, -0.035809]]
+    for i, row in enumerate(logits):
+        expected = np.array(row) / np.sqrt(2)
+        np.testing.assert_allclose(bias[i, : i + 1], expected, atol=1e-5)
+    scores = QUERY @ KEY.T / np.sqrt(2) + bias
+    scores[np.triu_indices(3, 1)] = -np.inf
+    expected = [
+        [1, 0, 0],
+        [0.578055, 0.421945, 0],
+        [0.479174, 0.27359, 0.247237],
+    ]
+    np.testing.assert_allclose(softmax(scores, axis=-1), expected, atol=1e-5)
+
+
+def test_definition_on_random_inputs():
+    generator = np.random.default_rng(0)
+    query, key = generator.normal(size=(2, 30, 3, 4)).astype("float32")
+    table = generator.normal(size=(4, 8)).astype("float32")
+    bias = bias_of(query, key, table)
+    earlier = np.tri(30, dtype=bool)
+    for head in range(3):
+        expected = count(query[:, head], key[:, head], table)
+        np.testing.assert_allclose(
+            bias[head][earlier], expected[earlier], atol=1e-4
+        )
+
+
+def test_later_keys_are_not_counted():
+    generator = np.random.default_rng(0)
+    query, key = generator.normal(size=(2, 6, 2, 4)).astype("float32")
+    table = generator.normal(size=(4, 5)).astype("float32")
+    positions = np.array([3, 5, 6, 9, 20, 21])
+    whole = bias_of(query, key, table, positions)
+    part = bias_of(query[:4], key[:4], table, positions[:4])
+    np.testing.assert_allclose(whole[:, :4, :4], part, atol=1e-6)
+
+
+def test_generation_is_the_full_pass():
+    keras.utils.set_random_seed(0)
+    model = TransformerDecoder(
+        vocabulary_size=9,
+        output_size=9,
+        num_layers=2,
+        num_heads=2,
+        model_dim=16,
+        encoding=CoPE(num_positions=4),
+    )
+    generator = np.random.default_rng(0)
+    for block in model.blocks:
+        table = block.attention_layer.encoding.table
+        table.assign(generator.normal(size=table.shape))
+    ids = generator.integers(0, 9, (2, 5))
+    lengths = np.array([3, 5])
+    tokens, logits = model.generate(
+        {"token_ids": ids, "lengths": lengths}, 4, return_logits=True
+    )
+    for row, own, size, expected in zip(
+        ids, tokens, lengths, logits, strict=True
+    ):
+        whole = np.concatenate([row[:size], own])[None]
+        full = np.asarray(model(whole))[0, size - 1 : -1]
+        np.testing.assert_allclose(expected, full, atol=1e-4)
+
+
+def test_a_sampler_is_refused():
+    with pytest.raises(ValueError, match="has no use in CoPE"):
+        CoPE(sampler=RandomizedPositions(max_position=64))
