@@ -10,6 +10,7 @@ CALLS = {
     "NTKRoPE": "NTKRoPE(scaling_factor=8)",
     "YaRN": "YaRN(original_length=128, scaling_factor=8)",
     "XPos": "XPos(scale_base=64)",
+    "HardALiBi": "HardALiBi(windowed_heads=3)",
     "T5Bias": "T5Bias(max_distance=48)",
     "SHAPE": "SHAPE(max_shift=500)",
     "CAPE": "CAPE(max_global_shift=20)",

@@ -22,6 +22,7 @@ def find_picture(name):
     """Returns the function that draws a class, or `None` if none does."""
     special = {
         "AxialEncoding": draw_grid,
+        "CoPE": draw_counts,
         "GeometricAttention": draw_nearest,
         "StickBreakingAttention": draw_nearest,
         "ForgettingAttention": draw_nearest,
@@ -198,6 +199,31 @@ def draw_sum(plot, sampler):
         axes.set(title=title, xlabel="token")
         axes.set_xticks(range(len(text)), text)
     plot.axes[0].set_ylabel("position")
+
+
+def draw_counts(plot, encoding):
+    """Position of each key as the last query counts it, one line for each head.
+
+    Queries and keys are random. The table makes the bias equal the position.
+    """
+    generator = np.random.default_rng(SEED)
+    query, key = generator.normal(size=(2, 1, REACH, HEADS, WIDTH))
+    query[..., 0], key[..., 0] = WIDTH**0.5, 0
+    build(encoding, heads=HEADS, width=WIDTH)
+    table = np.zeros(encoding.table.shape)
+    table[0] = np.arange(encoding.num_positions)
+    encoding.table.assign(table)
+    query, key = (ops.convert_to_tensor(x, "float32") for x in (query, key))
+    axes = plot.subplots()
+    for head, line in enumerate(np.asarray(encoding(query, key))[0, :, -1]):
+        axes.plot(
+            np.arange(REACH) - REACH + 1,
+            line,
+            color=_choose_shade(head, HEADS),
+            label=f"head {head + 1}",
+        )
+    axes.set(xlabel="key minus query, in tokens", ylabel="position")
+    plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
 
 
 def draw_no_positions(plot, encoding):
