@@ -24,8 +24,16 @@ def make_parts(**changes):
         {"scratchpad": "computation,output"},
         {"task": "scan", "train_length": "1-3", "test_lengths": "4"},
         {"task": "reverse", "template": "paper", "train_examples": 0},
+        {
+            "task": "aligned_parity",
+            "train_length": "1-3",
+            "test_lengths": "4",
+            "encoding": "ClippedBias",
+            "sampler": "CoupledPositions",
+            "score_factor": "log_length",
+        },
     ],
-    ids=["addition", "steps", "list", "endless"],
+    ids=["addition", "steps", "list", "endless", "coupled"],
 )
 def test_a_run(tmp_path, changes):
     results = run_toy(tmp_path, trainer="sequence_to_answer", **changes)

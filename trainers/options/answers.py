@@ -10,9 +10,11 @@ from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
+from keras_lengen.layers import TOKEN_SAMPLERS
 from trainers.engine.evaluation import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig
+from trainers.options.layers import ALL_SAMPLERS
 from trainers.options.lengths import parse_lengths
 from trainers.options.option import option, with_default
 
@@ -34,6 +36,12 @@ class AnswersConfig(LengthsConfig):
         "none",
         "Steps before the answer: none, all, or some of their fields, as "
         f"computation,output ({', '.join(FIELDS)}).",
+        changes_program=True,
+    )
+    sampler: str = option(
+        "",
+        "Position sampler, by name or call.",
+        registry={**ALL_SAMPLERS, **TOKEN_SAMPLERS},
         changes_program=True,
     )
     data_dir: str = option(

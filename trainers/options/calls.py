@@ -11,15 +11,16 @@ from trainers.options.choices import check_choice
 MAX_CHARACTERS = 1000
 """Largest number of characters of a call."""
 
-_NESTED = ("row", "column")
+_NESTED = ("row", "column", "encoding")
 
 
 def parse_call(flag, text, registry):
     """Returns class and arguments of `Name` or `Name(argument=value, ...)`.
 
-    Values are literals, but `row` and `column` are names or calls themselves,
-    as in `GridPositions(width=5, row=RandomizedPositions(max_position=9))`.
-    All of their arguments must be given: the other flags count tokens.
+    Values are literals, but `row`, `column` and `encoding` are names or calls
+    themselves, as in
+    `GridPositions(width=5, row=RandomizedPositions(max_position=9))`. All of
+    their arguments must be given: the other flags count tokens.
 
     Args:
         flag: str. Name of the flag, for messages.

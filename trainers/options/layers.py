@@ -8,7 +8,6 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
-    TOKEN_SAMPLERS,
     AxialEncoding,
     GridPositions,
 )
@@ -16,14 +15,9 @@ from trainers.errors import ConfigError
 from trainers.options.calls import construct, parse_call
 from trainers.options.option import options
 
-# With the encoding and the sampler that are made of two others, and samplers
-# that need to know what ids mean.
+# With the encoding and the sampler that are made of two others.
 ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
-ALL_SAMPLERS = {
-    **SAMPLERS,
-    **TOKEN_SAMPLERS,
-    "GridPositions": GridPositions,
-}
+ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
 
 FROM_FLAGS = {
     "max_position": "--max_position",

@@ -185,6 +185,40 @@ def test_positions_that_are_too_few(encoding, sampler, tokens, message):
         check_length(build_encoding(config), tokens)
 
 
+def test_what_words_mean_reaches_samplers_that_read_tokens():
+    given = {"task": "aligned_addition", "encoding": "ClippedBias"}
+    config = toy_config(
+        "sequence_to_answer",
+        **given,
+        sampler="CoupledPositions(max_position=None)",
+    )
+    words = config.vocabulary.words
+    sampler = build_encoding(config).sampler
+    assert [words[each] for each in sampler.items] == list("0123456789")
+    assert [words[each] for each in sampler.separators] == ["+"]
+    assert words[sampler.end_of_prompt] == "="
+    config = toy_config(
+        "sequence_to_answer", **given, sampler="AbacusPositions"
+    )
+    assert build_encoding(config).sampler.digits == sampler.items
+
+
+def test_words_without_counterparts_have_no_coupled_positions():
+    config = toy_config(
+        "sequence_to_answer",
+        task="copy",
+        encoding="ClippedBias",
+        sampler="CoupledPositions",
+    )
+    with pytest.raises(ConfigError, match=r"needs 'items' and 'end_of_prompt'"):
+        build_encoding(config)
+
+
+def test_an_encoding_may_have_another_one():
+    config = toy_config(encoding="DAPE(encoding=ALiBi(asymmetry=0))")
+    assert build_encoding(config).encoding.asymmetry == 0
+
+
 def test_positions_that_suffice():
     for encoding, sampler, tokens in (
         ("LearnedEncoding", "", 32),
