@@ -46,8 +46,10 @@ from trainers.records.progress import Line, Progress, show_evaluation
 from trainers.records.results import choose_metric
 from trainers.records.workdir import Workdir
 
-DEMONSTRATION = ("RoPE", "RandomizedRoPE")
-"""Encodings to compare by default: a plain one and its randomized form."""
+DEMONSTRATION = {
+    name: {"encoding": name} for name in ("RoPE", "RandomizedRoPE")
+}
+"""Variants to compare by default: a plain encoding and its randomized form."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +64,9 @@ class Experiment:
             returns a built Keras model.
         make_problem: Function of a configuration; returns a `Problem`. It
             should read no data: a command may need only the title.
+        demonstrations: Dict from the name of a preset to the variants that it
+            compares if no encoding is given, a dict from their names to the
+            fields that they set; presets that are missing: `DEMONSTRATION`.
     """
 
     name: str
@@ -69,13 +74,14 @@ class Experiment:
     presets: dict
     build_model: Callable
     make_problem: Callable
+    demonstrations: dict = dataclasses.field(default_factory=dict)
 
     def run(self):
         """Runs the program with the flags of the command line."""
         command.run(self.config, self.presets, self.main)
 
     def main(self, config):
-        """Trains one model, or one for each encoding of the demonstration."""
+        """Trains one model, or one for each variant of the demonstration."""
         problem = self.make_problem(config)
         name = config.encoding.partition("(")[0] or "demonstration"
         path = pathlib.Path(
@@ -84,11 +90,12 @@ class Experiment:
         if config.encoding:
             self.train(config, path)
             return
+        variants = self.demonstrations.get(config.preset, DEMONSTRATION)
         results = {
-            encoding: self.train(
-                dataclasses.replace(config, encoding=encoding), path / encoding
+            variant: self.train(
+                dataclasses.replace(config, **fields), path / variant
             )
-            for encoding in DEMONSTRATION
+            for variant, fields in variants.items()
         }
         if all(results.values()):
             plot_results(path, results, problem)
@@ -280,7 +287,9 @@ class _Run:
 
     def __post_init__(self):
         config, path = self.config, self.workdir.path
-        self.name = f"{self.problem.title}, {config.encoding}"
+        self.name = ", ".join(
+            filter(None, (self.problem.title, config.encoding, config.sampler))
+        )
         self.metrics = Metrics(path, self.problem)
         self.checkpoints = Checkpoints(
             path,

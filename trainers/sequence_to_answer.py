@@ -2,9 +2,12 @@
 
     python -m trainers.sequence_to_answer --task=copy --encoding=NoPE
     python -m trainers.sequence_to_answer --task=addition --scratchpad=all
+    python -m trainers.sequence_to_answer --preset=addition
 
 At the end the model writes answers to unseen prompts, token by token; the
-results say how many are right, and how many cannot be read.
+results say how many are right, and how many cannot be read. The preset
+`addition` trains two models on sums of numbers of up to 10 digits: with ordinal
+positions, and with positions that digits of the same significance share.
 """
 
 import functools
@@ -22,30 +25,8 @@ from keras_lengen.models import TransformerDecoder
 from keras_lengen.models.presets import presets
 from trainers.engine.answers import AnswerProblem
 from trainers.experiment import Experiment
-from trainers.options.answers import AnswersConfig
+from trainers.options.answers import DEMONSTRATIONS, PRESETS, AnswersConfig
 from trainers.options.layers import model_arguments
-
-PRESETS = {
-    "small": {"dropout": 0.0, "evaluation_examples": 100},
-    # The impact of positional encoding on length generalization in
-    # Transformers, appendix D.
-    "paper": {
-        "num_layers": presets["t5_decoder"]["num_layers"],
-        "num_heads": presets["t5_decoder"]["num_heads"],
-        "model_dim": presets["t5_decoder"]["model_dim"],
-        "batch_size": 64,
-        "learning_rate": 3e-5,
-        "learning_rate_schedule": "Polynomial(end=1e-7)",
-        "weight_decay": 0.05,
-        "steps": 40_000,
-        "warmup_steps": 2400,
-        "evaluation_examples": 500,
-        "generated_examples": 500,
-        "evaluate_every": 2000,
-        "steps_per_loop": 100,
-        "checkpoint_every": 2000,
-    },
-}
 
 
 class WrittenAnswer(AnswerProblem):
@@ -142,7 +123,12 @@ def build_model(config):
 
 
 EXPERIMENT = Experiment(
-    "sequence_to_answer", AnswersConfig, PRESETS, build_model, WrittenAnswer
+    "sequence_to_answer",
+    AnswersConfig,
+    PRESETS,
+    build_model,
+    WrittenAnswer,
+    DEMONSTRATIONS,
 )
 
 if __name__ == "__main__":

@@ -75,7 +75,8 @@ def test_a_stopped_run_goes_on(results, monkeypatch):
 
 @pytest.mark.product
 def test_variants_share_a_plot(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "DEMONSTRATION", ("NoPE", "ALiBi"))
+    variants = {name: {"encoding": name} for name in ("NoPE", "ALiBi")}
+    monkeypatch.setattr(experiment, "DEMONSTRATION", variants)
     changes = {"encoding": "", "steps": 3, "workdir": str(tmp_path)}
     EXPERIMENT.main(config(**changes))
     for name in ("NoPE", "ALiBi"):

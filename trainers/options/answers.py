@@ -11,6 +11,7 @@ from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
+from keras_lengen.models.presets import presets
 from trainers.engine.evaluation import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig
@@ -18,11 +19,58 @@ from trainers.options.layers import ALL_SAMPLERS
 from trainers.options.lengths import parse_lengths
 from trainers.options.option import option, with_default
 
+PRESETS = {
+    "small": {"dropout": 0.0, "evaluation_examples": 100},
+    # The impact of positional encoding on length generalization in
+    # Transformers, appendix D.
+    "paper": {
+        "num_layers": presets["t5_decoder"]["num_layers"],
+        "num_heads": presets["t5_decoder"]["num_heads"],
+        "model_dim": presets["t5_decoder"]["model_dim"],
+        "batch_size": 64,
+        "learning_rate": 3e-5,
+        "learning_rate_schedule": "Polynomial(end=1e-7)",
+        "weight_decay": 0.05,
+        "steps": 40_000,
+        "warmup_steps": 2400,
+        "evaluation_examples": 500,
+        "generated_examples": 500,
+        "evaluate_every": 2000,
+        "steps_per_loop": 100,
+        "checkpoint_every": 2000,
+    },
+    "addition": {
+        "task": "aligned_addition",
+        "train_examples": 0,
+        "train_length": "1-10",
+        "test_lengths": "20,50,100,200,500",
+        "num_layers": 1,
+        "num_heads": 4,
+        "model_dim": 128,
+        "dropout": 0.0,
+        "learning_rate_schedule": "Cosine(end=1e-4)",
+        "warmup_steps": 100,
+        "steps": 2500,
+        "evaluation_examples": 100,
+        "generated_examples": 256,
+    },
+}
+
+_SIGNED = "ClippedBias(max_distance=3, slope=2.0)"
+DEMONSTRATIONS = {
+    "addition": {
+        "ordinal": {"encoding": _SIGNED, "sampler": "OrdinalPositions"},
+        "coupled": {"encoding": _SIGNED, "sampler": "CoupledPositions"},
+    },
+}
+"""Variants that a preset compares if no encoding is given."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AnswersConfig(LengthsConfig):
     """Options of this trainer; every field is a flag."""
 
+    preset: str = option("small", "Set of defaults.", choices=PRESETS)
     task: str = option(
         "copy", "Task.", choices=TEXT_TASKS, changes_program=True
     )
