@@ -127,7 +127,7 @@ RIGHT = {
     "seed": ("None", "0"),
     "separators": ("[]",),
     "share_layers": FLAG,
-    "slope": ("0", "2.5"),
+    "slope": ("None", "0", "2.5"),
     "table_scale": ("2.5",),
     "tail_fraction": ("0",),
     "target_vocabulary_size": OPTIONAL,

@@ -56,11 +56,11 @@ PRESETS = {
     },
 }
 
-_SIGNED = "ClippedBias(max_distance=3, slope=2.0)"
+_NEAR = "ClippedBias(max_distance=3, slope=None)"
 DEMONSTRATIONS = {
     "addition": {
-        "ordinal": {"encoding": _SIGNED, "sampler": "OrdinalPositions"},
-        "coupled": {"encoding": _SIGNED, "sampler": "CoupledPositions"},
+        "ordinal": {"encoding": _NEAR, "sampler": "OrdinalPositions"},
+        "coupled": {"encoding": _NEAR, "sampler": "CoupledPositions"},
     },
 }
 """Variants that a preset compares if no encoding is given."""

@@ -11,6 +11,7 @@ from keras_lengen.arguments import (
 )
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    HIDDEN,
     as_indices,
     find_signed_distances,
     make_nan_factor,
@@ -29,7 +30,9 @@ class ClippedBias(BiasEncoding):
     Near keys have a weight for each distance and side. Of far keys only the
     side and the slope count, so no longest length exists, and because weights
     fall exponentially with the distance, attention to near keys is the same
-    in a long sequence as in a short one.
+    in a long sequence as in a short one. Without a slope, far keys are
+    hidden, and no content of a key makes up for its distance: what a model
+    computes for a token then depends on the tokens around it alone.
 
     Unlike one-sided biases it treats keys at larger positions like those at
     smaller ones, in causal attention too. This is what positions shared by
@@ -47,7 +50,7 @@ class ClippedBias(BiasEncoding):
         slope: float from 0 to `2 ** 24`. What the bias falls by for each
             position beyond `max_distance`; 0 for a bias that stays the same,
             which gives all far keys together a weight that grows with their
-            number.
+            number; `None` for a bias of -1e9, which hides far keys.
         table_scale: float above 0, at most `2 ** 24`. Factor of the table.
             Adam changes all weights at about the same rate, so the bias is
             learned this many times as fast as other weights.
@@ -82,7 +85,11 @@ class ClippedBias(BiasEncoding):
             "max_distance", max_distance, most=2**12
         )
         self.slope = check_number(
-            "slope", slope, least=0, most=LARGEST_POSITION
+            "slope",
+            slope,
+            least=0,
+            most=LARGEST_POSITION,
+            optional=True,
         )
         self.table_scale = check_number(
             "table_scale", table_scale, above=0, most=LARGEST_POSITION
@@ -111,7 +118,11 @@ class ClippedBias(BiasEncoding):
         rows = ops.cast(self.table, "float32") * self.table_scale
         bias = ops.transpose(ops.take(rows, indices, axis=0), (0, 3, 1, 2))
         beyond = ops.expand_dims(ops.maximum(ops.abs(steps) - reach, 0), 1)
-        return make_nan_factor(steps) * (bias - self.slope * beyond)
+        if self.slope is None:
+            bias = ops.where(beyond > 0, HIDDEN, bias)
+        else:
+            bias = bias - self.slope * beyond
+        return make_nan_factor(steps) * bias
 
     def get_config(self):
         return {

@@ -7,12 +7,10 @@ from keras import ops
 from keras_lengen.arguments import check_integer
 from keras_lengen.layers.encodings.base import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    HIDDEN,
     find_signed_distances,
     make_nan_factor,
 )
-
-HIDDEN = -1e9
-"""Bias of keys outside the window, after which softmax gives exactly 0."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -28,9 +28,11 @@ def bias_at(query_positions, key_positions, *, causal=False, **kwargs):
 
 def formula(query_position, key_position, head, *, slope=1.0, scale=20.0):
     step = key_position - query_position
+    if slope is None and abs(step) > REACH:
+        return -1e9
     near = int(min(max(step, -REACH), REACH))
     beyond = max(abs(step) - REACH, 0)
-    return scale * TABLE[near + REACH, head] - slope * beyond
+    return scale * TABLE[near + REACH, head] - (slope or 0) * beyond
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -39,6 +41,7 @@ def formula(query_position, key_position, head, *, slope=1.0, scale=20.0):
     [
         ({}, 1.0, 20.0),
         ({"slope": 0.0}, 0.0, 20.0),
+        ({"slope": None}, None, 20.0),
         ({"slope": 0.25, "table_scale": 1.0}, 0.25, 1.0),
     ],
 )
