@@ -9,7 +9,6 @@ from keras_lengen.arguments import (
 )
 from keras_lengen.layers.encodings.base import Randomized, expand_positions
 
-
 HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""
 
