@@ -3,10 +3,12 @@
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
 from keras_lengen.models.encoder_decoder import EncoderDecoder
+from keras_lengen.models.looped_decoder import LoopedDecoder
 from keras_lengen.models.presets import presets
 
 __all__ = [
     "EncoderDecoder",
+    "LoopedDecoder",
     "TransformerDecoder",
     "TransformerEncoder",
     "presets",

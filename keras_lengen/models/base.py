@@ -366,36 +366,65 @@ class Transformer(TokenModel):
             Tuple of the features and the list of updated caches, which is
             empty without a cache.
         """
-        x = self._embed(token_ids, holds)
         own = [
             _slice_positions(of_layer, cache_update_index, token_ids)
             for of_layer in positions
         ]
+        x = self._begin(token_ids, own[0], holds=holds, training=training)
+        if cache is None:
+            kwargs["training"] = training
+        else:
+            kwargs["cache_update_index"] = cache_update_index
+        x, new_cache = self._apply_blocks(x, own, positions, cache, **kwargs)
+        return self._end(x, training=training), new_cache
+
+    def _begin(self, token_ids, positions, *, holds=True, training=None):
+        """Returns the input of the first block, `(B, T, M)`."""
+        x = self._embed(token_ids, holds)
         if self.encoding.stage == "embeddings":
-            x = self.encoding(x, positions=own[0])
+            x = self.encoding(x, positions=positions)
         if (
             self.encoding.stage == "embeddings"
             or self.embedding_dropout is not None
         ):
             x = self.dropout_layer(x, training=training)
+        return x
+
+    def _end(self, x, *, training=None):
+        """Returns features for the head from the output of the last block."""
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+            if self.embedding_dropout is not None:
+                x = self.dropout_layer(x, training=training)
+        return x
+
+    def _apply_blocks(self, x, own, positions, cache, **kwargs):
+        """Applies the blocks one after the other.
+
+        Args:
+            x: `(B, T, M)`.
+            own: List of the positions of these tokens for each block.
+            positions: List of the positions of all tokens for each block.
+            cache: List of the caches of the blocks, or `None`.
+            **kwargs: Further call arguments of the blocks.
+
+        Returns:
+            Tuple of `(B, T, M)` and the list of updated caches, which is empty
+            without a cache.
+        """
         new_cache = []
         for layer, block in enumerate(self.blocks):
             if cache is None:
-                x = block(x, positions=own[layer], training=training, **kwargs)
+                x = block(x, positions=own[layer], **kwargs)
                 continue
             x, of_layer = block(
                 x,
                 positions=own[layer],
                 key_positions=positions[layer],
                 cache=cache[layer],
-                cache_update_index=cache_update_index,
                 **kwargs,
             )
             new_cache.append(of_layer)
-        if self.final_norm is not None:
-            x = self.final_norm(x)
-        if self.embedding_dropout is not None and self.final_norm is not None:
-            x = self.dropout_layer(x, training=training)
         return x, new_cache
 
     def _embed(self, token_ids, holds):

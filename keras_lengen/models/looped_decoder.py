@@ -1,0 +1,277 @@
+"""Transformer decoder that applies its blocks again and again."""
+
+import keras
+from keras import ops
+
+from keras_lengen.arguments import check_boolean, check_integer
+from keras_lengen.layers.side_inputs import (
+    as_tensor,
+    both,
+    check_padding_mask,
+    check_same_size,
+    demand,
+    is_integer,
+    where_holds,
+)
+from keras_lengen.models.base import convert_numbers
+from keras_lengen.models.decoder import TransformerDecoder
+from keras_lengen.models.programs import compile_function
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class LoopedDecoder(TransformerDecoder):
+    """A decoder that repeats its blocks, longer sequences more often.
+
+    The blocks are applied one after the other, then all of them again with
+    the same weights, and so on; from the second time on, the embeddings are
+    added to their input. Steps that a task needs one after the other, whose
+    number grows with the length, can so be done by one block.
+
+    Args:
+        loops: int, at least 1. How often the blocks are applied, and in
+            training and generation the largest number of times.
+        **kwargs: Arguments of `TransformerDecoder`.
+
+    Call arguments:
+        inputs: As for `TransformerDecoder`. The dict may also have `"loops"`,
+            int `()` or `(B,)`, at least 1: how often the blocks are applied to
+            each example. In evaluation, it may be larger than the argument
+            `loops`; one program serves all numbers.
+        training: bool. Whether to apply dropout and to draw positions as in
+            training.
+
+    Returns:
+        float32 logits `(B, T, output_size)`.
+
+    Raises:
+        ValueError: If an argument is out of range, or `"loops"` is larger than
+            `loops` in training or generation.
+
+    Differs from the paper: the first state is the embeddings, not zero to
+    which they are added, which is the same.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_lengen.models import LoopedDecoder
+    >>> model = LoopedDecoder(
+    ...     vocabulary_size=3, num_layers=1, num_heads=2, model_dim=8, loops=20)
+    >>> ids = np.array([[0, 1, 1, 2], [1, 2, 2, 2]])
+    >>> model({"token_ids": ids, "loops": np.array([4, 30])}).shape
+    TensorShape([2, 4, 3])
+
+    Reference: Fan et al., 2024, section 4. https://arxiv.org/abs/2409.15647
+    """
+
+    def __init__(self, *, loops, **kwargs):
+        self.loops = check_integer("loops", loops)
+        super().__init__(**kwargs)
+        self._further_inputs = (*self._further_inputs, "loops")
+
+    def memory(self, inputs, training=None):
+        return {
+            **super().memory(inputs, training),
+            "loops": inputs.get("loops"),
+        }
+
+    def _unpack(self, inputs, *, new_tokens=0):
+        inputs, holds = super()._unpack(inputs, new_tokens=new_tokens)
+        if "loops" in inputs:
+            inputs["loops"], fits = _check_loops(
+                inputs["loops"], inputs["token_ids"]
+            )
+            holds = both(holds, fits)
+            if new_tokens:
+                self._check_number(inputs["loops"])
+        return inputs, holds
+
+    def _check_number(self, loops):
+        """Demands that blocks are not applied too often, for `where_holds`."""
+        return demand(
+            loops <= self.loops,
+            "training and generation apply the blocks at most loops="
+            f"{self.loops} times; got ",
+            loops,
+            ": raise loops.",
+        )
+
+    def make_cache(self, batch_size, length, memory=None):
+        return [
+            of_block
+            for _ in range(self.loops)
+            for of_block in super(LoopedDecoder, self).make_cache(
+                batch_size, length, memory
+            )
+        ]
+
+    def _apply_blocks(self, x, own, positions, cache, *, loops=None, **kwargs):
+        first, new_cache = x, []
+
+        def apply(x, part):
+            return super(LoopedDecoder, self)._apply_blocks(
+                x, own, positions, part, **kwargs
+            )
+
+        if loops is not None:
+            few = cache is None and not kwargs["training"]
+            holds = few or self._check_number(loops)
+            loops = ops.reshape(loops, (-1, 1, 1))
+            if few:
+                return _repeat(lambda x: apply(x, None)[0], x, loops), []
+            x = where_holds(holds, x)
+        for number in range(self.loops):
+            part, step = cache, len(self.blocks)
+            if cache is not None:
+                part = cache[number * step : (number + 1) * step]
+            done, of_loop = apply(x if number == 0 else x + first, part)
+            x = done if loops is None else ops.where(number < loops, done, x)
+            new_cache += of_loop
+        return x, new_cache
+
+    def settle(self, inputs, most, *, scored=None, jit_compile=True):
+        """Repeats the blocks until the answer is as certain as it gets.
+
+        Certain means a small cross-entropy between the outputs and their most
+        likely classes.
+
+        Args:
+            inputs: As in a call, without `"loops"`.
+            most: int, at least 1. Largest number of times.
+            scored: Boolean array `(B, T)`, the tokens whose outputs count;
+                `None`: all real tokens.
+            jit_compile: bool. Whether XLA compiles the program, which serves
+                every `most`.
+
+        Returns:
+            Tuple of float32 logits `(B, T, output_size)` and int32 `(B,)`, how
+            often the blocks were applied to each example.
+
+        Raises:
+            ValueError: If an argument is out of range.
+
+        Reference: Fan et al., 2024, section 5 (here for each example instead
+        of for the batch). https://arxiv.org/abs/2409.15647
+        """
+        check_integer("most", most)
+        check_boolean("jit_compile", jit_compile)
+        inputs, _ = self._unpack(convert_numbers(inputs))
+        if inputs.pop("loops", None) is not None:
+            raise ValueError(
+                'inputs have "loops", which `settle` finds itself.'
+            )
+        if inputs.get("positions") is None:
+            # Drawn here, because the program draws no random numbers.
+            inputs["positions"] = self.sample_positions(inputs, training=False)
+        if scored is not None:
+            scored, _ = check_padding_mask(
+                scored, inputs["token_ids"], name="scored"
+            )
+        program = self.programs.get(
+            self,
+            ("settle", jit_compile, scored is None),
+            lambda: compile_function(self._settle, self.variables, jit_compile),
+        )
+        return program(inputs, ops.convert_to_tensor(most, "int32"), scored)
+
+    def _settle(self, inputs, most, scored):
+        token_ids = inputs["token_ids"]
+        positions = self.by_layer(inputs["positions"])
+        mask = self.padding_mask(inputs)
+        if scored is None:
+            scored = mask
+        scored = ops.ones_like(token_ids) if scored is None else scored
+        scored = ops.cast(scored, "float32")
+        kwargs = self.memory(inputs)
+        del kwargs["loops"]
+        first = self._begin(token_ids, positions[0])
+
+        def repeat(number, x, best, least, loops):
+            x = x + ops.where(number > 0, first, ops.zeros_like(first))
+            x, _ = super(LoopedDecoder, self)._apply_blocks(
+                x,
+                positions,
+                positions,
+                None,
+                mask=mask,
+                length=inputs.get("reference_length"),
+                training=False,
+                **kwargs,
+            )
+            logits = self.logits(self._end(x))
+            certain = ops.max(ops.log_softmax(logits, axis=-1), axis=-1)
+            doubt = -ops.sum(certain * scored, axis=-1)
+            surer = doubt < least
+            return (
+                number + 1,
+                x,
+                ops.where(ops.expand_dims(surer, (1, 2)), logits, best),
+                ops.where(surer, doubt, least),
+                ops.where(surer, number + 1, loops),
+            )
+
+        batch_size, tokens = ops.shape(token_ids)
+        start = (
+            ops.convert_to_tensor(0, "int32"),
+            first,
+            ops.zeros((batch_size, tokens, self.output_size), "float32"),
+            ops.full((batch_size,), float("inf"), "float32"),
+            ops.zeros((batch_size,), "int32"),
+        )
+        _, _, best, _, loops = ops.while_loop(
+            lambda number, *_: number < most, repeat, start
+        )
+        return best, loops
+
+    def get_config(self):
+        return {**super().get_config(), "loops": self.loops}
+
+
+def _repeat(apply, first, loops):
+    """Applies blocks to each example as often as it wants.
+
+    Args:
+        apply: Function from `(B, T, M)` to the same, all blocks.
+        first: `(B, T, M)`, added to their input from the second time on.
+        loops: int32 `(1 or B, 1, 1)`.
+
+    Returns:
+        `(B, T, M)`.
+    """
+
+    def repeat(number, x):
+        inputs = x + ops.where(number > 0, first, ops.zeros_like(first))
+        return number + 1, ops.where(number < loops, apply(inputs), x)
+
+    _, x = ops.while_loop(
+        lambda number, _: number < ops.max(loops),
+        repeat,
+        (ops.convert_to_tensor(0, "int32"), first),
+    )
+    return x
+
+
+def _check_loops(loops, token_ids):
+    """Checks how often the blocks are to be applied.
+
+    Returns:
+        int32 `()` or `(B,)`, and a condition: `True`, or bool `(1 or B,)` if
+        only a run of the program can tell.
+    """
+    loops = as_tensor("loops", loops, "integers of shape () or (B,)")
+    if not is_integer(loops) or len(loops.shape) > 1:
+        raise ValueError(
+            "loops must be integers of shape () or (B,), how often the blocks "
+            f"are applied; got {keras.backend.standardize_dtype(loops.dtype)} "
+            f"of shape {tuple(loops.shape)}."
+        )
+    fits = True
+    if len(loops.shape) == 1:
+        fits = check_same_size(0, loops=loops, token_ids=token_ids)
+    if isinstance(loops, keras.KerasTensor):
+        return loops, True
+    holds = both(
+        fits,
+        demand(loops >= 1, "loops must be at least 1; got ", loops, "."),
+    )
+    holds = holds if holds is True else ops.reshape(holds, (-1,))
+    return ops.cast(loops, "int32"), holds
