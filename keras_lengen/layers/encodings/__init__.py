@@ -44,7 +44,7 @@ from keras_lengen.layers.encodings.yarn import YaRN
 
 NoPE = PositionalEncoding
 
-ENCODINGS = {
+ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "NoPE": NoPE,
     "SinusoidalEncoding": SinusoidalEncoding,
     "LearnedEncoding": LearnedEncoding,
