@@ -674,6 +674,7 @@ ARGUMENTS = {
     "output_dim": 6,
     "num_key_value_heads": 1,
     "scale_scores": False,
+    "score_factor": "log_length",
     "chunk_size": 4,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
