@@ -58,6 +58,9 @@ TEXT = {"trainer": "enwik8", "preset": "paper", "dataset": "python_source"}
 IMAGES = {"trainer": "imagenet", "preset": "paper", "dataset": "noise"}
 """The trainer of images, with as many classes as ImageNet has."""
 
+CHUNKED = {"DAPE": {"chunk_size": 64}}
+"""Flags of encodings that need too much memory for all queries at once."""
+
 ANSWERS = {"trainer": "sequence_to_answer", "preset": "paper"}
 """The trainer of prompts and answers, on copies."""
 
@@ -88,7 +91,12 @@ _MORE_PUBLISHED = (
     {**IMAGES, "encoding": "RoPE", "train_size": "45x44", "mode": "train"},
     *({**TEXT, "encoding": encoding} for encoding in ENCODINGS),
     *(
-        {**IMAGES, "encoding": encoding, "topology": "v5e:1x1"}
+        {
+            **IMAGES,
+            "encoding": encoding,
+            "topology": "v5e:1x1",
+            **CHUNKED.get(encoding, {}),
+        }
         for encoding in ENCODINGS
     ),
 )
