@@ -516,7 +516,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
     rows = list(Results(COMMITTED))
     assert {row["status"] for row in rows} == {"compiled", "refused"}
     assert all(
-        "XPos is for causal attention" in row["reason"]
+        "is for causal attention" in row["reason"]
         for row in rows
         if row["status"] == "refused"
     )
