@@ -102,6 +102,14 @@ class AlignedNumbers(Aligned):
     operator: str
     """A word."""
 
+    def bins(self, lengths):
+        """Returns all pairs of numbers of digits."""
+        return list(itertools.product(lengths, repeat=2))
+
+    def bins_at(self, length):
+        """Returns the pair of two numbers of equally many digits."""
+        return [(length, length)]
+
     def draw(self, rng, place, number):
         """Draws uniform numbers of the bin's digits."""
         return tuple(draw_number(rng, digits) for digits in place)
@@ -127,14 +135,6 @@ class AlignedAddition(AlignedNumbers):
     operator = "+"
     symbols = (*DIGITS, operator)
     alignment = Alignment(DIGITS, "=", (operator,))
-
-    def bins(self, lengths):
-        """Returns all pairs of numbers of digits."""
-        return list(itertools.product(lengths, repeat=2))
-
-    def bins_at(self, length):
-        """Returns the pair of two numbers of equally many digits."""
-        return [(length, length)]
 
     def write_runs(self, problem):
         """Returns the digits of both numbers."""
@@ -197,14 +197,6 @@ class HintedAddition(AlignedNumbers):
 
     operator = "+"
     symbols = (*DIGITS, operator, *HINTS)
-
-    def bins(self, lengths):
-        """Returns all pairs of numbers of digits."""
-        return list(itertools.product(lengths, repeat=2))
-
-    def bins_at(self, length):
-        """Returns the pair of two numbers of equally many digits."""
-        return [(length, length)]
 
     def draw(self, rng, place, number):
         """Draws two numbers and the place of the first hint."""

@@ -186,7 +186,7 @@ class LoopedDecoder(TransformerDecoder):
         first = self._begin(token_ids, positions[0])
 
         def repeat(number, x, best, least, loops):
-            x = x + ops.where(number > 0, first, ops.zeros_like(first))
+            x = _inject(x, first, number)
             x, _ = super(LoopedDecoder, self)._apply_blocks(
                 x,
                 positions,
@@ -239,8 +239,8 @@ def _repeat(apply, first, loops):
     """
 
     def repeat(number, x):
-        inputs = x + ops.where(number > 0, first, ops.zeros_like(first))
-        return number + 1, ops.where(number < loops, apply(inputs), x)
+        done = apply(_inject(x, first, number))
+        return number + 1, ops.where(number < loops, done, x)
 
     _, x = ops.while_loop(
         lambda number, _: number < ops.max(loops),
@@ -248,6 +248,11 @@ def _repeat(apply, first, loops):
         (ops.convert_to_tensor(0, "int32"), first),
     )
     return x
+
+
+def _inject(x, first, number):
+    """Adds the embeddings to the blocks' input, except in the first loop."""
+    return x + ops.where(number > 0, first, ops.zeros_like(first))
 
 
 def _check_loops(loops, token_ids):

@@ -7,6 +7,10 @@ from scipy.special import softmax
 
 from keras_lengen.layers import ALiBi, GeometricAttention, MultiHeadAttention
 from keras_lengen.models import TransformerDecoder
+from tests.keras_lengen.models.small import (
+    assert_chunks_change_nothing,
+    assert_generation_is_the_full_pass,
+)
 
 STATES = np.random.default_rng(0).normal(size=(2, 7, 12)).astype("float32")
 FACTORS = np.array([0.5, 1.0, 2.5], "float32").reshape(3, 1, 1)
@@ -105,20 +109,8 @@ def test_generation_and_chunks_are_the_full_pass(score_factor):
         block.attention_layer.factor.assign([[[1.5]], [[0.3]]])
     ids = np.random.default_rng(0).integers(0, 9, (2, 5))
     lengths = np.array([3, 5])
-    tokens, logits = model.generate(
-        {"token_ids": ids, "lengths": lengths}, 4, return_logits=True
-    )
-    for row, own, count, expected in zip(
-        ids, tokens, lengths, logits, strict=True
-    ):
-        whole = np.concatenate([row[:count], own])[None]
-        full = np.asarray(model(whole))[0, count - 1 : -1]
-        np.testing.assert_allclose(expected, full, atol=1e-4)
-    chunked = TransformerDecoder.from_config(
-        {**model.get_config(), "chunk_size": 2}
-    )
-    chunked.set_weights(model.get_weights())
-    np.testing.assert_allclose(chunked(ids), model(ids), atol=1e-5)
+    assert_generation_is_the_full_pass(model, ids, lengths)
+    assert_chunks_change_nothing(model, ids)
 
 
 def test_attention_without_scores_refuses_it():

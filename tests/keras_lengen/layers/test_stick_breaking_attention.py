@@ -7,6 +7,10 @@ from scipy.special import expit
 from keras_lengen.layers import ALiBi, StickBreakingAttention
 from keras_lengen.models import TransformerDecoder, TransformerEncoder
 from tests.keras_lengen.layers.arguments import assert_config_round_trip
+from tests.keras_lengen.models.small import (
+    assert_chunks_change_nothing,
+    assert_generation_is_the_full_pass,
+)
 
 STATES = np.random.default_rng(0).normal(size=(2, 7, 12)).astype("float32")
 SCORES = [
@@ -125,15 +129,9 @@ def test_generation_and_chunks_are_the_full_pass():
         attention=StickBreakingAttention,
     )
     ids = np.random.default_rng(0).integers(0, 9, (2, 5))
-    tokens, logits = model.generate(ids, 4, return_logits=True)
-    whole = np.concatenate([ids, tokens], axis=1)
-    full = np.asarray(model(whole))[:, 4:-1]
-    np.testing.assert_allclose(logits, full, atol=1e-4)
-    chunked = TransformerDecoder.from_config(
-        {**model.get_config(), "chunk_size": 2}
-    )
-    chunked.set_weights(model.get_weights())
-    np.testing.assert_allclose(chunked(whole), model(whole), atol=1e-5)
+    assert_generation_is_the_full_pass(model, ids)
+    whole = np.random.default_rng(1).integers(0, 9, (2, 9))
+    assert_chunks_change_nothing(model, whole)
 
 
 def test_it_is_causal():

@@ -111,3 +111,32 @@ def added_parameters(encoding, **kwargs):
     """How many parameters an encoding adds to an encoder."""
     with_it, without = encoder(encoding, **kwargs), encoder(**kwargs)
     return with_it.count_params() - without.count_params()
+
+
+def assert_generation_is_the_full_pass(model, ids, lengths=None):
+    """Asserts that new tokens have the logits that a call gives them.
+
+    Args:
+        model: A decoder.
+        ids: `(B, T)`, the prompts.
+        lengths: `(B,)`, true lengths of the prompts; `None`: all of `T`.
+    """
+    inputs = {"token_ids": ids}
+    if lengths is not None:
+        inputs["lengths"] = lengths
+    tokens, logits = model.generate(inputs, 4, return_logits=True)
+    counts = [ids.shape[1]] * len(ids) if lengths is None else lengths
+    for row, own, count, expected in zip(
+        ids, tokens, counts, logits, strict=True
+    ):
+        whole = np.concatenate([row[:count], own])[None]
+        full = np.asarray(model(whole))[0, count - 1 : -1]
+        np.testing.assert_allclose(expected, full, atol=1e-4)
+
+
+def assert_chunks_change_nothing(model, ids):
+    """Asserts that attention in chunks of two queries gives the same."""
+    config = {**model.get_config(), "chunk_size": 2}
+    chunked = type(model).from_config(config)
+    chunked.set_weights(model.get_weights())
+    np.testing.assert_allclose(chunked(ids), model(ids), atol=1e-5)

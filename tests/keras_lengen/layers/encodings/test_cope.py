@@ -5,6 +5,7 @@ from scipy.special import expit, softmax
 
 from keras_lengen.layers import CoPE, RandomizedPositions
 from keras_lengen.models import TransformerDecoder
+from tests.keras_lengen.models.small import assert_generation_is_the_full_pass
 
 QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
 KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
@@ -91,15 +92,7 @@ def test_generation_is_the_full_pass():
         table.assign(generator.normal(size=table.shape))
     ids = generator.integers(0, 9, (2, 5))
     lengths = np.array([3, 5])
-    tokens, logits = model.generate(
-        {"token_ids": ids, "lengths": lengths}, 4, return_logits=True
-    )
-    for row, own, size, expected in zip(
-        ids, tokens, lengths, logits, strict=True
-    ):
-        whole = np.concatenate([row[:size], own])[None]
-        full = np.asarray(model(whole))[0, size - 1 : -1]
-        np.testing.assert_allclose(expected, full, atol=1e-4)
+    assert_generation_is_the_full_pass(model, ids, lengths)
 
 
 def test_a_sampler_is_refused():
