@@ -21,7 +21,7 @@ from datasets.text_tasks.examples import (
     training_examples,
 )
 from datasets.text_tasks.judgement import judge
-from keras_lengen.models import TransformerDecoder
+from keras_lengen.models import LoopedDecoder, TransformerDecoder
 from keras_lengen.models.presets import presets
 from trainers.engine.answers import AnswerProblem
 from trainers.experiment import Experiment
@@ -108,7 +108,11 @@ class WrittenAnswer(AnswerProblem):
 def build_model(config):
     """Builds the model of a configuration, the decoder of T5."""
     size = config.vocabulary.size
-    return TransformerDecoder(
+    loops = max(map(config.find_loops, config.trained_lengths))
+    make = TransformerDecoder
+    if config.is_looped:
+        make = functools.partial(LoopedDecoder, loops=loops)
+    return make(
         **{
             **presets["t5_decoder"],
             "feedforward_dim": 4 * config.model_dim,

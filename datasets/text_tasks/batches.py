@@ -61,18 +61,18 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
         A dict: `"token_ids"` and `"targets"`, int32 `(B, P)`; `"scored"`, bool
         `(B, P)`, true where a target is of an answer; `"prompt_lengths"` and
         `"lengths"`, int32 `(B,)`, numbers of tokens of prompts alone and of
-        prompts with answers and their end.
+        prompts with answers and their end; `"problem_lengths"`, int32 `(B,)`.
     """
 
     def tokenize(length, indices, padded_length):
         examples = examples_at(int(length))
         tokens = np.zeros((len(indices), padded_length + 1), np.int32)
-        counts = np.zeros((2, len(indices)), np.int32)
+        counts = np.zeros((3, len(indices)), np.int32)
         for row, index in enumerate(indices.tolist()):
             texts = examples.write(examples.problem(index))
             prompt, answer = map(vocabulary.tokenize, texts)
             ids = [*prompt, *answer, vocabulary.end]
-            counts[:, row] = len(prompt), len(ids)
+            counts[:, row] = len(prompt), len(ids), examples.length(index)
             tokens[row, : len(ids)] = ids
         return tokens, counts
 
@@ -81,7 +81,9 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
     )
     rows = indices.shape[0]
     shape = (rows, tf.get_static_value(padded_length))
-    prompt_lengths, lengths = tf.unstack(tf.ensure_shape(counts, (2, rows)))
+    prompt_lengths, lengths, problem_lengths = tf.unstack(
+        tf.ensure_shape(counts, (3, rows))
+    )
     places = tf.range(padded_length) + 1
     scored = (places >= prompt_lengths[:, None]) & (places < lengths[:, None])
     return {
@@ -90,4 +92,5 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
         "scored": tf.ensure_shape(scored, shape),
         "prompt_lengths": prompt_lengths,
         "lengths": lengths,
+        "problem_lengths": problem_lengths,
     }

@@ -82,6 +82,10 @@ class Examples:
         key = [self.seed, SPLITS.index(self.split), number, *place]
         return self.task.draw(np.random.default_rng(key), place, number)
 
+    def length(self, index):
+        """Returns the length of the problem of an example."""
+        return max(self.bins[self.find(index)[0]])
+
     def name_bin(self, index):
         """Returns the name of an example's bin, such as `"8x3"`."""
         return "x".join(map(str, self.bins[self.find(index)[0]]))

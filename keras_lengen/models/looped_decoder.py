@@ -36,7 +36,10 @@ class LoopedDecoder(TransformerDecoder):
         inputs: As for `TransformerDecoder`. The dict may also have `"loops"`,
             int `()` or `(B,)`, at least 1: how often the blocks are applied to
             each example. In evaluation, it may be larger than the argument
-            `loops`; one program serves all numbers.
+            `loops`; one program serves all numbers. In evaluation the dict may
+            also have `"scored"`, bool `(B, T)`: each example then has so many
+            loops, at most `"loops"`, that the outputs of these tokens are as
+            certain as they get; see `settle`.
         training: bool. Whether to apply dropout and to draw positions as in
             training.
 
@@ -44,8 +47,9 @@ class LoopedDecoder(TransformerDecoder):
         float32 logits `(B, T, output_size)`.
 
     Raises:
-        ValueError: If an argument is out of range, or `"loops"` is larger than
-            `loops` in training or generation.
+        ValueError: If an argument is out of range, or in training or
+            generation `"loops"` is larger than `loops`, or there is
+            `"scored"`.
 
     Differs from the paper: the first state is the embeddings, not zero to
     which they are added, which is the same.
@@ -66,12 +70,13 @@ class LoopedDecoder(TransformerDecoder):
     def __init__(self, *, loops, **kwargs):
         self.loops = check_integer("loops", loops)
         super().__init__(**kwargs)
-        self._further_inputs = (*self._further_inputs, "loops")
+        self._further_inputs = (*self._further_inputs, "loops", "scored")
 
     def memory(self, inputs, training=None):
         return {
             **super().memory(inputs, training),
             "loops": inputs.get("loops"),
+            "scored": inputs.get("scored"),
         }
 
     def _unpack(self, inputs, *, new_tokens=0):
@@ -83,6 +88,12 @@ class LoopedDecoder(TransformerDecoder):
             holds = both(holds, fits)
             if new_tokens:
                 self._check_number(inputs["loops"])
+        if "scored" in inputs:
+            if new_tokens:
+                raise ValueError(_NOT_SETTLED)
+            inputs["scored"], _ = check_padding_mask(
+                inputs["scored"], inputs["token_ids"], name="scored"
+            )
         return inputs, holds
 
     def _check_number(self, loops):
@@ -104,16 +115,36 @@ class LoopedDecoder(TransformerDecoder):
             )
         ]
 
-    def _apply_blocks(self, x, own, positions, cache, *, loops=None, **kwargs):
+    def _apply_blocks(
+        self,
+        x,
+        own,
+        positions,
+        cache,
+        *,
+        loops=None,
+        scored=None,
+        training=None,
+        **kwargs,
+    ):
         first, new_cache = x, []
 
         def apply(x, part):
             return super(LoopedDecoder, self)._apply_blocks(
-                x, own, positions, part, **kwargs
+                x, own, positions, part, training=training, **kwargs
             )
 
+        if scored is not None:
+            if training:
+                raise ValueError(_NOT_SETTLED)
+            loops = self.loops if loops is None else loops
+            loops = ops.broadcast_to(loops, ops.shape(x)[:1])
+            x, _ = self._repeat_until_certain(
+                lambda x: apply(x, None)[0], x, loops, scored
+            )
+            return x, []
         if loops is not None:
-            few = cache is None and not kwargs["training"]
+            few = cache is None and not training
             holds = few or self._check_number(loops)
             loops = ops.reshape(loops, (-1, 1, 1))
             if few:
@@ -159,6 +190,8 @@ class LoopedDecoder(TransformerDecoder):
             raise ValueError(
                 'inputs have "loops", which `settle` finds itself.'
             )
+        if inputs.pop("scored", None) is not None:
+            raise ValueError('`settle` has "scored" as an argument.')
         if inputs.get("positions") is None:
             # Drawn here, because the program draws no random numbers.
             inputs["positions"] = self.sample_positions(inputs, training=False)
@@ -174,20 +207,17 @@ class LoopedDecoder(TransformerDecoder):
         return program(inputs, ops.convert_to_tensor(most, "int32"), scored)
 
     def _settle(self, inputs, most, scored):
-        token_ids = inputs["token_ids"]
         positions = self.by_layer(inputs["positions"])
         mask = self.padding_mask(inputs)
         if scored is None:
-            scored = mask
-        scored = ops.ones_like(token_ids) if scored is None else scored
-        scored = ops.cast(scored, "float32")
+            token_ids = inputs["token_ids"]
+            scored = ops.ones_like(token_ids) if mask is None else mask
+        first = self._begin(inputs["token_ids"], positions[0])
         kwargs = self.memory(inputs)
-        del kwargs["loops"]
-        first = self._begin(token_ids, positions[0])
+        del kwargs["loops"], kwargs["scored"]
 
-        def repeat(number, x, best, least, loops):
-            x = _inject(x, first, number)
-            x, _ = super(LoopedDecoder, self)._apply_blocks(
+        def apply(x):
+            return super(LoopedDecoder, self)._apply_blocks(
                 x,
                 positions,
                 positions,
@@ -196,34 +226,61 @@ class LoopedDecoder(TransformerDecoder):
                 length=inputs.get("reference_length"),
                 training=False,
                 **kwargs,
-            )
+            )[0]
+
+        most = ops.broadcast_to(most, ops.shape(first)[:1])
+        x, loops = self._repeat_until_certain(apply, first, most, scored)
+        return self.logits(self._end(x)), loops
+
+    def _repeat_until_certain(self, apply, first, most, scored):
+        """Applies blocks until the outputs are as certain as they get.
+
+        Args:
+            apply: Function from `(B, T, M)` to the same, all blocks.
+            first: `(B, T, M)`, added to their input from the second time on.
+            most: int32 `(B,)`. Largest numbers of times.
+            scored: `(B, T)`, true for the tokens whose outputs count.
+
+        Returns:
+            `(B, T, M)`, and int32 `(B,)`, how often blocks were applied.
+        """
+        scored = ops.cast(scored, "float32")
+
+        def repeat(number, x, best, least, loops):
+            x = apply(_inject(x, first, number))
             logits = self.logits(self._end(x))
             certain = ops.max(ops.log_softmax(logits, axis=-1), axis=-1)
             doubt = -ops.sum(certain * scored, axis=-1)
-            surer = doubt < least
+            surer = (doubt < least) & (number < most)
             return (
                 number + 1,
                 x,
-                ops.where(ops.expand_dims(surer, (1, 2)), logits, best),
+                ops.where(ops.expand_dims(surer, (1, 2)), x, best),
                 ops.where(surer, doubt, least),
                 ops.where(surer, number + 1, loops),
             )
 
-        batch_size, tokens = ops.shape(token_ids)
+        count = ops.shape(first)[0]
         start = (
             ops.convert_to_tensor(0, "int32"),
             first,
-            ops.zeros((batch_size, tokens, self.output_size), "float32"),
-            ops.full((batch_size,), float("inf"), "float32"),
-            ops.zeros((batch_size,), "int32"),
+            first,
+            ops.full((count,), float("inf"), "float32"),
+            ops.zeros((count,), "int32"),
         )
         _, _, best, _, loops = ops.while_loop(
-            lambda number, *_: number < most, repeat, start
+            lambda number, *_: number < ops.max(most), repeat, start
         )
         return best, loops
 
     def get_config(self):
         return {**super().get_config(), "loops": self.loops}
+
+
+_NOT_SETTLED = (
+    'inputs with "scored" have the loops after which outputs are most certain, '
+    'which is for evaluation alone: leave "scored" out.'
+)
 
 
 def _repeat(apply, first, loops):

@@ -32,8 +32,15 @@ def make_parts(**changes):
             "sampler": "CoupledPositions",
             "score_factor": "log_length",
         },
+        {
+            "task": "parity",
+            "train_length": "1-3",
+            "test_lengths": "4",
+            "loops": "length",
+            "evaluated_loops": "settled",
+        },
     ],
-    ids=["addition", "steps", "list", "endless", "coupled"],
+    ids=["addition", "steps", "list", "endless", "coupled", "looped"],
 )
 def test_a_run(tmp_path, changes):
     results = run_toy(tmp_path, trainer="sequence_to_answer", **changes)
@@ -92,6 +99,36 @@ def test_written_answers_match_where_every_token_is_the_most_likely():
         other = answer.copy()
         other[0] = answer[0] % 50 + 3
         assert problem.judge(length, row, other)[0] in ("wrong", "unreadable")
+
+
+@pytest.mark.parametrize("loops", ["length", "7"])
+def test_blocks_are_repeated_as_flags_say(loops):
+    model, _, problem = make_parts(
+        task="parity",
+        train_length="2-3",
+        test_lengths="5",
+        loops=loops,
+        evaluated_loops="settled",
+    )
+    of_length = loops == "length"
+    assert model.loops == (3 if of_length else 7)
+    (batch,) = problem.training_batches(
+        padded_length=problem.tokens(3),
+        first_step=0,
+        last_step=1,
+        context=tf.distribute.InputContext(),
+    )
+    inputs = problem.inputs(batch)
+    tokens = batch["lengths"].numpy()
+    expected = np.where(tokens == tokens.min(), 2, 3) if of_length else 7
+    np.testing.assert_array_equal(inputs["loops"], expected)
+    most = 5 if of_length else 7
+    evaluated = problem.inputs({**batch, "used": batch["lengths"] > 0})
+    assert evaluated["loops"] == most
+    settled, _ = model.settle(
+        {**inputs, "loops": None}, most, scored=batch["scored"]
+    )
+    np.testing.assert_allclose(model(evaluated), settled, atol=1e-5)
 
 
 class Scripted:
@@ -244,6 +281,8 @@ def test_the_paper_preset():
             {"task": "sort", "scratchpad": "output,variable"},
             "the steps of --task=sort have no variable: leave it out of ",
         ),
+        ({"loops": "0"}, "--loops takes `length` or a number from 1 to 9999"),
+        ({"evaluated_loops": "settled"}, "give --loops=length or a number ab"),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
         ({"encoding": "LearnedEncoding", "max_position": 14}, "14"),
     ],

@@ -19,8 +19,8 @@ class AnswerProblem(Problem):
     """The answer to a prompt, token by token.
 
     A batch has `"token_ids"` and `"targets"`, int32 `(B, T)`; `"scored"`, bool
-    `(B, T)`: whether a target is of the answer or its end; and `"lengths"`,
-    int32 `(B,)`. A subclass gives the batches.
+    `(B, T)`: whether a target is of the answer or its end; and `"lengths"`
+    and `"problem_lengths"`, int32 `(B,)`. A subclass gives the batches.
 
     While a model trains, an example is an exact match if each scored token is
     the most likely one after the right tokens before it; greedy generation then
@@ -28,8 +28,8 @@ class AnswerProblem(Problem):
     subclass judges what they say: steps before the answer do not count then.
 
     Args:
-        config: `AnswersConfig`, of which this reads `generated_examples` and
-            `longest_answer`.
+        config: `AnswersConfig`, of which this reads `generated_examples`,
+            `longest_answer` and how often blocks are applied.
 
     Attributes:
         end_token: int. Token that ends an answer.
@@ -44,6 +44,19 @@ class AnswerProblem(Problem):
         Metric("token_accuracy"),
         Metric("loss", "nats", higher_is_better=False),
     )
+
+    def inputs(self, batch):
+        found, config = super().inputs(batch), self.config
+        if not config.is_looped:
+            return found
+        # An evaluation marks the examples that it counts.
+        if "used" in batch and config.evaluated_loops == "settled":
+            most = config.find_loops(max(self.lengths))
+            return {**found, "loops": most, "scored": batch["scored"]}
+        loops = batch["problem_lengths"]
+        if config.loops != "length":
+            loops = config.find_loops(0)
+        return {**found, "loops": loops}
 
     def loss(self, outputs, batch):
         losses = cross_entropies(outputs, batch["targets"])
@@ -184,6 +197,9 @@ class AnswerProblem(Problem):
         """Yields the tokens of answers to all prompts of a length."""
         prompts = [self.prompt(length, index) for index in range(count)]
         longest = self.config.longest_answer(length)
+        if self.config.is_looped:
+            # The cache has room for so many loops.
+            model.loops = self.config.find_loops(length)
         sampler = model.encoding.sampler
         width, new_tokens = self.config.written_sizes(
             # Positions are drawn for as many tokens as there may be.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 from datasets.buckets import length_buckets
 from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
@@ -48,9 +49,9 @@ PRESETS = {
         "num_heads": 4,
         "model_dim": 128,
         "dropout": 0.0,
-        "learning_rate_schedule": "Cosine(end=1e-4)",
+        "learning_rate_schedule": "Cosine(end=1e-5)",
         "warmup_steps": 100,
-        "steps": 2500,
+        "steps": 4000,
         "evaluation_examples": 100,
         "generated_examples": 256,
     },
@@ -92,6 +93,19 @@ class AnswersConfig(LengthsConfig):
         registry={**ALL_SAMPLERS, **TOKEN_SAMPLERS},
         changes_program=True,
     )
+    loops: str = option(
+        "1",
+        "How often the blocks are applied: a number, or `length`: as often as "
+        "the problem is long.",
+        changes_program=True,
+    )
+    evaluated_loops: str = option(
+        "same",
+        "How often in evaluation: as --loops says, or until answers are as "
+        "certain as they get, at most as for the longest problem.",
+        choices=("same", "settled"),
+        changes_program=True,
+    )
     data_dir: str = option(
         "data",
         "Of --task=pcfg, the directory of its files.",
@@ -117,6 +131,28 @@ class AnswersConfig(LengthsConfig):
         super().validate()
         for length in self.evaluated_lengths:
             self.total_length(length)
+        self.find_loops(1)
+        if self.evaluated_loops == "settled" and not self.is_looped:
+            raise ConfigError(
+                "--evaluated_loops=settled repeats blocks: give --loops=length "
+                "or a number above 1."
+            )
+
+    @property
+    def is_looped(self):
+        """Whether blocks may be applied more than once."""
+        return self.loops != "1"
+
+    def find_loops(self, length):
+        """Returns how often blocks are applied to a problem of a length."""
+        if self.loops == "length":
+            return length
+        if not re.fullmatch("[1-9][0-9]{0,3}", self.loops):
+            raise ConfigError(
+                "--loops takes `length` or a number from 1 to 9999; got "
+                f"{described(self.loops)}."
+            )
+        return int(self.loops)
 
     @property
     def fields(self):

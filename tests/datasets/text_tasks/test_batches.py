@@ -50,6 +50,7 @@ def test_targets_are_shifted_and_only_answers_are_scored():
     vocabulary = WordVocabulary(task)
     examples = mock.Mock()
     examples.problem.side_effect = {4: (1, 2), 7: (3,)}.get
+    examples.length.side_effect = {4: 2, 7: 1}.get
     examples.write.side_effect = lambda problem: (
         task.write_prompt(problem),
         task.write_answer(problem),
@@ -79,6 +80,7 @@ def test_targets_are_shifted_and_only_answers_are_scored():
         [0, 0, 0, 1, 1, 0, 0, 0, 0],
     ]
     assert batch["prompt_lengths"].numpy().tolist() == [5, 4]
+    assert batch["problem_lengths"].numpy().tolist() == [2, 1]
     assert batch["lengths"].numpy().tolist() == [8, 6]
     # Nothing is cut.
     with pytest.raises(ValueError, match="could not broadcast"):
