@@ -118,20 +118,27 @@ def _run(row, root, jobs):
     flags = [f"--{name}={value}" for name, value in row.items()]
     workdir = find_workdir(row, root)
     if not _read_finished(row, workdir):
-        _train(flags, workdir, jobs)
+        train_alone(workdir, ["trainers.algorithmic", *flags], jobs=jobs)
     return _summarize(row, flags, _read_finished(row, workdir))
 
 
-def _train(flags, workdir, jobs):
+def train_alone(workdir, arguments, *, jobs):
+    """Runs a trainer's command with its share of the cores, and a log.
+
+    Args:
+        workdir: `pathlib.Path` of the working directory; the log is beside it.
+        arguments: List of str: the module, and its arguments.
+        jobs: Number of commands that share the cores.
+
+    Raises:
+        RuntimeError: If the command fails.
+    """
     workdir.parent.mkdir(parents=True, exist_ok=True)
     log = workdir.with_name(f"{workdir.name}.log")
     threads = max(1, os.cpu_count() // jobs)
     with log.open("a") as output:
         status = subprocess.run(
-            [
-                *(sys.executable, "-m", "trainers.algorithmic"),
-                *(*flags, f"--workdir={workdir}"),
-            ],
+            [sys.executable, "-m", *arguments, f"--workdir={workdir}"],
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TF_NUM_INTRAOP_THREADS": str(threads)},

@@ -8,6 +8,7 @@ from datasets.text_tasks.aligned import (
     AlignedParity,
     AlignedReverse,
     HintedAddition,
+    ReversedAddition,
 )
 from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
 from datasets.text_tasks.copy import (
@@ -50,6 +51,7 @@ TEXT_TASKS = {
     "aligned_copy": AlignedCopy,
     "aligned_reverse": AlignedReverse,
     "aligned_parity": AlignedParity,
+    "reversed_addition": ReversedAddition,
     "hinted_addition": HintedAddition,
     # Lists of problems.
     "scan": SCAN,

@@ -149,6 +149,27 @@ class AlignedAddition(AlignedNumbers):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ReversedAddition(AlignedAddition):
+    """The same sums, all numbers with their least significant digit first.
+
+    Places of digits, counted from the first digit of each number, are then
+    those of their significance, as `AbacusPositions` needs them.
+
+    Differs from the paper: the shorter number has zeros after it.
+
+    Reference: McLeish et al., 2024, section 3. https://arxiv.org/abs/2405.17399
+    """
+
+    alignment = Alignment(DIGITS, "=", ("+",), order="ascending")
+
+    def write_runs(self, problem):
+        """Returns the digits of both numbers from right to left."""
+        width = len(str(max(problem)))
+        first, second = (str(number).zfill(width) for number in problem)
+        return [*first[::-1], self.operator, *second[::-1]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedMultiplication(AlignedNumbers):
     """The product of a number and one of two digits.
 

@@ -1,6 +1,7 @@
 """Solvers that read a prompt and write its answer, by other ways."""
 
 import collections
+import functools
 import re
 
 
@@ -118,11 +119,11 @@ def _aligned(prompt):
     return re.fullmatch(r"\$ (.+) =", prompt)[1]
 
 
-def _column_addition(prompt):
+def _column_addition(prompt, order=-1):
     """Adds digit by digit, and keeps the last carry, zero or not."""
     first, second = (text.split() for text in _aligned(prompt).split(" + "))
     answer, carry = [], 0
-    for pair in zip(reversed(first), reversed(second), strict=True):
+    for pair in zip(first[::order], second[::order], strict=True):
         carry, digit = divmod(sum(map(int, pair)) + carry, 10)
         answer.append(str(digit))
     return " ".join([*answer, str(carry)])
@@ -186,5 +187,6 @@ SOLVERS = {
     "aligned_copy": _aligned,
     "aligned_reverse": lambda prompt: _aligned(prompt)[::-1],
     "aligned_parity": _running_parity,
+    "reversed_addition": functools.partial(_column_addition, order=1),
     "hinted_addition": _hinted_addition,
 }

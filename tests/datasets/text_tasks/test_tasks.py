@@ -185,6 +185,12 @@ GOLDEN = {
     "aligned_copy": ((7, 0, 1), "$ 7 0 1 = ", "7 0 1", None),
     "aligned_reverse": ((7, 0, 1), "$ 7 0 1 = ", "1 0 7", None),
     "aligned_parity": ((1, 0, 1), "$ 1 0 1 = ", "1 1 0", None),
+    "reversed_addition": (
+        (653, 49),
+        "$ 3 5 6 + 9 4 0 = ",
+        "2 0 7 0",
+        None,
+    ),
     "hinted_addition": (
         (42, 39, 5),
         "$ h5 2 h6 4 + h5 9 h6 3 = ",
@@ -350,6 +356,7 @@ def test_validation_at_a_length_has_the_trained_bins():
         ("aligned_copy", ["701=701"]),
         ("aligned_reverse", ["701=107"]),
         ("aligned_parity", ["101=110"]),
+        ("reversed_addition", ["356+940=2070"]),
     ],
 )
 def test_coupled_positions_are_those_of_counterparts(name, texts):
