@@ -33,7 +33,10 @@ LONG = (
 TASKS = {
     # The setting of figure 3 of "Improving Length Generalization via Position
     # Index Warping", which has ALiBi and RoPE.
-    "copy": ("--num_layers=2", "--train_length=1-10", "--test_lengths=11-20"),
+    "copy": (
+        *("--num_layers=2", "--train_length=1-10", "--test_lengths=11-20"),
+        "--steps=6000",
+    ),
     "summation": (f"--scratchpad={SCRATCHPADS[1]}", *LONG),
 }
 
@@ -64,34 +67,34 @@ def main(argv):
     del argv
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = {row["command"]: row for row in rows}
+    runs = {}
     for task, variant, given in list_runs():
-        workdir = pathlib.Path(FLAGS.root) / f"{task}-{variant}"
-        arguments = [
-            "trainers.sequence_to_answer",
-            *given,
-            *(f"--{flag}" for flag in FLAGS.flags),
-        ]
-        if write_command(arguments) in [row["command"] for row in rows]:
+        more = (f"--{flag}" for flag in FLAGS.flags)
+        arguments = ["trainers.sequence_to_answer", *given, *more]
+        runs[write_command(arguments)] = task, variant, arguments
+    for command, (task, variant, arguments) in runs.items():
+        if command in rows:
             continue
+        workdir = pathlib.Path(FLAGS.root) / f"{task}-{variant}"
         results = train(workdir, arguments)
         measured = {
             name: values
             for name, values in results["final"].items()
             if name.startswith(("generated", "answers", "un", "seen"))
         }
-        rows.append(
-            {
-                "task": task,
-                "variant": variant,
-                "train_length": results["config"]["train_length"],
-                "floor_by_length": results["floor_by_length"],
-                **describe(workdir, arguments, results),
-                **measured,
-            }
-        )
+        rows[command] = {
+            "task": task,
+            "variant": variant,
+            "train_length": results["config"]["train_length"],
+            "floor_by_length": results["floor_by_length"],
+            **describe(workdir, arguments, results),
+            **measured,
+        }
         exact = measured["generated_exact_match_by_length"]
         print(json.dumps({f"{task}, {variant}": exact}), flush=True)
-        write_report(FLAGS.output, "benchmarks.answers", {"rows": rows})
+        ordered = [rows[command] for command in runs if command in rows]
+        write_report(FLAGS.output, "benchmarks.answers", {"rows": ordered})
 
 
 if __name__ == "__main__":

@@ -167,3 +167,10 @@ def _check_path(flag, value):
             f"{flag} is a path of a file system; got {got}, which is in no "
             "home directory of this machine: write the whole path."
         )
+    # What Linux takes for a path, and for a name in it.
+    encoded = value.encode("utf-8", "surrogatepass")
+    if len(encoded) > 4096 or max(map(len, encoded.split(b"/"))) > 255:
+        raise ConfigError(
+            f"{flag} is a path of a file system; got {got}, which is longer "
+            "than file systems take: choose a shorter one."
+        )

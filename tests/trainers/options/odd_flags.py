@@ -146,7 +146,10 @@ LENGTHS = (
 )
 """Values that are no lengths."""
 
-PATHS = ("a\0b", "\0", " ", "\t", "\n", "~nobody_here/x", "s3://x", "gs://b/c")
+PATHS = (
+    *("a\0b", "\0", " ", "\t", "\n", "~nobody_here/x", "s3://x", "gs://b/c"),
+    *("x" * 300, "é" * 150, "x/" * 3000, "\udcff" * 300),
+)
 """Values that are no path."""
 
 TOGETHER = (
