@@ -64,6 +64,33 @@ CHUNKED = {"DAPE": {"chunk_size": 64}}
 ANSWERS = {"trainer": "sequence_to_answer", "preset": "paper"}
 """The trainer of prompts and answers, on copies."""
 
+ADDITION = {"trainer": "sequence_to_answer", "preset": "addition"}
+"""The same trainer on sums, with one layer."""
+
+METHODS = (
+    {
+        **ADDITION,
+        "encoding": "ClippedBias(max_distance=3, slope=None)",
+        "sampler": "CoupledPositions",
+    },
+    {
+        **ADDITION,
+        "task": "reversed_addition",
+        "encoding": "LearnedEncoding",
+        "sampler": "AbacusPositions",
+    },
+    *(
+        {**ADDITION, "encoding": "NoPE", "attention": attention}
+        for attention in ("StickBreakingAttention", "ForgettingAttention")
+    ),
+    *(
+        {**ADDITION, "encoding": "RoPE", "score_factor": factor}
+        for factor in ("head", "log_length")
+    ),
+    {**ADDITION, "encoding": "NoPE", "loops": "length"},
+)
+"""Flags of samplers that read tokens, attentions, score factors and loops."""
+
 PUBLISHED = (
     {"trainer": "algorithmic", "preset": "paper"},
     {**TEXT, "encoding": "RoPE"},
@@ -122,6 +149,7 @@ def _list_jax_flags():
     )
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
+    yield from METHODS
 
 
 def _list_tensorflow_flags():
@@ -151,6 +179,7 @@ def _list_tensorflow_flags():
         "encoding": "NoPE",
         "attention": "GeometricAttention",
     }
+    yield from METHODS
 
 
 class Results:
@@ -258,6 +287,11 @@ def _describe_encoding(row):
     parts = [row["encoding"], row["sampler"]]
     if row["attention"] != "MultiHeadAttention":
         parts.append(row["attention"])
+    # Rows that were written before these flags existed had their defaults.
+    if row.get("score_factor", "none") != "none":
+        parts.append(f"score_factor={row['score_factor']}")
+    if row.get("loops", "1") != "1":
+        parts.append(f"loops={row['loops']}")
     return ", ".join(filter(None, parts))
 
 
