@@ -29,7 +29,8 @@ import keras
 import tensorflow as tf
 
 from datasets.tasks import TASKS
-from keras_lengen.layers import ATTENTIONS
+from datasets.text_tasks import TEXT_TASKS
+from keras_lengen.layers import ATTENTIONS, TOKEN_SAMPLERS
 from trainers.errors import ConfigError, TrainingError
 from trainers.options.command import run
 from trainers.options.fields import (
@@ -81,18 +82,24 @@ class TpuCompileConfig:
         "Padded lengths to compile.",
         choices=("longest", "all"),
     )
-    task: str = option("", "Task of the algorithmic trainer.", choices=TASKS)
+    task: str = option(
+        "", "Task of a trainer that has some.", choices={**TASKS, **TEXT_TASKS}
+    )
     dataset: str = option("", "Data of a trainer that reads some.")
     data_dir: str = option("", "Directory of these data.", is_path=True)
     encoding: str = option(
         "RandomizedRoPE", "Encoding: a name or a call.", registry=ALL_ENCODINGS
     )
     sampler: str = option(
-        "", "Position sampler: a name or a call.", registry=ALL_SAMPLERS
+        "",
+        "Position sampler: a name or a call.",
+        registry={**ALL_SAMPLERS, **TOKEN_SAMPLERS},
     )
     attention: str = option(
         "", "Name of the attention layer.", choices=ATTENTIONS
     )
+    score_factor: str = option("", "Factor of the scores.")
+    loops: str = option("", "How often the blocks are applied.")
     max_position: int = option(
         0,
         "Positions are below this number, for layers with this argument.",
@@ -148,7 +155,9 @@ class TpuCompileConfig:
         check_options(self)
 
 
-PRESETS = {"small": {}, "paper": {}}
+PRESETS = {
+    name: {} for known in list_trainers().values() for name in known.presets
+}
 
 
 @dataclasses.dataclass(frozen=True)
