@@ -237,6 +237,48 @@ def make_answers():
     return table(head, cells)
 
 
+def make_addition():
+    """Share of right sums of either kind of positions, by number of digits."""
+    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
+    found: dict = {}
+    for row in rows:
+        found.setdefault(row["variant"], []).append(row)
+    shown = ["10", "20", "50", "100", "200", "500"]
+    far = list(found["coupled"][0]["far"][_WRITTEN])
+    cells = []
+    for variant, runs in found.items():
+        shares = [run[_WRITTEN] for run in runs]
+        further = [run["far"][_WRITTEN] for run in runs if "far" in run]
+        minutes = np.median([run["training_seconds"] for run in runs]) / 60
+        cells.append(
+            (
+                f"{variant} positions",
+                *_format_medians(shares, shown),
+                *(_format_medians(further, far) if further else [""] * len(far)),
+                f"{minutes:.0f} min",
+            )
+        )
+    head = (
+        "right sums, trained on 1 to 10 digits, of numbers of",
+        *shown,
+        *(f"{int(digits):,}" for digits in far),
+        "training",
+    )
+    return table(head, cells)
+
+
+_WRITTEN = "generated_exact_match_by_length"
+
+
+def _format_medians(shares, lengths):
+    """Formats the median over runs at some lengths, and the lowest one."""
+    found = []
+    for length in lengths:
+        values = [of_run[length] for of_run in shares]
+        found.append(f"{np.median(values):.3f} ({min(values):.3f})")
+    return found
+
+
 def _format_answers(by_length, longest):
     """Formats means at trained and unseen lengths, and those at two lengths."""
     by_length = {int(length): share for length, share in by_length.items()}
@@ -266,5 +308,6 @@ TABLES = {
     "finetuning": make_finetuning,
     "images": make_images,
     "answers": make_answers,
+    "addition": make_addition,
 }
 """Functions that make a table, by the name in its marker."""

@@ -33,11 +33,20 @@ def train(workdir, arguments):
     Raises:
         SystemExit: If the command fails.
     """
-    command = [sys.executable, "-m", *arguments, f"--workdir={workdir}"]
+    run_command([*arguments, f"--workdir={workdir}"])
+    return read_results(workdir / "results.json")
+
+
+def run_command(arguments):
+    """Runs a module, with arguments, a list of str.
+
+    Raises:
+        SystemExit: If the command fails.
+    """
+    command = [sys.executable, "-m", *arguments]
     status = subprocess.run(command).returncode
     if status:
         raise SystemExit(f"exit status {status} of {shlex.join(command)}")
-    return read_results(workdir / "results.json")
 
 
 def write_command(arguments):
