@@ -17,6 +17,7 @@ from benchmarks.measure import write_report
 from benchmarks.runs import describe, train, write_command
 
 FLAGS = flags.FLAGS
+flags.DEFINE_list("tasks", ["copy", "summation", "parity"], "Tasks to train.")
 flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
 flags.DEFINE_string(
     "root", "runs/answers", "Directory for the working directories."
@@ -74,7 +75,7 @@ def main(argv):
         arguments = ["trainers.sequence_to_answer", *given, *more]
         runs[write_command(arguments)] = task, variant, arguments
     for command, (task, variant, arguments) in runs.items():
-        if command in rows:
+        if command in rows or task not in FLAGS.tasks:
             continue
         workdir = pathlib.Path(FLAGS.root) / f"{task}-{variant}"
         results = train(workdir, arguments)

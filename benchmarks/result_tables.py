@@ -254,7 +254,11 @@ def make_addition():
             (
                 f"{variant} positions",
                 *_format_medians(shares, shown),
-                *(_format_medians(further, far) if further else [""] * len(far)),
+                *(
+                    _format_medians(further, far)
+                    if further
+                    else [""] * len(far)
+                ),
                 f"{minutes:.0f} min",
             )
         )

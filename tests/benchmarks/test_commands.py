@@ -33,6 +33,19 @@ COMMANDS = {
     "text_throughput": [
         *("--rounds=1", "--steps=1", "--batches=2", "--megabytes=1"),
     ],
+    "answers": [*TOY, "--tasks=parity"],
+    "frontier": [
+        "--root={path}/runs",
+        "--only=coupled RoPE",
+        "--flags=steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2",
+    ],
+    "addition": [
+        "--root={path}/runs",
+        "--seeds=1",
+        "--flags=steps=2,warmup_steps=0,evaluation_examples=2,"
+        "generated_examples=1,test_lengths=12",
+        *("--digits=13", "--answers=1"),
+    ],
     "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
 }
 

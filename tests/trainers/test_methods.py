@@ -46,6 +46,7 @@ METHODS = {
         f"score_factor={name}": {"score_factor": name}
         for name in ("head", "log_length")
     },
+    "loops": {"encoding": "NoPE", "loops": "length", "train_length": "2-3"},
 }
 # Replicas and backends draw different numbers, so that only resumption gives
 # the same losses.
