@@ -57,11 +57,14 @@ PRESETS = {
     },
 }
 
-_NEAR = "ClippedBias(max_distance=3, slope=None)"
 DEMONSTRATIONS = {
     "addition": {
-        "ordinal": {"encoding": _NEAR, "sampler": "OrdinalPositions"},
-        "coupled": {"encoding": _NEAR, "sampler": "CoupledPositions"},
+        # Digits that belong together are far apart.
+        "ordinal": {"encoding": "RoPE", "sampler": "OrdinalPositions"},
+        "coupled": {
+            "encoding": "ClippedBias(max_distance=3, slope=None)",
+            "sampler": "CoupledPositions",
+        },
     },
 }
 """Variants that a preset compares if no encoding is given."""
