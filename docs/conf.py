@@ -41,5 +41,7 @@ def offer_files(app, doctree):
                 "reftarget": f"/{path}",
             }
             link.replace_self(
-                addnodes.download_reference("", *link.children, **attributes)
+                addnodes.download_reference(
+                    "", "", *link.children, **attributes
+                )
             )

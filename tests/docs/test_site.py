@@ -60,6 +60,14 @@ def test_files_and_anchors_exist(site):
                 assert f'id="{fragment}"' in target.read_text(), fragment
 
 
+def test_files_outside_of_docs_are_downloads(site):
+    text = (site / "reproducing.html").read_text()
+    link = r'href="_downloads/\w+/README.md"><span[^>]*>The page of benchmarks<'
+    assert re.search(link, text)
+    for page in site.glob("*.html"):
+        assert "&lt;inline" not in page.read_text()
+
+
 def test_parts_of_other_files_are_included(site):
     for page, sentence in {
         "index": "sequences longer than the",
