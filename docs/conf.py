@@ -1,0 +1,47 @@
+"""Configuration of the site, which Sphinx builds from the pages of docs/.
+
+python -m sphinx -W -b html docs docs/_build/html
+"""
+
+import os
+
+from sphinx import addnodes
+
+project = "keras_lengen"
+html_title = project
+html_theme = "furo"
+extensions = ["myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["_build"]
+
+myst_heading_anchors = 4
+"""Deepest headings that links may name, as in `page.md#heading`."""
+
+copybutton_exclude = ".linenos, .gp, .go"
+"""Parts of a code block that are not copied: prompts and outputs."""
+
+
+def setup(app):
+    """Registers `offer_files` before Sphinx collects files to download."""
+    app.connect("doctree-read", offer_files, priority=100)
+
+
+def offer_files(app, doctree):
+    """Turns links to Markdown files outside of docs/ into downloads.
+
+    MyST takes these files for pages, which Sphinx does not have.
+    """
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        target = link["reftarget"]
+        # The names of pages are relative.
+        if link.get("refdomain") == "doc" and os.path.isabs(target):
+            path = os.path.relpath(f"{target}.md", app.srcdir)
+            attributes = {
+                **link.attributes,
+                "refdomain": None,
+                "reftarget": f"/{path}",
+            }
+            link.replace_self(
+                addnodes.download_reference(
+                    "", "", *link.children, **attributes
+                )
+            )
