@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 import keras_lengen
+from keras_lengen import layers
 from tests.test_readme import EXAMPLES, ROOT
 
 NAME = f"keras_lengen-{keras_lengen.__version__}"
@@ -149,3 +150,40 @@ def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
     )
     assert f"{keras_lengen.__version__} {backend}" in output
+
+
+def test_all_names_the_encodings_and_samplers():
+    assert {*layers.encodings.__all__} == {
+        *("AxialEncoding", "PositionalEncoding"),
+        *layers.ENCODINGS,
+    }
+    assert {*layers.positions.__all__} == {
+        *("GridPositions", "PositionSampler"),
+        *layers.SAMPLERS,
+        *layers.TOKEN_SAMPLERS,
+    }
+
+
+@pytest.mark.process
+def test_a_type_checker_sees_the_installed_library(target, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"from keras_lengen.layers import {', '.join(layers.__all__)}\n"
+        "reveal_type(RoPE())\n"
+        "MultiHeadAttention(8)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=", program.name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(target)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout.splitlines()
+    expected = [
+        'Revealed type is "keras_lengen.layers.encodings.rope.RoPE"',
+        'Missing positional argument "key_dim"',
+        "Found 1 error ",
+    ]
+    assert len(found) == len(expected), found
+    for line, part in zip(found, expected, strict=True):
+        assert part in line
