@@ -30,6 +30,7 @@ __all__ = [
     "MultiHeadAttention",
     "StickBreakingAttention",
     "TransformerBlock",
-    *encodings.__all__,
-    *positions.__all__,
 ]
+# `+=`, because type checkers do not read starred expressions in `__all__`.
+__all__ += encodings.__all__
+__all__ += positions.__all__

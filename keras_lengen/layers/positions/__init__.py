@@ -36,4 +36,15 @@ TOKEN_SAMPLERS = {
 
 # GridPositions is not in SAMPLERS because it gives pairs of positions, which
 # only `AxialEncoding` takes.
-__all__ = ["GridPositions", "PositionSampler", *SAMPLERS, *TOKEN_SAMPLERS]
+__all__ = [
+    "AbacusPositions",
+    "AugmentedPositions",
+    "CoupledPositions",
+    "GridPositions",
+    "InterpolatedPositions",
+    "OrdinalPositions",
+    "PositionSampler",
+    "RandomizedPositions",
+    "ShiftedPositions",
+    "WarpedPositions",
+]

@@ -1,0 +1,189 @@
+"""The wheel contains the library alone, and works without the checkout."""
+
+import email
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+
+import pytest
+
+import keras_lengen
+from keras_lengen import layers
+from tests.test_readme import EXAMPLES, ROOT
+
+NAME = f"keras_lengen-{keras_lengen.__version__}"
+
+# Runs without `site`, so that it sees neither the checkout nor an editable
+# installation of it.
+PROGRAM = """
+import importlib.metadata
+import importlib.util
+import os
+import sys
+
+target, *packages, example = sys.argv[1:]
+sys.path += [target, *packages]
+
+
+class WithoutTensorFlow:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "tensorflow":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+if os.environ["KERAS_BACKEND"] != "tensorflow":
+    sys.meta_path.insert(0, WithoutTensorFlow)
+
+import keras_lengen
+import numpy as np
+
+assert keras_lengen.__file__.startswith(target), keras_lengen.__file__
+assert importlib.metadata.version("keras_lengen") == keras_lengen.__version__
+assert importlib.util.find_spec("trainers") is None
+
+names = {}
+exec(example, names)
+tokens = np.random.default_rng(0).integers(0, 10, (4, 12))
+(loss,) = names["model"].fit(tokens, tokens, verbose=0).history["loss"]
+assert np.isfinite(loss)
+print(keras_lengen.__version__, names["keras"].backend.backend())
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The directory of a wheel and of the source archive that it is made of."""
+    # A copy, since a build leaves files in the checkout, which the next reads.
+    source = tmp_path_factory.mktemp("source")
+    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    for path in run(*listed, cwd=ROOT).splitlines():
+        if (ROOT / path).exists():  # not deleted since
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, source / path)
+    # Not isolated: isolation downloads setuptools.
+    run(sys.executable, "-m", "build", "--no-isolation", cwd=source)
+    return source / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (wheel,) = built.glob("*.whl")
+    return wheel
+
+
+def library():
+    """The files of the library, as they are named in the checkout."""
+    package = ROOT / "keras_lengen"
+    files = {*package.rglob("*.py"), package / "py.typed"}
+    return {file.relative_to(ROOT).as_posix() for file in files}
+
+
+@pytest.mark.process
+def test_the_wheel_contains_the_library_alone(wheel):
+    assert wheel.name == f"{NAME}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    described = {name for name in names if name.startswith(f"{NAME}.dist-info")}
+    assert set(names) - described == library()
+
+
+@pytest.mark.process
+def test_the_wheel_requires_keras_and_numpy_alone(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(f"{NAME}.dist-info/METADATA").decode()
+    required = email.message_from_string(text).get_all("Requires-Dist")
+    always = [line for line in required if "extra ==" not in line]
+    assert [line.partition(">=")[0] for line in always] == ["keras", "numpy"]
+
+
+@pytest.mark.process
+def test_the_source_archive_contains_what_the_wheel_is_made_of(built):
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        files = [file.name for file in archive.getmembers() if file.isfile()]
+    names = {name.removeprefix(f"{NAME}/") for name in files}
+    described = {name for name in names if ".egg-info/" in name}
+    assert names - described == library() | {
+        "CHANGELOG.md",
+        "LICENSE",
+        "MANIFEST.in",
+        "PKG-INFO",
+        "README.md",
+        "pyproject.toml",
+        "setup.cfg",
+    }
+
+
+@pytest.fixture(scope="module")
+def target(wheel, tmp_path_factory):
+    """A directory in which the wheel is installed."""
+    target = tmp_path_factory.mktemp("target")
+    install = ("install", "--no-deps", "--no-index", "--target", target, wheel)
+    run(sys.executable, "-m", "pip", *install)
+    return target
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    output = run(
+        *(sys.executable, "-I", "-S", "-c", PROGRAM),
+        *(target, *packages, EXAMPLES[0]),
+        cwd=tmp_path,
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+    )
+    assert f"{keras_lengen.__version__} {backend}" in output
+
+
+def test_all_names_the_encodings_and_samplers():
+    assert {*layers.encodings.__all__} == {
+        *("AxialEncoding", "PositionalEncoding"),
+        *layers.ENCODINGS,
+    }
+    assert {*layers.positions.__all__} == {
+        *("GridPositions", "PositionSampler"),
+        *layers.SAMPLERS,
+        *layers.TOKEN_SAMPLERS,
+    }
+
+
+@pytest.mark.process
+def test_a_type_checker_sees_the_installed_library(target, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"from keras_lengen.layers import {', '.join(layers.__all__)}\n"
+        "reveal_type(RoPE())\n"
+        "MultiHeadAttention(8)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=", program.name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(target)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout.splitlines()
+    expected = [
+        'Revealed type is "keras_lengen.layers.encodings.rope.RoPE"',
+        'Missing positional argument "key_dim"',
+        "Found 1 error ",
+    ]
+    assert len(found) == len(expected), found
+    for line, part in zip(found, expected, strict=True):
+        assert part in line
