@@ -193,7 +193,7 @@ def test_what_written_answers_count_as():
     assert found["generated_mean"] == pytest.approx((3 + 0.7) / 4)
     # A second, partly filled batch has the shape of the first.
     assert model.calls[0] == model.calls[1]
-    assert {fraction for n, fraction in progress if n == 6} == {100 / 130, 1}
+    assert {fraction for n, fraction in progress if n == 6} == {128 / 130, 1}
 
 
 def test_few_programs_write_answers_of_many_lengths():

@@ -11,7 +11,7 @@ from trainers.engine.draws import find_seed_states
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem, average_unseen
 
-BATCH = 100
+BATCH = 128
 """Largest number of answers that are generated together."""
 
 
