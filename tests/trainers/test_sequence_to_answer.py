@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_lengen.layers import NoPE
 from tests.trainers.toy import run_toy, toy_config
 from trainers import evaluate
+from trainers.engine import answers
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -194,6 +195,15 @@ def test_what_written_answers_count_as():
     # A second, partly filled batch has the shape of the first.
     assert model.calls[0] == model.calls[1]
     assert {fraction for n, fraction in progress if n == 6} == {128 / 130, 1}
+
+
+def test_long_prompts_are_answered_a_few_at_a_time(monkeypatch):
+    _, _, problem = make_parts(task="reverse", test_lengths="6")
+    width, _ = problem.config.written_sizes(6, exact=False)
+    monkeypatch.setattr(answers, "PAIRS", 3 * width**2)
+    model = Scripted(problem, lambda prompt: [])
+    assert len(list(problem._write(model, 6, 10))) == 10
+    assert [rows for (rows, _), _ in model.calls] == [3] * 4
 
 
 def test_few_programs_write_answers_of_many_lengths():

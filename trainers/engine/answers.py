@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from trainers.engine.draws import find_seed_states
+from trainers.engine.evaluation import PAIRS
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem, average_unseen
 
@@ -210,10 +211,12 @@ class AnswerProblem(Problem):
         rng = np.random.default_rng([self.config.seed, length])
         for state in find_seed_states(model):
             state.assign(rng.integers(0, 2**31 - 1, 2).astype(state.dtype))
-        for start in range(0, count, BATCH):
-            part = prompts[start : start + BATCH]
+        # As many together as an evaluation has room for.
+        size = min(BATCH, count, max(1, PAIRS // width**2))
+        for start in range(0, count, size):
+            part = prompts[start : start + size]
             # A batch that is full, for one program.
-            part += part[-1:] * (min(BATCH, count) - len(part))
+            part += part[-1:] * (size - len(part))
             inputs = {
                 "token_ids": np.array(
                     [ids + [0] * (width - len(ids)) for ids in part], np.int32

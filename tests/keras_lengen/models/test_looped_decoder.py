@@ -138,6 +138,28 @@ def test_settling_finds_the_most_certain_answer(scored, lengths):
         np.testing.assert_allclose(logits[row], every[count][row], atol=1e-4)
 
 
+@pytest.mark.parametrize("most", [None, 7, np.array([1, 4, 7])])
+def test_a_call_settles_the_outputs_that_are_scored(most):
+    model, scored = make(), IDS < 4
+    inputs = {"token_ids": IDS, "scored": scored}
+    logits = model(inputs if most is None else {**inputs, "loops": most})
+    counts = np.broadcast_to(4 if most is None else most, 3)
+    for row, count in enumerate(counts.tolist()):
+        expected, _ = model.settle(IDS, count, scored=scored)
+        np.testing.assert_allclose(logits[row], expected[row], atol=1e-4)
+
+
+def test_only_an_evaluation_settles():
+    model = make()
+    inputs = {"token_ids": IDS, "scored": IDS < 4}
+    with pytest.raises(ValueError, match="for evaluation alone: leave"):
+        model(inputs, training=True)
+    with pytest.raises(ValueError, match="for evaluation alone: leave"):
+        model.generate(inputs, 2)
+    with pytest.raises(ValueError, match='"scored" as an argument'):
+        model.settle(inputs, 2)
+
+
 def test_positions_are_drawn_once_for_all_loops():
     encoding = RandomizedSinusoidalEncoding(max_position=64, seed=2)
     model = make(encoding=encoding)
