@@ -51,7 +51,7 @@ PRESETS = {
         "dropout": 0.0,
         "learning_rate_schedule": "Cosine(end=1e-5)",
         "warmup_steps": 100,
-        "steps": 3000,
+        "steps": 4000,
         "evaluation_examples": 100,
         "generated_examples": 256,
     },
