@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from benchmarks.measure import write_report
 from benchmarks.runs import describe, train_alone, write_command
 from trainers.engine.problem import average_unseen
+from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
@@ -52,7 +53,7 @@ TASKS = {
     "parity": ("sequence_to_answer", "--task=aligned_parity", *WRITTEN),
     "missing duplicate": ("algorithmic", "--task=missing_duplicate_string"),
 }
-NEAR = "--encoding=ClippedBias(max_distance=3, slope=None)"
+NEAR = f"--encoding={DEMONSTRATIONS['addition']['coupled']['encoding']}"
 METHODS = {
     **{
         name: (f"--encoding={name}",)

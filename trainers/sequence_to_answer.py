@@ -108,9 +108,9 @@ class WrittenAnswer(AnswerProblem):
 def build_model(config):
     """Builds the model of a configuration, the decoder of T5."""
     size = config.vocabulary.size
-    loops = max(map(config.find_loops, config.trained_lengths))
     make = TransformerDecoder
     if config.is_looped:
+        loops = max(map(config.find_loops, config.trained_lengths))
         make = functools.partial(LoopedDecoder, loops=loops)
     return make(
         **{

@@ -164,9 +164,7 @@ class ReversedAddition(AlignedAddition):
 
     def write_runs(self, problem):
         """Returns the digits of both numbers from right to left."""
-        width = len(str(max(problem)))
-        first, second = (str(number).zfill(width) for number in problem)
-        return [*first[::-1], self.operator, *second[::-1]]
+        return super().write_runs(problem[::-1])[::-1]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ import pathlib
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.errors import ConfigError
+from trainers.options.answers import DEMONSTRATIONS
 from trainers.options.fields import options
 from trainers.records.markdown import table
 from trainers.tpu.programs import MODES, list_trainers
@@ -68,11 +69,7 @@ ADDITION = {"trainer": "sequence_to_answer", "preset": "addition"}
 """The same trainer on sums, with one layer."""
 
 METHODS = (
-    {
-        **ADDITION,
-        "encoding": "ClippedBias(max_distance=3, slope=None)",
-        "sampler": "CoupledPositions",
-    },
+    {**ADDITION, **DEMONSTRATIONS["addition"]["coupled"]},
     {
         **ADDITION,
         "task": "reversed_addition",
