@@ -40,7 +40,7 @@ flags.DEFINE_string(
 TRAINED = 10
 MODEL = (
     *("--num_layers=2", "--num_heads=4", "--model_dim=128", "--dropout=0"),
-    *("--batch_size=64", "--steps=2000", "--checkpoint_every=500"),
+    *("--batch_size=32", "--steps=4000", "--checkpoint_every=1000"),
     *("--learning_rate=1e-3", "--learning_rate_schedule=Cosine(end=1e-5)"),
     *("--warmup_steps=100", "--evaluation_examples=100"),
     *(f"--train_length=1-{TRAINED}", "--test_lengths=15,20,30,50,100"),
@@ -74,7 +74,7 @@ METHODS = {
     "looped": (
         *("--encoding=NoPE", "--loops=length", "--num_layers=1"),
         # A step applies the block ten times.
-        "--steps=800",
+        "--steps=1600",
     ),
     "index hints": ("--encoding=RandomizedFIRE", "--task=hinted_addition"),
     "Abacus": (

@@ -17,7 +17,8 @@ from datasets.buckets import length_buckets
 from keras_lengen.models import presets
 from trainers.algorithmic import EXPERIMENT
 from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
+from trainers.engine.evaluation import LengthEvaluation
+from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
 from trainers.options.lengths import parse_lengths
 

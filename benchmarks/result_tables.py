@@ -242,7 +242,8 @@ def make_addition():
     rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
     found: dict = {}
     for row in rows:
-        found.setdefault(row["variant"], []).append(row)
+        if _WRITTEN in row:
+            found.setdefault(row["variant"], []).append(row)
     shown = ["10", "20", "50", "100", "200", "500"]
     far = list(found["coupled"][0]["far"][_WRITTEN])
     cells = []
@@ -269,6 +270,116 @@ def make_addition():
         "training",
     )
     return table(head, cells)
+
+
+def make_addition_changes():
+    """Share of right sums with coupled positions and one change each."""
+    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
+    found: dict = {}
+    for row in rows:
+        if row["variant"] != "ordinal":
+            found.setdefault(row["variant"], []).append(row)
+    shown = ["10", "20", "50", "100", "200", "500"]
+    cells = [
+        (
+            "as above" if variant == "coupled" else variant,
+            *_format_medians(
+                [run["exact_match_by_length"] for run in runs], shown
+            ),
+        )
+        for variant, runs in found.items()
+    ]
+    return table(("coupled positions, sums of numbers of", *shown), cells)
+
+
+def make_frontier():
+    """Mean share of right answers at unseen lengths, by method and task."""
+    tasks = _read_frontier()
+    methods = list(
+        dict.fromkeys(name for task in tasks.values() for name in task)
+    )
+    best = {
+        task: max(_median(runs, _score) for runs in methods_of.values())
+        for task, methods_of in tasks.items()
+    }
+    cells = []
+    for method in methods:
+        row = [f"`{method}`" if method[0].isupper() else method]
+        for task, methods_of in tasks.items():
+            runs = methods_of.get(method)
+            if runs is None:
+                row.append("")
+                continue
+            text = f"{_median(runs, _score):.2f}"
+            if len(runs) > 1:
+                scores = sorted(map(_score, runs))
+                text += f" ({scores[0]:.2f}-{scores[-1]:.2f})"
+            if _median(runs, _score) == best[task] > 0:
+                text = f"**{text}**"
+            if _median(runs, _trained) < LEARNED:
+                text += " \\*"
+            row.append(text)
+        cells.append(row)
+    floors = [
+        f"{max(run['floor'] for runs in task.values() for run in runs):.2f}"
+        for task in tasks.values()
+    ]
+    cells.append(["floor", *floors])
+    return table(("mean over lengths 15 to 100", *tasks), cells)
+
+
+def make_frontier_lengths():
+    """Share of right answers by length: each task's best, and baselines."""
+    shown = ["10", "15", "20", "30", "50", "100"]
+    cells = []
+    for task, methods in _read_frontier().items():
+        several = {
+            name: runs for name, runs in methods.items() if len(runs) > 1
+        }
+        ranked = sorted(
+            several,
+            key=lambda name: _median(several[name], _score),
+            reverse=True,
+        )
+        for method in ranked:
+            runs = several[method]
+            shares = _format_medians([_shares(run) for run in runs], shown)
+            minutes = np.median([run["training_seconds"] for run in runs]) / 60
+            name = f"`{method}`" if method[0].isupper() else method
+            cells.append((task, name, *shares, f"{minutes:.1f} min"))
+    head = ("task", "method", *(f"at {n}" for n in shown), "training")
+    return table(head, cells)
+
+
+LEARNED = 0.9
+"""Least share of right answers at trained lengths of a model that learned."""
+
+
+def _read_frontier():
+    """Reads the rows of each method of each task, dicts of dicts of lists."""
+    rows = json.loads((RESULTS / "frontier.json").read_text())["rows"]
+    found: dict = {}
+    for row in rows:
+        of_task = found.setdefault(row["task"], {})
+        of_task.setdefault(row["method"], []).append(row)
+    return found
+
+
+def _shares(row):
+    (name,) = (name for name in row if name.endswith("_by_length"))
+    return row[name]
+
+
+def _score(row):
+    return row["score"]
+
+
+def _trained(row):
+    return float(np.mean([_shares(row)[str(n)] for n in range(1, 11)]))
+
+
+def _median(runs, measure):
+    return float(np.median([measure(run) for run in runs]))
 
 
 _WRITTEN = "generated_exact_match_by_length"
@@ -313,5 +424,8 @@ TABLES = {
     "images": make_images,
     "answers": make_answers,
     "addition": make_addition,
+    "addition_changes": make_addition_changes,
+    "frontier": make_frontier,
+    "frontier_lengths": make_frontier_lengths,
 }
 """Functions that make a table, by the name in its marker."""

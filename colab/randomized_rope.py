@@ -16,9 +16,9 @@
 # ordered subset of a longer range (randomized RoPE). Both are tested on strings
 # of up to 100 bits. The notebook takes less than ten minutes on two CPU cores.
 #
-# The first cell installs the library: from the checkout that contains this
-# notebook if there is one, else its release. TensorFlow is installed only if
-# the machine has none, with the extra for its hardware.
+# The first cell installs the library and its trainers: from the checkout that
+# contains this notebook if there is one, else from its release. TensorFlow is
+# installed only if the machine has none, with the extra for its hardware.
 
 # %%
 import importlib.util
@@ -28,19 +28,29 @@ import shutil
 import subprocess
 import sys
 
-if importlib.util.find_spec("keras_lengen") is None:
-    source, extra = "keras_lengen", ""
-    if pathlib.Path("../keras_lengen").is_dir():
-        source = str(pathlib.Path("..").resolve())
+pip = [sys.executable, "-m", "pip", "--quiet"]
+installed = importlib.util.find_spec("keras_lengen") is not None
+if pathlib.Path("../trainers").is_dir():
+    os.chdir("..")
+elif not pathlib.Path("trainers").is_dir():
+    # The package is the library alone, the source archive has the trainers.
+    source = ("--no-deps", "--no-binary=keras_lengen", "keras_lengen")
+    subprocess.run([*pip, "download", *source], check=True)
+    (archive,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
+    shutil.unpack_archive(archive)
+    os.chdir(archive.name.removesuffix(".tar.gz"))
+if not installed:
+    extras = ["images", "plots"]
     if importlib.util.find_spec("tensorflow") is None:
         if pathlib.Path("/dev/accel0").exists():
-            extra = "[tpu]"
+            extras.append("tpu")
         elif shutil.which("nvidia-smi"):
-            extra = "[gpu]"
+            extras.append("gpu")
         else:
-            extra = "[tensorflow]"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, source + extra, "matplotlib"], check=True)
+            extras.append("tensorflow")
+    subprocess.run(
+        [*pip, "install", "--editable", f".[{','.join(extras)}]"], check=True
+    )
 
 # %% [markdown]
 # With `KERAS_LENGEN_SMOKE=1`, the models train for three steps only, to check

@@ -15,11 +15,14 @@ from keras import ops
 
 from docs import docstrings, pictures
 from docs.examples import (
+    ANALYSIS,
     ATTENTIONS,
     CLASSES,
     ENCODINGS,
     HEADS,
+    METHODS,
     MODEL_WIDTH,
+    MODELS,
     SAMPLERS,
     WIDTH,
     build,
@@ -32,6 +35,8 @@ from trainers.records.markdown import table
 DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference.md"
 PICTURES = DOCS / "images" / "reference"
+
+LINKED = {*CLASSES, *MODELS, *ANALYSIS}
 
 INTRODUCTION = f"""\
 # Reference
@@ -114,6 +119,8 @@ def make_page():
                 ("Every encoding", ENCODINGS),
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
+                ("Blocks and models", MODELS),
+                ("Analysis", ANALYSIS),
             )
             for text in (
                 f"## {title}\n",
@@ -169,14 +176,14 @@ def make_attention_row(name, cls):
     return _link(name), _count_parameters(attention), _format_sources(cls)
 
 
-def make_section(name, cls):
-    """Returns the section of a class: its docstring and its picture."""
-    text = [
-        f"### {name}",
-        f"```python\n{docstrings.format_signature(cls, name)}\n```",
-        _link_names(docstrings.render_markdown(cls), but=name),
-    ]
-    picture = pictures.find_picture(name)
+def make_section(name, documented):
+    """Returns the section of a class or a function, with its picture."""
+    text = describe(name, documented, "###")
+    for method in METHODS:
+        if method in vars(documented):
+            function = getattr(documented, method)
+            text += describe(f"{name}.{method}", function, "####")
+    picture = pictures.find_picture(name) if name in CLASSES else None
     if picture is not None:
         caption = " ".join(picture.__doc__.split())
         file = get_picture_path(name).relative_to(DOCS).as_posix()
@@ -185,6 +192,16 @@ def make_section(name, cls):
             f"`{get_call(name)}`. {caption}",
         ]
     return "\n\n".join(text) + "\n"
+
+
+def describe(name, documented, level):
+    """Returns the heading, the signature and the docstring, a list of str."""
+    signature = docstrings.format_signature(documented, name)
+    return [
+        f"{level} {name}",
+        f"```python\n{signature}\n```",
+        _link_names(docstrings.render_markdown(documented), but=name),
+    ]
 
 
 def get_picture_path(name):
@@ -303,7 +320,7 @@ def _link_names(text, but=None):
     """Turns class names in a text into links to their sections."""
 
     def link(match):
-        return _link(match[1]) if match[1] in CLASSES else match[0]
+        return _link(match[1]) if match[1] in LINKED else match[0]
 
     # Not inside code blocks.
     parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)

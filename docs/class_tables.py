@@ -1,9 +1,19 @@
-"""Makes README's tables of samplers, encodings and tasks from the classes."""
+"""Makes README's tables of samplers, encodings, tasks and notebooks."""
+
+import configparser
+import pathlib
+import re
 
 from datasets.tasks import TASKS
 from docs.examples import ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.base import Randomized
 from trainers.records.markdown import table
+
+ROOT = pathlib.Path(__file__).parent.parent
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+REPOSITORY = SETUP["metadata"].get("url", "")
+"""Address of the repository, which setup.cfg gives once there is one."""
 
 
 def make_samplers():
@@ -47,6 +57,28 @@ def make_tasks():
     return table(("level", "tasks"), rows)
 
 
+def make_notebooks():
+    """The title of every notebook, with links to its file and into Colab."""
+    rows = []
+    for path in sorted((ROOT / "colab").glob("*.ipynb")):
+        script = path.with_suffix(".py").read_text()
+        title = re.search(r"^# # (.*)$", script, re.M)[1]
+        rows.append((title, f"[{path.stem}](colab/{path.name})", _badge(path)))
+    # Without an address, there is nothing that Colab could open.
+    columns = 3 if REPOSITORY else 2
+    header = ("what you do", "notebook", "")
+    return table(header[:columns], [row[:columns] for row in rows])
+
+
+def _badge(path):
+    colab = "https://colab.research.google.com"
+    place = REPOSITORY.removeprefix("https://github.com/")
+    return (
+        f"[![Open in Colab]({colab}/assets/colab-badge.svg)]"
+        f"({colab}/github/{place}/blob/main/colab/{path.name})"
+    )
+
+
 def _describe(cls):
     line = cls.__doc__.partition("\n\n")[0]
     # An ellipsis is no full stop.
@@ -57,5 +89,6 @@ TABLES = {
     "samplers": make_samplers,
     "encodings": make_encodings,
     "tasks": make_tasks,
+    "notebooks": make_notebooks,
 }
 """Functions that make a table, by the name in its marker."""

@@ -6,15 +6,15 @@ import textwrap
 
 from keras_lengen.arguments import constructor_arguments
 
-LISTS = ("Args:", "Call arguments:", "Raises:")
+LISTS = ("Args:", "Attributes:", "Call arguments:", "Raises:")
 """Docstring lines that begin a list of entries."""
 LABEL = r"(?:[A-Z][\w-]+(?: [a-z]+)?|Differs from [\w' ]+):"
 """Labels that begin a paragraph: one or two words, or `Differs from ...`."""
 
 
-def render_markdown(cls):
-    """Returns the docstring of a class as Markdown."""
-    paragraphs = inspect.cleandoc(cls.__doc__).split("\n\n")
+def render_markdown(documented):
+    """Returns the docstring of a class or a function as Markdown."""
+    paragraphs = inspect.cleandoc(documented.__doc__).split("\n\n")
     return "\n\n".join(filter(None, map(_render_paragraph, paragraphs)))
 
 
@@ -46,17 +46,26 @@ def find_choices(cls, argument):
     return list(dict.fromkeys(re.findall(r'`("\w+")`', entry[1])))
 
 
-def format_signature(cls, name):
-    """Returns a constructor's signature, with `name` as the class name.
+def format_signature(documented, name):
+    """Returns the signature of a constructor or a function.
 
-    Arguments that the class passes on to its bases follow its own arguments.
+    Arguments that a class passes on to its bases follow its own arguments.
+
+    Args:
+        documented: Class or function.
+        name: str. Its name in the signature.
     """
-    parameters = constructor_arguments(cls)
-    if hasattr(cls, "sampler_class"):
+    if inspect.isclass(documented):
+        parameters = constructor_arguments(documented)
+    else:
+        parameters = dict(inspect.signature(documented).parameters)
+        parameters.pop("self", None)
+    if hasattr(documented, "sampler_class"):
         # The class has a fixed sampler.
         del parameters["sampler"]
+    stars = {inspect.Parameter.VAR_KEYWORD: "**"}
     arguments = [
-        name
+        f"{stars.get(parameter.kind, '')}{name}"
         if parameter.default is parameter.empty
         else f"{name}={_format_literal(parameter.default)}"
         for name, parameter in parameters.items()
@@ -69,6 +78,8 @@ def format_signature(cls, name):
 
 
 def _format_literal(value):
+    if inspect.isfunction(value):
+        return value.__name__
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 

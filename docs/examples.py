@@ -1,6 +1,8 @@
 """The classes on the reference page, and an example instance of each."""
 
-from keras_lengen import layers
+import inspect
+
+from keras_lengen import analysis, layers, models
 
 HEADS, WIDTH = 8, 8
 MODEL_WIDTH = HEADS * WIDTH
@@ -50,6 +52,18 @@ SAMPLERS = {
 ATTENTIONS = layers.ATTENTIONS
 CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
 """All classes with a section, by name."""
+
+MODELS = {
+    "TransformerBlock": layers.TransformerBlock,
+    **{
+        name: getattr(models, name)
+        for name in models.__all__
+        if inspect.isclass(getattr(models, name))
+    },
+}
+ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
+METHODS = ("generate", "stream", "settle")
+"""Methods of models with a section of their own."""
 
 
 def get_call(name):

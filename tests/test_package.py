@@ -13,6 +13,7 @@ import pytest
 
 import keras_lengen
 from keras_lengen import layers
+from tests.colab.test_notebooks import first_cell
 from tests.test_readme import EXAMPLES, ROOT
 
 NAME = f"keras_lengen-{keras_lengen.__version__}"
@@ -114,12 +115,14 @@ def test_the_wheel_requires_keras_and_numpy_alone(wheel):
 
 
 @pytest.mark.process
-def test_the_source_archive_contains_what_the_wheel_is_made_of(built):
+def test_the_source_archive_has_the_library_the_trainers_and_notebooks(built):
     with tarfile.open(built / f"{NAME}.tar.gz") as archive:
         files = [file.name for file in archive.getmembers() if file.isfile()]
     names = {name.removeprefix(f"{NAME}/") for name in files}
     described = {name for name in names if ".egg-info/" in name}
+    listed = run("git", "ls-files", "colab", "datasets", "trainers", cwd=ROOT)
     assert names - described == library() | {
+        *listed.splitlines(),
         "CHANGELOG.md",
         "LICENSE",
         "MANIFEST.in",
@@ -150,6 +153,21 @@ def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
     )
     assert f"{keras_lengen.__version__} {backend}" in output
+
+
+@pytest.mark.slow
+def test_notebooks_install_the_release_and_its_trainers(built, tmp_path):
+    run(sys.executable, "-m", "venv", tmp_path / "environment")
+    python = tmp_path / "environment" / "bin" / "python"
+    (tmp_path / "work").mkdir()
+    script = ROOT / "colab" / "demonstrations.py"
+    program = "import os, trainers.algorithmic; print(os.getcwd())"
+    output = run(
+        *(python, "-c", f"{first_cell(script)}\n{program}"),
+        cwd=tmp_path / "work",
+        env={**os.environ, "PIP_FIND_LINKS": str(built), "PYTHONPATH": ""},
+    )
+    assert output.splitlines()[-1] == str(tmp_path / "work" / NAME)
 
 
 def test_all_names_the_encodings_and_samplers():

@@ -37,6 +37,9 @@ EXPERIMENTS = {
 }
 """The modules that have an `EXPERIMENT`, by its name."""
 
+WITHOUT_TENSORFLOW = {"trainers.population", "benchmarks.population"}
+"""Programs that compute with JAX alone."""
+
 
 def _import_tensorflow_quietly():
     """Keeps the notes of TensorFlow's start from hiding our own lines.
@@ -59,11 +62,24 @@ def _import_tensorflow_quietly():
         os.close(null)
 
 
+def _leave_tensorflow_out():
+    """Keeps a program that computes with JAX alone from importing TensorFlow.
+
+    Keras would import it wherever it is installed, such as to set a seed.
+    """
+    # `sys.argv` does not have the program's name yet.
+    if WITHOUT_TENSORFLOW.isdisjoint(sys.orig_argv):
+        return
+    if os.environ.setdefault("KERAS_BACKEND", "jax") == "jax":
+        sys.modules["tensorflow"] = None
+
+
 def _import_backend():
     """Ends the program if Keras is set to a backend that cannot train."""
     chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
     try:
-        _import_tensorflow_quietly()
+        if sys.modules.get("tensorflow", True):
+            _import_tensorflow_quietly()
         import keras
 
         chosen = keras.backend.backend()
@@ -80,4 +96,5 @@ def _import_backend():
     sys.exit(2)
 
 
+_leave_tensorflow_out()
 _import_backend()

@@ -9,12 +9,10 @@ encoding and with its randomized form, both curves in one plot.
 
 import dataclasses
 
-from keras import ops
-
 from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS, batches
 from keras_lengen.models import TransformerEncoder
-from trainers.engine.losses import cross_entropies, sum_counted
+from trainers.engine.losses import sum_answer_losses, sum_answer_metrics
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import LengthsConfig, option
@@ -106,25 +104,14 @@ class TaskProblem(Problem):
         return self.tokens(batches.length_at(step=step, **self.drawing))
 
     def loss(self, outputs, batch):
-        losses = cross_entropies(outputs, batch["targets"])
-        return sum_counted(losses, batch["answer"])
+        return sum_answer_losses(outputs, batch)
 
     def evaluation_batch(self, **which):
         seed = self.config.seed
         return batches.evaluation_batch(self.task, seed=seed, **which)
 
     def sums(self, outputs, batch):
-        used, targets = batch["used"], batch["targets"]
-        hits = ops.argmax(outputs, axis=-1) == targets
-        wrong = ops.any(~hits & batch["scored"], axis=-1)
-        losses = cross_entropies(outputs, targets)
-        return ops.stack(
-            [
-                *sum_counted(hits, batch["scored"] & used[:, None]),
-                *sum_counted(~wrong, used),
-                *sum_counted(losses, batch["answer"] & used[:, None]),
-            ]
-        )
+        return sum_answer_metrics(outputs, batch)
 
     def floors(self):
         task, lengths = self.task, self.lengths

@@ -11,12 +11,11 @@ import os
 import pathlib
 
 from trainers.errors import ConfigError
-from trainers.options.choices import check_choice
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import replacing, writing
 from trainers.records.markdown import table
-from trainers.records.opened_run import registered
+from trainers.records.opened_run import make_problem, registered
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric
 from trainers.records.workdir import read_results
@@ -55,7 +54,7 @@ def main(config, *runs):
             "compare runs with the same one."
         )
     labelled = dict(zip(find_labels(paths, results), results, strict=True))
-    problem = make_problem(results)
+    problem = make_problem(results[0])
     directory = pathlib.Path(config.output or find_common(paths))
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -78,15 +77,6 @@ def read(path):
     return found
 
 
-def make_problem(results):
-    """Makes the `Problem` of the first results, for its title and metrics."""
-    experiments = registered()
-    first = results[0]
-    check_choice("the trainer of a run", first["trainer"], [*experiments])
-    experiment = experiments[first["trainer"]]
-    return experiment.make_problem(experiment.config(**first["config"]))
-
-
 def find_labels(paths, results):
     """Returns a label for each run: the values that differ.
 
@@ -103,8 +93,9 @@ def find_labels(paths, results):
     ]
     labels = [
         ", ".join(
-            config[name] if name == "encoding" else f"{name}={config.get(name)}"
-            for name in differing
+            filter(
+                None, (_describe(name, config.get(name)) for name in differing)
+            )
         )
         for config in configs
     ]
@@ -114,6 +105,18 @@ def find_labels(paths, results):
         else " ".join(filter(None, [label[:LONGEST_LABEL], f"({path})"]))
         for label, path in zip(labels, paths, strict=True)
     ]
+
+
+def _describe(name, value):
+    """Returns the part of a label for a value, a str."""
+    if name == "encoding":
+        return value
+    if name == "initialize_from":
+        # RUN/checkpoints/checkpoint-100.npz
+        return (
+            value and f"from {pathlib.Path(value).absolute().parents[1].name}"
+        )
+    return f"{name}={value}"
 
 
 def find_common(paths):

@@ -23,7 +23,8 @@ from trainers.cluster.workers import (
 )
 from trainers.engine import optimizer
 from trainers.engine.backend import EvaluationStep, TrainingStep, make_strategy
-from trainers.engine.evaluation import PROGRAMS, LengthEvaluation
+from trainers.engine.evaluation import LengthEvaluation
+from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.loop import train
 from trainers.engine.problem import Problem
 from trainers.errors import ConfigError

@@ -1,10 +1,13 @@
-"""Continues a prompt with a model trained on text.
+"""Continues a prompt with a model trained on text, or answers it.
 
     python -m trainers.generate RUN --prompt='import '
     python -m trainers.generate RUN --prompt_file=start.txt --temperature=0.8
+    python -m trainers.generate ANSWERS --prompt='$ 0 5 3 + 4 4 9 ='
 
-RUN is the working directory of a run of a text trainer, or one of its
-checkpoints. Positions are those of the prompt and the new tokens together.
+RUN is the working directory of a run of a text trainer, ANSWERS one of
+`trainers.sequence_to_answer`; or one of their checkpoints. Positions are those
+of the prompt and the new tokens together. An answer ends where the model ends
+it.
 """
 
 import dataclasses
@@ -66,13 +69,22 @@ def main(config, text):
     opened = open_run(text, config.checkpoint)
     changed = with_evaluation(opened.config, config.evaluation)
     problem = opened.experiment.make_problem(changed)
-    if not hasattr(problem, "splits"):
+    if hasattr(problem, "splits"):
+        vocabulary = problem.splits["train"].vocabulary
+        prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
+        known, decode, end_token = prompt[1:], vocabulary.detokenize, None
+    elif hasattr(problem, "end_token"):
+        prompt = known = tokenize_problem(read_prompt(config), problem)
+        end_token = problem.end_token
+
+        def decode(tokens):
+            return " ".join(problem.vocabulary.detokenize(tokens))
+
+    else:
         raise ConfigError(
             f"{text} is a run of {opened.experiment.name}, which has no text "
             "to continue."
         )
-    vocabulary = problem.splits["train"].vocabulary
-    prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
     tokens = len(prompt) + config.max_new_tokens
     check_length(build_encoding(changed), tokens)
     model, _, _ = opened.experiment.make_parts(
@@ -82,11 +94,25 @@ def main(config, text):
     stream = model.stream(
         np.array([prompt], np.int32),
         config.max_new_tokens,
+        end_token=end_token,
         temperature=config.temperature,
         top_p=config.top_p,
         seed=config.seed,
     )
-    write_stream(prompt[1:], stream, vocabulary.detokenize)
+    write_stream(known, stream, decode)
+
+
+def tokenize_problem(text, problem):
+    """Returns the ids of a problem in the words of its task, a list of int."""
+    vocabulary = problem.vocabulary
+    tokens = vocabulary.tokenize(text)
+    if not tokens or vocabulary.unknown in tokens:
+        example = problem.prompt(problem.lengths[0], 0)
+        raise ConfigError(
+            f"--prompt={text!r} is not a problem of {problem.title}: write "
+            f"it like {' '.join(vocabulary.detokenize(example))!r}."
+        )
+    return tokens
 
 
 def write_stream(prompt, stream, decode):

@@ -6,11 +6,11 @@ solve the task.
 """
 
 import dataclasses
-import math
 import operator
 
-import numpy as np
 import tensorflow as tf
+
+from datasets.floors import more_frequent_bit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,9 +174,7 @@ class RearrangedBits(Task):
 
     def floor_accuracy(self, length):
         """Accuracy of the more frequent bit of the input at every position."""
-        ones = np.arange(length + 1)
-        share = np.maximum(ones, length - ones) / length
-        return float(compute_binomial_probabilities(length, 0.5) @ share)
+        return more_frequent_bit(length)
 
     def position_only_accuracy(self, length):
         """Accuracy of any constant: bits are uniform at every position."""
@@ -193,25 +191,4 @@ def draw_symbols(seed, batch_size, length, alphabet_size):
         dtype=tf.int32,
         # Not "auto_select", whose numbers depend on the device.
         alg="philox",
-    )
-
-
-def compute_binomial_probabilities(trials, probability):
-    """Computes the probabilities of 0, 1, ..., `trials` successes.
-
-    Args:
-        trials: int, at least 0. Number of independent trials.
-        probability: float in `(0, 1)`. Probability of success in each trial.
-
-    Returns:
-        float64 array `(trials + 1,)`.
-    """
-    successes = np.arange(trials + 1)
-    log_factorial = np.array([math.lgamma(k + 1) for k in successes])
-    return np.exp(
-        log_factorial[-1]
-        - log_factorial
-        - log_factorial[::-1]
-        + successes * math.log(probability)
-        + successes[::-1] * math.log1p(-probability)
     )

@@ -7,16 +7,11 @@ An example of length 6:
 """
 
 import dataclasses
-import math
 
-import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import (
-    Task,
-    compute_binomial_probabilities,
-    draw_symbols,
-)
+from datasets.floors import likely_sorted_symbol, most_frequent_symbol
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,50 +42,8 @@ class BucketSort(Task):
 
     def floor_accuracy(self, length):
         """Accuracy of the most frequent input symbol at every position."""
-        return compute_expected_maximum(length) / length
+        return most_frequent_symbol(length)
 
     def position_only_accuracy(self, length):
         """Accuracy of the most likely symbol at each position."""
-        # The symbol at position p is <= s if more than p symbols are <= s.
-        at_most = np.ones((6, length))
-        at_most[0] = 0
-        for symbol in range(4):
-            counts = compute_binomial_probabilities(length, (symbol + 1) / 5)
-            at_most[symbol + 1] = np.cumsum(counts[::-1])[::-1][1:]
-        return float(np.diff(at_most, axis=0).max(axis=0).mean())
-
-
-def compute_expected_maximum(length):
-    """Computes the expected count of the most frequent of five symbols.
-
-    The counts of five symbols in a string are distributed like five
-    independent Poisson counts, given their sum. Therefore P(no count above c)
-    is a quotient of two coefficients of `x**length`: in the fifth power of the
-    Poisson generating function truncated after `x**c`, and in that of the
-    full generating function.
-
-    Args:
-        length: int, at least 1. Number of symbols in the string.
-
-    Returns:
-        float.
-    """
-    counts = np.arange(length + 1)
-    log_factorial = np.array([math.lgamma(k + 1) for k in counts])
-    poisson = np.exp(counts * math.log(length / 5) - length / 5 - log_factorial)
-    sum_is_length = math.exp(
-        length * math.log(length) - length - log_factorial[-1]
-    )
-    # The most frequent symbol occurs at least length / 5 times.
-    maximum = math.ceil(length / 5)
-    expectation = maximum
-    while maximum < length:
-        one = poisson[: maximum + 1]
-        two = np.convolve(one, one)
-        five = np.convolve(np.convolve(two, one), two)[length]
-        above = 1 - five / sum_is_length
-        if above < 1e-12:
-            break
-        expectation += above
-        maximum += 1
-    return float(expectation)
+        return likely_sorted_symbol(length)

@@ -8,14 +8,10 @@ An example of length 5, with the unequal pairs 01, 10 and 01:
 
 import dataclasses
 
-import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import (
-    Task,
-    compute_binomial_probabilities,
-    draw_symbols,
-)
+from datasets.floors import one_uniform_bit, whether_ends_differ
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,19 +37,9 @@ class EvenPairs(Task):
         return bits, tf.cast(differ, tf.int32)
 
     def floor_accuracy(self, length):
-        """Accuracy of the more likely answer, given the number of ones.
-
-        If one symbol is rare, both ends probably have the other symbol.
-        """
-        if length == 1:
-            return 1.0
-        ones = np.arange(length + 1)
-        zeros = length - ones
-        ends_agree = ones * (ones - 1) + zeros * (zeros - 1)
-        ends_agree = ends_agree / (length * (length - 1))
-        best = np.maximum(ends_agree, 1 - ends_agree)
-        return float(compute_binomial_probabilities(length, 0.5) @ best)
+        """Accuracy of the more likely answer, given the number of ones."""
+        return whether_ends_differ(length)
 
     def position_only_accuracy(self, length):
         """Accuracy of a constant: two bits are equal with probability 1/2."""
-        return 1.0 if length == 1 else 0.5
+        return one_uniform_bit(length)

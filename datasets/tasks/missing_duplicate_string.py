@@ -11,11 +11,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import (
-    Task,
-    compute_binomial_probabilities,
-    draw_symbols,
-)
+from datasets.floors import hidden_bit_by_threshold, one_uniform_bit
+from datasets.tasks.base import Task, draw_symbols
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,19 +55,9 @@ class MissingDuplicateString(Task):
         return tf.where(alone, 1, inputs), tf.where(alone, 1, hidden)
 
     def floor_accuracy(self, length):
-        """Accuracy of whether the visible ones reach the best threshold.
-
-        With K ones among the other bits of the string, 2 K or 2 K + 1 ones are
-        visible. A threshold of 2 k + 1 gives both answers correctly if K = k,
-        and exactly one of the two for any other K.
-        """
-        if length == 1:
-            return 1.0
-        other_bits = length // 2 - 1
-        return float(
-            0.5 + compute_binomial_probabilities(other_bits, 0.5).max() / 2
-        )
+        """Accuracy of whether the visible ones reach the best threshold."""
+        return hidden_bit_by_threshold(length)
 
     def position_only_accuracy(self, length):
         """Accuracy of a constant: beyond length 1, the bit is uniform."""
-        return 1.0 if length == 1 else 0.5
+        return one_uniform_bit(length)

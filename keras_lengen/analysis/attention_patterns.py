@@ -1,4 +1,4 @@
-"""What heads attend to: how far away, and how unlike other heads."""
+"""What heads attend to: how far away, how unlike each other, how strongly."""
 
 import numpy as np
 
@@ -97,6 +97,40 @@ def attention_divergence(weights, other_weights, *, queries=None):
         )
         rows.append(_average(by_query, counted[:, None], axis=(0, 2)))
     return np.clip(rows, 0, np.log(2))
+
+
+def attention_maximum(weights):
+    """Computes how strongly any head attends to a token.
+
+    Args:
+        weights: Attention weights `(B, H, T, S)`, as of `attention_weights`;
+            those of `GeometricAttention` need not sum to 1.
+
+    Returns:
+        `(B, T, S)` of the same dtype, the maximum over heads.
+
+    Raises:
+        ValueError: If `weights` are not floats of this shape, with one head or
+            more.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_lengen.analysis import attention_maximum
+    >>> heads = np.array([[[[0.9, 0.1]], [[0.3, 0.7]]]])
+    >>> attention_maximum(heads).tolist()
+    [[[0.9, 0.7]]]
+
+    Reference: Ruoss et al., 2023, appendix B.3.
+    https://arxiv.org/abs/2305.16843
+    """
+    found = np.asarray(weights)
+    if found.ndim != 4 or found.dtype.kind != "f" or not found.shape[1]:
+        raise ValueError(
+            f"weights must be floats (B, H, T, S); got {found.dtype} of the "
+            f"shape {found.shape}."
+        )
+    return found.max(axis=1)
 
 
 def _entropy(weights):

@@ -47,6 +47,10 @@ COMMANDS = {
         *("--digits=13", "--answers=1"),
     ],
     "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
+    "population": [
+        *("--models=2", "--steps=2", "--rounds=1"),
+        "--flags=num_layers=1,batch_size=8,train_length=1-3,buckets=1",
+    ],
 }
 
 

@@ -91,9 +91,16 @@ def test_evaluations_and_the_comparison_are_there(walked):
         json.loads(file.read_text())["final"]["step"] for file in evaluations
     }
     assert 600 in steps
-    for name in ("comparison.md", "comparison.png"):
+    for name in (
+        *("comparison.md", "comparison.png"),
+        *("report/report.html", "report/report.md", "report/report.csv"),
+        *("plain/attention_matrices.png", "plain/activations.npz"),
+    ):
         assert (path / name).exists()
     assert "| `RandomizedRoPE, steps=600` |" in output
+    report = (path / "report" / "report.md").read_text()
+    assert "(50.4 ± 0.3)" in report and "(**100.0 ± 0.0**)" in report
+    assert "| outside the trained region | 10 | 20 | 40 |" in output
 
 
 @pytest.mark.process

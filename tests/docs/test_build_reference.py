@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from docs import build_reference, docstrings
-from docs.examples import CLASSES, ENCODINGS, SAMPLERS, make
+from docs.examples import (
+    ANALYSIS,
+    CLASSES,
+    ENCODINGS,
+    MODELS,
+    SAMPLERS,
+    make,
+)
 
 PAGE = build_reference.PAGE.read_text()
 
@@ -44,6 +51,11 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert PAGE.count(f"\n### {name}\n") == 1
     before_sections, _ = PAGE.split("## Every encoding")
     assert f"`{name}`" in before_sections
+
+
+@pytest.mark.parametrize("name", [*MODELS, *ANALYSIS])
+def test_models_and_analysis_have_a_section(name):
+    assert PAGE.count(f"\n### {name}\n") == 1
 
 
 def test_links_lead_somewhere():

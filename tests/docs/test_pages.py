@@ -14,7 +14,7 @@ from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
-OTHERS = {"after_training.md", "distributed_training.md"}
+OTHERS = {"after_training.md", "distributed_training.md", "sweeps.md"}
 """Pages whose programs and commands have tests of their own."""
 PAGES = {
     path.name: path.read_text()
@@ -61,6 +61,8 @@ def parse(command):
 
 def make_tool_config(module):
     """Returns the class of the flags of a tool."""
+    if module.__name__ == "trainers.sweep":
+        return module.SweepConfig
     if module.__name__ == "trainers.finetune":
         made = importlib.import_module("trainers.algorithmic").EXPERIMENT
         return module.make_config_class(made.config(encoding="RoPE"))
@@ -81,8 +83,10 @@ def check_flags(name, flags, operands):
         config, presets = module.EXPERIMENT.config, module.EXPERIMENT.presets
         assert not operands
     else:
-        config, presets = make_tool_config(module), {}
-        assert operands, "RUN is missing"
+        config = make_tool_config(module)
+        presets = getattr(module, "PRESETS", {})
+        # Programs that train need no RUN.
+        assert operands or presets or name == "trainers.sweep"
     types = typing.get_type_hints(config)
     assert flags.keys() <= types.keys()
     resolve(

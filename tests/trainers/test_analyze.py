@@ -7,6 +7,7 @@ from matplotlib import image
 from keras_lengen.analysis import attention_weights
 from tests.trainers.toy import run_toy, toy_config
 from trainers import analyze
+from trainers.analyses import images
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
@@ -25,8 +26,8 @@ def test_what_a_model_reads_and_where_it_looks(architecture, monkeypatch):
         seen.append(attention_weights(*args, **kwargs))
         return seen[-1]
 
-    monkeypatch.setattr(analyze, "attention_weights", remember)
-    found = analyze.look(model, problem, length=25, examples=3)
+    monkeypatch.setattr(images, "attention_weights", remember)
+    found = images.look(model, problem, length=25, examples=3)
     # The weights of a layer, the last one, for one image at a time.
     weights = np.concatenate([next(iter(w.values())) for w, _ in seen])
     assert all(len(of_image) == 1 for of_image, _ in seen)

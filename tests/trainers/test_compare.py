@@ -71,6 +71,18 @@ def test_labels_say_what_differs(tmp_path):
     assert find_labels(paths[:1], results[:1]) == [f"({tmp_path / 'a'})"]
 
 
+def test_labels_name_the_run_that_a_run_began_with(tmp_path):
+    source = str(tmp_path / "first" / "checkpoints" / "checkpoint-2.npz")
+    paths = [tmp_path / "first", tmp_path / "second"]
+    for path, begun in zip(paths, ("", source), strict=True):
+        write_run(path, (1, 1), encoding="RoPE", initialize_from=begun)
+    results = [compare.read(path) for path in paths]
+    assert find_labels(paths, results) == [
+        f"({tmp_path / 'first'})",
+        "from first",
+    ]
+
+
 def test_mistakes(tmp_path):
     run = write_run(tmp_path / "run", (1, 1))
     other = write_run(tmp_path / "other", (1, 1), metric="exact_match")

@@ -1,6 +1,7 @@
 """A prompt is continued with the tokens of greatest probability, or draws."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -81,3 +82,33 @@ def test_what_cannot_be_continued(run, tmp_path):
     run_toy(tmp_path / "run", steps=1)
     with pytest.raises(ConfigError, match="algorithmic, which has no text"):
         generate.main(config, str(tmp_path / "run"))
+
+
+def test_an_answer(tmp_path, capsysbinary):
+    path = str(tmp_path / "answers")
+    run_toy(path, trainer="sequence_to_answer", encoding="ALiBi", steps=1)
+    opened = open_run(path)
+    model, _, problem = opened.experiment.make_parts(
+        opened.config, make_strategy("one_device")
+    )
+    load_weights(model, opened.checkpoint, opened.digest)
+    prompt = problem.prompt(5, 0)
+    expected = list(prompt)
+    for _ in range(12):
+        logits = np.asarray(model(np.array([expected], np.int32)))
+        expected.append(int(logits[0, -1].argmax()))
+        if expected[-1] == problem.end_token:
+            break
+    text, answered = (
+        " ".join(problem.vocabulary.detokenize(tokens))
+        for tokens in (prompt, expected)
+    )
+    flags = {"prompt": text, "max_new_tokens": 12}
+    found = continue_text(capsysbinary, path, **flags)
+    assert found.decode() == answered + "\n"
+    assert len(answered) > len(text)
+    for wrong in ("", "1 + hippopotamus"):
+        with pytest.raises(
+            ConfigError, match=rf"{re.escape(wrong)}' is not a problem"
+        ):
+            continue_text(capsysbinary, path, prompt=wrong)

@@ -29,10 +29,16 @@ MISTAKES = {
         ["trainers.finetune", "--encoding=ALiBi", "a"],
         "a is not the working directory of a run",
     ),
+    "sweep": (["trainers.sweep"], "--grid is missing: plain_and_randomized,"),
     "compare": (["trainers.compare"], "RUN... is missing: see --help."),
     "compare nothing": (
         ["trainers.compare", "a", "b"],
         "a has no results.json: is it a run, and has it finished?",
+    ),
+    "report": (["trainers.report"], "expected either --grid or RUN..."),
+    "report nothing": (
+        ["trainers.report", "a", "b"],
+        "a is not the working directory of a run.",
     ),
 }
 

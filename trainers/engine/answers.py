@@ -7,10 +7,10 @@ import math
 import numpy as np
 from keras import ops
 
-from trainers.engine.draws import find_seed_states
-from trainers.engine.evaluation import PAIRS
+from trainers.engine.evaluation_sizes import PAIRS
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem, average_unseen
+from trainers.engine.seed_states import find_seed_states
 
 BATCH = 128
 """Largest number of answers that are generated together."""

@@ -2,13 +2,7 @@
 
 import tensorflow as tf
 
-
-def find_seed_states(model):
-    """Returns the state variables of all random generators of a model."""
-    weights = {id(weight) for weight in model.weights}
-    return [
-        variable for variable in model.variables if id(variable) not in weights
-    ]
+from trainers.engine.seed_states import find_seed_states
 
 
 def set_seeds(model, *numbers):

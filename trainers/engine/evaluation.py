@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-PROGRAMS = 10
-"""Largest number of padded lengths that an evaluation computes."""
-
-PAIRS = 2**24
-"""Largest number of pairs of tokens of a batch, so that it fits in memory."""
+from trainers.engine.evaluation_sizes import split_examples
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -136,16 +132,3 @@ class LengthEvaluation:
         # Rounding up to whole batches draws some examples too many.
         number = index * batch_size + tf.range(batch_size)
         return {**batch, "used": number < examples}
-
-
-def split_examples(examples, padded_length, replicas):
-    """Returns the number of batches, and the examples of each for a replica.
-
-    Args:
-        examples: Number of examples to evaluate.
-        padded_length: Number of tokens of each.
-        replicas: Number of replicas that share a batch.
-    """
-    most = max(1, PAIRS // padded_length**2 // replicas)
-    batches = -(-examples // (most * replicas))
-    return batches, -(-examples // (batches * replicas))

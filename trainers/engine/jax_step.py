@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from trainers.engine.draws import find_seed_states
 from trainers.engine.evaluation import EvaluationStep
+from trainers.engine.jax_draws import draw_states
+from trainers.engine.optimizer import clip_gradients
 from trainers.engine.training_step import TrainingStep
 
 
@@ -77,11 +78,10 @@ class JaxTrainingStep(TrainingStep):
             loss, count, gradients = jax.lax.fori_loop(
                 0, parts, add, jax.tree.map(jax.numpy.float32, zeros)
             )
-        gradients = [gradient / count for gradient in gradients]
-        norm = ops.sqrt(sum(ops.sum(ops.square(g)) for g in gradients))
-        clip_norm = self._scaled(self.clip_norm, slots)
-        ratio = clip_norm / ops.maximum(norm, clip_norm)
-        gradients = [gradient * ratio for gradient in gradients]
+        gradients = clip_gradients(
+            [gradient / count for gradient in gradients],
+            self._scaled(self.clip_norm, slots),
+        )
         state = self.optimizer.stateless_apply(slots, gradients, weights)
         return loss / count, state
 
@@ -139,22 +139,3 @@ class JaxEvaluationStep(EvaluationStep):
             weights, fixed, self.problem.inputs(batch), training=False
         )
         return self.problem.sums(outputs, batch)
-
-
-def draw_states(model, *numbers):
-    """Returns values of the variables that are not trained, for one call.
-
-    The next draws of the model are a function of integers.
-    """
-    key = jax.random.key(0)
-    for number in numbers:
-        key = jax.random.fold_in(key, number)
-    states = {id(state): None for state in find_seed_states(model)}
-    words = jax.random.bits(key, (max(len(states), 1), 2))
-    drawn = dict(zip(states, words, strict=False))
-    return [
-        drawn[id(variable)].astype(variable.dtype)
-        if id(variable) in drawn
-        else variable.value
-        for variable in model.non_trainable_variables
-    ]

@@ -24,3 +24,38 @@ def sum_counted(values, counted):
     """
     values = ops.where(counted, ops.cast(values, "float32"), 0.0)
     return ops.sum(values), ops.sum(ops.cast(counted, "float32"))
+
+
+def sum_answer_losses(outputs, batch):
+    """Returns the sum of the losses at empty tokens, and their number.
+
+    Args:
+        outputs: Logits `(B, P, classes)`.
+        batch: Dict in the format of `datasets.tasks.batches.assemble`.
+    """
+    losses = cross_entropies(outputs, batch["targets"])
+    return sum_counted(losses, batch["answer"])
+
+
+def sum_answer_metrics(outputs, batch):
+    """Returns the sums of accuracy, exact match and loss, each with its number.
+
+    Args:
+        outputs: Logits `(B, P, classes)`.
+        batch: Dict in the format of `datasets.tasks.batches.assemble`, with
+            `"used"`, bool `(B,)`: whether an example counts.
+
+    Returns:
+        float32 tensor `(6,)`.
+    """
+    used, targets = batch["used"], batch["targets"]
+    hits = ops.argmax(outputs, axis=-1) == targets
+    wrong = ops.any(~hits & batch["scored"], axis=-1)
+    losses = cross_entropies(outputs, targets)
+    return ops.stack(
+        [
+            *sum_counted(hits, batch["scored"] & used[:, None]),
+            *sum_counted(~wrong, used),
+            *sum_counted(losses, batch["answer"] & used[:, None]),
+        ]
+    )

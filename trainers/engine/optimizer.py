@@ -181,3 +181,15 @@ def make_optimizer(
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     optimizer.build(weights)
     return optimizer
+
+
+def clip_gradients(gradients, clip_norm):
+    """Returns gradients whose global norm is at most `clip_norm`.
+
+    Args:
+        gradients: List of tensors.
+        clip_norm: float or scalar tensor, above 0.
+    """
+    norm = ops.sqrt(sum(ops.sum(ops.square(g)) for g in gradients))
+    ratio = clip_norm / ops.maximum(norm, clip_norm)
+    return [gradient * ratio for gradient in gradients]

@@ -13,7 +13,7 @@ from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
-from trainers.engine.evaluation import PROGRAMS
+from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import ALL_SAMPLERS

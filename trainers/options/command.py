@@ -9,7 +9,6 @@ import sys
 import time
 import typing
 
-import tensorflow as tf
 from absl import app, flags, logging
 
 from trainers.cluster.interruption import (
@@ -46,13 +45,16 @@ def run(config_class, presets, main, operands=""):
         presets: Dict from the name of a preset to the fields it sets.
         main: Called with the configuration and the operands.
         operands: str. Name of the argument beside the flags; with `...` at
-            its end, there are one or more; empty: there is none.
+            its end, there are one or more; in brackets, there may be none;
+            empty: there is none.
     """
     names = _define_flags(config_class)
 
     # TensorFlow warns of many programs, which are intended, one for each
     # bucket, and reports every file it saves.
-    tf.get_logger().setLevel("ERROR")
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None:
+        tensorflow.get_logger().setLevel("ERROR")
     logging.set_verbosity(logging.WARNING)
 
     def parse(argv):
@@ -110,9 +112,9 @@ def _check_operands(given, operands):
         raise ConfigError(
             f"unexpected argument {given[0]!r}: flags start with --."
         )
-    if operands and not given:
+    if operands and not given and not operands.startswith("["):
         raise ConfigError(f"{operands} is missing: see --help.")
-    if len(given) > 1 and not operands.endswith("..."):
+    if len(given) > 1 and not operands.strip("[]").endswith("..."):
         raise ConfigError(f"expected one {operands}; got {' '.join(given)}.")
 
 
@@ -125,12 +127,6 @@ def errors_as_statuses():
         _fail(error, 2)
     except TrainingError as error:
         _fail(error, 1)
-    except tf.errors.UnknownError as error:
-        # In a pipeline, TensorFlow wraps an error of Python code in its own.
-        of_data = re.search("CorpusError: (.*)", error.message)
-        if not of_data:
-            raise
-        _fail(of_data[1], 1)
     except WorkerLostError as error:
         _start_again(error)
     except StoppedError as error:
@@ -145,6 +141,14 @@ def errors_as_statuses():
             "checkpoint.",
             128 + signal.SIGINT,
         )
+    except Exception as error:
+        # In a pipeline, TensorFlow wraps an error of Python code in its own,
+        # which is not imported here: some programs need no TensorFlow.
+        text = getattr(error, "message", "")
+        of_data = re.search("CorpusError: (.*)", str(text))
+        if not of_data:
+            raise
+        _fail(of_data[1], 1)
 
 
 def _start_again(error):

@@ -8,6 +8,7 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
     AxialEncoding,
     GridPositions,
 )
@@ -105,8 +106,19 @@ def _parse(config, flag):
 def _make(config, made, arguments):
     """Makes a layer; arguments that are not given come from other flags."""
     known = _known_arguments(config)
-    missing = (constructor_arguments(made).keys() & known) - set(arguments)
-    return construct(made, {**{n: known[n] for n in missing}, **arguments})
+    parameters = constructor_arguments(made)
+    missing = (parameters.keys() & known) - set(arguments)
+    arguments = {**{n: known[n] for n in missing}, **arguments}
+    if made in TOKEN_SAMPLERS.values() and any(
+        parameter.default is parameter.empty
+        for name, parameter in parameters.items()
+        if name not in arguments
+    ):
+        raise ConfigError(
+            f"--task={config.task} does not say which words {made.__name__} "
+            "should read: choose another task, such as aligned_copy."
+        )
+    return construct(made, arguments)
 
 
 def _known_arguments(config):

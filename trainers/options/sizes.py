@@ -4,7 +4,7 @@ import re
 
 from keras_lengen.arguments import described
 from keras_lengen.layers import GridPositions
-from trainers.engine.evaluation import PROGRAMS
+from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.options.lengths import MAX_LENGTH
 

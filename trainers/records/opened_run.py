@@ -21,6 +21,21 @@ def registered():
     }
 
 
+def make_problem(results):
+    """Makes the `Problem` of results, for its title, metrics and floors.
+
+    Args:
+        results: Dict, the content of `results.json`.
+
+    Raises:
+        ConfigError: If they are of an unknown trainer.
+    """
+    experiments = registered()
+    check_choice("the trainer of a run", results["trainer"], [*experiments])
+    experiment = experiments[results["trainer"]]
+    return experiment.make_problem(experiment.config(**results["config"]))
+
+
 @dataclasses.dataclass(frozen=True)
 class OpenedRun:
     """A run that a tool looks at.

@@ -55,7 +55,7 @@ def _draw_lengths(axes, results, problem):
         ]
         if all(bounds):
             (lengths, low), (_, high) = map(_points, bounds)
-            color = _COLORS[number % len(_COLORS)]
+            color = COLORS[number % len(COLORS)]
             axes.fill_between(lengths, low, high, color=color, alpha=0.2)
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
@@ -65,7 +65,7 @@ def _draw_lengths(axes, results, problem):
     axis = problem.length_name
     longest = problem.describe_length(problem.longest_trained)
     title = f"trained on {axis}s up to {longest}"
-    _finish(axes, problem, axis, title, name=name)
+    finish_axes(axes, problem, axis, title, name=name)
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
     names = list(map(problem.describe_length, lengths))
     if names != list(map(str, lengths)):
@@ -85,7 +85,7 @@ def _draw_positions(axes, results, problem):
         for length in lengths if len(results) == 1 else lengths[-1:]:
             curves[f"{label}, length {length}"] = by_length[length]
     _draw_curves(axes, curves)
-    _finish(axes, problem, "position", "at each position")
+    finish_axes(axes, problem, "position", "at each position")
 
 
 def _draw_unseen(axes, results, problem):
@@ -112,15 +112,26 @@ def _draw_unseen(axes, results, problem):
 
 
 def _draw_curves(axes, curves):
-    styles = itertools.product(_STYLES, _COLORS)
+    styles = itertools.product(_STYLES, COLORS)
     for (label, curve), (style, color) in zip(
         curves.items(), itertools.cycle(styles), strict=False
     ):
         axes.plot(*_points(curve), style, ms=3, color=color, label=label)
 
 
-def _finish(axes, problem, xlabel, title, *, name=None):
-    metric = problem.metrics[0]
+def finish_axes(axes, problem, xlabel, title, *, name=None):
+    """Labels a plot of a metric, and shades the trained lengths.
+
+    Args:
+        axes: `matplotlib.axes.Axes` with the curves.
+        problem: Their `Problem`.
+        xlabel: str. What the horizontal axis shows.
+        title: str. What stands behind the title of the problem.
+        name: str. Name of the metric; `None`: the first one.
+    """
+    named = {metric.name: metric for metric in problem.metrics}
+    metric = named.get((name or "").removeprefix("generated_"))
+    metric = metric or problem.metrics[0]
     axes.axvspan(
         0,
         problem.longest_trained,
@@ -151,8 +162,9 @@ def _save(plot, path):
     print(f"plot: {path}")
 
 
-# Distinguishable without red and green.
-_COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Distinguishable without red and green."""
+
 _STYLES = ("o-", "s--", "^-.", "v:")
 
 

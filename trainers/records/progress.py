@@ -1,5 +1,6 @@
 """Progress of long work: one moving line on a terminal, lines in a log."""
 
+import shutil
 import sys
 import time
 
@@ -61,6 +62,38 @@ class Line:
         if last or now - self._shown >= self._log_every:
             print(text, flush=True)
             self._shown = now
+
+
+class Table:
+    """Lines of output that are rewritten on a terminal.
+
+    Attributes:
+        is_shown: bool. Whether the output is a terminal; in a log, only the
+            lines of `add` appear.
+    """
+
+    def __init__(self):
+        self.is_shown = sys.stdout.isatty()
+        self._lines = 0
+
+    def show(self, lines):
+        """Shows lines in place of those that were shown before."""
+        if not self.is_shown:
+            return
+        size = shutil.get_terminal_size()
+        # A line that wraps would be counted once.
+        lines = [line[: size.columns - 1] for line in lines[: size.lines - 1]]
+        self._write("".join(f"{line}\n" for line in lines))
+        self._lines = len(lines)
+
+    def add(self, text):
+        """Prints a text that stays, above the lines."""
+        self._write(f"{text}\n")
+        self._lines = 0
+
+    def _write(self, text):
+        above = f"\033[{self._lines}F\033[J" if self._lines else ""
+        print(f"{above}{text}", end="", flush=True)
 
 
 def show_evaluation(line, name, lengths, length, fraction):

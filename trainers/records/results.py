@@ -1,10 +1,11 @@
 """What `results.json` says of a run, and of a later evaluation."""
 
+import importlib
 import platform
+import sys
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 import keras_lengen
 from trainers.engine.problem import average_unseen
@@ -50,7 +51,7 @@ def describe_results(trainer, digest, config, problem, strategy):
         "versions": versions(),
         "computed_by": {
             "backend": keras.backend.backend(),
-            "backend_version": _find_backend_version(),
+            "backend_version": find_backend_version(),
             "replicas": strategy.num_replicas,
             "devices": list(strategy.devices),
             "precision": config["precision"],
@@ -85,7 +86,9 @@ def summarize(found, problem, step):
 
 def versions():
     """Returns the versions of packages that results depend on."""
-    packages = (keras, keras_lengen, np, tf)
+    # Not every program imports both.
+    computing = filter(None, map(sys.modules.get, ("tensorflow", "jax")))
+    packages = (keras, keras_lengen, np, *computing)
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -93,9 +96,6 @@ def versions():
     }
 
 
-def _find_backend_version():
-    if keras.backend.backend() == "tensorflow":
-        return tf.__version__
-    import jax
-
-    return jax.__version__
+def find_backend_version():
+    """Returns the version of the package that Keras computes with."""
+    return importlib.import_module(keras.backend.backend()).__version__

@@ -5,7 +5,8 @@ import math
 import tensorflow as tf
 
 from trainers import experiment as experiments
-from trainers.engine.evaluation import LengthEvaluation, split_examples
+from trainers.engine.evaluation import LengthEvaluation
+from trainers.engine.evaluation_sizes import split_examples
 from trainers.records.opened_run import registered
 from trainers.tpu.stand_ins import STAND_INS
 

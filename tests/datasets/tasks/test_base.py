@@ -2,9 +2,7 @@
 
 import dataclasses
 import doctest
-import math
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -52,21 +50,3 @@ def test_tasks_are_frozen_and_hashable():
 def test_fractional_length_is_refused():
     with pytest.raises(TypeError):
         FirstHalfScored().sample((0, 0), 3, 2.5)
-
-
-@pytest.mark.parametrize("trials", [0, 1, 2, 17, 500])
-@pytest.mark.parametrize("fifths", [1, 2, 4])
-def test_binomial_probabilities(trials, fifths):
-    expected = [
-        math.comb(trials, k)
-        * fifths**k
-        * (5 - fifths) ** (trials - k)
-        / 5**trials
-        for k in range(trials + 1)
-    ]
-    np.testing.assert_allclose(
-        base.compute_binomial_probabilities(trials, fifths / 5),
-        expected,
-        rtol=1e-9,
-        atol=1e-15,
-    )

@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from keras_lengen.analysis import attention_distance, attention_divergence
+from keras_lengen.analysis import (
+    attention_distance,
+    attention_divergence,
+    attention_maximum,
+)
 
 
 def draw_weights(seed, heads, batch=2, queries=5, keys=5, causal=True):
@@ -88,3 +92,13 @@ RIGHT = draw_weights(0, heads=1)
 def test_wrong_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_maximum_over_heads():
+    weights = draw_weights(0, heads=3).astype(np.float32)
+    found = attention_maximum(weights)
+    assert found.dtype == np.float32
+    for b, t, s in np.ndindex(found.shape):
+        assert found[b, t, s] == max(weights[b, h, t, s] for h in range(3))
+    with pytest.raises(ValueError, match=r"floats \(B, H, T, S\); got"):
+        attention_maximum(weights[0])

@@ -4,7 +4,8 @@ import tensorflow as tf
 from keras_lengen.layers import RandomizedRoPE
 from tests.trainers.engine.small import small_model
 from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.engine.draws import find_seed_states, set_seeds
+from trainers.engine.draws import set_seeds
+from trainers.engine.seed_states import find_seed_states
 
 
 def test_parts_of_a_batch_draw_their_own_positions_and_masks():

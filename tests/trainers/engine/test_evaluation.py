@@ -6,8 +6,9 @@ from keras_lengen.models import TransformerEncoder
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.engine import evaluation as evaluations
-from trainers.engine.evaluation import LengthEvaluation, split_examples
+from trainers.engine import evaluation_sizes
+from trainers.engine.evaluation import LengthEvaluation
+from trainers.engine.evaluation_sizes import split_examples
 from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
 from trainers.experiment import find_padded_lengths
 
@@ -70,7 +71,7 @@ def test_metrics_of_known_errors(strategy):
 
 def test_small_batches_count_every_example_once(monkeypatch):
     assert split_examples(41, 18, 1) == (1, 41)
-    monkeypatch.setattr(evaluations, "PAIRS", 20 * 9 * 9)
+    monkeypatch.setattr(evaluation_sizes, "PAIRS", 20 * 9 * 9)
     parts = evaluation("one_device", examples=41)
     for padded in (9, 15, 18):
         batches, share = split_examples(41, padded, 1)
@@ -90,14 +91,14 @@ def test_small_batches_count_every_example_once(monkeypatch):
 def test_batches_fit_and_none_is_empty(examples, tokens, replicas):
     batches, share = split_examples(examples, tokens, replicas)
     pairs = share * replicas * tokens**2
-    assert pairs <= evaluations.PAIRS or share == 1
+    assert pairs <= evaluation_sizes.PAIRS or share == 1
     at_a_time = share * replicas
     assert (batches - 1) * at_a_time < examples <= batches * at_a_time
 
 
 def test_few_programs_for_many_lengths():
     many = evaluation("one_device", lengths=tuple(range(1, 60)))
-    assert len(many.buckets) == evaluations.PROGRAMS
+    assert len(many.buckets) == evaluation_sizes.PROGRAMS
     assert many.buckets[-1] == 3 * 59
 
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tests.trainers.toy import toy_config
 from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.engine.optimizer import Adam, WarmUp
+from trainers.engine.optimizer import Adam, WarmUp, clip_gradients
 from trainers.errors import ConfigError
 from trainers.experiment import make_optimizer
 
@@ -116,3 +116,11 @@ def test_gradients_are_not_summed_again():
     reference = keras.optimizers.Adam(0.1, epsilon=1.0)
     reference.apply([tf.constant([3.0, 5.0])], [alone])
     np.testing.assert_allclose(weight.numpy(), alone.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("clip_norm", "ratio"), [(2.5, 0.5), (7.0, 1.0)])
+def test_gradients_are_clipped_by_their_global_norm(clip_norm, ratio):
+    gradients = [np.array([3.0, 0.0], "float32"), np.array([[4.0]], "float32")]
+    clipped = clip_gradients(gradients, clip_norm)
+    for found, given in zip(clipped, gradients, strict=True):
+        np.testing.assert_allclose(found, ratio * given, rtol=1e-6)

@@ -210,7 +210,7 @@ def test_words_without_counterparts_have_no_coupled_positions():
         encoding="ClippedBias",
         sampler="CoupledPositions",
     )
-    with pytest.raises(ConfigError, match=r"needs 'items' and 'end_of_prompt'"):
+    with pytest.raises(ConfigError, match="copy does not say which words"):
         build_encoding(config)
 
 

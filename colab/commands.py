@@ -1,0 +1,55 @@
+"""Runs the commands of notebooks, and reads their results."""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
+"""Whether models train for three steps only, to check that a notebook runs."""
+
+RUNS = os.environ.get(
+    "KERAS_LENGEN_RUNS", tempfile.mkdtemp() if SMOKE else "runs/colab"
+)
+"""Directory for the working directories of runs."""
+
+# The messages of TensorFlow's start would come before all others.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def run(command):
+    """Runs a module of the checkout, as `python -m` does, and shows its output.
+
+    Args:
+        command: str. The module and its flags, as in a terminal.
+
+    Raises:
+        RuntimeError: If the command fails.
+    """
+    print(f"$ python -m {command}", flush=True)
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", *shlex.split(command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            for line in process.stdout:
+                # A trainer lists its flags, one on each line.
+                if not re.match(r"  \w+ = ", line):
+                    print(line, end="", flush=True)
+        except KeyboardInterrupt:
+            # A trainer saves its state and resumes when the cell runs again.
+            process.terminate()
+            raise
+    if process.returncode:
+        raise RuntimeError(f"exit status {process.returncode}, see above.")
+
+
+def read_results(workdir):
+    """Returns the results of a run that has finished, a dict."""
+    return json.loads(pathlib.Path(workdir, "results.json").read_text())

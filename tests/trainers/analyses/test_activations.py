@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import pytest
+from matplotlib import image
+
+from keras_lengen.analysis import block_activations
+from tests.products import product
+from tests.trainers.toy import TOYS, toy_config
+from trainers.analyses import activations
+from trainers.analyses.activations import find_activations, write_activations
+from trainers.analyses.loaded import Loaded, read
+from trainers.analyses.matrices import find_matrices, write_matrices
+from trainers.engine.backend import make_strategy
+from trainers.errors import ConfigError
+from trainers.records.opened_run import OpenedRun, registered
+
+
+def load(path, trainer, **changes):
+    """A model of a trainer that has not been trained."""
+    config = toy_config(trainer, **changes)
+    experiment = registered()[trainer]
+    model, _, problem = experiment.make_parts(
+        config, make_strategy("one_device")
+    )
+    problem.prepare()
+    opened = OpenedRun(path, experiment, config, "", path / "none.npz")
+    return Loaded(opened, model, problem)
+
+
+@pytest.mark.parametrize(
+    "trainer", product(TOYS, lambda name: name == "algorithmic")
+)
+def test_every_trainer(trainer, tmp_path, capsys):
+    loaded = load(tmp_path, trainer)
+    problem = loaded.problem
+    longest = max(problem.lengths)
+    write_matrices(loaded, (longest,), 2)
+    write_activations(loaded, (longest,), 3)
+    lengths = {problem.longest_trained, longest}
+
+    matrices = np.load(tmp_path / "attention_matrices.npz")
+    shapes = {name: values.shape for name, values in matrices.items()}
+    for length in lengths:
+        (shape,) = (
+            s for n, s in shapes.items() if n.endswith(f"length_{length}")
+        )
+        assert shape[0] == 2
+        assert shape[1] == shape[2] >= length
+    assert len(shapes) == len(lengths)
+
+    arrays = np.load(tmp_path / "activations.npz")
+    record = json.loads((tmp_path / "activations.json").read_text())
+    (layer,) = record["layers"]
+    name = layer["layer"]
+    np.testing.assert_allclose(
+        arrays[f"{name}/directions"] @ arrays[f"{name}/directions"].T,
+        np.eye(2),
+        atol=1e-9,
+    )
+    for length, share in layer["share_outside_by_length"].items():
+        points = arrays[f"{name}/length_{length}"]
+        distances = np.linalg.norm(
+            points[:, None] - arrays[f"{name}/fitted"], axis=-1
+        ).min(axis=1)
+        outside = distances > arrays[f"{name}/radius"]
+        assert share == pytest.approx(outside.mean())
+    for picture in ("attention_matrices.png", "activations.png"):
+        height, _, _ = image.imread(tmp_path / picture).shape
+        assert height > 300
+    assert "| outside the trained region |" in capsys.readouterr().out
+
+
+def test_padding_does_not_count(tmp_path, monkeypatch):
+    loaded = load(tmp_path, "algorithmic")
+    model, problem = loaded.model, loaded.problem
+    counts = [10, 7, 3]
+
+    def read_shorter(*which):
+        return {**read(*which), "lengths": np.array(counts, "int32")}
+
+    monkeypatch.setattr(activations, "read", read_shorter)
+    found = find_activations(model, problem, 5, 3)
+    inputs = problem.inputs(read_shorter(problem, 5, 3))
+    (blocks,) = block_activations(model, inputs).values()
+    (values,) = found.values()
+    for number, count in enumerate(counts):
+        np.testing.assert_allclose(
+            values[number], blocks[number, :count], atol=1e-6
+        )
+
+
+def test_matrices_of_one_sequence_are_those_of_a_batch(tmp_path):
+    loaded = load(tmp_path, "algorithmic")
+    layers, counted = find_matrices(loaded.model, loaded.problem, 5, 3)
+    again, _ = find_matrices(loaded.model, loaded.problem, 5, 3)
+    (name,) = layers
+    assert layers[name].shape == (3, 10, 10)
+    assert counted.all()
+    np.testing.assert_array_equal(layers[name], again[name])
+    # The largest of the weights of two heads, whose rows sum to 1.
+    sums = layers[name].sum(axis=-1)
+    assert np.all((sums >= 1 - 1e-5) & (sums <= 2))
+
+
+def test_lengths_that_a_run_does_not_evaluate(tmp_path):
+    loaded = load(tmp_path, "algorithmic")
+    message = r"--matrices=7 is not a length that .*: choose from 1, 2, 3, 5, 6"
+    with pytest.raises(ConfigError, match=message):
+        loaded.check_lengths("--matrices", (5, 7))
+
+
+def test_activations_that_do_not_differ(tmp_path):
+    loaded = load(tmp_path, "algorithmic")
+    for variable in loaded.model.variables:
+        variable.assign(variable * 0)
+    with pytest.raises(ConfigError, match="cannot draw the activations of"):
+        write_activations(loaded, (5,), 2)

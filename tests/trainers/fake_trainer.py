@@ -1,0 +1,40 @@
+"""A command in place of a trainer: it counts steps, saves them and resumes.
+
+Its flags, as `--name=value`: `steps`; `pause`, seconds of a step; `fails`, the
+exit status in place of results. The standard library suffices for it.
+"""
+
+import fcntl
+import json
+import pathlib
+import signal
+import sys
+import time
+
+flags = dict(text[2:].split("=", 1) for text in sys.argv[1:])
+workdir = pathlib.Path(flags["workdir"])
+workdir.mkdir(parents=True, exist_ok=True)
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+
+lock = (workdir / "run.lock").open("a+")
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+with (workdir / "starts").open("a") as file:
+    file.write("start\n")
+saved = workdir / "step"
+first = int(saved.read_text()) if saved.exists() else 0
+for step in range(first + 1, int(flags.get("steps", 5)) + 1):
+    time.sleep(float(flags.get("pause", 0.05)))
+    saved.write_text(str(step))
+    with (workdir / "steps").open("a") as file:
+        file.write(f"{step}\n")
+    (workdir / "metrics.csv").write_text(
+        f"step,seconds,metric,length,value\n1,0.5,loss,,1\n{step},{step},,,\n"
+    )
+    if stopped:
+        print("saved")
+        sys.exit(143)
+if "fails" in flags and not (workdir / "mended").exists():
+    print("this went wrong")
+    sys.exit(int(flags["fails"]))
+(workdir / "results.json").write_text(json.dumps({"flags": flags}))

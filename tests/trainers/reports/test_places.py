@@ -1,0 +1,121 @@
+import pytest
+
+from tests.trainers.reports.toy_grid import make_grid, write_run
+from trainers.errors import ConfigError
+from trainers.reports.places import (
+    find_best,
+    find_floors,
+    find_workdirs,
+    make_places,
+    read_run,
+)
+
+RATES = (1e-3, 1e-4)
+
+
+def read(grid, root):
+    paths = find_workdirs(root)
+    return [read_run(c, paths.get(c.digest), grid) for c in grid.cells]
+
+
+def write(grid, root, scores):
+    """Writes a run for each cell; `None`: not begun, `...`: unfinished."""
+    for cell, score in zip(grid.cells, scores, strict=True):
+        if score is not None:
+            found = None if score is ... else {3: 1, 5: score, 6: score + 0.1}
+            write_run(root, cell, found)
+
+
+def test_statistics_by_hand(tmp_path):
+    grid = make_grid(rows=["even_pairs"], columns=["RoPE"], rates=RATES)
+    # Seed 0 at both rates, then seed 1.
+    write(grid, tmp_path, [0.25, 0.4, 0.35, 0.2])
+    (place,) = make_places(grid, read(grid, tmp_path))
+    assert place.value == pytest.approx(45)
+    assert place.deviation is None
+    assert (place.seeds, place.learning_rates) == (2, 2)
+    assert (place.state, place.finished) == ("complete", 4)
+    assert place.published.text == "51.0"
+
+    changed = {"rates": RATES, "rows": ["even_pairs"], "columns": ["RoPE"]}
+    lowest = make_grid(**changed, statistic="min", published=None)
+    (place,) = make_places(lowest, read(lowest, tmp_path))
+    assert place.value == pytest.approx(25)
+
+    # Of both rates the means are 35 and 35: the first one.
+    mean = make_grid(**changed, statistic="mean", published=None)
+    (place,) = make_places(mean, read(mean, tmp_path))
+    assert place.value == pytest.approx(35)
+    # Squares of -5, 10, 5 and -10 over three.
+    assert place.deviation == pytest.approx((250 / 3) ** 0.5)
+
+
+def test_the_best_learning_rate_has_the_best_mean_of_most_seeds(tmp_path):
+    grid = make_grid(
+        rows=["even_pairs"],
+        columns=["RoPE"],
+        seeds=3,
+        rates=(1e-3, 1e-4, 1e-5),
+        statistic="mean",
+        chosen="learning_rate",
+        published="ruoss_2023_table_4.csv",
+    )
+    scores = [0.1, 0.3, 0.8, 0.2, 0.4, None, 0.3, 0.5, None]
+    write(grid, tmp_path, scores)
+    (place,) = make_places(grid, read(grid, tmp_path))
+    assert place.value == pytest.approx(45)
+    assert place.deviation == pytest.approx(10)
+    assert len(place.counted) == 3
+    assert place.state == "incomplete"
+
+
+def test_states(tmp_path):
+    grid = make_grid(rows=["even_pairs"], columns=["RoPE", "ALiBi", "NoPE"])
+    write(grid, tmp_path, [None, None, ..., None, 0.5, ...])
+    places = make_places(grid, read(grid, tmp_path))
+    states = [place.state for place in places]
+    assert states == ["missing", "unfinished", "incomplete"]
+    assert [place.value for place in places[:2]] == [None, None]
+
+
+def test_the_best_of_each_problem(tmp_path):
+    grid = make_grid(seeds=1)
+    # 50.01 and 50 are printed alike.
+    write(grid, tmp_path, [0.4501, 0.45, 0.3, 0.2])
+    places = make_places(grid, read(grid, tmp_path))
+    assert find_best(grid, places) == ({0, 1, 2}, {1, 3})
+    lower = make_grid(seeds=1, higher_is_better=False)
+    assert find_best(lower, places)[0] == {0, 1, 3}
+
+
+def test_lengths_have_places_or_are_averaged(tmp_path):
+    fields = {"score": "loss_by_length", "unit": "nats", "published": None}
+    grid = make_grid(seeds=1, rows=["even_pairs"], **fields, lengths=(3, 6))
+    write(grid, tmp_path, [0.5, 0.7])
+    places = make_places(grid, read(grid, tmp_path))
+    assert [(p.column, p.length) for p in places] == [
+        *(("RoPE", 3), ("RoPE", 6)),
+        *(("RandomizedRoPE", 3), ("RandomizedRoPE", 6)),
+    ]
+    assert [p.value for p in places] == pytest.approx([1, 0.6, 1, 0.8])
+    averaged = make_grid(seeds=1, rows=["even_pairs"], **fields)
+    places = make_places(averaged, read(averaged, tmp_path))
+    # Of 1, 0.5 and 0.6.
+    assert places[0].value == pytest.approx(0.7)
+
+
+def test_floors_are_means_over_unseen_lengths(tmp_path):
+    grid = make_grid(seeds=1, rows=["even_pairs"])
+    write(grid, tmp_path, [0.5, None])
+    assert find_floors(grid, read(grid, tmp_path)) == {
+        "tokens without positions": 50,
+        "positions without tokens": 40,
+    }
+    assert find_floors(grid, read(grid, tmp_path)[1:]) == {}
+
+
+def test_a_score_that_is_not_there(tmp_path):
+    grid = make_grid(seeds=1, rows=["even_pairs"], score="bits")
+    write(grid, tmp_path, [0.5, 0.5])
+    with pytest.raises(ConfigError, match=r"has no bits in `final`; it has ac"):
+        read(grid, tmp_path)

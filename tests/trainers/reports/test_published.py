@@ -1,0 +1,119 @@
+import csv
+
+import pytest
+
+from trainers.reports.matching import match_place
+from trainers.reports.published import (
+    DIRECTORY,
+    find_published,
+    find_setting,
+    find_statistic,
+    list_published,
+    list_tables,
+    read_published,
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "statistic", "place", "length", "printed"),
+    [
+        ("ruoss_2023_table_1", "max", ("bucket_sort", "RoPE"), "", "30.6"),
+        ("ruoss_2023_table_1", "max", ("even_pairs", "NoPE"), "", "50.4"),
+        ("ruoss_2023_table_3", "max", ("even_pairs", "unsorted"), "", "50.4"),
+        ("ruoss_2023_table_3", "max", ("even_pairs", "sorted"), "", "100.0"),
+        (
+            *("ruoss_2023_table_5", "max"),
+            *(("modular_arithmetic", "GeometricAttention"), "", "43.6"),
+        ),
+        (
+            *("confounding_table_1", "min"),
+            *(("ALiBi", "randomized"), "1024", "1603.4"),
+        ),
+        ("confounding_table_2", "min", ("RoPE", "RoPE"), "256", "215.2"),
+        (
+            *("confounding_table_2", "min"),
+            *(("RoPE", "randomized RoPE"), "256", "219.6"),
+        ),
+        (
+            *("confounding_table_2", "min"),
+            *(("RoPE", "not fine-tuned"), "1024", "4259.9"),
+        ),
+        ("confounding_table_3", "min", ("ALiBi", "plain"), "2025", "7.120"),
+        (
+            *("warping_table_3", "min"),
+            *(("RandomizedRoPE, 8072", ""), "1024", "65.72"),
+        ),
+        ("warping_table_3", "min", ("WarpedRoPE", ""), "4096", "19.00"),
+        (
+            *("warping_table_a", "mean"),
+            *(("copy", "RandomizedRoPE, 5M"), "", "8.8"),
+        ),
+        ("warping_table_b", "min", ("alpha = 1/2", ""), "3072", "26.22"),
+    ],
+)
+def test_places_have_their_number(file, statistic, place, length, printed):
+    wanted = match_place(f"{file}.csv", *place)
+    if length:
+        wanted["evaluated_length"] = length
+    found = find_published(f"{file}.csv", statistic, **wanted)
+    assert found.text == printed
+    assert found.value == float(printed)
+
+
+def test_a_mean_has_its_deviation():
+    wanted = match_place("ruoss_2023_table_4", "even_pairs", "NoPE")
+    found = find_published("ruoss_2023_table_4", "mean", **wanted)
+    assert (found.text, found.deviation) == ("50.1", "0.1")
+    assert (found.trained_length, found.evaluated_length) == ("1-40", "41-500")
+    assert found.decimals == 1
+
+
+def test_what_is_not_printed_is_not_found():
+    wanted = match_place("confounding_table_1", "NoPE", "randomized")
+    found = find_published(
+        "confounding_table_1", "min", **wanted, evaluated_length="256"
+    )
+    assert found is None
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match=r"has 11 numbers for .*even_pairs"):
+        find_published(
+            "ruoss_2023_table_1", "max", task_or_dataset="even_pairs"
+        )
+    with pytest.raises(ValueError, match=r"must be one of .*; got 'table'"):
+        find_published("table", "max")
+    with pytest.raises(ValueError, match=r"have the columns paper, .*; got x"):
+        find_published("ruoss_2023_table_1", "max", x="")
+
+
+def test_every_file_is_whole():
+    columns = set(read_published("ruoss_2023_table_1")[0])
+    for name in list_published():
+        rows = read_published(name)
+        assert set(rows[0]) == columns
+        for row in rows:
+            assert row["value"] or row["note"], row
+            float(row["value"] or 0)
+        statistics = {row["statistic"] for row in rows}
+        assert statistics <= {"max", "min", "mean", "std", "value"}
+    with (DIRECTORY / "settings.csv").open() as file:
+        names = {row["file"] for row in csv.DictReader(file)}
+    assert names <= {*list_published()}
+
+
+def test_tables_of_results():
+    tables = list_tables()
+    assert {"ruoss_2023_table_1", "warping_table_a"} <= {*tables}
+    left_out = ("ruoss_2023_text", "ruoss_2023_table_2", "kazemnejad_table_2")
+    assert not {*left_out} & {*tables}
+
+
+def test_settings():
+    setting = find_setting("ruoss_2023_table_1.csv")
+    assert setting["seeds"] == 10
+    assert setting["steps"] == 2_000_000
+    assert "seeds" not in find_setting("warping_table_3")
+    assert find_setting(None) == {}
+    assert find_statistic("ruoss_2023_table_4") == "mean"
+    assert find_statistic("confounding_table_1") == "min"

@@ -1,0 +1,235 @@
+"""Grids: their runs have valid flags, and are those of the papers."""
+
+import collections
+import dataclasses
+import json
+
+import pytest
+
+from trainers.errors import ConfigError
+from trainers.grids import GRIDS, SIZES
+from trainers.grids.grid import Cell, list_runs, take_shard
+from trainers.grids.overrides import with_overrides
+from trainers.records.opened_run import registered
+from trainers.records.sweep_root import VARIED, SweepRoot
+
+NEEDS_FILES = {"kazemnejad_pcfg"}
+
+# Tasks x encodings x seeds x learning rates, as the papers count.
+SIZES_OF_PAPERS = {
+    "ruoss_table_1": 15 * 11 * 10 * 3,
+    "ruoss_table_3": 15 * 2 * 10 * 3,
+    "ruoss_table_4": 15 * 11 * 10 * 3,
+    "ruoss_table_5": 15 * 1 * 10 * 3,
+    "ruoss_figure_2": 2 * 10 * 3,
+    "ruoss_figure_3": 2 * 4 * 10 * 3,
+    "ruoss_figure_4": 15 * 12 * 10 * 3,
+    "confounding_table_1": 18 * 3,
+    "confounding_table_2": 4 * 3,
+    "confounding_table_3": 18 * 3,
+    "confounding_table_b1": 15 * 7 * 3 * 3,
+    "confounding_figure_b1": 15 * 7 * 3 * 3,
+    "warping_table_1": 3,
+    "warping_table_3": 7,
+    "warping_table_a": 4 * 8 - 3,
+    "warping_table_b": 4,
+    "warping_figure_3": 2,
+    "kazemnejad_tasks": 16 * 5 * 3,
+    "kazemnejad_pcfg": 5 * 3,
+    "kazemnejad_scratchpads": (4 * 7 + 2 * 6) * 5 * 3,
+    "plain_and_randomized": 4 * 12 * 10 * 3,
+}
+
+
+@pytest.fixture(scope="module")
+def all_grids():
+    return {
+        (n, size): make(size) for n, make in GRIDS.items() for size in SIZES
+    }
+
+
+def test_names(all_grids):
+    for (name, size), grid in all_grids.items():
+        assert (grid.name, grid.size) == (name, size)
+        assert grid.statistic in ("max", "min", "mean")
+        places = {(cell.row, cell.column) for cell in grid.cells}
+        # No row of a table stands in another one.
+        assert len(places) <= len(grid.cells)
+
+
+def test_numbers_of_runs_are_those_of_the_papers(all_grids):
+    assert {
+        name: len(list_runs(all_grids[name, "paper"].cells)) for name in GRIDS
+    } == SIZES_OF_PAPERS
+    # About 870 runs.
+    kazemnejad = (
+        count
+        for name, count in SIZES_OF_PAPERS.items()
+        if name.startswith("kazemnejad")
+    )
+    assert sum(kazemnejad) == 855
+
+
+def test_the_small_table_of_four_tasks(all_grids):
+    cells = all_grids["plain_and_randomized", "small"].cells
+    assert len(cells) == 4 * 6 * 2 * 2
+    assert len({cell.row for cell in cells}) == 4
+    assert len({cell.column for cell in cells}) == 12
+    assert {cell.flags["seed"] for cell in cells} == {0, 1}
+
+
+def test_both_sizes_have_the_same_rows_and_columns(all_grids):
+    # Ranges of positions suit the lengths of the size.
+    named_by_range = {"ruoss_figure_3", "warping_table_1", "warping_table_3"}
+    named_by_range.add("plain_and_randomized")
+    for name in GRIDS.keys() - named_by_range:
+        paper, small = (
+            [(cell.row, cell.column) for cell in all_grids[name, size].cells]
+            for size in SIZES
+        )
+        assert set(paper) == set(small), name
+
+
+def test_every_run_has_valid_flags(all_grids, tmp_path):
+    root = SweepRoot(tmp_path, arguments={}, directory="", environment={})
+    seen = set()
+    for (name, _), grid in all_grids.items():
+        for cell in list_runs(grid.cells):
+            flags = {k: v for k, v in cell.flags.items() if k not in VARIED}
+            key = (cell.trainer, json.dumps(flags, sort_keys=True))
+            if key in seen or name in NEEDS_FILES:
+                continue
+            seen.add(key)
+            config = root.make_config(cell)
+            # Not of another type, which would have another digest.
+            for flag, value in cell.flags.items():
+                assert type(value) is type(getattr(config, flag)), flag
+    assert len(seen) > 500
+
+
+def test_missing_files_are_reported(all_grids, tmp_path):
+    root = SweepRoot(tmp_path, arguments={}, directory="", environment={})
+    with pytest.raises(ConfigError, match="cannot read data/pcfg"):
+        root.make_config(all_grids["kazemnejad_pcfg", "paper"].cells[0])
+
+
+def test_scores_are_entries_of_results(all_grids):
+    """Lengths of the score are evaluated, and its metric is the problem's."""
+    for (name, _), grid in all_grids.items():
+        if name in NEEDS_FILES:
+            continue
+        cell = grid.cells[-1]
+        experiment = registered()[cell.trainer]
+        config = experiment.config(
+            **{
+                **experiment.presets[cell.flags.get("preset", "small")],
+                **cell.flags,
+            }
+        )
+        if grid.lengths and "test_lengths" not in cell.flags:
+            assert {*grid.lengths} <= {*config.evaluated_lengths}, name
+        if grid.score.endswith("_by_length"):
+            # Its title opens no data.
+            problem = experiment.make_problem(config)
+            metrics = {metric.name for metric in problem.metrics}
+            metric = grid.score.removesuffix("_by_length")
+            assert metric.removeprefix("generated_") in metrics, name
+        else:
+            assert grid.score in ("score", "generated_score", "generated_mean")
+
+
+def test_published_settings(all_grids):
+    flags = [c.flags for c in all_grids["ruoss_table_1", "paper"].cells]
+    assert {f["preset"] for f in flags} == {"paper"}
+    assert {f["learning_rate"] for f in flags} == {1e-4, 3e-4, 5e-4}
+    assert {f["seed"] for f in flags} == set(range(10))
+    counts = collections.Counter((f["task"], f["encoding"]) for f in flags)
+    assert set(counts.values()) == {30}
+    cells = all_grids["confounding_table_2", "paper"].cells
+    for cell in cells:
+        if cell.after:
+            assert cell.after.flags["encoding"] == "RoPE"
+            assert cell.after.flags["seed"] == cell.flags["seed"]
+    assert collections.Counter(c.column for c in cells) == {
+        column: 3
+        for column in ("not fine-tuned", "RoPE", "randomized RoPE", "ALiBi")
+    }
+
+
+def make_cell(seed=0, after=None, **flags):
+    return Cell(
+        trainer="algorithmic",
+        flags={"encoding": "RoPE(max_wavelength=5)", "seed": seed, **flags},
+        row="row",
+        column="column",
+        after=after,
+    )
+
+
+def test_the_name_of_a_run_says_what_it_is():
+    cell = make_cell(task="copy")
+    assert cell.name == (
+        f"algorithmic-copy-RoPE_max_wavelength=5_-0-{cell.digest}"
+    )
+    assert cell.digest == make_cell(task="copy").digest
+    elsewhere = dataclasses.replace(cell, row="other")
+    assert elsewhere.name == cell.name
+    names = {
+        other.name
+        for other in (
+            cell,
+            make_cell(task="copy", steps=3),
+            make_cell(task="copy", after=cell),
+            make_cell(task="copy", after=make_cell(task="copy", steps=3)),
+        )
+    }
+    assert len(names) == 4
+
+
+def test_a_run_stands_behind_the_one_it_continues_and_only_once():
+    first, other = make_cell(0), make_cell(1)
+    second = make_cell(2, after=first)
+    third = make_cell(3, after=second)
+    found = list_runs([third, second, other, make_cell(1)])
+    assert found == (first, second, third, other)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+def test_shards_have_every_run_once_and_whole_chains(count):
+    firsts = [make_cell(n) for n in range(7)]
+    chained = [make_cell(10 + n, after=firsts[n // 2]) for n in range(6)]
+    runs = list_runs([*firsts, *chained])
+    shards = [take_shard(runs, n, count) for n in range(count)]
+    found = [cell.name for shard in shards for cell in shard]
+    assert sorted(found) == sorted(cell.name for cell in runs)
+    for shard in shards:
+        names = {cell.name for cell in shard}
+        assert all(c.after is None or c.after.name in names for c in shard)
+
+
+def test_further_flags_make_other_runs_unless_no_result_depends_on_them():
+    first = make_cell(0)
+    cells = (first, make_cell(1, after=first))
+    changed, arguments = with_overrides(
+        cells, {"steps": "7", "learning_rate": "1e-2", "checkpoint_every": "3"}
+    )
+    assert arguments == {"checkpoint_every": 3}
+    for cell in (*changed, changed[1].after):
+        assert cell.flags["steps"] == 7
+        assert cell.flags["learning_rate"] == 1e-2
+    assert changed[1].after.digest == changed[0].digest != first.digest
+    same, _ = with_overrides(cells, {"checkpoint_every": "3"})
+    assert same == cells
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stepz": "7"}, "Did you mean steps"),
+        ({"steps": "many"}, "steps takes int; got 'many'"),
+        ({"workdir": "here"}, "a name in --flags must be one of"),
+    ],
+)
+def test_further_flags_that_cannot_be(given, message):
+    with pytest.raises(ConfigError, match=message):
+        with_overrides([make_cell()], given)

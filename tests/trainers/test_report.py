@@ -1,0 +1,154 @@
+"""Reports: a table beside the published one, curves, and one page."""
+
+import csv
+import io
+from html import parser
+
+import pytest
+from matplotlib import image
+
+from tests.trainers.reports.toy_grid import make_grid, write_run
+from trainers import report
+from trainers.errors import ConfigError
+from trainers.report import ReportConfig
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """The directory of a sweep of a toy grid, most of which has run."""
+    grid = make_grid()
+    scores = [0.9, 0.7, 0.95, None, 0.5, ..., None, None]
+    for cell, score in zip(grid.cells, scores, strict=True):
+        if score is not None:
+            found = None if score is ... else {3: 1.0, 5: score, 6: score}
+            write_run(tmp_path, cell, found)
+    monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
+    return tmp_path
+
+
+def test_a_grid(root, capsys):
+    report.main(ReportConfig(grid="toy", root=str(root)))
+    output = capsys.readouterr().out.splitlines()
+    assert output == [
+        "4 of 8 runs have finished",
+        f"report: {root}/report/report.html",
+    ]
+    text = (root / "report" / "report.md").read_text()
+    lines = text.splitlines()
+    assert lines[0] == "# Toy: accuracy"
+    even, reverse = (
+        line for line in lines if line.startswith(("| even", "| reverse"))
+    )
+    assert even == (
+        "| even_pairs | 90.0† (51.0) | **95.0†‡** (**100.0**) | 50.0 | 40.0 |"
+    )
+    assert reverse == (
+        "| reverse_string | **50.0†‡** (51.9) | missing, 0 of 2 (**69.9**) | "
+        "50.0 | 40.0 |"
+    )
+    assert (
+        "† seeds: 1 to 2; published: 10. ‡ 1 of 2 runs have finished. 1 of 4 "
+        "entries have no result yet; runs of 0 of them have begun."
+    ) in lines
+    assert "| seeds | 2 | 10 |" in lines
+    assert "| steps | 2 | 2,000,000 |" in lines
+    assert "| evaluated length | 5,6 | 41-500 |" in lines
+    for task in ("even_pairs", "reverse_string"):
+        path = root / "report" / f"algorithmic-{task}.png"
+        assert f"![{task}: accuracy at each length]({path.name})" in lines
+        height, width, _ = image.imread(path).shape
+        assert width > height > 300
+
+
+def test_every_number_is_in_the_csv(root):
+    report.main(ReportConfig(grid="toy", root=str(root)))
+    text = (root / "report" / "report.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["value"] for row in rows] == ["90", "95", "50", ""]
+    assert [row["published"] for row in rows] == [
+        *("51.0", "100.0", "51.9", "69.9"),
+    ]
+    states = [row["state"] for row in rows]
+    assert states == ["complete", "incomplete", "incomplete", "missing"]
+    assert rows[0]["seeds"] == "2" and rows[0]["published_seeds"] == "10"
+    assert rows[0]["published_parameters"] == "249026"
+
+
+class Page(parser.HTMLParser):
+    """Elements of a page, and whether each is closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.found, self.texts = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "wbr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_page_needs_no_other_file_and_escapes_text(root, monkeypatch):
+    title = "<script>alert(1)</script> & Söhne"
+    grid = make_grid(title=title)
+    monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
+    report.main(ReportConfig(grid="toy", root=str(root)))
+    text = (root / "report" / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert page.texts.count(title) == 2
+    tags = [tag for tag, _ in page.found]
+    assert not {"script", "link"} & {*tags}
+    sources = [a["src"] for tag, a in page.found if tag == "img"]
+    assert len(sources) == 2
+    assert all(s.startswith("data:image/png;base64,") for s in sources)
+    assert all(a["alt"] for tag, a in page.found if tag == "img")
+    assert "prefers-color-scheme: dark" in text
+    assert ("td", {"class": "missing"}) in page.found
+    assert "missing, 0 of 2" in page.texts
+
+
+def test_runs(tmp_path, capsys):
+    grid = make_grid(rows=["even_pairs"], rates=(1e-3, 1e-4))
+    paths = [
+        write_run(tmp_path, cell, {3: 1.0, 5: 0.5 + 0.1 * n, 6: 0.5 + 0.1 * n})
+        for n, cell in enumerate(grid.cells[:4])
+    ]
+    config = ReportConfig(
+        published="ruoss_2023_table_4", output=str(tmp_path / "out")
+    )
+    report.main(config, *map(str, paths))
+    lines = (tmp_path / "out" / "report.md").read_text().splitlines()
+    assert lines[6].startswith(
+        "|  | RoPE, learning_rate=0.001 | RoPE, learning_rate=0.0001 |"
+    )
+    # Means of 50 and 70, of 60 and 80.
+    assert lines[8].startswith(
+        "| even_pairs | 60.0 ± 14.1† (**50.4 ± 0.3**) | "
+        "**70.0 ± 14.1†** (**50.4 ± 0.3**) |"
+    )
+
+
+def test_mistakes(root, tmp_path):
+    run = str(next((root / "cells").iterdir()))
+    for config, runs, message in (
+        (ReportConfig(), (), "expected either --grid or RUN"),
+        (ReportConfig(grid="toy"), (run,), "expected either --grid or RUN"),
+        (ReportConfig(), (str(tmp_path),), "is not the working directory"),
+        (ReportConfig(grid="toi"), (), "--grid must be one of .*; got 'toi'"),
+        (
+            ReportConfig(grid="toy", root=str(tmp_path / "none")),
+            (),
+            "there is no .*none: run `python -m trainers.sweep --grid=toy",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            report.main(config, *runs)
+    with pytest.raises(ConfigError, match="--published is for a RUN"):
+        ReportConfig(grid="toy", published="ruoss_2023_table_1").validate()

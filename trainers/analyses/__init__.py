@@ -1,0 +1,1 @@
+"""What `trainers.analyze` finds out about a trained model."""

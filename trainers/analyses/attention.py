@@ -1,0 +1,82 @@
+"""How far heads attend, and how unlike those of another run."""
+
+from keras_lengen.analysis import attention_weights
+from trainers.analyses.loaded import find_counted, read
+from trainers.errors import ConfigError
+from trainers.records.attention import describe_attention
+from trainers.records.markdown import table
+from trainers.records.workdir import write_json
+
+
+def write_attention(config, loaded):
+    """Writes and prints what one model attends to, or two models."""
+    first, *others = loaded
+    problem = first.problem
+    if len({find_words(one) for one in loaded}) > 1:
+        raise ConfigError(
+            f"{others[0].opened.path} reads other words than "
+            f"{first.opened.path}: compare runs of one task and scratchpad."
+        )
+    length = config.length or problem.longest_trained
+    first.check_lengths("--length", [length])
+    batch = read(problem, length, config.examples)
+    inputs = problem.inputs(batch)
+    try:
+        layers, *compared = (find_layers(one.model, inputs) for one in loaded)
+        for other, found in zip(others, compared, strict=True):
+            if len(found) != len(layers):
+                raise ValueError(
+                    f"{first.opened.path} has {len(layers)} layers, and "
+                    f"{other.opened.path} has {len(found)}."
+                )
+        shape = next(iter(layers.values())).shape[::2]
+        queries = find_counted(problem, batch, length, shape)
+        described = describe_attention(layers, queries, *compared)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigError(f"cannot compare attention: {error}") from None
+    path = first.opened.path / "attention.json"
+    names = ("checkpoint", "other")
+    write_json(
+        path,
+        {
+            **{
+                name: str(one.opened.checkpoint)
+                for name, one in zip(names, loaded, strict=False)
+            },
+            "length": length,
+            "examples": config.examples,
+            "layers": described,
+        },
+    )
+    measured = ("least_divergence", "mean_divergence") if others else ()
+    head = [
+        "layer",
+        "distance by head",
+        *(n.replace("_", " ") for n in measured),
+    ]
+    rows = [
+        (
+            layer["layer"],
+            ", ".join(f"{distance:.2f}" for distance in layer["distance"]),
+            *(f"{layer[name]:.4f}" for name in measured),
+        )
+        for layer in described
+    ]
+    print(table(tuple(head), rows))
+    print(f"attention: {path}")
+
+
+def find_words(loaded):
+    """Returns the words that token ids stand for, if they stand for words."""
+    vocabulary = getattr(loaded.problem, "vocabulary", None)
+    return vocabulary and tuple(vocabulary.words)
+
+
+def find_layers(model, inputs):
+    """Returns the weights of self-attention, by the names of its layers."""
+    return {
+        name: weights
+        for name, weights in attention_weights(model, inputs).items()
+        # Not of cross-attention, nor of a single query.
+        if weights.shape[-1] == weights.shape[-2] > 1
+    }

@@ -1,0 +1,128 @@
+"""Runs the cells of a sweep on the machines of a Ray cluster.
+
+The root directory and the checkout must be at the same paths on all machines,
+as on a shared file system.
+"""
+
+import concurrent.futures
+import dataclasses
+import pathlib
+import uuid
+
+from trainers.cluster import cell_process
+from trainers.cluster.cell_process import is_locked
+from trainers.cluster.local_pool import make_error
+from trainers.errors import ConfigError, TrainingError
+
+
+class RayPool:
+    """The machines of a Ray cluster.
+
+    Args:
+        address: str. Address of the cluster; empty: a cluster of this machine
+            alone, for as long as the sweep runs.
+        cpus: int. Number of cores that each command needs and uses.
+        gpus: int. Number of GPUs that each command needs.
+        tpus: int. Number of TPU chips that each command needs.
+
+    Attributes:
+        describe: str. The pool in a few words.
+
+    Raises:
+        ConfigError: If Ray is not installed, or the cluster does not answer.
+    """
+
+    def __init__(self, address="", cpus=1, gpus=0, tpus=0):
+        self._ray = ray = _import_ray()
+        try:
+            ray.init(
+                address or "local",
+                log_to_driver=False,
+                configure_logging=False,
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConfigError(
+                f"no Ray cluster answers at --address={address}: {error}"
+            ) from None
+        # Its processes need no TensorFlow: they get the functions themselves.
+        ray.cloudpickle.register_pickle_by_value(cell_process)
+        self.describe = f"on the Ray cluster {address or 'of this machine'}"
+        self._environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
+        self._task = ray.remote(
+            num_cpus=cpus,
+            num_gpus=gpus,
+            resources={"TPU": tpus} if tpus else None,
+            # The sweep submits lost cells again itself.
+            max_retries=0,
+        )(cell_process.run_job)
+        self._futures = {}
+        self._id = uuid.uuid4().hex
+        self._needed = {"CPU": cpus, "GPU": gpus, "TPU": tpus}
+
+    def count_jobs(self):
+        """Returns how many commands the cluster has room for, at least 1."""
+        offered = self._ray.cluster_resources()
+        room = (
+            int(offered.get(name, 0) // number)
+            for name, number in self._needed.items()
+            if number
+        )
+        return max(1, min(room))
+
+    def submit(self, job):
+        """Starts a `Job` as soon as there is room."""
+        self._stop = pathlib.Path(job.root, f"stop-{self._id}")
+        job = dataclasses.replace(job, stop=str(self._stop))
+        ref = self._task.remote(job, self._environment)
+        self._futures[ref.future()] = job
+
+    def wait(self, seconds):
+        """Waits and returns as `LocalPool.wait`."""
+        done, _ = concurrent.futures.wait(
+            self._futures, seconds, concurrent.futures.FIRST_COMPLETED
+        )
+        return [self._read(future) for future in done]
+
+    def stop(self):
+        """Lets all runs save their state, and returns when they have."""
+        # `ray.cancel` does not wait for the runs to save.
+        if self._futures:
+            self._stop.touch()
+        try:
+            while any(
+                is_locked(pathlib.Path(job.root, "running", job.name))
+                for job in self._futures.values()
+            ):
+                concurrent.futures.wait(self._futures, timeout=1)
+            self._ray.shutdown()
+        finally:
+            if self._futures:
+                self._stop.unlink()
+
+    def _read(self, future):
+        job = self._futures.pop(future)
+        exceptions = self._ray.exceptions
+        try:
+            return job, future.result()
+        except exceptions.RayTaskError as error:
+            if isinstance(error.cause, OSError):
+                raise make_error(job, error.cause) from None
+            raise
+        except exceptions.LocalRayletDiedError:
+            raise TrainingError(
+                "the Ray node that the sweep itself is connected to is gone: "
+                "run the same command again to resume."
+            ) from None
+        except exceptions.RayError as error:
+            first = str(error).strip().partition("\n")[0]
+            return job, {"lost": f"{type(error).__name__}: {first}"}
+
+
+def _import_ray():
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError(
+            f"--engine=ray needs Ray ({error}): pip install -e '.[ray]'."
+        ) from None
+    return ray

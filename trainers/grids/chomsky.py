@@ -1,0 +1,68 @@
+"""Runs on the fifteen algorithmic tasks, which several papers have."""
+
+import itertools
+
+from datasets.tasks import TASKS
+from trainers.grids.grid import Cell
+
+LEARNING_RATES = (1e-4, 3e-4, 5e-4)
+
+SMALL = {
+    "num_layers": 3,
+    "model_dim": 64,
+    "batch_size": 32,
+    "steps": 3000,
+    "learning_rate": 1e-3,
+    "train_length": "1-20",
+    "test_lengths": "25-100:5",
+}
+"""Flags of the small size: a run trains for about 100 s on one core."""
+
+SCORE = {
+    "score": "score",
+    "unit": "%",
+    "statistic": "max",
+    "higher_is_better": True,
+}
+"""Fields of a `Grid` that shows the mean accuracy at unseen lengths."""
+
+
+def make_cells(columns, size, *, seeds, tasks=tuple(TASKS), small=SMALL):
+    """Returns the runs of a table whose rows are tasks.
+
+    Args:
+        columns: Dict from the names of columns to the flags of their runs.
+        size: `"paper"` or `"small"`.
+        seeds: int. Number of seeds.
+        tasks: Names of the tasks.
+        small: Dict of flags of the size `"small"`.
+
+    Returns:
+        Tuple of `Cell`: those of the first seed first.
+    """
+    if size == "paper":
+        common, rates = {"preset": "paper"}, LEARNING_RATES
+    else:
+        common, rates = small, (small["learning_rate"],)
+    return tuple(
+        Cell(
+            trainer="algorithmic",
+            flags={
+                **common,
+                "task": task,
+                **flags,
+                "learning_rate": rate,
+                "seed": seed,
+            },
+            row=task,
+            column=column,
+        )
+        for seed, rate, task, (column, flags) in itertools.product(
+            range(seeds), rates, tasks, columns.items()
+        )
+    )
+
+
+def name_encodings(*names):
+    """Returns columns that are named after their encodings."""
+    return {name: {"encoding": name} for name in names}

@@ -1,0 +1,180 @@
+"""The Confounding Effects of Length Generalization With Randomized Encodings.
+
+The size `paper` is the setting of section 4 and appendices A and B: the
+smallest loss of three seeds, or the best accuracy of three seeds and three
+learning rates. The size `small` reads other data, which every machine has: the
+source code of Python in place of enwik8, and handwritten digits in place of
+ImageNet.
+"""
+
+from trainers.grids.chomsky import SCORE, make_cells, name_encodings
+from trainers.grids.grid import Cell, Grid
+
+SEEDS = {"paper": 3, "small": 1}
+
+ENCODINGS = {
+    "NoPE": ("plain",),
+    **dict.fromkeys(
+        (
+            *("SinusoidalEncoding", "ALiBi", "RelativeEncoding", "RoPE"),
+            *("LearnedEncoding", "PowerKERPLE", "LogKERPLE", "Sandwich"),
+        ),
+        ("plain", "randomized"),
+    ),
+    # It draws positions itself.
+    "SHAPE": ("plain",),
+}
+"""Dict from encodings to the forms that Tables 1 and 3 have."""
+
+TEXT = {
+    "paper": {"preset": "paper"},
+    "small": {"dataset": "python_source", "num_layers": 2, "steps": 1500},
+}
+IMAGES = {
+    "paper": {"preset": "paper"},
+    "small": {"dataset": "digits", "steps": 1000, "evaluate_every": 0},
+}
+FINETUNED = {
+    "RoPE": "RoPE",
+    "randomized RoPE": "RandomizedRoPE",
+    "ALiBi": "ALiBi",
+}
+LOSS = {
+    "score": "loss_by_length",
+    "statistic": "min",
+    "higher_is_better": False,
+}
+TITLE = "Confounding effects"
+
+
+def make_table_1(size):
+    """Makes the grid of Table 1."""
+    return Grid(
+        name="confounding_table_1",
+        title=f"{TITLE}, Table 1: loss on text",
+        size=size,
+        cells=_make_loss_cells("enwik8", TEXT[size], size),
+        unit="nats per sequence",
+        lengths=(256, 1024),
+        published=_name_published("confounding_table_1.csv", size),
+        **LOSS,
+    )
+
+
+def make_table_2(size):
+    """Makes the grid of Table 2: runs that continue those with RoPE.
+
+    The paper does not say how the second phase is optimized: here it has the
+    steps and the learning rate of the first, and begins with a new optimizer.
+    """
+    cells = []
+    for seed in range(SEEDS[size]):
+        flags = {**TEXT[size], "encoding": "RoPE", "seed": seed}
+        place = {"trainer": "enwik8", "row": "RoPE"}
+        trained = Cell(flags=flags, column="not fine-tuned", **place)
+        cells.append(trained)
+        cells += [
+            Cell(
+                flags={**flags, "encoding": encoding},
+                column=column,
+                after=trained,
+                **place,
+            )
+            for column, encoding in FINETUNED.items()
+        ]
+    return Grid(
+        name="confounding_table_2",
+        title=f"{TITLE}, Table 2: loss on text after fine-tuning",
+        size=size,
+        cells=tuple(cells),
+        unit="nats per sequence",
+        lengths=(256, 1024),
+        published=_name_published("confounding_table_2.csv", size),
+        **LOSS,
+    )
+
+
+def make_table_3(size):
+    """Makes the grid of Table 3."""
+    # The small images are 8 x 8 and 16 x 16 pixels with a delimiter a row.
+    lengths = {"paper": (506, 2025), "small": (72, 272)}
+    return Grid(
+        name="confounding_table_3",
+        title=f"{TITLE}, Table 3: loss on images",
+        size=size,
+        cells=_make_loss_cells("imagenet", IMAGES[size], size),
+        unit="nats",
+        lengths=lengths[size],
+        published=_name_published("confounding_table_3.csv", size),
+        **LOSS,
+    )
+
+
+def make_table_b1(size):
+    """Makes the grid of Table B.1."""
+    return Grid(
+        name="confounding_table_b1",
+        title=f"{TITLE}, Table B.1: accuracy on algorithmic tasks",
+        size=size,
+        cells=_make_task_cells(size),
+        published="confounding_table_b1.csv",
+        **SCORE,
+    )
+
+
+def make_figure_b1(size):
+    """Makes the grid of Figure B.1: curves of the runs of Table B.1."""
+    lengths = {"paper": range(50, 501, 50), "small": range(25, 101, 25)}
+    return Grid(
+        name="confounding_figure_b1",
+        title=f"{TITLE}, Figure B.1: accuracy at each length",
+        size=size,
+        cells=_make_task_cells(size),
+        lengths=tuple(lengths[size]),
+        **{**SCORE, "score": "accuracy_by_length"},
+    )
+
+
+def _make_loss_cells(trainer, common, size):
+    return tuple(
+        Cell(
+            trainer=trainer,
+            flags={
+                **common,
+                "encoding": _name_form(encoding, form),
+                "seed": seed,
+            },
+            row=encoding,
+            column=form,
+        )
+        for seed in range(SEEDS[size])
+        for encoding, forms in ENCODINGS.items()
+        for form in forms
+    )
+
+
+def _make_task_cells(size):
+    columns = name_encodings(
+        *("PowerKERPLE", "LogKERPLE", "Sandwich", "SHAPE"),
+        *("RandomizedPowerKERPLE", "RandomizedLogKERPLE"),
+        "RandomizedSandwich",
+    )
+    return make_cells(columns, size, seeds=SEEDS[size])
+
+
+def _name_form(encoding, form):
+    return f"Randomized{encoding}" if form == "randomized" else encoding
+
+
+def _name_published(name, size):
+    # Losses on other data are not comparable.
+    return name if size == "paper" else None
+
+
+GRIDS = {
+    "confounding_table_1": make_table_1,
+    "confounding_table_2": make_table_2,
+    "confounding_table_3": make_table_3,
+    "confounding_table_b1": make_table_b1,
+    "confounding_figure_b1": make_figure_b1,
+}

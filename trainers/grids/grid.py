@@ -1,0 +1,151 @@
+"""Grids: the runs that make a table or a figure."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+
+LONGEST_NAME = 80
+"""Most characters of the readable part of a cell's name."""
+
+NAMED = (
+    *("task", "dataset", "encoding", "sampler", "attention", "scratchpad"),
+    *("max_position", "train_length", "learning_rate", "seed"),
+)
+"""Flags that stand in the name of a cell."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A run of a grid, and its place in the table.
+
+    Several cells have the same place: they differ in seed or learning rate.
+
+    Attributes:
+        trainer: str. Name of the trainer, a module below `trainers`.
+        flags: Dict from the names of its flags to their values, without
+            `workdir`.
+        row: str. Row of the table that the run belongs to.
+        column: str. Its column.
+        after: `Cell` whose weights the run begins with, or `None`. The flag
+            `initialize_from` is then its working directory.
+    """
+
+    trainer: str
+    flags: dict
+    row: str
+    column: str
+    after: "Cell | None" = None
+
+    @functools.cached_property
+    def digest(self):
+        """Digest of all that decides the result, a str of 12 characters."""
+        return hashlib.sha256(
+            json.dumps(self._record(), sort_keys=True).encode()
+        ).hexdigest()[:12]
+
+    @property
+    def name(self):
+        """Name of its working directory below `cells`.
+
+        A run that several grids have has the same name in all of them.
+        """
+        values = [str(self.flags[key]) for key in NAMED if key in self.flags]
+        text = re.sub(r"[^\w.=-]+", "_", "-".join([self.trainer, *values]))
+        return f"{text[:LONGEST_NAME]}-{self.digest}"
+
+    @property
+    def first(self):
+        """The cell that it continues, over any number of continuations."""
+        return self if self.after is None else self.after.first
+
+    def with_flags(self, flags):
+        """Returns the cell with further flags, which continued ones get, too.
+
+        Args:
+            flags: Dict from names of flags to values.
+        """
+        return dataclasses.replace(
+            self,
+            flags={**self.flags, **flags},
+            after=self.after and self.after.with_flags(flags),
+        )
+
+    def _record(self):
+        after = self.after and self.after._record()
+        return {"trainer": self.trainer, "flags": self.flags, "after": after}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The runs of a table or a figure.
+
+    Attributes:
+        name: str. Name on the command line, such as `ruoss_table_1`.
+        title: str. Paper, table or figure, and what it shows.
+        size: str. `"paper"` or `"small"`.
+        cells: Tuple of `Cell`, in the order in which they run.
+        score: str. Entry of `final` in `results.json` that the table shows. An
+            entry that is a dict by length is averaged over its lengths, unless
+            there are `lengths`.
+        unit: str. Its unit, such as `"%"`, of which a share of 1 is 100;
+            empty: none.
+        statistic: `"max"`, `"min"` or `"mean"` over the runs of a place; `mean`
+            is reported with the standard deviation.
+        higher_is_better: bool. Which scores are best.
+        published: str or `None`. Name of the file with the published numbers.
+        lengths: Tuple of int. Lengths of the score by length that the table
+            shows, each in a column of its own; empty: the score is one number.
+        chosen: str or `None`. Flag of which every place takes the value with
+            the best mean, before the statistic.
+    """
+
+    name: str
+    title: str
+    size: str
+    cells: tuple[Cell, ...]
+    score: str
+    unit: str = ""
+    statistic: str = "max"
+    higher_is_better: bool = True
+    published: str | None = None
+    lengths: tuple[int, ...] = ()
+    chosen: str | None = None
+
+
+def list_runs(cells):
+    """Lists the different runs of cells, and those that they continue.
+
+    Args:
+        cells: Iterable of `Cell`.
+
+    Returns:
+        Tuple of `Cell`. A cell stands behind the one that it continues.
+    """
+    runs = {}
+
+    def add(cell):
+        if cell.after is not None:
+            add(cell.after)
+        runs.setdefault(cell.digest, cell)
+
+    for cell in cells:
+        add(cell)
+    return tuple(runs.values())
+
+
+def take_shard(runs, index, count):
+    """Takes the runs of a shard: continued runs stay with the first ones.
+
+    Args:
+        runs: Tuple of `Cell`, from `list_runs`.
+        index: int from 0. Number of the shard.
+        count: int. Number of shards, which together have every run once.
+
+    Returns:
+        Tuple of `Cell`.
+    """
+    firsts = list(dict.fromkeys(cell.first.digest for cell in runs))
+    taken = set(firsts[index::count])
+    return tuple(cell for cell in runs if cell.first.digest in taken)

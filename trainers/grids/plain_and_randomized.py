@@ -1,0 +1,41 @@
+"""Six encodings, plain and randomized, on four tasks.
+
+The rows of Table 1 of Ruoss et al., 2023, that show most; `LogKERPLE` takes the
+place of `NoPE`, which has no randomized form. The size `small` has two seeds,
+96 runs, which take less than two hours on two cores.
+"""
+
+import itertools
+
+from trainers.grids.chomsky import SCORE, make_cells, name_encodings
+from trainers.grids.grid import Grid
+
+TASKS = (
+    *("even_pairs", "reverse_string"),
+    *("missing_duplicate_string", "bucket_sort"),
+)
+ENCODINGS = (
+    *("SinusoidalEncoding", "LearnedEncoding", "RelativeEncoding", "RoPE"),
+    *("ALiBi", "LogKERPLE"),
+)
+SEEDS = {"paper": 10, "small": 2}
+
+
+def make_grid(size):
+    """Makes the grid."""
+    columns = name_encodings(
+        *itertools.chain.from_iterable(
+            (name, f"Randomized{name}") for name in ENCODINGS
+        )
+    )
+    return Grid(
+        name="plain_and_randomized",
+        title="Encodings and their randomized forms on four tasks",
+        size=size,
+        cells=make_cells(columns, size, seeds=SEEDS[size], tasks=TASKS),
+        published="ruoss_2023_table_1.csv",
+        **SCORE,
+    )
+
+
+GRIDS = {"plain_and_randomized": make_grid}

@@ -1,0 +1,160 @@
+"""Randomized Positional Encodings Boost Length Generalization of Transformers.
+
+The size `paper` is the setting of section 4 and appendix A: fifteen tasks,
+lengths 1 to 40, 2 million steps, three learning rates and ten seeds. Table 2,
+the time of training, is `train` in `results.json` of the runs of Table 1. The
+paper does not say how many seeds Figure 3 has; here they are as many as those
+of the tables. The size `small` has one seed and learning rate.
+
+Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
+"""
+
+from trainers.grids.chomsky import (
+    SCORE,
+    SMALL,
+    make_cells,
+    name_encodings,
+)
+from trainers.grids.grid import Grid
+
+SEEDS = {"paper": 10, "small": 1}
+
+COLUMNS = name_encodings(
+    *("NoPE", "SinusoidalEncoding", "RelativeEncoding", "ALiBi", "RoPE"),
+    *("LearnedEncoding", "RandomizedSinusoidalEncoding"),
+    *("RandomizedRelativeEncoding", "RandomizedALiBi", "RandomizedRoPE"),
+    "RandomizedLearnedEncoding",
+)
+GEOMETRIC = {
+    "GeometricAttention": {
+        "encoding": "NoPE",
+        "attention": "GeometricAttention",
+    }
+}
+UNSORTED = {
+    "unsorted": {"encoding": "RandomizedSinusoidalEncoding(ordered=False)"},
+    "sorted": {"encoding": "RandomizedSinusoidalEncoding"},
+}
+TITLE = "Ruoss et al., 2023"
+
+
+def make_table_1(size):
+    """Makes the grid of Table 1."""
+    return Grid(
+        name="ruoss_table_1",
+        title=f"{TITLE}, Table 1: accuracy of the best run",
+        size=size,
+        cells=make_cells(COLUMNS, size, seeds=SEEDS[size]),
+        published="ruoss_2023_table_1.csv",
+        **SCORE,
+    )
+
+
+def make_table_3(size):
+    """Makes the grid of Table 3."""
+    return Grid(
+        name="ruoss_table_3",
+        title=f"{TITLE}, Table 3: accuracy without and with sorted positions",
+        size=size,
+        cells=make_cells(UNSORTED, size, seeds=SEEDS[size]),
+        published="ruoss_2023_table_3.csv",
+        **SCORE,
+    )
+
+
+def make_table_4(size):
+    """Makes the grid of Table 4, which has the runs of Table 1."""
+    return Grid(
+        name="ruoss_table_4",
+        title=f"{TITLE}, Table 4: mean accuracy at the best learning rate",
+        size=size,
+        cells=make_cells(COLUMNS, size, seeds=SEEDS[size]),
+        published="ruoss_2023_table_4.csv",
+        chosen="learning_rate",
+        **{**SCORE, "statistic": "mean"},
+    )
+
+
+def make_table_5(size):
+    """Makes the grid of Table 5, the column that other tables do not have."""
+    return Grid(
+        name="ruoss_table_5",
+        title=f"{TITLE}, Table 5: accuracy of geometric attention",
+        size=size,
+        cells=make_cells(GEOMETRIC, size, seeds=SEEDS[size]),
+        published="ruoss_2023_table_5.csv",
+        **SCORE,
+    )
+
+
+def make_figure_2(size):
+    """Makes the grid of Figure 2: short or long training sequences."""
+    longest = {"paper": "1-500", "small": "1-100"}[size]
+    columns = {
+        "randomized, short": {"encoding": "RandomizedRelativeEncoding"},
+        "plain, long": {
+            "encoding": "RelativeEncoding",
+            "train_length": longest,
+        },
+    }
+    return Grid(
+        name="ruoss_figure_2",
+        title=f"{TITLE}, Figure 2: training on short or on long sequences",
+        size=size,
+        cells=make_cells(
+            columns,
+            size,
+            seeds=SEEDS[size],
+            tasks=("missing_duplicate_string",),
+        ),
+        **SCORE,
+    )
+
+
+def make_figure_3(size):
+    """Makes the grid of Figure 3: the range of positions."""
+    ranges = {"paper": (1024, 2048, 4096, 8192), "small": (128, 256, 512)}
+    columns = {
+        f"{reach}": {
+            "encoding": "RandomizedRelativeEncoding",
+            "max_position": reach,
+        }
+        for reach in ranges[size]
+    }
+    return Grid(
+        name="ruoss_figure_3",
+        title=f"{TITLE}, Figure 3: accuracy and the range of positions",
+        size=size,
+        cells=make_cells(
+            columns,
+            size,
+            seeds=SEEDS[size],
+            tasks=("reverse_string", "missing_duplicate_string"),
+            small={**SMALL, "test_lengths": "25-60:5"},
+        ),
+        **SCORE,
+    )
+
+
+def make_figure_4(size):
+    """Makes the grid of Figure 4: curves of the runs of Tables 1 and 5."""
+    lengths = {"paper": range(50, 501, 50), "small": range(25, 101, 25)}
+    return Grid(
+        name="ruoss_figure_4",
+        title=f"{TITLE}, Figure 4: accuracy at each length",
+        size=size,
+        cells=make_cells({**COLUMNS, **GEOMETRIC}, size, seeds=SEEDS[size]),
+        lengths=tuple(lengths[size]),
+        **{**SCORE, "score": "accuracy_by_length"},
+    )
+
+
+GRIDS = {
+    "ruoss_table_1": make_table_1,
+    "ruoss_table_3": make_table_3,
+    "ruoss_table_4": make_table_4,
+    "ruoss_table_5": make_table_5,
+    "ruoss_figure_2": make_figure_2,
+    "ruoss_figure_3": make_figure_3,
+    "ruoss_figure_4": make_figure_4,
+}

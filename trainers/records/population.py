@@ -1,0 +1,159 @@
+"""What a population leaves on disk beside its checkpoints."""
+
+import csv
+import io
+import json
+import statistics
+
+import keras
+import numpy as np
+
+from trainers.engine.problem import average_unseen
+from trainers.records.files import read_bytes, replacing, sync, writing
+from trainers.records.workdir import write_json
+
+METRICS = ("accuracy", "exact_match", "loss")
+"""Names of the metrics of `sum_answer_metrics`, in order."""
+
+
+class MemberLosses(keras.callbacks.Callback):
+    """Writes `losses.csv`: step, seconds, and the mean loss of each member.
+
+    Args:
+        path: `pathlib.Path` of the working directory.
+        population: The `Population`.
+    """
+
+    def __init__(self, path, population):
+        super().__init__()
+        self._path = path / "losses.csv"
+        self._population = population
+
+    def on_train_begin(self, logs=None):
+        """Drops rows that a killed run wrote after its last checkpoint."""
+        content = read_bytes(self._path) or b""
+        # A kill may have cut the last line short.
+        lines = content.decode(errors="replace").rpartition("\n")[0]
+        kept = [
+            row
+            for row in list(csv.reader(io.StringIO(lines)))[1:]
+            if row and row[0].isdecimal() and int(row[0]) <= logs["step"]
+        ]
+        members = map(str, self._population.members)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([["step", "seconds", *members], *kept])
+        with replacing(self._path) as file:
+            file.write(text.getvalue().encode())
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Adds the mean losses of the steps since the last call."""
+        row = (batch, f"{logs['seconds']:.3f}", *self._population.losses)
+        with (
+            writing(self._path, "earlier lines and checkpoints are whole"),
+            self._path.open("a", newline="") as file,
+        ):
+            csv.writer(file).writerow(row)
+            sync(file)
+
+    def read_last(self):
+        """Returns the last losses, one for each member."""
+        *_, last = csv.reader(io.StringIO(self._path.read_text()))
+        return [float(loss) for loss in last[2:]]
+
+
+class Evaluation:
+    """The lengths that are evaluated so far, in `evaluation.json`.
+
+    Args:
+        path: `pathlib.Path` of the working directory.
+        digest: str. Digest of the run's configuration.
+        step: int. Number of steps that the members were trained for.
+
+    Attributes:
+        sums: Dict from lengths to lists `(members, 2 * metrics)`.
+        seconds: float. Seconds spent evaluating.
+    """
+
+    def __init__(self, path, digest, step):
+        self._path = path / "evaluation.json"
+        self._of = {"digest": digest, "step": step}
+        self.sums, self.seconds = {}, 0.0
+        content = read_bytes(self._path)
+        if content is None:
+            return
+        try:
+            found = json.loads(content)
+            if self._of == {name: found[name] for name in self._of}:
+                sums = {int(n): own for n, own in found["sums"].items()}
+                self.sums, self.seconds = sums, float(found["seconds"])
+        except (ValueError, TypeError, KeyError, AttributeError):
+            print(f"{self._path} is damaged: evaluating again")
+
+    def add(self, length, sums, seconds):
+        """Adds the sums of a length, an array `(members, 2 * metrics)`."""
+        self.sums[length] = sums.tolist()
+        self.seconds += seconds
+        write_json(
+            self._path,
+            {**self._of, "seconds": self.seconds, "sums": self.sums},
+        )
+
+
+def describe_members(population, losses, sums, longest_trained):
+    """Returns the results of all members, and what they have in common.
+
+    Args:
+        population: The `Population`.
+        losses: List of float, the last training loss of each member.
+        sums: Dict from lengths to arrays `(members, 2 * metrics)`.
+        longest_trained: int. The longest trained length.
+
+    Returns:
+        Dict for `results.json`.
+    """
+    members = []
+    for number, (member, loss) in enumerate(
+        zip(population.members, losses, strict=True)
+    ):
+        own = {
+            n: np.reshape(found[number], (-1, 2)) for n, found in sums.items()
+        }
+        by_metric = {
+            name: {n: pairs[i, 0] / pairs[i, 1] for n, pairs in own.items()}
+            for i, name in enumerate(METRICS)
+        }
+        members.append(
+            {
+                "seed": member.seed,
+                "learning_rate": member.learning_rate,
+                "train_loss": loss,
+                "score": average_unseen(by_metric[METRICS[0]], longest_trained),
+                **{
+                    f"{name}_by_length": {str(n): v for n, v in by.items()}
+                    for name, by in by_metric.items()
+                },
+            }
+        )
+    return {
+        "final": max(members, key=lambda member: member["score"]),
+        "all": summarize([member["score"] for member in members]),
+        "by_learning_rate": {
+            str(rate): summarize(
+                [m["score"] for m in members if m["learning_rate"] == rate]
+            )
+            for rate in {m["learning_rate"]: None for m in members}
+        },
+        "members": members,
+    }
+
+
+def summarize(scores):
+    """Returns number, best, mean and standard deviation of scores."""
+    return {
+        "members": len(scores),
+        "best": max(scores),
+        "mean": statistics.mean(scores),
+        "standard_deviation": statistics.stdev(scores)
+        if len(scores) > 1
+        else None,
+    }

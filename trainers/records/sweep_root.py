@@ -1,0 +1,264 @@
+"""The root directory of a sweep: states, records and costs of its cells.
+
+`trainers.cluster.cell_process` describes its files.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import json
+import pathlib
+import statistics
+
+from trainers.cluster.cell_process import (
+    Job,
+    claim,
+    has_failed,
+    is_locked,
+    now,
+    read_record,
+    write_record,
+)
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
+from trainers.options.layers import with_max_position
+from trainers.options.option import options
+from trainers.records.files import writing
+from trainers.records.opened_run import registered
+from trainers.records.workdir import make_digest, read_config, read_results
+
+VARIED = ("seed", "learning_rate")
+"""Flags that many cells differ in alone: the others are checked once."""
+
+
+class SweepRoot:
+    """Finds out what has become of the cells of a sweep.
+
+    Args:
+        path: `pathlib.Path` of the root directory.
+        arguments: Dict from names of flags to values that every command gets
+            and no result depends on.
+        directory: str. Directory that the commands run in.
+        environment: Dict of environment variables for them.
+    """
+
+    def __init__(self, path, *, arguments, directory, environment):
+        self.path = path.absolute()
+        self._arguments = arguments
+        self._directory = directory
+        self._environment = environment
+        self._since = now()
+
+    def find_workdir(self, cell):
+        """Returns the `pathlib.Path` of the working directory of a `Cell`."""
+        return self.path / "cells" / cell.name
+
+    def make_config(self, cell):
+        """Makes the configuration of a cell.
+
+        Raises:
+            ConfigError: If its flags are wrong.
+        """
+        flags = {**cell.flags, **self._arguments}
+        varied = {name: flags.pop(name) for name in VARIED if name in flags}
+        try:
+            config = _resolve(cell.trainer, json.dumps(flags))
+        except ConfigError as error:
+            raise ConfigError(f"{cell.name}: {error}") from None
+        return dataclasses.replace(config, **varied)
+
+    def make_job(self, cell):
+        """Makes the `Job` of a cell."""
+        flags = {**cell.flags, **self._arguments, **self._find_source(cell)}
+        module = f"trainers.{cell.trainer}"
+        return Job(
+            name=cell.name,
+            root=str(self.path),
+            arguments=(
+                module,
+                *(f"--{name}={value}" for name, value in flags.items()),
+            ),
+            directory=self._directory,
+            environment=self._environment,
+            since=self._since,
+        )
+
+    def _find_source(self, cell):
+        if cell.after is None:
+            return {}
+        # The root may have been moved since the run began.
+        record = read_config(self.find_workdir(cell)) or {"config": {}}
+        began = record["config"].get("initialize_from")
+        return {"initialize_from": began or str(self.find_workdir(cell.after))}
+
+    def is_finished(self, cell):
+        """Returns whether a cell has results of the same configuration."""
+        workdir = self.find_workdir(cell)
+        results = read_results(workdir / "results.json")
+        record = results and read_config(workdir)
+        if record is None:
+            return False
+        config = dataclasses.replace(
+            self.make_config(cell), **self._find_source(cell)
+        )
+        # Without the flags that are newer than the run, and without the steps.
+        fixed = {
+            name: getattr(config, name)
+            for name, known in options(config).items()
+            if known.changes_result
+            and name in record["config"]
+            and name != "steps"
+        }
+        return (
+            results.get("digest") == make_digest(cell.trainer, fixed)
+            and results.get("train", {}).get("steps") == config.steps
+        )
+
+    def find_state(self, cell):
+        """Returns `"finished"`, `"failed"`, `"running"` or `"missing"`."""
+        if self.is_finished(cell):
+            return "finished"
+        if self.is_running(cell):
+            return "running"
+        failed = has_failed(self.read_record(cell))
+        return "failed" if failed else "missing"
+
+    def is_running(self, cell):
+        """Returns whether any process of a sweep runs a cell."""
+        return is_locked(self.path / "running" / cell.name)
+
+    def list_running(self):
+        """Returns the names of the cells that some process runs."""
+        running = set()
+        with contextlib.suppress(FileNotFoundError):
+            for path in list((self.path / "running").iterdir()):
+                # Removes what a killed process has left.
+                with claim(path) as claimed:
+                    if claimed is None:
+                        running.add(path.name)
+        return running
+
+    def read_record(self, cell):
+        """Returns the record of how the last process of a cell ended."""
+        return read_record(self.path, cell.name)
+
+    def write_failure(self, cell, lines):
+        """Records that a cell failed for a reason that its log has not."""
+        with writing(self.path, "the failure is not recorded"):
+            (self.path / "cells").mkdir(parents=True, exist_ok=True)
+            record = self.read_record(cell)
+            failure = {"status": 1, "ended": now(), "lines": lines}
+            write_record(self.path, cell.name, {**record, **failure})
+
+    def forget_failure(self, cell):
+        """Lets a failed cell count as one that was not run."""
+        with writing(self.path, "the cell is not retried"):
+            record = self.read_record(cell)
+            write_record(self.path, cell.name, {**record, "status": -1})
+
+    def find_progress(self, cell):
+        """Returns the step that a run has logged last, and its seconds."""
+        logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
+        return logged[-1] if logged else (0, 0.0)
+
+    def is_measured(self, cell):
+        """Returns whether it is known how long the steps of a cell take."""
+        return self._find_rate(cell) is not None
+
+    def estimate(self, cells):
+        """Estimates what cells cost from those that have run.
+
+        A cell is as fast as the mean of the finished cells of its row; where
+        there are none, of those that have begun; where there are none, of its
+        trainer.
+
+        Args:
+            cells: Iterable of `Cell`: all of the sweep.
+
+        Returns:
+            A function of cells; returns the seconds that they still need, and
+            the number of cells whose trainer has not run yet.
+        """
+        finished, begun = (collections.defaultdict(list) for _ in range(2))
+        for cell in cells:
+            self._add_rate(cell, finished, begun)
+
+        def find_seconds(left):
+            total, unknown = 0.0, 0
+            for cell in left:
+                keys = ((cell.trainer, cell.row), cell.trainer)
+                known = next(
+                    (
+                        rates[key]
+                        for key in keys
+                        for rates in (finished, begun)
+                        if key in rates
+                    ),
+                    None,
+                )
+                if known is None:
+                    unknown += 1
+                    continue
+                steps = self.make_config(cell).steps
+                done = min(self.find_progress(cell)[0], steps)
+                total += (steps - done) * statistics.fmean(known)
+            return total, unknown
+
+        return find_seconds
+
+    def _add_rate(self, cell, finished, begun):
+        """Adds the seconds of a step of a cell to one of two dicts, if known.
+
+        The dicts have lists by trainer, and by trainer and row.
+        """
+        rate = self._find_rate(cell)
+        if rate is not None:
+            has_ended = self.read_record(cell).get("status") == 0
+            rates = finished if has_ended else begun
+            rates[cell.trainer, cell.row].append(rate)
+            rates[cell.trainer].append(rate)
+
+    def _find_rate(self, cell):
+        record = self.read_record(cell)
+        if record.get("status") == 0:
+            # With the start of the command and the evaluations.
+            return record["seconds"] / self.make_config(cell).steps
+        logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
+        if len(logged) < 2:
+            return None
+        # The steps before the first report are slow.
+        (first, begin), (last, end) = logged
+        return (end - begin) / (last - first)
+
+
+@functools.lru_cache(maxsize=4096)
+def _resolve(trainer, flags):
+    experiment = registered()[trainer]
+    config = resolve(experiment.config, experiment.presets, json.loads(flags))
+    return with_max_position(config)
+
+
+def _read_logged(path):
+    """Returns the first and the last step that are logged, with seconds.
+
+    Returns:
+        List of pairs; of one or none if there are not two steps.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.read(1000)
+            file.seek(max(0, path.stat().st_size - 1000))
+            last = file.read()
+        # The first line has the names of the columns.
+        lines = first.split(b"\n")[1], last.splitlines()[-1]
+        pairs = [line.split(b",")[:2] for line in lines]
+        found = [(int(step), float(seconds)) for step, seconds in pairs]
+    except (OSError, ValueError, IndexError):
+        return []
+    return found if found[0][0] < found[1][0] else found[1:]
+
+
+def find_root(text, grid, size):
+    """Returns the path of the root directory of a grid."""
+    return pathlib.Path(text or pathlib.Path("runs/sweeps", f"{grid}-{size}"))

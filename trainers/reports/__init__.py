@@ -1,0 +1,1 @@
+"""Reports of many runs beside published numbers."""

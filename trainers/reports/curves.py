@@ -1,0 +1,163 @@
+"""Curves of the runs of a table against length."""
+
+import io
+import re
+import statistics
+
+from trainers.records.opened_run import make_problem
+from trainers.records.plot import COLORS, finish_axes
+from trainers.reports.blocks import Picture
+from trainers.reports.matching import RANDOMIZED
+from trainers.reports.places import find_scale, name_curve
+
+BANDS = 4
+"""Most curves of a picture with bands: more would hide each other."""
+
+PUBLISHED = "published"
+"""Label of the published points, each in the color of its curve."""
+
+MARKERS = ("o", "s", "^", "v")
+"""Of the curves of one color."""
+
+
+def draw_curves(grid, places):
+    """Draws the curves of each problem in one picture.
+
+    A curve is that of the run with the best score or, of a grid of means, the
+    mean over the runs. In a picture of few curves, bands reach from the lowest
+    to the highest run.
+
+    Args:
+        grid: The `Grid`.
+        places: List of its `Place`s.
+
+    Returns:
+        List of `Picture`s, one for each problem with a finished run.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    by_problem: dict[str, dict] = {}
+    for place in places:
+        if any(run.curve for run in place.counted):
+            found = by_problem.setdefault(place.runs[0].problem, {})
+            found.setdefault((place.row, place.column), []).append(place)
+    return [_draw(grid, list(found.values())) for found in by_problem.values()]
+
+
+def _draw(grid, groups):
+    from matplotlib import figure
+
+    places = [group[0] for group in groups]
+    first = next(run for run in places[0].counted)
+    problem = make_problem(first.results)
+    # The legend stands beside the curves.
+    height = max(4.5, 0.2 * (len(groups) + 4))
+    plot = figure.Figure(figsize=(8, height), layout="constrained")
+    axes = plot.subplots()
+    name = name_curve(grid, first.results).removesuffix("_by_length")
+    labels = _label(places)
+    colors = _choose_colors(labels)
+    for label, group in zip(labels, groups, strict=True):
+        _draw_place(axes, grid, group, label, *colors[label])
+        if len(groups) <= BANDS:
+            _draw_band(axes, group[0], colors[label][0])
+    for (floor, label), style in zip(
+        problem.floor_labels.items(), ("--", ":"), strict=False
+    ):
+        if name.removeprefix("generated_") == problem.metrics[0].name:
+            by = first.results[f"{floor}_by_length"]
+            points = sorted((int(n), value) for n, value in by.items())
+            axes.plot(
+                *zip(*points, strict=True), style, color="0.4", label=label
+            )
+    kind = {"max": "best runs", "min": "best runs", "mean": "means"}
+    title = f"{kind[grid.statistic]}, trained on {problem.length_name}s up to "
+    title += problem.describe_length(problem.longest_trained)
+    finish_axes(axes, problem, problem.length_name, title, name=name)
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        fontsize="x-small",
+        handlelength=4,
+    )
+    file = io.BytesIO()
+    plot.savefig(file, format="png", dpi=120)
+    readable = re.sub(r"\W+", "-", places[0].runs[0].problem).strip("-")
+    text = f"{problem.title}: {name.replace('_', ' ')} at each length"
+    return Picture(f"{readable}.png", text, file.getvalue())
+
+
+def _draw_place(axes, grid, group, label, color, style, marker):
+    place = group[0]
+    curves = [run.curve for run in place.counted]
+    lengths = sorted(set.intersection(*map(set, curves)))
+    columns = [[curve[n] for curve in curves] for n in lengths]
+    if grid.statistic == "mean":
+        line = [statistics.fmean(column) for column in columns]
+    else:
+        choose = {"max": max, "min": min}[grid.statistic]
+        best = choose(place.counted, key=lambda run: run.scores[place.length])
+        line = [best.curve[n] for n in lengths]
+    few = marker if len(lengths) < 12 else ""
+    axes.plot(lengths, line, style, marker=few, ms=3, color=color, label=label)
+    published = [p for p in group if p.length is not None and p.published]
+    if published:
+        known = axes.get_legend_handles_labels()[1]
+        axes.plot(
+            [p.length for p in published],
+            [p.published.value / find_scale(grid) for p in published],
+            linestyle="",
+            marker="x" if style == "-" else "+",
+            ms=7,
+            color=color,
+            label=None if PUBLISHED in known else PUBLISHED,
+        )
+
+
+def _draw_band(axes, place, color):
+    curves = [run.curve for run in place.counted]
+    lengths = sorted(set.intersection(*map(set, curves)))
+    low, high = (
+        [choose(curve[n] for curve in curves) for n in lengths]
+        for choose in (min, max)
+    )
+    axes.fill_between(lengths, low, high, color=color, alpha=0.15, lw=0)
+
+
+def _label(places):
+    """Returns a name for each place: of row and column, those that differ."""
+    keys = [(place.row, place.column) for place in places]
+    differs = [len(set(names)) > 1 for names in zip(*keys, strict=True)]
+    if not any(differs):
+        differs = [False, True]
+    return [
+        ", ".join(n for n, shown in zip(key, differs, strict=True) if shown)
+        for key in keys
+    ]
+
+
+def _choose_colors(labels):
+    """Returns the color, line and marker of each curve.
+
+    A randomized form has the color of its encoding, which is dashed beside it.
+    """
+    forms = {label: _split(label) for label in labels}
+    plain = list(dict.fromkeys(name for name, _ in forms.values()))
+    chosen = {}
+    for label, (name, randomized) in forms.items():
+        index = plain.index(name)
+        beside = not randomized and (name, True) in forms.values()
+        chosen[label] = (
+            COLORS[index % len(COLORS)],
+            "--" if beside else "-",
+            MARKERS[index // len(COLORS) % len(MARKERS)],
+        )
+    return chosen
+
+
+def _split(label):
+    """Returns the encoding of a label, and whether it is randomized."""
+    name = label.removesuffix(", plain").removesuffix(", randomized")
+    randomized = RANDOMIZED in name or label.endswith(", randomized")
+    return name.replace(RANDOMIZED, "", 1), randomized

@@ -1,0 +1,76 @@
+"""Runs that belong to no grid, as a grid."""
+
+import dataclasses
+
+from trainers.errors import ConfigError
+from trainers.grids import Cell, Grid
+from trainers.options.option import options
+from trainers.records.opened_run import make_problem, registered
+from trainers.records.results import choose_metric
+from trainers.records.workdir import read_config, read_results
+from trainers.reports.published import find_statistic
+
+KEPT = ("seed", "task", "dataset", "encoding", "initialize_from")
+"""Flags that no column is named after: they have a place, or are averaged."""
+
+
+def make_grid(paths, published):
+    """Makes the grid of given runs.
+
+    Args:
+        paths: List of `pathlib.Path`s of their working directories.
+        published: str. Name of a file of published numbers, or empty.
+
+    Raises:
+        ConfigError: If something is no run, or runs have different metrics.
+    """
+    cells, results = [], []
+    for path in paths:
+        record = read_config(path)
+        if record is None:
+            raise ConfigError(f"{path} is not the working directory of a run.")
+        if record["trainer"] not in registered():
+            raise ConfigError(f"{path} is of an unknown trainer.")
+        config = record["config"]
+        cells.append(
+            Cell(
+                trainer=record["trainer"],
+                flags=config,
+                row=make_problem(record).title,
+                column=config["encoding"],
+            )
+        )
+        results.append(read_results(path / "results.json"))
+    results = [found for found in results if found is not None]
+    metric, *others = {r["score_metric"] for r in results} or {"score"}
+    if others:
+        raise ConfigError(
+            f"the runs have different metrics, {', '.join([metric, *others])}: "
+            "report runs with the same one."
+        )
+    _, score = choose_metric(results, metric)
+    metrics = results and make_problem(results[0]).metrics
+    return Grid(
+        name="runs",
+        title="Report of runs",
+        size="",
+        cells=tuple(_name_column(cell, cells) for cell in cells),
+        score=score,
+        unit="%" if metrics and metrics[0].is_share else "",
+        statistic=find_statistic(published) if published else "mean",
+        higher_is_better=not metrics or metrics[0].higher_is_better,
+        published=published or None,
+    )
+
+
+def _name_column(cell, cells):
+    """Returns a cell whose column also has the flags that differ."""
+    known = options(registered()[cell.trainer].config)
+    differing = [
+        f"{name}={value}"
+        for name, value in cell.flags.items()
+        if name in known and name not in KEPT and known[name].changes_result
+        if any(value != other.flags.get(name) for other in cells)
+    ]
+    column = ", ".join([cell.column, *differing])
+    return dataclasses.replace(cell, column=column)

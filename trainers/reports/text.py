@@ -1,0 +1,47 @@
+"""A report as Markdown."""
+
+from trainers.records.markdown import table
+from trainers.reports.blocks import Heading, Paragraph, Picture, Table
+
+
+def make_text(title, blocks):
+    """Returns a report as Markdown, a str.
+
+    Args:
+        title: str.
+        blocks: List of the blocks of `trainers.reports.blocks`.
+    """
+    return "\n\n".join([f"# {title}", *map(_format, blocks)]) + "\n"
+
+
+def _format(block):
+    match block:
+        case Heading(text):
+            return f"## {text}"
+        case Paragraph(text):
+            return text
+        case Picture(name, text):
+            return f"![{text}]({name})"
+        case Table(head, rows):
+            return table(
+                tuple(map(_escape, head)),
+                [
+                    (_escape(name), *map(_format_entry, entries))
+                    for name, *entries in rows
+                ],
+            )
+    raise TypeError(f"no block: {block!r}")
+
+
+def _format_entry(entry):
+    text = _escape(f"{entry.text}{entry.marks}")
+    shown = [f"**{text}**" if entry.best else text]
+    if entry.published:
+        published = _escape(entry.published)
+        bold = "**" if entry.published_best else ""
+        shown.append(f"({bold}{published}{bold})")
+    return " ".join(shown)
+
+
+def _escape(text):
+    return text.replace("|", "\\|")

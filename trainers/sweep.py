@@ -1,0 +1,143 @@
+"""Runs all runs of a table or a figure, and resumes them.
+
+    python -m trainers.sweep --grid=ruoss_table_1 --dry_run=true
+    python -m trainers.sweep --grid=ruoss_table_1 --jobs=2
+    python -m trainers.sweep --grid=ruoss_table_1 --size=paper --shard=3/64
+    python -m trainers.sweep --grid=ruoss_table_1 --engine=ray --address=auto
+
+A cell of a grid is one command of a trainer with a working directory of its
+own, named after its flags and their digest, below the root directory. Cells
+that are finished are skipped, others begin or resume. The same root may be
+worked on by several such commands, on several machines and with either engine:
+a lock keeps two of them from one cell.
+"""
+
+import functools
+import os
+import pathlib
+import shlex
+
+import trainers
+from trainers.cluster.coordinator import Coordinator
+from trainers.cluster.interruption import handle_signals, raise_stopped
+from trainers.cluster.local_pool import LocalPool, count_cores
+from trainers.cluster.measuring import measure
+from trainers.cluster.ray_pool import RayPool
+from trainers.errors import TrainingError
+from trainers.grids import GRIDS
+from trainers.grids.grid import list_runs, take_shard
+from trainers.grids.overrides import with_overrides
+from trainers.options.command import run
+from trainers.options.sweep import SweepConfig, parse_shard, split_flags
+from trainers.records.progress import Table, format_seconds
+from trainers.records.sweep_root import SweepRoot, find_root
+
+
+def main(config):
+    """Runs the cells of a grid that are not finished."""
+    grid = GRIDS[config.grid](config.size)
+    given = split_flags(config.flags)
+    cells, arguments = with_overrides(list_runs(grid.cells), given)
+    cells = take_shard(list_runs(cells), *parse_shard(config.shard))
+    root = _open_root(config, arguments)
+    for cell in cells:
+        root.make_config(cell)
+    if config.measure == "true":
+        measure(root, functools.partial(_make_pool, config), cells)
+    if config.dry_run == "true":
+        _list_commands(root, cells)
+    if "true" in (config.measure, config.dry_run):
+        _describe(root, grid, cells)
+        return
+    if config.retry_failed == "true":
+        for cell in cells:
+            if root.find_state(cell) == "failed":
+                root.forget_failure(cell)
+    _describe(root, grid, cells)
+    run_cells(config, root, cells)
+
+
+def _open_root(config, arguments):
+    checkout = str(pathlib.Path(trainers.__file__).parents[1])
+    paths = [checkout, os.environ.get("PYTHONPATH", "")]
+    return SweepRoot(
+        find_root(config.root, config.grid, config.size),
+        arguments=arguments,
+        directory=os.getcwd(),
+        environment={"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
+
+
+def _make_pool(config):
+    if config.engine == "local":
+        return LocalPool(config.jobs or count_cores(), config.gpus)
+    pool = RayPool(config.address, config.cpus, config.gpus, config.tpus)
+    # Ray has set a handler of its own.
+    handle_signals(raise_stopped)
+    return pool
+
+
+def run_cells(config, root, cells):
+    """Runs cells, and reports those that failed."""
+    pool = _make_pool(config)
+    print(f"{pool.describe}, below {root.path}", flush=True)
+    coordinator = Coordinator(
+        *(root, pool, cells),
+        jobs=pool.count_jobs(),
+        retries=config.retries,
+        table=Table(),
+    )
+    try:
+        coordinator.run()
+    finally:
+        pool.stop()
+    if coordinator.failed:
+        _report_failures(root, coordinator.failed)
+    print(f"all {len(cells)} cells are finished")
+
+
+def _report_failures(root, failed):
+    for name, lines in failed.items():
+        print(f"\n{root.path / 'cells' / name}.log:")
+        print("\n".join(f"    {line}" for line in lines[-5:]))
+    raise TrainingError(
+        f"{len(failed)} cells failed, see above: run the same command with "
+        "--retry_failed=true to run them again."
+    )
+
+
+def _list_commands(root, cells):
+    """Prints the commands of cells with their states."""
+    for cell in cells:
+        job = root.make_job(cell)
+        command = [
+            *("python", "-m", *job.arguments),
+            f"--workdir={job.workdir}",
+        ]
+        print(f"{root.find_state(cell)}: {shlex.join(command)}")
+
+
+def _describe(root, grid, cells):
+    """Prints the number of cells in each state, and what they cost."""
+    states = [root.find_state(cell) for cell in cells]
+    counts = (
+        f"{states.count(state)} {state}" for state in dict.fromkeys(states)
+    )
+    print(f"{grid.title}, {grid.size}: {', '.join(counts)}")
+    left = [
+        cell
+        for cell, state in zip(cells, states, strict=True)
+        if state != "finished"
+    ]
+    seconds, unknown = root.estimate(cells)(left)
+    if seconds:
+        print(f"time of one cell after the other: {format_seconds(seconds)}")
+    if unknown:
+        print(
+            f"time of {unknown} cells: unknown until one of their trainer has "
+            "begun; --measure=true begins some"
+        )
+
+
+if __name__ == "__main__":
+    run(SweepConfig, {}, main)
