@@ -56,12 +56,11 @@ class FakeRayPool(ray_pool.RayPool):
         pathlib.Path(os.environ["FAKE_NODE"]).write_text(node)
 
 
-grids.GRIDS["fake"] = make_fake
-
 if __name__ == "__main__":
     from trainers import sweep
     from trainers.options.command import run
 
+    grids.GRIDS["fake"] = make_fake
     sweep.SweepRoot = FakeRoot
     sweep.RayPool = FakeRayPool
     run(options.SweepConfig, {}, sweep.main)

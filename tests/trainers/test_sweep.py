@@ -83,6 +83,7 @@ def write_record(root, cell, **record):
         ({"shard": "1"}, "--shard takes a number from 0"),
         ({"address": "auto"}, "--address and --tpus are of Ray"),
         ({"tpus": 4}, "--address and --tpus are of Ray"),
+        ({"gpus": 1}, "--gpus needs --jobs"),
         ({"flags": "steps"}, "--flags takes names with values"),
         ({"flags": "steps=1,steps=2"}, "--flags takes names with values"),
         ({"retries": -1}, "--retries must be at least 0"),
@@ -285,6 +286,12 @@ def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
     for environment in seen:
         assert environment["TF_NUM_INTRAOP_THREADS"] == "4"
         assert environment["CUDA_VISIBLE_DEVICES"] in ("4,5", "6,7")
+
+
+def test_more_gpus_than_there_are(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    with pytest.raises(ConfigError, match="3 jobs with 2 .* need 6 .* has 4"):
+        LocalPool(3, gpus=2)
 
 
 def make_future(error):

@@ -6,7 +6,7 @@ import queue
 import threading
 
 from trainers.cluster.cell_process import run_job
-from trainers.errors import TrainingError
+from trainers.errors import ConfigError, TrainingError
 
 
 class LocalPool:
@@ -18,6 +18,9 @@ class LocalPool:
 
     Attributes:
         describe: str. The pool in a few words.
+
+    Raises:
+        ConfigError: If CUDA_VISIBLE_DEVICES has too few GPUs for the jobs.
     """
 
     def __init__(self, jobs, gpus=0):
@@ -109,6 +112,11 @@ def _share_gpus(jobs, gpus):
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     named = visible.split(",") if visible else map(str, range(jobs * gpus))
     names = list(named)
+    if len(names) < jobs * gpus:
+        raise ConfigError(
+            f"{jobs} jobs with {gpus} GPUs each need {jobs * gpus} GPUs; "
+            f"CUDA_VISIBLE_DEVICES has {len(names)}: choose fewer --jobs."
+        )
     for job in range(jobs):
         own = names[job * gpus : (job + 1) * gpus]
         yield ",".join(own) if gpus else None

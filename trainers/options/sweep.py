@@ -75,6 +75,11 @@ class SweepConfig:
             raise ConfigError(
                 "--address and --tpus are of Ray: add --engine=ray."
             )
+        if self.engine == "local" and self.gpus and not self.jobs:
+            raise ConfigError(
+                "--gpus needs --jobs, the number of cells at a time: that of "
+                "GPUs divided by --gpus."
+            )
         parse_shard(self.shard)
         split_flags(self.flags)
 
