@@ -290,7 +290,7 @@ def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
 
 def test_more_gpus_than_there_are(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    with pytest.raises(ConfigError, match="3 jobs with 2 .* need 6 .* has 4"):
+    with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
         LocalPool(3, gpus=2)
 
 
