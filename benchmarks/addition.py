@@ -1,16 +1,17 @@
 """Sums of numbers that are up to 200 times as long as the trained ones.
 
-Runs the demonstration of the preset `addition` with several seeds, ordinal
-against coupled positions, and tests the models with coupled positions on even
-longer numbers. Further runs with coupled positions change one choice each: they
-show what the exactness depends on. The report is written after every seed;
-seeds that it has are not repeated, and an interrupted run is resumed.
+Trains the models of the preset `addition`: one with ordinal positions, and with
+several seeds those with coupled positions, which are also tested on even longer
+numbers. Further runs with coupled positions change one choice each: they show
+what the exactness depends on. The report is written after every run; runs that
+it has are not repeated, and an interrupted one is resumed.
 
     python -m benchmarks.addition
 """
 
 import json
 import pathlib
+import re
 
 from absl import app, flags
 
@@ -32,10 +33,10 @@ flags.DEFINE_string(
 )
 CHANGES = {
     "far keys damped, not hidden": ("--encoding=ClippedBias(max_distance=3)",),
+    "4,000 steps": ("--steps=4000",),
     "learning rate to a tenth, not a hundredth": (
         "--learning_rate_schedule=Cosine(end=1e-4)",
     ),
-    "2,000 steps": ("--steps=2000",),
 }
 """Flags that change one choice of the preset."""
 MEASURED = (
@@ -46,66 +47,63 @@ MEASURED = (
 )
 
 
-def measure(seed):
-    """Runs the demonstration with a seed, and returns a row for each model."""
-    path = pathlib.Path(FLAGS.root) / f"seed-{seed}"
-    arguments = [
-        *("trainers.sequence_to_answer", "--preset=addition", f"--seed={seed}"),
+def train(variant, seed, *flags):
+    """Trains a model of the preset; returns its path and its row."""
+    positions = "ordinal" if variant == "ordinal" else "coupled"
+    chosen = DEMONSTRATIONS["addition"][positions]
+    given = [
+        "--preset=addition",
+        *(f"--{flag}={value}" for flag, value in chosen.items()),
+        *(f"--seed={seed}", *flags),
         *(f"--{flag}" for flag in FLAGS.flags),
     ]
+    # The last value of a flag counts.
+    named = {flag.partition("=")[0]: flag for flag in given}
+    arguments = ["trainers.sequence_to_answer", *named.values()]
+    path = pathlib.Path(FLAGS.root) / re.sub(r"\W+", "_", f"{variant}-{seed}")
     run_command([*arguments, f"--workdir={path}"])
-    return [
-        {
-            "seed": seed,
-            "variant": variant,
-            **describe(path / variant, arguments, results),
-            **{name: results["final"][name] for name in MEASURED},
-        }
-        for variant in DEMONSTRATIONS["addition"]
-        for results in [read_results(path / variant / "results.json")]
-    ]
+    results = read_results(path / "results.json")
+    row = {
+        "seed": seed,
+        "variant": variant,
+        **describe(path, arguments, results),
+        **{
+            name: results["final"][name]
+            for name in MEASURED
+            if name in results["final"]
+        },
+    }
+    return path, row
 
 
-def measure_far(row):
-    """Adds results on even longer numbers to a row."""
-    run = pathlib.Path(FLAGS.root) / f"seed-{row['seed']}" / row["variant"]
+def measure(variant, seed):
+    """Trains one of the models to compare; returns its row."""
+    path, row = train(variant, seed, "--generated_examples=256")
+    if variant == "coupled":
+        row["far"] = measure_far(path)
+    return row
+
+
+def measure_far(path):
+    """Returns what a run achieves on even longer numbers."""
     arguments = [
-        *("trainers.evaluate", str(run)),
+        *("trainers.evaluate", str(path)),
         f"--test_lengths={','.join(FLAGS.digits)}",
         f"--evaluation_examples={FLAGS.answers}",
         f"--generated_examples={FLAGS.answers}",
     ]
     run_command(arguments)
-    (path,) = (run / "evaluations").glob("*.json")
+    (path,) = (path / "evaluations").glob("*.json")
     found = read_results(path)["final"]
-    row["far"] = {
+    return {
         name: {n: found[name][n] for n in FLAGS.digits} for name in MEASURED
     }
 
 
 def measure_change(name, seed):
     """Trains a model with coupled positions and one change; returns its row."""
-    coupled = DEMONSTRATIONS["addition"]["coupled"]
-    given = [
-        "--preset=addition",
-        *(f"--{flag}={value}" for flag, value in coupled.items()),
-        *(f"--seed={seed}", "--evaluation_examples=256"),
-        "--generated_examples=0",
-        *CHANGES[name],
-        *(f"--{flag}" for flag in FLAGS.flags),
-    ]
-    # The last value of a flag counts.
-    named = {flag.partition("=")[0]: flag for flag in given}
-    arguments = ["trainers.sequence_to_answer", *named.values()]
-    path = pathlib.Path(FLAGS.root) / f"{name}-{seed}".replace(" ", "_")
-    run_command([*arguments, f"--workdir={path}"])
-    results = read_results(path / "results.json")
-    return {
-        "seed": seed,
-        "variant": name,
-        **describe(path, arguments, results),
-        "exact_match_by_length": results["final"]["exact_match_by_length"],
-    }
+    _, row = train(name, seed, "--generated_examples=0", *CHANGES[name])
+    return row
 
 
 def main(argv):
@@ -113,23 +111,21 @@ def main(argv):
     del argv
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
-
-    def add(row):
+    done = {(row["variant"], row["seed"]) for row in rows}
+    seeds = range(FLAGS.seeds)
+    runs = [
+        ("ordinal", 0, measure),
+        *(("coupled", seed, measure) for seed in seeds),
+        *((name, seed, measure_change) for name in CHANGES for seed in seeds),
+    ]
+    for variant, seed, function in runs:
+        if (variant, seed) in done:
+            continue
+        row = function(variant, seed)
         rows.append(row)
         right = row["exact_match_by_length"]
-        print(json.dumps({f"{row['variant']}, seed {row['seed']}": right}))
-
-    for seed in range(FLAGS.seeds):
-        done = {row["variant"] for row in rows if row["seed"] == seed}
-        if "coupled" not in done:
-            for row in measure(seed):
-                if row["variant"] == "coupled":
-                    measure_far(row)
-                add(row)
-            write_report(FLAGS.output, "benchmarks.addition", {"rows": rows})
-        for name in (name for name in CHANGES if name not in done):
-            add(measure_change(name, seed))
-            write_report(FLAGS.output, "benchmarks.addition", {"rows": rows})
+        print(json.dumps({f"{variant}, seed {seed}": right}), flush=True)
+        write_report(FLAGS.output, "benchmarks.addition", {"rows": rows})
 
 
 if __name__ == "__main__":

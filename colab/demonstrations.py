@@ -105,7 +105,7 @@ if not SMOKE:
 # coupled positions, the three digits of the same significance have the same
 # position, and the model looks at neighbouring positions alone.
 #
-# `--preset=addition` trains both for 4,000 steps and tests up to 500 digits;
+# `--preset=addition` trains both for 3,000 steps and tests up to 500 digits;
 # this takes about seven minutes. Here are 2,000 steps, and 100 digits.
 
 # %%

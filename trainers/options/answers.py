@@ -51,9 +51,9 @@ PRESETS = {
         "dropout": 0.0,
         "learning_rate_schedule": "Cosine(end=1e-5)",
         "warmup_steps": 100,
-        "steps": 4000,
+        "steps": 3000,
         "evaluation_examples": 100,
-        "generated_examples": 256,
+        "generated_examples": 100,
     },
 }
 
