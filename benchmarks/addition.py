@@ -33,7 +33,6 @@ flags.DEFINE_string(
 )
 CHANGES = {
     "far keys damped, not hidden": ("--encoding=ClippedBias(max_distance=3)",),
-    "4,000 steps": ("--steps=4000",),
     "learning rate to a tenth, not a hundredth": (
         "--learning_rate_schedule=Cosine(end=1e-4)",
     ),

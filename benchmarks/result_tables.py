@@ -282,7 +282,7 @@ def make_addition_changes():
     shown = ["10", "20", "50", "100", "200", "500"]
     cells = [
         (
-            "as above" if variant == "coupled" else variant,
+            "as in the demonstration" if variant == "coupled" else variant,
             *_format_medians(
                 [run["exact_match_by_length"] for run in runs], shown
             ),
