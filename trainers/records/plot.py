@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+import textwrap
 
 from trainers.records.files import replacing
 from trainers.records.results import choose_metric
@@ -152,8 +153,13 @@ def finish_axes(axes, problem, xlabel, title, *, name=None):
 
 
 def _add_legend(axes):
-    many = len(axes.get_legend_handles_labels()[0]) > 5
-    axes.legend(loc="best", fontsize="x-small" if many else None)
+    handles, labels = axes.get_legend_handles_labels()
+    # A legend wider than the plot would take its room.
+    wrapped = [textwrap.fill(label, LEGEND_WIDTH) for label in labels]
+    small = len(labels) > 5 or wrapped != labels
+    axes.legend(
+        handles, wrapped, loc="best", fontsize="x-small" if small else None
+    )
 
 
 def _save(plot, path):
@@ -161,6 +167,9 @@ def _save(plot, path):
         plot.savefig(file, format="png", dpi=120)
     print(f"plot: {path}")
 
+
+LEGEND_WIDTH = 50
+"""Most characters of a line of a legend."""
 
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Distinguishable without red and green."""

@@ -99,3 +99,20 @@ def test_no_plot_without_matplotlib(tmp_path, monkeypatch, capsys):
     plot_results(tmp_path, {"RoPE": make_results({})}, PROBLEM)
     assert "matplotlib is not installed" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_label_leaves_room_for_the_curves(tmp_path, monkeypatch):
+    found = []
+    legend = Axes.legend
+    monkeypatch.setattr(
+        Axes,
+        "legend",
+        lambda *given, **keywords: (
+            found.extend(given[2]) or legend(*given, **keywords)
+        ),
+    )
+    label = "encoding, of a long name, " * 9
+    plot_results(tmp_path, {label: make_results({})}, PROBLEM)
+    lines = found[0].splitlines()
+    assert max(map(len, lines)) <= 50
+    assert " ".join(lines).split() == label.split()
