@@ -1,8 +1,9 @@
 """Which method answers problems that are ten times as long as trained ones.
 
-Trains a small model of every method on the same tasks, with the same number of
-steps: sums, copies, reversed copies and parity as answers that a decoder
-writes, and the missing duplicate as a class that an encoder finds. The methods
+Trains a small model of each method on the same tasks, with the same number of
+steps: sums, copies, reversed copies and parity as answers of a decoder, and the
+missing duplicate as a class that an encoder finds. An answer is right if each of
+its words is the most likely one after the right words before it. The methods
 that are best at unseen lengths of a task, and two baselines, are then trained
 with further seeds.
 
@@ -60,7 +61,8 @@ METHODS = {
         for name in (
             *("NoPE", "SinusoidalEncoding", "T5Bias", "ALiBi", "RoPE", "FIRE"),
             *("LogKERPLE", "HardALiBi", "CoPE", "DAPE", "WarpedRoPE"),
-            *("RandomizedSinusoidalEncoding", "RandomizedRoPE"),
+            *("RelativeEncoding", "RandomizedSinusoidalEncoding"),
+            *("RandomizedRoPE", "RandomizedRelativeEncoding"),
             *("RandomizedALiBi", "RandomizedFIRE"),
         )
     },
@@ -71,6 +73,7 @@ METHODS = {
     ),
     "forgetting": ("--encoding=NoPE", "--attention=ForgettingAttention"),
     "scalable softmax": ("--encoding=NoPE", "--score_factor=log_length"),
+    "temperature of heads": ("--encoding=NoPE", "--score_factor=head"),
     "looped": (
         *("--encoding=NoPE", "--loops=length", "--num_layers=1"),
         # A step applies the block ten times.

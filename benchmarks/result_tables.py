@@ -1,5 +1,6 @@
 """Makes the tables of results on the pages from the committed reports."""
 
+import collections
 import json
 import pathlib
 
@@ -292,6 +293,50 @@ def make_addition_changes():
     return table(("coupled positions, sums of numbers of", *shown), cells)
 
 
+def make_addition_mistakes():
+    """Numbers of wrong sums with coupled positions, and what is wrong."""
+    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
+    runs = [row for row in rows if row["variant"] == "coupled"]
+    runs += [row["far"] for row in runs]
+    cells = []
+    for digits in ((1,), range(2, 11), (20, 50, 100, 200), (500, 1000, 2000)):
+        wrong, count = 0, 0
+        for run in runs:
+            for length in map(str, digits):
+                answers = run["answers_by_length"].get(length, 0)
+                share = run[_WRITTEN].get(length, 0)
+                wrong += round(answers * (1 - share))
+                count += answers
+        kinds = collections.Counter(
+            _describe_mistake(mistake)
+            for run in runs
+            for mistake in run["mistakes"]
+            if mistake["length"] in digits
+        )
+        shown = "; ".join(f"{name}: {n}" for name, n in kinds.most_common())
+        name = f"{digits[0]:,}"
+        if len(digits) > 1:
+            name += f" to {digits[-1]:,}"
+        cells.append((name, f"{wrong} of {count:,}", shown))
+    return table(("digits", "wrong sums, three seeds", "what is wrong"), cells)
+
+
+def _describe_mistake(mistake):
+    """Names what is wrong with a written sum."""
+    answer, written = (mistake[name].split() for name in ("answer", "written"))
+    if len(written) != len(answer):
+        early = len(written) < len(answer)
+        return "ends too early" if early else "ends too late"
+    wrong = [
+        place
+        for place, pair in enumerate(zip(answer, written, strict=True))
+        if pair[0] != pair[1]
+    ]
+    if wrong == [len(answer) - 1]:
+        return "the first digit"
+    return "one digit" if len(wrong) == 1 else "several digits"
+
+
 def make_frontier():
     """Mean share of right answers at unseen lengths, by method and task."""
     tasks = _read_frontier()
@@ -386,11 +431,13 @@ _WRITTEN = "generated_exact_match_by_length"
 
 
 def _format_medians(shares, lengths):
-    """Formats the median over runs at some lengths, and the lowest one."""
+    """Formats the median over runs at some lengths, and the lowest of several.
+    """
     found = []
     for length in lengths:
         values = [of_run[length] for of_run in shares]
-        found.append(f"{np.median(values):.3f} ({min(values):.3f})")
+        lowest = f" ({min(values):.3f})" if len(values) > 1 else ""
+        found.append(f"{np.median(values):.3f}{lowest}")
     return found
 
 
@@ -425,6 +472,7 @@ TABLES = {
     "answers": make_answers,
     "addition": make_addition,
     "addition_changes": make_addition_changes,
+    "addition_mistakes": make_addition_mistakes,
     "frontier": make_frontier,
     "frontier_lengths": make_frontier_lengths,
 }

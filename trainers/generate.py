@@ -75,11 +75,7 @@ def main(config, text):
         known, decode, end_token = prompt[1:], vocabulary.detokenize, None
     elif hasattr(problem, "end_token"):
         prompt = known = tokenize_problem(read_prompt(config), problem)
-        end_token = problem.end_token
-
-        def decode(tokens):
-            return " ".join(problem.vocabulary.detokenize(tokens))
-
+        decode, end_token = problem.read, problem.end_token
     else:
         raise ConfigError(
             f"{text} is a run of {opened.experiment.name}, which has no text "

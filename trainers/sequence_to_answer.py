@@ -96,6 +96,9 @@ class WrittenAnswer(AnswerProblem):
         examples = self.evaluated[length]
         return self.task.write_answer(examples.problem(index))
 
+    def read(self, tokens):
+        return " ".join(self.vocabulary.detokenize(tokens))
+
     def seen_share(self, length, count):
         return find_seen_share(self.training, self.evaluated[length], count)
 

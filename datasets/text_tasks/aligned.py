@@ -119,8 +119,8 @@ class AlignedNumbers(Aligned):
         return tuple(10**digits - 1 for digits in place)
 
     def read_value(self, words):
-        """Reads a number, least significant digit first."""
-        return read_number(words[::-1])
+        """Returns the digits; zeros at their end count."""
+        return None if read_number(words) is None else tuple(words)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,8 +250,9 @@ class HintedAddition(AlignedNumbers):
         return _add_hints(first + second, place)
 
     def read_value(self, words):
-        """Reads the digits, without their hints."""
-        return super().read_value([w for w in words if w not in HINTS])
+        """Returns the digits and their hints."""
+        digits = [word for word in words if word not in HINTS]
+        return None if read_number(digits) is None else tuple(words)
 
 
 def _add_hints(number, place):

@@ -192,6 +192,14 @@ def test_what_written_answers_count_as():
     assert found["answers_by_group"] == dict.fromkeys("2346", 130)
     assert found["generated_score"] == pytest.approx(0.7)
     assert found["generated_mean"] == pytest.approx((3 + 0.7) / 4)
+    wrong, empty, endless = found["mistakes"]
+    assert [m["length"] for m in found["mistakes"]] == [6, 6, 6]
+    assert wrong["prompt"].split() == problem.vocabulary.detokenize(
+        problem.prompt(6, 0)
+    )
+    assert wrong["answer"].startswith(wrong["written"])
+    assert empty["written"] == ""
+    assert endless["verdict"] == "unfinished"
     # A second, partly filled batch has the shape of the first.
     assert model.calls[0] == model.calls[1]
     assert {fraction for n, fraction in progress if n == 6} == {128 / 130, 1}

@@ -15,6 +15,9 @@ from trainers.engine.seed_states import find_seed_states
 BATCH = 128
 """Largest number of answers that are generated together."""
 
+SHOWN = 3
+"""Largest number of mistakes at each length that results show."""
+
 
 class AnswerProblem(Problem):
     """The answer to a prompt, token by token.
@@ -117,6 +120,10 @@ class AnswerProblem(Problem):
     def answer(self, length, index):
         """Returns the right answer to a prompt, a str."""
 
+    @abc.abstractmethod
+    def read(self, tokens):
+        """Returns the text of token ids, a str."""
+
     def seen_share(self, length, count):
         """Returns which share of some examples training has seen, too.
 
@@ -153,14 +160,17 @@ class AnswerProblem(Problem):
             `"unfinished_by_length"`, and `"seen_in_training_by_length"`, the
             share of problems that training has, too. Of groups:
             `"generated_exact_match_by_group"` and `"answers_by_group"`. And
-            `"generated_score"`, the mean over unseen lengths, and
-            `"generated_mean"`, over all lengths.
+            `"generated_score"`, the mean over unseen lengths,
+            `"generated_mean"`, over all lengths, and `"mistakes"`, some answers
+            that are not right: a list of dicts with the length, the prompt,
+            the right answer, what the model wrote, and the verdict.
         """
         count = self.config.generated_examples
         if not count:
             return {}
         found = collections.defaultdict(dict)
         groups = collections.defaultdict(list)
+        mistakes = []
         for length in self.lengths:
             wanted = self.fit_count(length, count)
             verdicts = collections.Counter()
@@ -169,6 +179,16 @@ class AnswerProblem(Problem):
                 verdict, group = self.judge(length, index, tokens)
                 verdicts[verdict] += 1
                 groups[group].append(verdict == "right")
+                if verdict != "right" and index - verdicts["right"] < SHOWN:
+                    mistakes.append(
+                        {
+                            "length": length,
+                            "prompt": self.read(self.prompt(length, index)),
+                            "answer": self.answer(length, index),
+                            "written": self.read(tokens.tolist()),
+                            "verdict": verdict,
+                        }
+                    )
                 if (index + 1) % BATCH == 0 or index + 1 == wanted:
                     progress(length, (index + 1) / wanted)
             low, high = find_interval(verdicts["right"], wanted)
@@ -192,6 +212,7 @@ class AnswerProblem(Problem):
             "answers_by_group": {n: len(right) for n, right in groups.items()},
             "generated_score": average_unseen(shares, self.longest_trained),
             "generated_mean": sum(shares.values()) / len(shares),
+            "mistakes": mistakes,
         }
 
     def _write(self, model, length, count):

@@ -12,6 +12,7 @@ from keras_lengen.layers import (
     AxialEncoding,
     GridPositions,
 )
+from keras_lengen.layers.positions.base import check_reach
 from trainers.errors import ConfigError
 from trainers.options.calls import construct, parse_call
 from trainers.options.option import options
@@ -19,6 +20,9 @@ from trainers.options.option import options
 # With the encoding and the sampler that are made of two others.
 ALL_ENCODINGS = {**ENCODINGS, "AxialEncoding": AxialEncoding}
 ALL_SAMPLERS = {**SAMPLERS, "GridPositions": GridPositions}
+
+READING = tuple(TOKEN_SAMPLERS.values())
+"""Samplers that read tokens."""
 
 FROM_FLAGS = {
     "max_position": "--max_position",
@@ -79,13 +83,33 @@ def with_max_position(config):
     Raises:
         ConfigError: If there are positions for shorter ones only.
     """
-    tokens = max(map(config.total_length, config.evaluated_lengths))
+    lengths = config.evaluated_lengths
+    needed = _count_positions(config, lengths)
     if not config.max_position:
         # A quarter more, so that positions stay random at the longest length.
-        reach = 2 ** math.ceil(math.log2(1.25 * tokens))
+        share = 1 if _reads_tokens(config) else 1.25
+        reach = 2 ** math.ceil(math.log2(share * needed))
         config = dataclasses.replace(config, max_position=reach)
-    check_length(build_encoding(config), tokens)
+    encoding = build_encoding(config)
+    check_length(encoding, max(map(config.total_length, lengths)))
+    try:
+        check_reach(encoding, needed, "positions")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     return config
+
+
+def _reads_tokens(config):
+    return config.sampler and _parse(config, "--sampler")[0] in READING
+
+
+def _count_positions(config, lengths):
+    """Returns how many positions the longest sequence needs."""
+    if _reads_tokens(config):
+        # The largest is that of the answer's last token; it is 1 for the
+        # separators.
+        return max(map(config.longest_answer, lengths)) + 2
+    return max(map(config.total_length, lengths))
 
 
 def check_length(encoding, tokens):
@@ -109,7 +133,7 @@ def _make(config, made, arguments):
     parameters = constructor_arguments(made)
     missing = (parameters.keys() & known) - set(arguments)
     arguments = {**{n: known[n] for n in missing}, **arguments}
-    if made in TOKEN_SAMPLERS.values() and any(
+    if made in READING and any(
         parameter.default is parameter.empty
         for name, parameter in parameters.items()
         if name not in arguments
@@ -124,10 +148,11 @@ def _make(config, made, arguments):
 def _known_arguments(config):
     """Returns arguments of encodings and samplers that other flags set."""
     trained = max(map(config.total_length, config.trained_lengths))
+    taken = _count_positions(config, config.trained_lengths)
     return {
         "max_position": config.max_position,
         "train_length": trained,
         "original_length": trained,
-        "max_shift": max(config.max_position - trained, 1),
+        "max_shift": max(config.max_position - taken, 1),
         **config.token_meanings,
     }

@@ -115,10 +115,11 @@ class LearnedEncoding(AbsoluteEncoding):
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
         super().check_length(tokens, sampler=sampler, unit=unit)
-        check_reach(self, tokens, unit)
         sampler = self.sampler if sampler is None else sampler
         if sampler.reads_tokens:
+            # Tokens may share positions.
             return
+        check_reach(self, tokens, unit)
         positions = sampler(ops.zeros((1, tokens)), training=False)
         # A sampler that draws may give larger positions in training than here.
         range_end = getattr(sampler, "max_position", 0) - 1
@@ -140,7 +141,7 @@ class LearnedEncoding(AbsoluteEncoding):
                 f"integers; got {dtype}: use an encoding without a table, "
                 "such as SinusoidalEncoding."
             )
-        tokens = positions.shape[-1]
+        tokens = 0 if self.sampler.reads_tokens else positions.shape[-1]
         if tokens is not None and tokens > self.max_position:
             raise ValueError(
                 f"positions reach {tokens - 1}, but {own} has "

@@ -423,6 +423,22 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("aligned_addition", "2 0 7", "2 0 7 0"),
+        ("aligned_multiplication", "2 0 7", "2 0 7 0"),
+        ("reversed_addition", "2 0 7", "2 0 7 0"),
+        ("hinted_addition", "h5 1 h6 8", "h1 1 h2 8"),
+    ],
+)
+def test_every_word_of_an_aligned_answer_counts(name, first, second):
+    task = TEXT_TASKS[name]()
+    read = [task.read_answer(base.split_words(t)) for t in (first, second)]
+    assert read[0] != read[1]
+    assert None not in read
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_answer(name):
     task = TEXT_TASKS[name]()
@@ -434,8 +450,6 @@ def test_what_is_no_answer(name):
     ("name", "first", "second"),
     [
         ("addition", "The answer is 05.", "The  answer is 5 ."),
-        ("aligned_addition", "2 0 7", "2 0 7 0"),
-        ("hinted_addition", "h5 1 h6 8", "h1 1 h2 8"),
         ("parity", "The answer is yes.", "The answer is Yes."),
         (
             "sort",

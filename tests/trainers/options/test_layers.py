@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from keras_lengen.arguments import constructor_arguments
@@ -12,7 +14,12 @@ from keras_lengen.layers import (
 from keras_lengen.layers.encodings.base import FixedSampler
 from tests.trainers.toy import toy_config
 from trainers.errors import ConfigError
-from trainers.options.layers import build_encoding, check_length, parse_call
+from trainers.options.layers import (
+    build_encoding,
+    check_length,
+    parse_call,
+    with_max_position,
+)
 
 
 def test_layer_by_name_and_by_call():
@@ -201,6 +208,26 @@ def test_what_words_mean_reaches_samplers_that_read_tokens():
         "sequence_to_answer", **given, sampler="AbacusPositions"
     )
     assert build_encoding(config).sampler.digits == sampler.items
+
+
+def test_shared_positions_need_a_table_of_the_longest_answer_alone():
+    given = {
+        "task": "reversed_addition",
+        "encoding": "LearnedEncoding",
+        "train_length": "1-10",
+        "test_lengths": "100",
+    }
+    # A sum of 101 digits, its end, and positions that begin with 1.
+    for sampler in ("AbacusPositions", "CoupledPositions"):
+        config = toy_config("sequence_to_answer", **given, sampler=sampler)
+        made = with_max_position(dataclasses.replace(config, max_position=0))
+        assert made.max_position == 128
+        few = dataclasses.replace(config, max_position=103)
+        with pytest.raises(ConfigError, match="104 positions, but Learned"):
+            with_max_position(few)
+    assert build_encoding(made).sampler.max_position == 128
+    shifts = dataclasses.replace(made, sampler="AbacusPositions")
+    assert build_encoding(shifts).sampler.max_shift == 128 - (12 + 2)
 
 
 def test_words_without_counterparts_have_no_coupled_positions():

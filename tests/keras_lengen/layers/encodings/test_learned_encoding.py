@@ -3,10 +3,12 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import (
+    AbacusPositions,
     LearnedEncoding,
     RandomizedLearnedEncoding,
     RandomizedPositions,
 )
+from keras_lengen.models import TransformerDecoder
 
 EMBEDDINGS = np.ones((2, 3, 4), "float32")
 
@@ -72,3 +74,22 @@ def test_positions_off_the_table_raise_or_show(position, jit_compile):
     else:
         assert np.isnan(result[:, 1]).all()
         assert np.isfinite(result[:, [0, 2]]).all()
+
+
+def test_tokens_that_share_positions_need_fewer_rows_than_tokens():
+    model = TransformerDecoder(
+        vocabulary_size=12,
+        output_size=12,
+        num_layers=1,
+        num_heads=2,
+        model_dim=8,
+        encoding=LearnedEncoding(
+            max_position=4,
+            sampler=AbacusPositions(digits=range(10), max_shift=0),
+        ),
+    )
+    model.encoding.check_length(8)
+    ids = np.array([[1, 2, 3, 10, 4, 5, 6, 11]])
+    assert np.isfinite(model(ids)).all()
+    with pytest.raises(Exception, match="from 0 to 3, the rows"):
+        model(np.array([[1, 2, 3, 10, 4, 5, 6, 7]]))
