@@ -4,11 +4,17 @@ python -m sphinx -W -b html docs docs/_build/html
 """
 
 import os
+import pathlib
+import re
 
 from sphinx import addnodes
 
 project = "keras_lengen"
-html_title = project
+_package = pathlib.Path(__file__).parents[1] / project / "__init__.py"
+# Read and not imported: the build does not need Keras.
+release = re.search(r'__version__ = "(.*)"', _package.read_text())[1]
+version = release
+html_title = f"{project} {release}"
 html_theme = "furo"
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]

@@ -2,7 +2,7 @@
 
 import email
 import os
-import shutil
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,8 +13,9 @@ import pytest
 
 import keras_lengen
 from keras_lengen import layers
+from tests.checkout import ROOT, copy_checkout
 from tests.colab.test_notebooks import first_cell
-from tests.test_readme import EXAMPLES, ROOT
+from tests.test_readme import EXAMPLES
 
 NAME = f"keras_lengen-{keras_lengen.__version__}"
 
@@ -73,11 +74,7 @@ def built(tmp_path_factory):
     """The directory of a wheel and of the source archive that it is made of."""
     # A copy, since a build leaves files in the checkout, which the next reads.
     source = tmp_path_factory.mktemp("source")
-    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
-    for path in run(*listed, cwd=ROOT).splitlines():
-        if (ROOT / path).exists():  # not deleted since
-            (source / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, source / path)
+    copy_checkout(source)
     # Not isolated: isolation downloads setuptools.
     run(sys.executable, "-m", "build", "--no-isolation", cwd=source)
     return source / "dist"
@@ -106,12 +103,21 @@ def test_the_wheel_contains_the_library_alone(wheel):
 
 
 @pytest.mark.process
-def test_the_wheel_requires_keras_and_numpy_alone(wheel):
+def test_the_metadata_of_the_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(f"{NAME}.dist-info/METADATA").decode()
-    required = email.message_from_string(text).get_all("Requires-Dist")
+    metadata = email.message_from_string(text)
+    required = metadata.get_all("Requires-Dist")
     always = [line for line in required if "extra ==" not in line]
     assert [line.partition(">=")[0] for line in always] == ["keras", "numpy"]
+    # What a package index shows, where paths of the repository lead nowhere.
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    shown = metadata.get_payload()
+    assert shown.strip() == (ROOT / "DESCRIPTION.md").read_text().strip()
+    targets = re.findall(r"\]\((.*?)\)", shown)
+    assert targets and all(path.startswith("https://") for path in targets)
+    extras = {*metadata.get_all("Provides-Extra")}
+    assert {*re.findall(r"keras_lengen\[(.*?)\]", shown)} <= extras
 
 
 @pytest.mark.process
@@ -124,6 +130,7 @@ def test_the_source_archive_has_the_library_the_trainers_and_notebooks(built):
     assert names - described == library() | {
         *listed.splitlines(),
         "CHANGELOG.md",
+        "DESCRIPTION.md",
         "LICENSE",
         "MANIFEST.in",
         "PKG-INFO",

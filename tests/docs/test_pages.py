@@ -1,14 +1,20 @@
-"""Programs and commands on the pages run, or have flags that exist."""
+"""Programs and commands on the pages run, and figures are those of reports."""
 
 import dataclasses
 import importlib
 import importlib.util
+import json
+import os
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
 import typing
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
@@ -16,10 +22,16 @@ from trainers.options.fields import resolve
 ROOT = pathlib.Path(__file__).parents[2]
 OTHERS = {"after_training.md", "distributed_training.md", "sweeps.md"}
 """Pages whose programs and commands have tests of their own."""
+TEXTS = {
+    path.relative_to(ROOT).as_posix(): path.read_text()
+    for folder in ("", "docs", "benchmarks", "benchmarks/published")
+    for path in sorted((ROOT / folder).glob("*.md"))
+}
 PAGES = {
-    path.name: path.read_text()
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if path.name not in OTHERS
+    pathlib.Path(name).name: text
+    for name, text in TEXTS.items()
+    if name in ("README.md", "DESCRIPTION.md")
+    or (name.startswith("docs/") and name.removeprefix("docs/") not in OTHERS)
 }
 
 
@@ -76,24 +88,125 @@ def make_tool_config(module):
     return found
 
 
-def check_flags(name, flags, operands):
-    """Makes the configuration of a command, which refuses wrong flags."""
-    module = importlib.import_module(name)
+def find_config_class(module):
+    """Returns the class of the flags of a program, and its presets."""
     if hasattr(module, "EXPERIMENT"):
-        config, presets = module.EXPERIMENT.config, module.EXPERIMENT.presets
-        assert not operands
-    else:
-        config = make_tool_config(module)
-        presets = getattr(module, "PRESETS", {})
-        # Programs that train need no RUN.
-        assert operands or presets or name == "trainers.sweep"
+        return module.EXPERIMENT.config, module.EXPERIMENT.presets
+    return make_tool_config(module), getattr(module, "PRESETS", {})
+
+
+def make_config(module, flags):
+    """Makes the configuration of a command, which refuses wrong flags."""
+    config, presets = find_config_class(module)
     types = typing.get_type_hints(config)
     assert flags.keys() <= types.keys()
-    resolve(
-        config,
-        presets,
-        {flag: TYPES[types[flag]](value) for flag, value in flags.items()},
+    given = {flag: TYPES[types[flag]](value) for flag, value in flags.items()}
+    return resolve(config, presets, given)
+
+
+def check_flags(name, flags, operands):
+    module = importlib.import_module(name)
+    # Programs that train need no RUN.
+    trains = hasattr(module, "EXPERIMENT") or hasattr(module, "PRESETS")
+    assert bool(operands) != (trains or "grid" in flags)
+    make_config(module, flags)
+
+
+SHORT = {
+    "steps": "3",
+    "batch_size": "8",
+    "warmup_steps": "0",
+    "evaluation_examples": "2",
+    "generated_examples": "1",
+}
+"""Flags that shorten a program that has them."""
+DEVICES = ("--strategy=mirrored", "--strategy=tpu")
+"""Flags of commands that need devices which this machine may lack."""
+TRAINED = [
+    command
+    for command in dict.fromkeys(command for _, command in COMMANDS)
+    if "python -m trainers." in command
+    and not any(flag in command for flag in DEVICES)
+]
+
+
+def find_workdir(command):
+    """Returns the directory that a command trains in; `None`: in none."""
+    name, flags, _ = parse(command)
+    module = importlib.import_module(name)
+    if not hasattr(module, "EXPERIMENT") or "help" in flags:
+        return None
+    config = make_config(module, flags)
+    title = module.EXPERIMENT.make_problem(config).title
+    variant = config.encoding.partition("(")[0] or "demonstration"
+    return config.workdir or f"runs/{title}/{variant}"
+
+
+def shorten(command):
+    """Returns the words of a short form of a command, and its variables."""
+    name, flags, operands = parse(command)
+    module = importlib.import_module(name)
+    known = typing.get_type_hints(find_config_class(module)[0])
+    if "help" not in flags:
+        short = {flag: value for flag, value in SHORT.items() if flag in known}
+        if operands:
+            # The flag of a tool that not every RUN has.
+            short.pop("generated_examples", None)
+        flags = {**flags, **short}
+        if name == "trainers.sweep":
+            # Cells have tests of their own.
+            flags = {**flags, "measure": "false", "dry_run": "true"}
+    before = command.partition("python -m")[0].rpartition("&&")[2].split()
+    variables = dict(word.split("=", 1) for word in before)
+    words = [
+        f"--{flag}={value}" if value else f"--{flag}"
+        for flag, value in flags.items()
+    ]
+    return ["-m", name, *operands, *words], variables
+
+
+def run_short(command, directory):
+    """Runs a command with few steps, after those that train its runs."""
+    _, flags, operands = parse(command)
+    for run in operands:
+        if not (directory / run).exists():
+            (before, *_) = (
+                other
+                for other in TRAINED
+                if (found := find_workdir(other))
+                and (found == run or found == os.path.dirname(run))
+            )
+            run_short(before, directory)
+    if "grid" in flags:
+        root = f"runs/sweeps/{flags['grid']}-{flags.get('size', 'small')}"
+        (directory / root).mkdir(parents=True, exist_ok=True)
+    words, variables = shorten(command)
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=directory,
+        env={
+            **os.environ,
+            **variables,
+            "HOME": str(directory),
+            "PYTHONPATH": str(ROOT),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    assert not done.returncode, done.stdout
+
+
+def make_home(path):
+    """Writes the files below ~ that commands name."""
+    (path / "books").mkdir()
+    (path / "books" / "book.txt").write_text("".join(TEXTS.values()))
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        folder = path / "photos" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (30, 30, 3), "uint8")
+        Image.fromarray(pixels).save(folder / f"{number}.png")
 
 
 def find_benchmark_flags(name):
@@ -122,6 +235,13 @@ def test_flags_of_commands(page, command):
         check_flags(name, flags, operands)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", TRAINED, ids=str)
+def test_commands_run(command, tmp_path):
+    make_home(tmp_path)
+    run_short(command, tmp_path)
+
+
 @pytest.mark.parametrize(("page", "command"), BENCHMARKS)
 def test_benchmarks_exist(page, command):
     name, flags, _ = parse(command)
@@ -134,13 +254,27 @@ def test_every_trainer_has_a_row():
 
 
 def test_every_table_of_results_has_a_command():
-    rows = re.findall(
-        r"^\| .* \| `python -m [\w.]+.*?` \| `(.*?)` \|$",
+    found = re.findall(
+        r"^\| .* \| `python -m [\w.]+.*?` \| `(.*?)` \| (?:(\d+) min )?\|$",
         PAGES["reproducing.md"],
         re.M,
     )
-    for pattern in rows:
-        assert list(ROOT.glob(pattern)), pattern
+    for pattern, minutes in found:
+        reports = [json.loads(path.read_text()) for path in ROOT.glob(pattern)]
+        assert reports, pattern
+        seconds = [
+            row["training_seconds"]
+            for report in reports
+            for row in report.get("rows", ())
+            if "training_seconds" in row
+        ]
+        seconds += [
+            report["train"]["seconds"]
+            for report in reports
+            if "train" in report
+        ]
+        assert minutes == (str(round(sum(seconds) / 60)) if seconds else "")
+    rows = [pattern for pattern, _ in found]
     marked = {
         table
         for path in (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
@@ -150,3 +284,30 @@ def test_every_table_of_results_has_a_command():
     marked -= {"finetuning", "addition_changes", "frontier_lengths"}
     stems = {pathlib.Path(row).stem for row in rows} - {"results"}
     assert stems | {"demonstration"} == marked
+
+
+def test_the_encodings_that_cannot_tell_both_sides_apart_are_named():
+    lines = re.findall(r"^\| \[`.*$", PAGES["reference.md"], re.M)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    alike = {
+        re.search(r"`(\w+)`", row[0])[1]
+        for row in rows
+        if len(row) == 8 and row[5] == "equal"
+    }
+    page = " ".join(PAGES["choosing.md"].split())
+    (named,) = re.findall(r"cannot tell the two sides apart: (.*?)\.", page)
+    assert {*re.findall(r"`(\w+)`", named)} == alike
+
+
+def test_links_to_other_sites_have_the_right_form():
+    links = [
+        (name, link)
+        for name, text in TEXTS.items()
+        for link in re.findall(r"\bhttps?://[^\s)>`\"|\]]+", text)
+    ]
+    assert len(links) > 100
+    for name, link in links:
+        assert link.startswith("https://"), f"{name}: {link}"
+        if "arxiv" in link:
+            form = r"https://arxiv\.org/abs/(0[7-9]|[12]\d)(0[1-9]|1[0-2])\.\d{4,5}"
+            assert re.fullmatch(form, link), f"{name}: {link}"

@@ -2,6 +2,7 @@
 
 import html
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
@@ -10,8 +11,14 @@ import urllib.parse
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+import keras_lengen
+from tests.checkout import ROOT, copy_checkout
+
 DOCS = ROOT / "docs"
+(COMMAND,) = re.findall(
+    r"^```bash\n(.*sphinx.*)\n```$", (DOCS / "install.md").read_text(), re.M
+)
+"""The one line of the page on installation that builds the site."""
 PACKAGES = ("sphinx", "furo", "myst_parser", "sphinx_copybutton")
 
 pytestmark = pytest.mark.process
@@ -19,19 +26,33 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The directory of the built site."""
+    """The directory of the site that the command builds in a clean copy."""
     missing = [n for n in PACKAGES if importlib.util.find_spec(n) is None]
     if missing:
         pytest.skip(f"needs {', '.join(missing)}: install the extra docs")
-    path = tmp_path_factory.mktemp("site")
-    command = ["-m", "sphinx", "-W", "--keep-going", "-b", "html"]
+    source = tmp_path_factory.mktemp("source")
+    copy_checkout(source)
+    # A stand-in: the packages are installed.
+    pip = tmp_path_factory.mktemp("bin") / "pip"
+    pip.write_text('#!/bin/sh\necho "pip $*"\n')
+    pip.chmod(0o755)
+    python = pathlib.Path(sys.executable).parent
+    path = os.pathsep.join(map(str, (pip.parent, python, os.environ["PATH"])))
     done = subprocess.run(
-        [sys.executable, *command, "-d", path / "cache", DOCS, path / "html"],
+        ["bash", "-c", COMMAND],
+        cwd=source,
+        env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
     )
     assert not done.returncode, done.stderr
-    return path / "html"
+    assert done.stdout.startswith("pip install -e .[docs]\n")
+    return source / "docs" / "_build" / "html"
+
+
+def test_the_site_has_the_version_of_the_package(site):
+    text = (site / "_static" / "documentation_options.js").read_text()
+    assert f"VERSION: '{keras_lengen.__version__}'" in text
 
 
 def list_targets(page):
@@ -78,3 +99,4 @@ def test_parts_of_other_files_are_included(site):
         "extending": "TOKEN_ROWS",
     }.items():
         assert re.search(sentence, (site / f"{page}.html").read_text()), page
+    assert "Release a version" not in (site / "extending.html").read_text()

@@ -1,0 +1,22 @@
+"""Copies of the checkout, for commands that write into it."""
+
+import pathlib
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def copy_checkout(directory):
+    """Copies what git lists or could add, without what builds left behind."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    for path in listed:
+        if (ROOT / path).exists():  # not deleted since
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, directory / path)
