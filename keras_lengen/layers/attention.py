@@ -22,6 +22,7 @@ from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
+    number_by_index,
 )
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.query_chunks import attend_in_chunks
@@ -42,6 +43,7 @@ from keras_lengen.layers.side_inputs import (
     format_size,
     where_holds,
 )
+from keras_lengen.layers.token_order import check_order
 
 DIRECT_PAIRS = 2**22
 """Largest number of pairs of queries and keys that `"auto"` computes without
@@ -430,11 +432,32 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         first = keys - tokens
         if cache is not None and cache_update_index is not None:
             first = cache_update_index
+        indices = first + ops.arange(tokens, dtype="int32")
+        if (
+            self.encoding.needs_order
+            and self.encoding.sampler.keeps_order
+            and own
+            and new
+            and use_causal_mask
+            and attention_mask is None
+        ):
+            order_holds = check_order(
+                positions,
+                key_positions,
+                0 if cache is None else first,
+                value_mask,
+                name=type(self.encoding).__name__,
+            )
+            holds = both(holds, order_holds)
+        if self.encoding.counts_tokens:
+            positions, key_positions = number_by_index(
+                positions, key_positions, indices, value_mask
+            )
         queries = {
             "query": query,
             "inputs": inputs,
             "positions": positions,
-            "indices": first + ops.arange(tokens, dtype="int32"),
+            "indices": indices,
             "mask": self._check_mask(attention_mask, query, key),
         }
         others = {
@@ -505,7 +528,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             others["key"],
             queries["positions"],
             others["positions"],
-            causal=causal,
+            causal=causal and self.encoding.sampler.keeps_order,
         )
         query = ops.cast(queries["query"], "float32")
         if self.scale_scores:

@@ -69,6 +69,9 @@ class DAPE(BiasEncoding):
         self.share_layers = check_boolean("share_layers", share_layers)
         self.causal_only = encoding.causal_only
         self.reads_ranks = encoding.reads_ranks
+        self.counts_tokens = encoding.counts_tokens
+        self.needs_order = encoding.needs_order
+        self.hides_keys = encoding.hides_keys
         self.defined_past_training = encoding.defined_past_training
 
     def build(self, query_shape, key_shape=None):
