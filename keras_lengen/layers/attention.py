@@ -22,7 +22,9 @@ from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
+    number_by_index,
 )
+from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.query_chunks import attend_in_chunks
 from keras_lengen.layers.side_inputs import (
@@ -42,6 +44,7 @@ from keras_lengen.layers.side_inputs import (
     format_size,
     where_holds,
 )
+from keras_lengen.layers.token_order import check_order
 
 DIRECT_PAIRS = 2**22
 """Largest number of pairs of queries and keys that `"auto"` computes without
@@ -92,9 +95,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             multiplied by a learned number of each head, at first 1, before
             the bias is added. `"log_length"`: scores with their bias are
             multiplied by `s * log(n)`, where `s` is a learned number of each
-            head and `n` the number of keys that the query may see, so that
-            attention does not get flatter in longer sequences (scalable
-            softmax).
+            head and `n` the number of keys that neither a mask nor the
+            encoding hides, so that attention does not get flatter in longer
+            sequences (scalable softmax).
         chunk_size: int, at least 1. Number of queries whose scores are in
             memory at a time. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
@@ -430,11 +433,32 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         first = keys - tokens
         if cache is not None and cache_update_index is not None:
             first = cache_update_index
+        indices = first + ops.arange(tokens, dtype="int32")
+        if (
+            self.encoding.needs_order
+            and self.encoding.sampler.keeps_order
+            and own
+            and new
+            and use_causal_mask
+            and attention_mask is None
+        ):
+            order_holds = check_order(
+                positions,
+                key_positions,
+                0 if cache is None else first,
+                value_mask,
+                name=type(self.encoding).__name__,
+            )
+            holds = both(holds, order_holds)
+        if self.encoding.counts_tokens:
+            positions, key_positions = number_by_index(
+                positions, key_positions, indices, value_mask
+            )
         queries = {
             "query": query,
             "inputs": inputs,
             "positions": positions,
-            "indices": first + ops.arange(tokens, dtype="int32"),
+            "indices": indices,
             "mask": self._check_mask(attention_mask, query, key),
         }
         others = {
@@ -490,8 +514,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         scores = self._compute_scores(queries, others, causal=causal)
         mask = _join_masks(queries, others, causal=causal)
         if self.score_factor == "log_length":
-            factor = ops.cast(self.factor, "float32")
-            scores = scores * (factor * _log_visible(scores, mask))
+            scores = self._scale_by_length(scores, mask)
         weights = self._compute_weights(scores, mask, queries["indices"])
         dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
@@ -505,7 +528,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             others["key"],
             queries["positions"],
             others["positions"],
-            causal=causal,
+            causal=causal and self.encoding.sampler.keeps_order,
         )
         query = ops.cast(queries["query"], "float32")
         if self.scale_scores:
@@ -515,6 +538,20 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if self.score_factor == "head":
             scores = scores * ops.cast(self.factor, "float32")
         return scores if bias is None else scores + bias
+
+    def _scale_by_length(self, scores, mask):
+        """Multiplies scores by a factor and the logarithm of visible keys."""
+        factor = ops.cast(self.factor, "float32")
+        if not self.encoding.hides_keys:
+            return scores * (factor * _log_visible(scores, mask))
+        hidden = scores < HIDDEN / 2
+        shown = ops.logical_not(hidden)
+        visible = shown if mask is None else ops.logical_and(shown, mask)
+        # The scores of hidden keys are kept: of a single visible key, the
+        # logarithm is 0.
+        return ops.where(
+            hidden, scores, scores * (factor * _log_visible(scores, visible))
+        )
 
     def _compute_weights(self, scores, mask, indices):
         """Computes the attention weights, float32 `(B, H, T, S)`.

@@ -30,7 +30,9 @@ class ALiBi(BiasEncoding):
         asymmetry: float from `-2 ** 24` to `2 ** 24`, in positions. Amount
             subtracted from the distance of past keys, so that a bidirectional
             model can tell past from future keys; 0 treats both alike. Ignored
-            in causal attention.
+            in causal attention, unless the sampler does not keep the order of
+            the tokens (`keeps_order`), so that visible keys may have larger
+            positions.
         distances: str. `"positions"`: distances are differences of positions.
             `"sampled"`: the sampled positions are read as a table of distances
             whose index is a number of tokens, as in the code of Ruoss et al.,

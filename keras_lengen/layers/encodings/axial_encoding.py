@@ -26,7 +26,9 @@ class AxialEncoding(PositionalEncoding):
 
     Stage: that of the two encodings; shapes as in `PositionalEncoding`.
     Positions: a pair of tensors, rows and columns, each `(T,)` or `(B, T)`, as
-    `GridPositions` returns them; numbers that `row` and `column` accept.
+    `GridPositions` returns them; numbers that `row` and `column` accept. Tokens
+    in earlier rows may have larger columns, so `column` treats keys on both
+    sides as without causal attention.
 
     Args:
         row: `PositionalEncoding` of the rows.
@@ -36,7 +38,8 @@ class AxialEncoding(PositionalEncoding):
 
     Raises:
         ValueError: If the stages differ, `row` or `column` has a sampler of
-            its own, `sampler` does not give pairs, the number of features or
+            its own, `sampler` does not give pairs, `row` counts tokens,
+            `column` is for causal attention only, the number of features or
             heads is odd, or positions are not pairs.
 
     Example:
@@ -79,13 +82,25 @@ class AxialEncoding(PositionalEncoding):
                 f"{type(row).__name__} ({row.stage}) and "
                 f"{type(column).__name__} ({column.stage})."
             )
+        if row.counts_tokens:
+            raise ValueError(
+                f"row={type(row).__name__} counts tokens and has no use for "
+                "rows: choose another encoding, such as ALiBi."
+            )
+        if column.causal_only:
+            raise ValueError(
+                f"column={type(column).__name__} needs positions that grow "
+                "from token to token, but columns begin anew in every row: "
+                "choose another encoding, such as RoPE or ALiBi."
+            )
         self.row = row
         self.column = column
         self.stage = row.stage
         self.share_layers = row.share_layers and column.share_layers
-        self.causal_only = row.causal_only or column.causal_only
+        self.causal_only = row.causal_only
         self.uses_length = row.uses_length or column.uses_length
         self.reads_ranks = row.reads_ranks or column.reads_ranks
+        self.hides_keys = row.hides_keys or column.hides_keys
         self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
         self.defined_past_training = (
             row.defined_past_training and column.defined_past_training
@@ -153,7 +168,10 @@ class AxialEncoding(PositionalEncoding):
         )
         if self.stage == "bias":
             return self.attention_bias(
-                *pair, positions, key_positions, causal=causal
+                *pair,
+                positions,
+                key_positions,
+                causal=causal and self.sampler.keeps_order,
             )
         pair = tuple(map(self._cast, pair))
         pair = self.rotate(*pair, positions, key_positions, length=length)
@@ -202,9 +220,12 @@ class AxialEncoding(PositionalEncoding):
         if self.stage != "bias":
             return None
         biases = [
-            encoding.attention_bias(*half, causal=causal)
-            for encoding, *half in self._zip_axes(
-                query, key, query_positions, key_positions
+            encoding.attention_bias(*half, causal=one_sided)
+            for one_sided, (encoding, *half) in zip(
+                # Columns begin anew in every row.
+                (causal, False),
+                self._zip_axes(query, key, query_positions, key_positions),
+                strict=True,
             )
         ]
         # A bias may have size 1 along the axes of the batch or of the heads.

@@ -133,6 +133,17 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     """Whether the encoding uses the rank of a position among the positions of
     the keys. Every query must then be one of the keys."""
 
+    counts_tokens = False
+    """Whether the encoding uses the order of the tokens and not their
+    positions. Its methods then get the indices of the tokens as positions."""
+
+    needs_order = False
+    """Whether, in causal attention, no token may have a larger position than a
+    later token, unless the sampler does not keep the order of the tokens."""
+
+    hides_keys = False
+    """Whether the bias of some pairs of tokens is `HIDDEN`."""
+
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
@@ -405,7 +416,9 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 position of each query; a pair of these if the encoding takes
                 pairs.
             key_positions: The same for the keys, `(S,)` or `(B, S)`.
-            causal: bool, whether the attention masks later keys.
+            causal: bool, whether the attention masks keys at larger positions:
+                those of later tokens, if positions keep the order of the
+                tokens.
 
         Returns:
             float32 tensor that broadcasts to `(B, H, T, S)`, or `None` if the
@@ -619,7 +632,7 @@ class BiasEncoding(PositionalEncoding):
     takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias,
     which is float32 with every dtype policy and broadcasts to `(B, H, T, S)`.
     The call argument `causal` (bool) says whether the attention masks later
-    keys.
+    keys. If there are fewer queries than keys, the queries are the last tokens.
     """
 
     stage = "bias"
@@ -641,8 +654,19 @@ class BiasEncoding(PositionalEncoding):
         positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
+        if self.counts_tokens:
+            tokens, keys = ops.shape(query)[1], ops.shape(key)[1]
+            positions, key_positions = number_by_index(
+                positions,
+                key_positions,
+                keys - tokens + ops.arange(tokens, dtype="int32"),
+            )
         return self.attention_bias(
-            query, key, positions, key_positions, causal=causal
+            query,
+            key,
+            positions,
+            key_positions,
+            causal=causal and self.sampler.keeps_order,
         )
 
     def compute_mask(self, *args, **kwargs):
@@ -738,6 +762,31 @@ def expand_positions(positions, axes):
     for _ in range(axes):
         positions = ops.expand_dims(positions, -1)
     return positions
+
+
+def number_by_index(positions, key_positions, indices, mask=None):
+    """Replaces positions by the indices of the tokens.
+
+    Args:
+        positions: Integer or float tensor `(T,)` or `(B, T)`.
+        key_positions: Integer or float tensor `(S,)` or `(B, S)`.
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+        mask: Boolean tensor `(B, S)`, true for real keys, or `None`. Padding
+            gets the index `S`, which is later than all queries.
+
+    Returns:
+        Indices of the queries and of the keys, float32, NaN where a position
+        is invalid. Their shapes are those of the positions, or `(B, S)` if
+        there is a mask.
+    """
+    keys = ops.arange(ops.shape(key_positions)[-1], dtype="int32")
+    if mask is not None:
+        keys = ops.where(mask, keys, ops.shape(key_positions)[-1])
+    # Adds 0 to valid positions and NaN to invalid ones.
+    return tuple(
+        ops.cast(numbers, "float32") + 0 * expand_positions(given, 0)
+        for numbers, given in ((indices, positions), (keys, key_positions))
+    )
 
 
 def _move_real_tokens(token_ids, mask):

@@ -91,6 +91,7 @@ class ClippedBias(BiasEncoding):
             most=LARGEST_POSITION,
             optional=True,
         )
+        self.hides_keys = self.slope is None
         self.table_scale = check_number(
             "table_scale", table_scale, above=0, most=LARGEST_POSITION
         )

@@ -25,8 +25,8 @@ class CoPE(BiasEncoding):
 
     Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
     Weights: `(D, num_positions)`, by default in each layer, zero at first.
-    Positions: numbers that grow along the sequence; they only say which keys
-    are not later than a query.
+    Positions: any numbers, which have no effect. Tokens are counted in their
+    order, without padding.
 
     Args:
         num_positions: int, from 1 to `2 ** 16`. Number of learned vectors. All
@@ -51,6 +51,7 @@ class CoPE(BiasEncoding):
     """
 
     causal_only = True
+    counts_tokens = True
 
     def __init__(self, *, num_positions=64, share_layers=False, **kwargs):
         super().__init__(**kwargs)
@@ -82,6 +83,7 @@ class CoPE(BiasEncoding):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
+        # Positions are indices, and padding is later than all queries.
         gates = gates * ops.cast(ops.expand_dims(steps, -3) <= 0, "float32")
         positions = ops.flip(
             ops.cumsum(ops.flip(gates, axis=-1), axis=-1), axis=-1

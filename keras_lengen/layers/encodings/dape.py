@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_lengen.arguments import LARGEST_WIDTH, check_boolean, check_integer
 from keras_lengen.layers.encodings.base import BiasEncoding, check_encoding
+from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.encodings.log_kerple import LogKERPLE
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 
@@ -16,7 +17,8 @@ class DAPE(BiasEncoding):
     With the scaled products `S` of queries and keys and the bias `B` of
     another encoding, the bias is `B + f([S, B])`. For each pair of tokens, the
     network `f` maps the `2 H` numbers of all heads to one number for each
-    head, by a hidden layer with leaky ReLU.
+    head, by a hidden layer with leaky ReLU. A key that `B` hides in a head
+    stays hidden in that head, and `f` gets 0 for this bias.
 
     Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
     Weights: two dense layers, by default in each attention layer, and those of
@@ -69,6 +71,9 @@ class DAPE(BiasEncoding):
         self.share_layers = check_boolean("share_layers", share_layers)
         self.causal_only = encoding.causal_only
         self.reads_ranks = encoding.reads_ranks
+        self.counts_tokens = encoding.counts_tokens
+        self.needs_order = encoding.needs_order
+        self.hides_keys = encoding.hides_keys
         self.defined_past_training = encoding.defined_past_training
 
     def build(self, query_shape, key_shape=None):
@@ -116,8 +121,12 @@ class DAPE(BiasEncoding):
             ops.cast(query, "float32") * query.shape[-1] ** -0.5,
             ops.cast(key, "float32"),
         )
+        shown = bias
+        if self.hides_keys:
+            # HIDDEN is so large that it would drown everything else.
+            shown = ops.where(bias < HIDDEN / 2, 0.0, bias)
         pairs = ops.concatenate(
-            [scores, ops.broadcast_to(bias, ops.shape(scores))], axis=1
+            [scores, ops.broadcast_to(shown, ops.shape(scores))], axis=1
         )
         hidden = ops.leaky_relu(
             self._apply(pairs, self.hidden_kernel, self.hidden_bias),

@@ -98,8 +98,8 @@ def find_asymmetric_distances(
         query_positions: Integer or float tensor `(T,)` or `(B, T)`.
         key_positions: Integer or float tensor `(S,)` or `(B, S)`.
         asymmetry: float, subtracted from the distance of past keys.
-        causal: bool, whether future keys are masked; `asymmetry` is then
-            ignored.
+        causal: bool, whether keys at larger positions are masked; `asymmetry`
+            is then ignored.
         distances: As for `find_signed_distances`.
 
     Returns:

@@ -51,6 +51,8 @@ class HardALiBi(BiasEncoding):
     https://arxiv.org/abs/2402.01032
     """
 
+    hides_keys = True
+
     def __init__(self, *, windowed_heads=None, **kwargs):
         super().__init__(**kwargs)
         self.windowed_heads = check_integer(

@@ -25,7 +25,9 @@ class LogKERPLE(KERPLE):
         asymmetry: float from `-2 ** 24` to `2 ** 24`, in positions. Amount
             subtracted from the distance of past keys, so that a bidirectional
             model can tell past from future keys; distances below 0 are set to
-            0. Ignored in causal attention.
+            0. Ignored in causal attention, unless the sampler does not keep
+            the order of the tokens (`keeps_order`), so that visible keys may
+            have larger positions.
         share_layers: bool, whether all layers share the weights, as in the
             authors' code.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...

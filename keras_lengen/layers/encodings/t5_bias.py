@@ -30,16 +30,17 @@ class T5Bias(BiasEncoding):
     Each of the first `e = n // 2` of `n` buckets holds one distance. The other
     buckets grow in a geometric series: a distance `d >= e` falls into bucket
     `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most `n - 1`.
-    In causal attention, `n = num_buckets` and all future keys count as
-    distance 0. Otherwise there are `n = num_buckets / 2` buckets for past keys
-    and as many for future keys; so there are, in causal attention too, if the
-    sampler reads token ids, since earlier tokens may then have larger
-    positions. All distances from `max_distance` on share a bucket.
+    In causal attention, `n = num_buckets` and all keys at larger positions
+    count as distance 0. Otherwise there are `n = num_buckets / 2` buckets for
+    keys at smaller and as many for keys at larger positions; so there are, in
+    causal attention too, if the sampler does not keep the order of the tokens
+    (`keeps_order`). All distances from `max_distance` on share a bucket.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights: `(num_buckets, H)`, by default one table for all layers.
     Positions: any numbers, with or without gaps; only differences matter,
-    without their fractions.
+    without their fractions. In causal attention, no token may have a larger
+    position than a later one, unless the sampler does not keep the order.
 
     Args:
         num_buckets: int, even, from 4 to 1024. Number of buckets of distances.
@@ -50,7 +51,11 @@ class T5Bias(BiasEncoding):
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range; in causal attention, if
+            given positions fall although the sampler keeps the order. If they
+            are known only when a compiled program runs, the program ends with
+            an assertion; under XLA, the output of attention is NaN. Not
+            checked if there is an `attention_mask`.
 
     Differs from the paper: the bias is added to scaled scores.
 
@@ -64,6 +69,8 @@ class T5Bias(BiasEncoding):
     Reference: Raffel et al., 2020, section 2.1 (with the buckets of the
     authors' code). https://arxiv.org/abs/1910.10683
     """
+
+    needs_order = True
 
     def __init__(
         self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
@@ -112,9 +119,7 @@ class T5Bias(BiasEncoding):
         reach = self.max_distance
         valid = make_nan_factor(steps)
         steps = as_indices(ops.clip(steps, -reach, reach))
-        # An earlier token may have a larger position.
-        one_sided = causal and not self.sampler.reads_tokens
-        buckets = ops.convert_to_tensor(self._find_buckets(one_sided), "int32")
+        buckets = ops.convert_to_tensor(self._find_buckets(causal), "int32")
         rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, steps + reach, axis=0)
         if len(bias.shape) == 3:

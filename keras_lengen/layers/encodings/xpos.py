@@ -26,13 +26,14 @@ class XPos(RoPE):
     of a key is divided by the same factor at its position, with
     `zeta[m] = (2 * m + 0.4 * R) / (1.4 * R)`. The product of a query and a key
     therefore decays as `zeta[m] ** (distance / scale_base)`, fastest for the
-    pairs that rotate fastest. For later keys it would grow, so the encoding is
-    for causal attention only.
+    pairs that rotate fastest. For keys at larger positions it would grow, so
+    the encoding is for causal attention only.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: from `-63 * scale_base` to `63 * scale_base`; beyond that, the
     fastest decay leaves the range of float32 and bfloat16. With float16
-    features, the limits are a tenth of these. Only differences matter.
+    features, the limits are a tenth of these. Only differences matter. No
+    token may have a larger position than a later one.
 
     Args:
         scale_base: float above 0, at most `2 ** 24`, in positions. Distance
@@ -46,11 +47,12 @@ class XPos(RoPE):
 
     Raises:
         ValueError: If the rotated width is odd or zero, an argument is out of
-            range, or the sampler reads token ids; in attention, if neither a
-            causal mask nor an `attention_mask` is given; if positions are too
-            large. If positions are known only when a compiled program runs,
-            the program ends with an assertion; under XLA, the features become
-            NaN.
+            range, or the sampler does not keep the order of the tokens; in
+            attention, if neither a causal mask nor an `attention_mask` is
+            given; if positions are too large, or fall in attention without an
+            `attention_mask`. If positions are known only when a compiled
+            program runs, the program ends with an assertion; under XLA, the
+            features or the output of attention become NaN.
 
     Differs from the paper: positions count from 0, not from the middle of the
     sequence; this does not change the products of queries and keys, and cached
@@ -69,10 +71,11 @@ class XPos(RoPE):
     """
 
     causal_only = True
+    needs_order = True
 
     def __init__(self, *, scale_base=512, **kwargs):
         super().__init__(**kwargs)
-        if self.sampler.reads_tokens:
+        if not self.sampler.keeps_order:
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} may give earlier "
                 "tokens larger positions, with which the products of XPos "

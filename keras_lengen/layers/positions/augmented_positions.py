@@ -87,6 +87,7 @@ class AugmentedPositions(PositionSampler):
                 ("max_local_shift", max_local_shift),
             )
         )
+        self.keeps_order = self.max_local_shift <= 0.5
         self.max_global_scale = check_number(
             "max_global_scale",
             max_global_scale,

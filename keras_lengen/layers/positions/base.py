@@ -19,9 +19,8 @@ class PositionSampler(NamedInputs, DrawingLayer):
     A sampler reads the shape of its inputs and returns one number per token.
     Every sampler works with every encoding, with three exceptions: encodings
     with a table need integers, only `AxialEncoding` takes the pairs of
-    `GridPositions`, and `XPos` needs earlier tokens to have smaller positions,
-    which samplers that read token ids do not promise. Subclasses implement
-    `sample`, which receives arguments that `call` has checked.
+    `GridPositions`, and `XPos` needs a sampler that `keeps_order`. Subclasses
+    implement `sample`, which receives arguments that `call` has checked.
 
     Call arguments:
         inputs: Tensor `(B, T, ...)` of any dtype; only its shape is read.
@@ -61,6 +60,10 @@ class PositionSampler(NamedInputs, DrawingLayer):
 
     reads_tokens = False
     """Whether positions depend on token ids, which only models have."""
+
+    keeps_order = True
+    """Whether no token has a larger position than a later token. Of pairs, this
+    says it of the rows."""
 
     def __init__(self, **kwargs):
         super().__init__(autocast=False, **kwargs)

@@ -70,6 +70,11 @@ class GridPositions(PositionSampler):
     def draws(self):
         return self.row.draws or self.column.draws
 
+    @property
+    def keeps_order(self):
+        """That of the rows; a column is smaller than one in an earlier row."""
+        return self.row.keeps_order
+
     def shape(self, tokens):
         """Counts rows and columns of a sequence; the last row may be short.
 

@@ -99,6 +99,7 @@ class RandomizedPositions(PositionSampler):
             "evaluation", evaluation, ("random", "even", "ordinal")
         )
         self.ordered = check_boolean("ordered", ordered)
+        self.keeps_order = self.ordered
         self.include_zero = check_boolean("include_zero", include_zero)
         self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)

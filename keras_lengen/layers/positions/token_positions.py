@@ -32,6 +32,7 @@ class TokenPositions(PositionSampler):
     """
 
     reads_tokens = True
+    keeps_order = False
 
     def call(
         self, inputs, *, lengths=None, reference_length=None, training=None

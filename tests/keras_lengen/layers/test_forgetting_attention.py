@@ -44,6 +44,14 @@ def test_published_weights():
     _, weights = layer(states, states, **CAUSAL)
     expected = [0.052967, 0.105935, 0.393895, 0.447203]
     np.testing.assert_allclose(weights[0, 0, 3], expected, atol=1e-5)
+    # The bias of a query's own key is 0.
+    bias = np.log(np.asarray(weights)[0, 0] + np.triu(np.ones((4, 4)), 1))
+    bias = bias - np.diag(bias)[:, None]
+    expected = [-2.133337, -1.44019, -0.126928, 0]
+    np.testing.assert_allclose(bias[3], expected, atol=1e-5)
+    # That of the key before is the logarithm of the query's gate.
+    logarithms = [-0.693147, -1.313262, -0.126928]
+    np.testing.assert_allclose(np.diag(bias, k=-1), logarithms, atol=1e-5)
 
 
 @pytest.mark.parametrize("encoding", [None, ALiBi()])

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from keras_lengen.layers import ALiBi, GeometricAttention, MultiHeadAttention
+from keras_lengen.layers import (
+    DAPE,
+    ALiBi,
+    ClippedBias,
+    GeometricAttention,
+    HardALiBi,
+    MultiHeadAttention,
+)
 from keras_lengen.models import TransformerDecoder
 from tests.keras_lengen.models.small import (
     assert_chunks_change_nothing,
@@ -45,13 +52,22 @@ def test_the_factor_of_a_head_is_for_products_alone():
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
-def test_scores_grow_with_the_number_of_visible_keys(causal, padded):
-    encoding = ALiBi(asymmetry=0)
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        ALiBi(asymmetry=0),
+        HardALiBi(windowed_heads=2),
+        ClippedBias(max_distance=2, slope=None),
+    ],
+    ids=lambda encoding: type(encoding).__name__,
+)
+def test_scores_grow_with_the_number_of_visible_keys(encoding, causal, padded):
     layer = make("log_length", encoding=encoding)
     mean = np.log(np.arange(1, 1025)).mean()
     np.testing.assert_allclose(layer.factor, 1 / mean, rtol=1e-5)
     layer.factor.assign(FACTORS)
-    visible = np.ones((2, 1, 7, 7), bool)
+    bias = np.asarray(encoding(np.ones((1, 7, 3, 4), "float32")))
+    visible = np.ones((2, 1, 7, 7), bool) & (bias > -5e8)
     arguments = {"use_causal_mask": causal}
     if padded:
         arguments["value_mask"] = np.arange(7) < np.array([[5], [7]])
@@ -61,11 +77,13 @@ def test_scores_grow_with_the_number_of_visible_keys(causal, padded):
     _, weights = layer(
         STATES, STATES, return_attention_scores=True, **arguments
     )
-    bias = np.asarray(encoding(np.ones((1, 7, 3, 4), "float32")))
     scores = (products(layer) + bias) * FACTORS
-    scores = scores * np.log(visible.sum(-1, keepdims=True))
-    expected = softmax(np.where(visible, scores, -np.inf), axis=-1)
-    np.testing.assert_allclose(weights, expected, atol=1e-5)
+    scores = scores * np.log(np.maximum(visible.sum(-1, keepdims=True), 1))
+    expected = softmax(np.where(visible, scores, -1e30), axis=-1)
+    sees = visible.any(axis=-1) & np.ones((2, 3, 7), bool)
+    np.testing.assert_allclose(
+        np.asarray(weights)[sees], expected[sees], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,8 +112,21 @@ def test_published_weights(count, plain, scaled):
         np.testing.assert_allclose(weights[0, 0, 0, 0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("score_factor", ["head", "log_length"])
-def test_generation_and_chunks_are_the_full_pass(score_factor):
+@pytest.mark.parametrize("windowed", [HardALiBi(), DAPE(encoding=HardALiBi())])
+def test_a_single_visible_key_has_all_the_weight(windowed):
+    layer = MultiHeadAttention(
+        3, 4, score_factor="log_length", encoding=windowed
+    )
+    _, weights = layer(STATES, STATES, return_attention_scores=True)
+    weights = np.asarray(weights)[:, 0]
+    np.testing.assert_array_equal(weights, np.stack([np.eye(7)] * 2))
+
+
+@pytest.mark.parametrize(
+    ("score_factor", "encoding"),
+    [("head", None), ("log_length", None), ("log_length", HardALiBi())],
+)
+def test_generation_and_chunks_are_the_full_pass(score_factor, encoding):
     keras.utils.set_random_seed(0)
     model = TransformerDecoder(
         vocabulary_size=9,
@@ -104,6 +135,7 @@ def test_generation_and_chunks_are_the_full_pass(score_factor):
         num_heads=2,
         model_dim=16,
         score_factor=score_factor,
+        encoding=encoding,
     )
     for block in model.blocks:
         block.attention_layer.factor.assign([[[1.5]], [[0.3]]])

@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from keras_lengen.layers import ALiBi
+from keras_lengen.layers import (
+    ALiBi,
+    CoupledPositions,
+    RandomizedALiBi,
+    RandomizedPositions,
+)
 
 SLOPES = {
     1: [2**-8],
@@ -69,6 +74,29 @@ def test_gaps(causal, distances):
             if j < i and not causal:
                 distance -= 0.5
             assert bias[0, 0, i, j] == -distance * 2**-8
+
+
+@pytest.mark.parametrize(
+    ("encoding", "nearer"),
+    [
+        (ALiBi(sampler=CoupledPositions(items=[1], end_of_prompt=2)), 0.5),
+        (
+            ALiBi(sampler=RandomizedPositions(max_position=9, ordered=False)),
+            0.5,
+        ),
+        (ALiBi(sampler=RandomizedPositions(max_position=9)), 0),
+        (RandomizedALiBi(distances="positions"), 0),
+    ],
+)
+def test_sides_differ_in_causal_attention_if_order_is_not_kept(
+    encoding, nearer
+):
+    bias = encoding(queries(8), positions=np.array([2, 1, 3, 1]), causal=True)
+    # The keys of the last query but one, at position 3, and of the second, at
+    # position 1.
+    past = -np.array([1 - nearer, 2 - nearer, 0, 2 - nearer]) / 2
+    np.testing.assert_allclose(bias[0, 0, 2], past)
+    np.testing.assert_allclose(bias[0, 0, 1], [-0.5, 0, -1, 0])
 
 
 def test_wrong_distances_raise():

@@ -5,6 +5,7 @@ import pytest
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
+    CoPE,
     GridPositions,
     LearnedEncoding,
     LogKERPLE,
@@ -14,6 +15,8 @@ from keras_lengen.layers import (
     RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
+    T5Bias,
+    XPos,
 )
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen.layers.arguments import assert_config_round_trip
@@ -80,6 +83,31 @@ def test_half_of_the_heads_are_biased(causal):
         QUERY[:, :, 2:], KEY[:, :, 2:], positions=GRID[1], causal=causal
     )
     np.testing.assert_allclose(bias[:, 2:], columns, atol=1e-6)
+
+
+def test_columns_have_two_sides_in_causal_attention():
+    encoding = axial(T5Bias(), T5Bias())
+    encoding.build(QUERY.shape, KEY.shape)
+    bias = np.asarray(encoding(QUERY, KEY, causal=True))
+    for part, half, positions, causal in (
+        (slice(2), encoding.row, GRID[0], True),
+        (slice(2, None), encoding.column, GRID[1], False),
+    ):
+        expected = half(QUERY[:, :, part], positions=positions, causal=causal)
+        np.testing.assert_array_equal(
+            bias[:, part], np.repeat(expected, 2, axis=0)
+        )
+    layer = MultiHeadAttention(4, 8, encoding=axial(ALiBi(), ALiBi()))
+    layer.build((2, 7, 16), (2, 7, 16))
+    for dense in (layer.query_dense, layer.key_dense):
+        dense.kernel.assign(np.zeros(dense.kernel.shape))
+    states = np.ones((2, 7, 16), "float32")
+    _, weights = layer(
+        states, states, use_causal_mask=True, return_attention_scores=True
+    )
+    # The query in row 1, column 1; keys in columns 0 and 2 of row 0.
+    left, right = np.asarray(weights)[0, 2, 4, [0, 2]]
+    np.testing.assert_allclose(left / right, np.exp(0.5 * 2**-4), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +177,12 @@ def test_what_cannot_work():
         axial(RoPE(), ALiBi())
     with pytest.raises(ValueError, match="one stage"):
         axial(NoPE(), NoPE())
+    with pytest.raises(ValueError, match="row=CoPE counts tokens"):
+        axial(CoPE(), ALiBi())
+    with pytest.raises(ValueError, match="column=CoPE needs positions"):
+        axial(ALiBi(), CoPE())
+    with pytest.raises(ValueError, match="column=XPos needs positions"):
+        axial(RoPE(), XPos())
     with pytest.raises(ValueError, match="cannot share 3 heads"):
         axial(ALiBi(), ALiBi())(QUERY[:, :, :3])
     with pytest.raises(ValueError, match="sampler=GridPositions"):

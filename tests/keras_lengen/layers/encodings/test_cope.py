@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from keras_lengen.layers import CoPE, RandomizedPositions
+from keras_lengen.layers import CoPE, MultiHeadAttention, RandomizedPositions
 from keras_lengen.models import TransformerDecoder
 from tests.keras_lengen.models.small import assert_generation_is_the_full_pass
 
@@ -35,6 +35,17 @@ def count(query, key, table):
             logits = query[i] @ table / np.sqrt(width)
             bias[i, j] = (1 - share) * logits[low] + share * logits[high]
     return bias
+
+
+def test_published_positions():
+    """Read from vectors that grow by the same amount with each position."""
+    step = np.array([1, 0.5], "float32")
+    table = np.outer(step, np.arange(3)).astype("float32")
+    bias = bias_of(QUERY[:, None], KEY[:, None], table)[0]
+    positions = bias * np.sqrt(2) / (QUERY @ step)[:, None]
+    expected = [[0.5], [1.257241, 0.587479], [2, 1.339523, 0.669762]]
+    for i, row in enumerate(expected):
+        np.testing.assert_allclose(positions[i, : i + 1], row, atol=1e-5)
 
 
 def test_published_numbers():
@@ -74,6 +85,94 @@ def test_later_keys_are_not_counted():
     whole = bias_of(query, key, table, positions)
     part = bias_of(query[:4], key[:4], table, positions[:4])
     np.testing.assert_allclose(whole[:, :4, :4], part, atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", [[3, 0, 5, 1, 2, 4], [0] * 6])
+def test_only_the_order_of_the_tokens_counts(positions):
+    generator = np.random.default_rng(0)
+    query, key = generator.normal(size=(2, 6, 2, 4)).astype("float32")
+    table = generator.normal(size=(4, 5)).astype("float32")
+    np.testing.assert_allclose(
+        bias_of(query, key, table, np.array(positions)),
+        bias_of(query, key, table),
+        atol=1e-6,
+    )
+
+
+def make_attention(**arguments):
+    keras.utils.set_random_seed(0)
+    layer = MultiHeadAttention(
+        2, 4, encoding=CoPE(num_positions=5), **arguments
+    )
+    layer.build((2, 6, 8), (2, 6, 8))
+    table = layer.encoding.table
+    table.assign(np.random.default_rng(0).normal(size=table.shape))
+    return layer
+
+
+STATES = np.random.default_rng(1).normal(size=(2, 6, 8)).astype("float32")
+FALLING = np.array([9, 4, 7, 0, 1, 2])
+
+
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_no_later_token_counts_in_attention(chunk_size):
+    layer = make_attention(chunk_size=chunk_size)
+    arguments = {"use_causal_mask": True}
+    whole = layer(STATES, STATES, positions=FALLING, **arguments)
+    np.testing.assert_allclose(
+        whole, layer(STATES, STATES, **arguments), atol=1e-6
+    )
+    changed = STATES.copy()
+    changed[:, 4:] += 1
+    other = layer(changed, changed, positions=FALLING, **arguments)
+    np.testing.assert_allclose(other[:, :4], whole[:, :4], atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", [None, np.arange(6), FALLING])
+def test_padding_is_not_counted_in_attention(positions):
+    layer = make_attention()
+    mask = np.array([[0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0]], bool)
+    padded = layer(
+        STATES,
+        STATES,
+        positions=positions,
+        value_mask=mask,
+        use_causal_mask=True,
+    )
+    for states, real, expected in zip(STATES, mask, padded, strict=True):
+        alone = states[real][None]
+        alone = layer(alone, alone, use_causal_mask=True)
+        np.testing.assert_allclose(expected[real], alone[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_tokens_of_a_cache_are_counted_in_order(masked):
+    layer = make_attention()
+    arguments = {"use_causal_mask": True}
+    mask = np.ones((2, 6), bool)
+    mask[0, 1:3] = not masked
+    if masked:
+        arguments["value_mask"] = mask
+    full = layer(STATES, STATES, positions=FALLING, **arguments)
+    # Longer than the sequence: the last slot stays empty.
+    cache = layer.make_cache(2, 7)
+    if masked:
+        arguments["value_mask"] = np.pad(mask, [[0, 0], [0, 1]])
+    for start, end in ((0, 3), (3, 4), (4, 6)):
+        part = STATES[:, start:end]
+        output, cache = layer(
+            part,
+            part,
+            positions=FALLING[start:end],
+            key_positions=np.append(FALLING, 0),
+            cache=cache,
+            cache_update_index=start,
+            **arguments,
+        )
+        real = mask[:, start:end]
+        np.testing.assert_allclose(
+            output[real], np.asarray(full)[:, start:end][real], atol=1e-5
+        )
 
 
 def test_generation_is_the_full_pass():

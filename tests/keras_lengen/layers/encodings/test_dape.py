@@ -4,10 +4,15 @@ import pytest
 from keras_lengen.layers import (
     DAPE,
     ALiBi,
+    ClippedBias,
+    CoupledPositions,
+    HardALiBi,
     LogKERPLE,
+    MultiHeadAttention,
     RandomizedALiBi,
     RandomizedPositions,
     RoPE,
+    T5Bias,
 )
 from tests.keras_lengen.models.small import added_parameters
 
@@ -18,24 +23,62 @@ QUERY, KEY = (
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_formula(causal):
-    inner = ALiBi()
+@pytest.mark.parametrize(
+    "inner",
+    [
+        ALiBi(),
+        HardALiBi(windowed_heads=2),
+        ClippedBias(max_distance=2, slope=None),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_the_formula(inner, causal):
     encoding = DAPE(encoding=inner, hidden_dim=7)
     bias = np.asarray(encoding(QUERY, KEY, causal=causal))
     plain = np.asarray(inner(QUERY, KEY, causal=causal))
     hidden_kernel, hidden_bias, output_kernel, output_bias = (
         np.asarray(weight).reshape(weight.shape[:2] if "kernel" in name else -1)
         for name, weight in (
-            (weight.name, weight) for weight in encoding.weights
+            (weight.name, weight) for weight in encoding.weights[:4]
         )
     )
     for b, t, s in np.ndindex(2, 5, 5):
         scores = [QUERY[b, t, h] @ KEY[b, s, h] / 2 for h in range(HEADS)]
         own = plain[0, :, t, s]
-        hidden = np.concatenate([scores, own]) @ hidden_kernel + hidden_bias
+        # -1e9 hides a key from its own head and is nothing to the others.
+        shown = np.where(own < -5e8, 0, own)
+        hidden = np.concatenate([scores, shown]) @ hidden_kernel + hidden_bias
         hidden = np.where(hidden > 0, hidden, 0.01 * hidden)
         expected = own + hidden @ output_kernel + output_bias
-        np.testing.assert_allclose(bias[b, :, t, s], expected, atol=1e-5)
+        np.testing.assert_allclose(
+            bias[b, :, t, s], expected, rtol=1e-6, atol=1e-5
+        )
+
+
+def test_hidden_keys_have_no_weight():
+    encoding = DAPE(encoding=HardALiBi(windowed_heads=2))
+    attention = MultiHeadAttention(HEADS, 4, encoding=encoding)
+    states = np.random.default_rng(0).normal(size=(1, 5, 8)).astype("float32")
+    _, weights = attention(
+        states, states, use_causal_mask=True, return_attention_scores=True
+    )
+    weights = np.asarray(weights)[0]
+    np.testing.assert_array_equal(weights[0], np.eye(5))
+    np.testing.assert_array_equal(weights[1] > 0, np.tri(5) - np.tri(5, k=-2))
+    np.testing.assert_array_equal(weights[2] > 0, np.tri(5))
+
+
+def test_keys_at_larger_positions_have_buckets_if_tokens_share_positions():
+    sampler = CoupledPositions(items=range(5), end_of_prompt=5)
+    inner = T5Bias()
+    encoding = DAPE(encoding=inner, sampler=sampler)
+    encoding.build(QUERY.shape, KEY.shape)
+    encoding.output_kernel.assign(np.zeros(encoding.output_kernel.shape))
+    encoding.output_bias.assign(np.zeros(encoding.output_bias.shape))
+    positions = np.array([2, 1, 1, 2, 3])
+    both_sides = inner(QUERY, KEY, positions=positions)
+    found = encoding(QUERY, KEY, positions=positions, causal=True)
+    np.testing.assert_array_equal(found, np.repeat(both_sides, 2, axis=0))
 
 
 def test_the_sampler_numbers_the_tokens_of_the_other_encoding():

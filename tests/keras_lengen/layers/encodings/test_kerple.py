@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lengen.layers import LogKERPLE, PowerKERPLE
+from keras_lengen.layers import CoupledPositions, LogKERPLE, PowerKERPLE
 from keras_lengen.layers.encodings.kerple import Clip
 from tests.keras_lengen.models.small import added_parameters
 
@@ -52,16 +52,25 @@ def test_a_range_is_saved_with_its_limits(highest):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("asymmetry", "causal", "distances"),
+    ("asymmetry", "causal", "distances", "sampler"),
     [
-        (0, False, [5, 3, 0, 6]),
-        (0.5, False, [4.5, 2.5, 0, 6]),
-        (4, False, [1, 0, 0, 6]),
-        (0.5, True, [5, 3, 0, 6]),
+        (0, False, [5, 3, 0, 6], None),
+        (0.5, False, [4.5, 2.5, 0, 6], None),
+        (4, False, [1, 0, 0, 6], None),
+        (0.5, True, [5, 3, 0, 6], None),
+        # Visible keys may have larger positions.
+        (
+            0.5,
+            True,
+            [4.5, 2.5, 0, 6],
+            CoupledPositions(items=[1], end_of_prompt=2),
+        ),
     ],
 )
-def test_past_keys_are_nearer_unless_causal(cls, asymmetry, causal, distances):
-    encoding = cls(asymmetry=asymmetry)
+def test_past_keys_are_nearer_unless_causal(
+    cls, asymmetry, causal, distances, sampler
+):
+    encoding = cls(asymmetry=asymmetry, sampler=sampler)
     bias = encoding(QUERY, positions=np.array([0, 2, 5, 11]), causal=causal)
     # The same distances ahead of a token at 0, where no key is past.
     expected = encoding(

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.arguments import constructor_arguments
-from keras_lengen.layers import SAMPLERS
+from keras_lengen.layers import SAMPLERS, GridPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.positions.table import (
     ROWS,
@@ -191,3 +191,23 @@ def test_masked_inputs_are_accepted_and_the_mask_ends_there(variant):
     tokens = keras.layers.Embedding(2, 4, mask_zero=True)(INPUTS)
     positions = make(variant)(tokens)
     assert getattr(positions, "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize(
+    "variant", [*VARIANTS, "AugmentedPositions-max_local_shift=0.9"]
+)
+def test_it_knows_whether_positions_keep_the_order(variant):
+    if variant not in VARIANTS:
+        sampler = make("AugmentedPositions", max_local_shift=0.9)
+    else:
+        sampler = make(variant)
+    kept = all(
+        (np.diff(sampler(INPUTS, training=True)) >= 0).all() for _ in range(30)
+    )
+    assert sampler.keeps_order == kept
+
+
+@pytest.mark.parametrize(("ordered", "kept"), [(True, True), (False, False)])
+def test_a_grid_keeps_the_order_if_its_rows_do(ordered, kept):
+    row = make("RandomizedPositions", ordered=ordered)
+    assert GridPositions(width=3, row=row).keeps_order == kept

@@ -1,25 +1,30 @@
 """Samplers that read token ids, alone and in models."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 
 from keras_lengen.layers import (
+    DAPE,
+    ENCODINGS,
     TOKEN_SAMPLERS,
-    ClippedBias,
-    LearnedEncoding,
     MultiHeadAttention,
     RoPE,
     T5Bias,
     XPos,
 )
+from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.models import (
     EncoderDecoder,
     TransformerDecoder,
     TransformerEncoder,
 )
 from tests.keras_lengen.layers import arguments
+from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions.table import EQUALS, TOKEN_ROWS
+from tests.products import product
 
 PAD = 13
 CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
@@ -84,11 +89,15 @@ def test_published_examples():
     abacus = make("AbacusPositions")
     expected = [1, 2, 3, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
     assert positions(abacus, "321+7654=8795") == [expected]
-    shifts = {
-        positions(abacus, "321+7654=8795", training=True)[0][0] - 1
+    rows = {
+        tuple(positions(abacus, "321+7654=8795", training=True)[0])
         for _ in range(200)
     }
-    assert shifts == set(range(8))
+    assert (8, 9, 10, 0, 8, 9, 10, 11, 0, 8, 9, 10, 11) in rows
+    assert rows == {
+        tuple(place and place + shift for place in expected)
+        for shift in range(8)
+    }
     expected = [0, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
     assert positions(coupled(), "$653+049=2070$") == [expected]
     three = [0, 4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
@@ -216,10 +225,30 @@ def test_t5_tells_both_sides_apart():
         assert (values[0, 1] != values[0, 0]) == differ
 
 
-ENCODINGS = {
-    "clipped": lambda sampler: ClippedBias(sampler=sampler),
-    "table": lambda sampler: LearnedEncoding(max_position=80, sampler=sampler),
+REFUSED = {
+    "CoPE": "has no use in CoPE",
+    "XPos": "earlier tokens larger positions",
+    **{
+        name: "brings its own sampler"
+        for name, cls in ENCODINGS.items()
+        if issubclass(cls, FixedSampler)
+    },
 }
+ADAPTED = "DAPE of T5Bias"
+TAKING = [*(name for name in ENCODINGS if name not in REFUSED), ADAPTED]
+
+
+def with_sampler(encoding, sampler):
+    if encoding == ADAPTED:
+        return DAPE(encoding=T5Bias(), sampler=sampler)
+    return encodings.make(encoding, sampler=sampler)
+
+
+@pytest.mark.parametrize("encoding", REFUSED)
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_encodings_that_refuse_them(name, encoding):
+    with pytest.raises(ValueError, match=REFUSED[encoding]):
+        with_sampler(encoding, make(name))
 
 
 def small(model, encoding, **kwargs):
@@ -235,15 +264,17 @@ def small(model, encoding, **kwargs):
     )
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(
+    "encoding", product(TAKING, keep=["ClippedBias", "LearnedEncoding"])
+)
 @pytest.mark.parametrize("name", TOKEN_SAMPLERS)
 def test_models_read_the_ids(name, encoding):
     ids = ids_of("$12+34=46", "$1+123=4_")
     sampler = make(name)
-    model = small(TransformerEncoder, ENCODINGS[encoding](sampler))
+    model = small(TransformerEncoder, with_sampler(encoding, sampler))
     given = model({"token_ids": ids, "positions": sampler(ids)})
     np.testing.assert_allclose(model(ids), given, atol=1e-6)
-    both = small(EncoderDecoder, ENCODINGS[encoding](sampler))
+    both = small(EncoderDecoder, with_sampler(encoding, sampler))
     source = ids_of("$45=", "5+1=")
     inputs = {"token_ids": source, "target_ids": ids}
     given = {
@@ -254,12 +285,20 @@ def test_models_read_the_ids(name, encoding):
     np.testing.assert_allclose(both(inputs), both(given), atol=1e-6)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
-@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize(
+    ("name", "encoding", "side"),
+    product(
+        itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
+        keep=[
+            ("CoupledPositions", "ClippedBias", "right"),
+            ("AbacusPositions", "LearnedEncoding", "left"),
+            ("CoupledPositions", ADAPTED, "left"),
+        ],
+    ),
+)
 def test_generation_is_the_full_pass(name, encoding, side):
     """With prompts of unequal lengths, one of which begins its answer."""
-    model = small(TransformerDecoder, ENCODINGS[encoding](make(name)))
+    model = small(TransformerDecoder, with_sampler(encoding, make(name)))
     prompts, width, new = ["$12+345=", "$1+2=", "$7+12=4"], 9, 5
     pads = [PAD] * width
     padded, mask = [], []
