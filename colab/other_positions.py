@@ -18,50 +18,64 @@
 # notebook takes less than ten minutes on two CPU cores.
 #
 # The first cell installs the library and its trainers: from the checkout that
-# contains this notebook if there is one, else from its release. TensorFlow is
-# installed only if the machine has none, with the extra for its hardware.
+# contains this notebook, from a source archive in the working directory, from
+# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
+# Packages that are there in a new enough version stay as they are.
 
 # %%
-import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
+import tarfile
 
-pip = [sys.executable, "-m", "pip", "--quiet"]
-installed = importlib.util.find_spec("keras_lengen") is not None
-if pathlib.Path("../trainers").is_dir():
-    os.chdir("..")
-elif not pathlib.Path("trainers").is_dir():
-    # The package is the library alone, the source archive has the trainers.
-    source = ("--no-deps", "--no-binary=keras_lengen", "keras_lengen")
-    subprocess.run([*pip, "download", *source], check=True)
-    (archive,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    shutil.unpack_archive(archive)
-    os.chdir(archive.name.removesuffix(".tar.gz"))
-if not installed:
-    extras = ["images", "plots"]
-    if importlib.util.find_spec("tensorflow") is None:
-        if pathlib.Path("/dev/accel0").exists():
-            extras.append("tpu")
-        elif shutil.which("nvidia-smi"):
-            extras.append("gpu")
-        else:
-            extras.append("tensorflow")
-    subprocess.run(
-        [*pip, "install", "--editable", f".[{','.join(extras)}]"], check=True
-    )
+
+def find_source():
+    """Returns the directory with the library and its trainers."""
+    for checkout in ("..", "."):
+        if pathlib.Path(checkout, "colab", "helpers").is_dir():
+            return checkout
+    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
+    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
+    if not source:
+        # The package is the library alone, its source archive has the trainers.
+        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
+        package = ["--no-binary=keras_lengen", "keras_lengen"]
+        subprocess.run([*pip, *package], check=True)
+        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
+    if os.path.isdir(source):
+        return source
+    if os.path.isfile(source):
+        with tarfile.open(source) as archive:
+            archive.extractall(filter="data")
+            return archive.getnames()[0].partition("/")[0]
+    clone = "keras_lengen-clone"
+    if not os.path.isdir(clone):
+        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
+    return clone
+
+
+try:
+    os.chdir(find_source())
+    sys.path.insert(0, os.getcwd())
+    from colab.helpers.install import install_missing
+except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
+    raise RuntimeError(
+        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
+        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
+        "a checkout, a source archive or the address of a git repository."
+    ) from None
+install_missing()
 
 # %% [markdown]
 # `run` runs a command as a terminal does. A command that was interrupted
-# resumes when its cell runs again. With `KERAS_LENGEN_SMOKE=1`, models train
-# for three steps only, to check that the notebook runs.
+# resumes when its cell runs again.
 
 # %%
 from IPython.display import Image
 
-from colab.commands import RUNS, SMOKE, read_results, run
+# SMOKE: only three training steps, to check that the notebook runs.
+from colab.helpers.commands import RUNS, SMOKE, read_results, run
 
 RUN = f"{RUNS}/other_positions"
 

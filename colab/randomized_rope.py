@@ -17,44 +17,54 @@
 # of up to 100 bits. The notebook takes less than ten minutes on two CPU cores.
 #
 # The first cell installs the library and its trainers: from the checkout that
-# contains this notebook if there is one, else from its release. TensorFlow is
-# installed only if the machine has none, with the extra for its hardware.
+# contains this notebook, from a source archive in the working directory, from
+# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
+# Packages that are there in a new enough version stay as they are.
 
 # %%
-import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
+import tarfile
 
-pip = [sys.executable, "-m", "pip", "--quiet"]
-installed = importlib.util.find_spec("keras_lengen") is not None
-if pathlib.Path("../trainers").is_dir():
-    os.chdir("..")
-elif not pathlib.Path("trainers").is_dir():
-    # The package is the library alone, the source archive has the trainers.
-    source = ("--no-deps", "--no-binary=keras_lengen", "keras_lengen")
-    subprocess.run([*pip, "download", *source], check=True)
-    (archive,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    shutil.unpack_archive(archive)
-    os.chdir(archive.name.removesuffix(".tar.gz"))
-if not installed:
-    extras = ["images", "plots"]
-    if importlib.util.find_spec("tensorflow") is None:
-        if pathlib.Path("/dev/accel0").exists():
-            extras.append("tpu")
-        elif shutil.which("nvidia-smi"):
-            extras.append("gpu")
-        else:
-            extras.append("tensorflow")
-    subprocess.run(
-        [*pip, "install", "--editable", f".[{','.join(extras)}]"], check=True
-    )
 
-# %% [markdown]
-# With `KERAS_LENGEN_SMOKE=1`, the models train for three steps only, to check
-# that the notebook runs.
+def find_source():
+    """Returns the directory with the library and its trainers."""
+    for checkout in ("..", "."):
+        if pathlib.Path(checkout, "colab", "helpers").is_dir():
+            return checkout
+    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
+    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
+    if not source:
+        # The package is the library alone, its source archive has the trainers.
+        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
+        package = ["--no-binary=keras_lengen", "keras_lengen"]
+        subprocess.run([*pip, *package], check=True)
+        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
+    if os.path.isdir(source):
+        return source
+    if os.path.isfile(source):
+        with tarfile.open(source) as archive:
+            archive.extractall(filter="data")
+            return archive.getnames()[0].partition("/")[0]
+    clone = "keras_lengen-clone"
+    if not os.path.isdir(clone):
+        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
+    return clone
+
+
+try:
+    os.chdir(find_source())
+    sys.path.insert(0, os.getcwd())
+    from colab.helpers.install import install_missing
+except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
+    raise RuntimeError(
+        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
+        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
+        "a checkout, a source archive or the address of a git repository."
+    ) from None
+install_missing()
 
 # %%
 import keras
@@ -63,6 +73,7 @@ import numpy as np
 
 from keras_lengen.layers import MultiHeadAttention, RandomizedRoPE, RoPE
 
+# Only three training steps, to check that the notebook runs.
 SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
 STEPS = 3 if SMOKE else 2000
 TEST_LENGTHS = [10, 20, 30, 40, 60, 80, 100]
@@ -148,7 +159,8 @@ accuracy = {}
 for name, make_encoding in encodings.items():
     keras.utils.set_random_seed(0)
     model = make_model(make_encoding)
-    model.fit(TrainingBatches(), verbose=0, shuffle=False)
+    print(name)
+    model.fit(TrainingBatches(), shuffle=False)
     accuracy[name] = {
         length: measure_accuracy(model, length) for length in TEST_LENGTHS
     }

@@ -20,54 +20,70 @@
 # In Colab, *Runtime > Change runtime type* chooses a TPU.
 #
 # The first cell installs the library and its trainers: from the checkout that
-# contains this notebook if there is one, else from its release. TensorFlow is
-# installed only if the machine has none, with the extra for its hardware.
+# contains this notebook, from a source archive in the working directory, from
+# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
+# Packages that are there in a new enough version stay as they are.
 
 # %%
-import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
+import tarfile
 
-pip = [sys.executable, "-m", "pip", "--quiet"]
-installed = importlib.util.find_spec("keras_lengen") is not None
-if pathlib.Path("../trainers").is_dir():
-    os.chdir("..")
-elif not pathlib.Path("trainers").is_dir():
-    # The package is the library alone, the source archive has the trainers.
-    source = ("--no-deps", "--no-binary=keras_lengen", "keras_lengen")
-    subprocess.run([*pip, "download", *source], check=True)
-    (archive,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    shutil.unpack_archive(archive)
-    os.chdir(archive.name.removesuffix(".tar.gz"))
-if not installed:
-    extras = ["images", "plots"]
-    if importlib.util.find_spec("tensorflow") is None:
-        if pathlib.Path("/dev/accel0").exists():
-            extras.append("tpu")
-        elif shutil.which("nvidia-smi"):
-            extras.append("gpu")
-        else:
-            extras.append("tensorflow")
-    subprocess.run(
-        [*pip, "install", "--editable", f".[{','.join(extras)}]"], check=True
-    )
+
+def find_source():
+    """Returns the directory with the library and its trainers."""
+    for checkout in ("..", "."):
+        if pathlib.Path(checkout, "colab", "helpers").is_dir():
+            return checkout
+    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
+    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
+    if not source:
+        # The package is the library alone, its source archive has the trainers.
+        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
+        package = ["--no-binary=keras_lengen", "keras_lengen"]
+        subprocess.run([*pip, *package], check=True)
+        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
+    if os.path.isdir(source):
+        return source
+    if os.path.isfile(source):
+        with tarfile.open(source) as archive:
+            archive.extractall(filter="data")
+            return archive.getnames()[0].partition("/")[0]
+    clone = "keras_lengen-clone"
+    if not os.path.isdir(clone):
+        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
+    return clone
+
+
+try:
+    os.chdir(find_source())
+    sys.path.insert(0, os.getcwd())
+    from colab.helpers.install import install_missing
+except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
+    raise RuntimeError(
+        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
+        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
+        "a checkout, a source archive or the address of a git repository."
+    ) from None
+install_missing()
 
 # %% [markdown]
 # ## What this runtime has
 #
 # TensorFlow and JAX both train on TPUs: `--strategy=tpu` with TensorFlow, and
 # every strategy with `KERAS_BACKEND=jax`. JAX supports TPUs of every
-# generation, so that it is the backend here if JAX sees a TPU. With
-# `KERAS_LENGEN_SMOKE=1`, the model trains for three steps only, to check that
-# the notebook runs.
+# generation, so that it is the backend here if JAX sees a TPU.
 
 # %%
+import importlib.util
+
 from IPython.display import Image
 
-from colab.commands import RUNS, SMOKE, read_results, run
+# SMOKE: only three training steps, to check that the notebook runs.
+from colab.helpers.commands import RUNS, SMOKE, read_results, run
+from colab.helpers.install import find_local_tpus
 
 PROGRAM = "import jax; print(jax.devices()[0].platform)"
 seen = subprocess.run(
@@ -76,7 +92,7 @@ seen = subprocess.run(
 BACKEND, STRATEGY = "tensorflow", "auto"
 if seen == "tpu":
     BACKEND = "jax"
-elif pathlib.Path("/dev/accel0").exists():
+elif find_local_tpus():
     STRATEGY = "tpu"
 HAS_TPU = (BACKEND, STRATEGY) != ("tensorflow", "auto")
 os.environ["KERAS_BACKEND"] = BACKEND
@@ -90,10 +106,8 @@ print(f"TPU: {HAS_TPU}; backend {BACKEND}, --strategy={STRATEGY}")
 # of a bucket, and a loop of 50 steps runs without the host.
 
 # %%
-FLAGS = (
-    "--task=missing_duplicate_string --encoding=RandomizedRelativeEncoding"
-    f" --strategy={STRATEGY}"
-)
+MODEL = "--task=missing_duplicate_string --encoding=RandomizedRelativeEncoding"
+FLAGS = f"{MODEL} --strategy={STRATEGY}"
 if HAS_TPU:
     FLAGS += " --precision=mixed_bfloat16 --steps_per_loop=50"
 STEPS = 10_000 if HAS_TPU else 2000
@@ -119,17 +133,20 @@ if not SMOKE:
 # %% [markdown]
 # ## Without a TPU: compile for one
 #
-# `trainers.tpu_compile` compiles the same training step with Google's
-# compiler, which runs on any machine (package `libtpu`), and says whether it
-# fits into the memory of a chip and how fast a step can be at best.
+# `trainers.tpu_compile` compiles the training step of this task and encoding
+# for a TPU, in bfloat16, and says whether it fits into the memory of a chip
+# and how fast a step can be at best. Google's compiler runs on any machine;
+# the extra `tpu-compile` installs it.
 
 # %%
-if SMOKE:
+if HAS_TPU:
+    print("The TPU of this runtime has run the program.")
+elif SMOKE:
     print("left out to check the notebook")
-elif importlib.util.find_spec("libtpu") and not HAS_TPU:
+elif all(map(importlib.util.find_spec, ("jax", "libtpu"))):
     run(
-        "trainers.tpu_compile --topology=v5e:2x2 --mode=train"
-        f" --encoding=RandomizedRelativeEncoding --results={RUNS}/tpu.jsonl"
+        f"trainers.tpu_compile --topology=v5e:2x2 --mode=train {MODEL}"
+        f" --results={RUNS}/tpu.jsonl"
     )
 else:
-    print("`pip install libtpu` first, on a machine without a TPU.")
+    print("Run `%pip install -e '.[tpu-compile]'`, then this cell again.")

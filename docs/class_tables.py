@@ -6,6 +6,7 @@ import re
 
 from datasets.tasks import TASKS
 from docs.examples import ENCODINGS, SAMPLERS
+from keras_lengen import __version__
 from keras_lengen.layers.encodings.base import Randomized
 from trainers.records.markdown import table
 
@@ -59,23 +60,32 @@ def make_tasks():
 
 def make_notebooks():
     """The title of every notebook, with links to its file and into Colab."""
-    rows = []
+    place, rows = _find_place_on_github(), []
     for path in sorted((ROOT / "colab").glob("*.ipynb")):
         script = path.with_suffix(".py").read_text()
         title = re.search(r"^# # (.*)$", script, re.M)[1]
-        rows.append((title, f"[{path.stem}](colab/{path.name})", _badge(path)))
-    # Without an address, there is nothing that Colab could open.
-    columns = 3 if REPOSITORY else 2
+        link = f"[{path.stem}](colab/{path.name})"
+        rows.append((title, link, _badge(place, path)))
+    # Without a place there, there is nothing that Colab could open.
+    columns = 3 if place else 2
     header = ("what you do", "notebook", "")
     return table(header[:columns], [row[:columns] for row in rows])
 
 
-def _badge(path):
+def _find_place_on_github():
+    """Returns owner and name of the repository; empty if it is elsewhere."""
+    found = re.fullmatch(
+        r"https://github\.com/([^/]+/[^/]+?)(\.git)?/?", REPOSITORY
+    )
+    return found[1] if found else ""
+
+
+def _badge(place, path):
     colab = "https://colab.research.google.com"
-    place = REPOSITORY.removeprefix("https://github.com/")
+    # The notebook of the release that its first cell installs.
     return (
         f"[![Open in Colab]({colab}/assets/colab-badge.svg)]"
-        f"({colab}/github/{place}/blob/main/colab/{path.name})"
+        f"({colab}/github/{place}/blob/v{__version__}/colab/{path.name})"
     )
 
 

@@ -1,12 +1,13 @@
 """Notebooks are their scripts without outputs, and run from top to bottom."""
 
+import re
+import time
+
 import pytest
 
 from tests.test_readme import ROOT
 
-SCRIPTS = sorted(
-    path for path in (ROOT / "colab").glob("*.py") if path.name != "commands.py"
-)
+SCRIPTS = sorted((ROOT / "colab").glob("*.py"))
 
 each_notebook = pytest.mark.parametrize(
     "script", SCRIPTS, ids=[script.stem for script in SCRIPTS]
@@ -33,6 +34,20 @@ def test_all_notebooks_install_in_the_same_way():
     assert "pip" in cell
 
 
+@each_notebook
+def test_the_text_of_a_notebook_is_not_about_tests(script):
+    _, *texts = script.read_text().split("\n# %% [markdown]\n")
+    for text in texts:
+        assert "SMOKE" not in text.partition("\n# %%\n")[0]
+
+
+@each_notebook
+def test_a_full_run_asserts_results(script):
+    assert re.search(
+        r"^if not SMOKE:\n(    .*\n)*?    +assert ", script.read_text(), re.M
+    )
+
+
 @pytest.mark.process
 @each_notebook
 def test_a_notebook_is_its_script_without_outputs(script):
@@ -47,34 +62,51 @@ def test_a_notebook_is_its_script_without_outputs(script):
             assert cell.execution_count is None
 
 
-def execute(script, timeout):
+def execute(script, **limits):
     """Runs a notebook from top to bottom; returns what its cells showed."""
     jupytext = pytest.importorskip("jupytext")
     nbclient = pytest.importorskip("nbclient")
     notebook = jupytext.read(script.with_suffix(".ipynb"))
     where = {"metadata": {"path": str(script.parent)}}
-    client = nbclient.NotebookClient(notebook, timeout=timeout, resources=where)
+    client = nbclient.NotebookClient(notebook, resources=where, **limits)
     client.execute()
     return [
         output for cell in notebook.cells for output in cell.get("outputs", [])
     ]
 
 
-def is_picture(output):
-    return "image/png" in output.get("data", {})
+def limit_total(seconds):
+    """Seconds that a cell may take, so that all together take at most these."""
+    end = time.monotonic() + seconds
+    # nbclient understands numbers below 1 as no limit.
+    return lambda cell: max(1, int(end - time.monotonic()))
 
 
+def has_picture(outputs):
+    return any("image/png" in output.get("data", {}) for output in outputs)
+
+
+def read_text(outputs):
+    return "".join(output.get("text", "") for output in outputs)
+
+
+# Each takes less than a minute on two quiet cores.
 @pytest.mark.process
 @each_notebook
 def test_a_notebook_runs(script, monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_LENGEN_SMOKE", "1")
     monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))
-    assert any(map(is_picture, execute(script, timeout=300)))
+    outputs = execute(script, timeout=180)
+    assert has_picture(outputs)
+    # Training shows its progress.
+    assert "loss" in read_text(outputs)
 
 
+# README promises ten minutes on two quiet cores.
 @pytest.mark.slow
 @each_notebook
 def test_a_notebook_asserts_its_results(script, monkeypatch, tmp_path):
     monkeypatch.delenv("KERAS_LENGEN_SMOKE", raising=False)
     monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))
-    assert any(map(is_picture, execute(script, timeout=1800)))
+    outputs = execute(script, timeout_func=limit_total(20 * 60))
+    assert has_picture(outputs)

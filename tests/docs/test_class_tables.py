@@ -3,6 +3,9 @@ import pytest
 from datasets.tasks import TASKS
 from docs import class_tables
 from docs.examples import ENCODINGS, SAMPLERS
+from keras_lengen import __version__
+
+NOTEBOOKS = sorted((class_tables.ROOT / "colab").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,28 @@ def test_a_full_stop_is_dropped_and_an_ellipsis_is_not():
     text = class_tables.make_samplers()
     assert ". |" not in text.replace("... |", "")
     assert "0, 1, 2, ... |" in text
+
+
+@pytest.mark.parametrize("end", ["", "/", ".git", ".git/"])
+def test_badges_open_the_notebooks_of_the_release(end, monkeypatch):
+    address = f"https://github.com/some-owner/keras.lengen{end}"
+    monkeypatch.setattr(class_tables, "REPOSITORY", address)
+    header, _, *rows = class_tables.make_notebooks().splitlines()
+    assert header == "| what you do | notebook |  |"
+    colab = "https://colab.research.google.com"
+    place = f"github/some-owner/keras.lengen/blob/v{__version__}"
+    for row, path in zip(rows, NOTEBOOKS, strict=True):
+        assert row.endswith(
+            f" | [{path.stem}](colab/{path.name})"
+            f" | [![Open in Colab]({colab}/assets/colab-badge.svg)]"
+            f"({colab}/{place}/colab/{path.name}) |"
+        )
+
+
+@pytest.mark.parametrize("address", ["", "https://gitlab.com/owner/name"])
+def test_there_are_no_badges_of_what_colab_cannot_open(address, monkeypatch):
+    monkeypatch.setattr(class_tables, "REPOSITORY", address)
+    header, _, *rows = class_tables.make_notebooks().splitlines()
+    assert header == "| what you do | notebook |"
+    for row, path in zip(rows, NOTEBOOKS, strict=True):
+        assert row.endswith(f" | [{path.stem}](colab/{path.name}) |")

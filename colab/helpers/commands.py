@@ -24,13 +24,23 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 def run(command):
     """Runs a module of the checkout, as `python -m` does, and shows its output.
 
+    A trainer lists its flags first, one on each line. These lines are left out:
+    the flags that a notebook sets are in the command, which is shown, and all
+    of them are in the working directory of the run.
+
     Args:
         command: str. The module and its flags, as in a terminal.
 
     Raises:
         RuntimeError: If the command fails.
     """
+    run_and_read(command)
+
+
+def run_and_read(command):
+    """Runs a module as `run` does, and returns the last line that it shows."""
     print(f"$ python -m {command}", flush=True)
+    last = ""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", *shlex.split(command)],
         stdout=subprocess.PIPE,
@@ -39,15 +49,16 @@ def run(command):
     ) as process:
         try:
             for line in process.stdout:
-                # A trainer lists its flags, one on each line.
                 if not re.match(r"  \w+ = ", line):
                     print(line, end="", flush=True)
+                    last = line
         except KeyboardInterrupt:
             # A trainer saves its state and resumes when the cell runs again.
             process.terminate()
             raise
     if process.returncode:
         raise RuntimeError(f"exit status {process.returncode}, see above.")
+    return last.rstrip("\n")
 
 
 def read_results(workdir):
