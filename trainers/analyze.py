@@ -8,7 +8,8 @@
 RUN and OTHER are working directories of runs, or checkpoints. For each layer of
 self-attention, RUN/attention.json has the mean distance that each head attends
 to, in tokens, and with OTHER, which reads the same tokens, the Jensen-Shannon
-divergence between each of its heads and each head of RUN.
+divergence between each of its heads and each head of RUN. Both need weights
+that sum to 1, which those of GeometricAttention do not.
 
 `--matrices` draws how strongly each token attends to each other one, the
 maximum over heads, in the first of the sequences of each length.
@@ -31,7 +32,7 @@ import dataclasses
 import numpy as np
 
 from trainers.analyses.activations import write_activations
-from trainers.analyses.attention import write_attention
+from trainers.analyses.attention import UnsuitableError, write_attention
 from trainers.analyses.images import draw
 from trainers.analyses.loaded import load
 from trainers.analyses.matrices import write_matrices
@@ -90,9 +91,15 @@ def main(config, *texts):
         first.check_lengths(f"--{name}", config.parse(name))
     shortest = first.problem.lengths[0]
     blank = np.zeros((1, first.problem.tokens(shortest)))
-    if first.problem.lay_out(blank, shortest) is not None:
+    has_images = first.problem.lay_out(blank, shortest) is not None
+    if has_images:
         draw(first, config.examples)
-    write_attention(config, [first, *others])
+    try:
+        write_attention(config, [first, *others])
+    except UnsuitableError as error:
+        if not (has_images or config.matrices or config.activations):
+            raise
+        print(f"no attention.json: {error}", flush=True)
     if config.matrices:
         write_matrices(first, config.parse("matrices"), config.examples)
     if config.activations:

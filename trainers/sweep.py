@@ -12,6 +12,7 @@ worked on by several such commands, on several machines and with either engine:
 a lock keeps two of them from one cell.
 """
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -19,7 +20,11 @@ import shlex
 
 import trainers
 from trainers.cluster.coordinator import Coordinator
-from trainers.cluster.interruption import handle_signals, raise_stopped
+from trainers.cluster.interruption import (
+    end_at_once,
+    handle_signals,
+    raise_stopped,
+)
 from trainers.cluster.local_pool import LocalPool, count_cores
 from trainers.cluster.measuring import measure
 from trainers.cluster.ray_pool import RayPool
@@ -43,7 +48,7 @@ def main(config):
     for cell in cells:
         root.make_config(cell)
     if config.measure == "true":
-        measure(root, functools.partial(_make_pool, config), cells)
+        measure(root, functools.partial(_open_pool, config, root), cells)
     if config.dry_run == "true":
         _list_commands(root, cells)
     if "true" in (config.measure, config.dry_run):
@@ -68,38 +73,52 @@ def _open_root(config, arguments):
     )
 
 
-def _make_pool(config):
+@contextlib.contextmanager
+def _open_pool(config, root):
+    """Gives a pool, and lets its cells save their states at the end."""
     if config.engine == "local":
-        return LocalPool(config.jobs or count_cores(), config.gpus)
-    pool = RayPool(config.address, config.cpus, config.gpus, config.tpus)
-    # Ray has set a handler of its own.
-    handle_signals(raise_stopped)
-    return pool
+        jobs = config.jobs or count_cores()
+        pool = LocalPool(jobs, config.gpus, root.list_orphans())
+    else:
+        pool = RayPool(config.address, config.cpus, config.gpus, config.tpus)
+        # Ray has set a handler of its own.
+        handle_signals(raise_stopped)
+    print(f"{pool.describe}, below {root.path}", flush=True)
+    try:
+        yield pool
+    finally:
+        # Cells that were asked to save do so without the sweep, too.
+        handle_signals(end_at_once)
+        pool.stop()
+        handle_signals(raise_stopped)
 
 
 def run_cells(config, root, cells):
     """Runs cells, and reports those that failed."""
-    pool = _make_pool(config)
-    print(f"{pool.describe}, below {root.path}", flush=True)
-    coordinator = Coordinator(
-        *(root, pool, cells),
-        jobs=pool.count_jobs(),
-        retries=config.retries,
-        table=Table(),
-    )
-    try:
+    with _open_pool(config, root) as pool:
+        coordinator = Coordinator(
+            *(root, pool, cells),
+            jobs=pool.count_jobs(),
+            retries=config.retries,
+            table=Table(),
+        )
         coordinator.run()
-    finally:
-        pool.stop()
     if coordinator.failed:
-        _report_failures(root, coordinator.failed)
+        _report_failures(root, coordinator.failed, coordinator.gave_up)
     print(f"all {len(cells)} cells are finished")
 
 
-def _report_failures(root, failed):
+def _report_failures(root, failed, gave_up=False):
     for name, lines in failed.items():
         print(f"\n{root.path / 'cells' / name}.log:")
         print("\n".join(f"    {line}" for line in lines[-5:]))
+    if gave_up:
+        raise TrainingError(
+            f"{len(failed)} cells failed, see above, the last ones one after "
+            "the other: the reason may be this machine, such as a full disk. "
+            "Fix this and run the same command with --retry_failed=true; or "
+            "run it as it was to go on with the other cells."
+        )
     raise TrainingError(
         f"{len(failed)} cells failed, see above: run the same command with "
         "--retry_failed=true to run them again."

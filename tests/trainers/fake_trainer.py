@@ -1,11 +1,13 @@
 """A command in place of a trainer: it counts steps, saves them and resumes.
 
-Its flags, as `--name=value`: `steps`; `pause`, seconds of a step; `fails`, the
-exit status in place of results. The standard library suffices for it.
+Its flags, as `--name=value`: `steps`; `pause`, seconds of a step; `waits`, the
+path of a file without which the second step does not end; `fails`, the exit
+status in place of results. The standard library suffices for it.
 """
 
 import fcntl
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -28,6 +30,10 @@ def main(arguments):
     first = int(saved.read_text()) if saved.exists() else 0
     for step in range(first + 1, int(flags.get("steps", 5)) + 1):
         time.sleep(float(flags.get("pause", 0.05)))
+        while (
+            step > 1 and "waits" in flags and not os.path.exists(flags["waits"])
+        ):
+            time.sleep(0.05)
         saved.write_text(str(step))
         with (workdir / "steps").open("a") as file:
             file.write(f"{step}\n")

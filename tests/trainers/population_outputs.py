@@ -12,11 +12,13 @@ import tempfile
 import jax
 import numpy as np
 
+import trainers.options.members
 from datasets.jax_tasks import JAX_TASKS
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import EvaluationStep, make_strategy
 from trainers.engine.jax_draws import fold_in
 from trainers.engine.population import DATA
+from trainers.errors import TrainingError
 from trainers.experiment import make_training_step
 from trainers.options.layers import with_max_position
 from trainers.population import PopulationConfig, make_population
@@ -42,6 +44,9 @@ OF_POPULATION = {
     "learning_rates": "1e-3,1e-2",
     "steps_per_loop": 3,
 }
+OTHER = {"task": "bucket_sort", "encoding": "LearnedEncoding"}
+DIVERGING = 1e30
+"""A learning rate with which the second step has no finite loss."""
 STEPS = 5
 
 
@@ -54,6 +59,7 @@ def toy_population(**changes):
 def train(population):
     """Losses, weights and sums of each member, after some steps."""
     losses = []
+    begin = [np.array(value) for value in population.weights.variables]
     for first_step, steps in ((0, 3), (3, 2)):
         population.run(None, first_step, steps)
         losses.append(population.losses)
@@ -62,33 +68,33 @@ def train(population):
     return [
         {
             "losses": [float(loss[number]) for loss in losses],
-            "weights": np.concatenate(
-                [value[number].ravel() for value in weights]
-            ).tolist(),
+            "begin": join([value[number] for value in begin]),
+            "weights": join([value[number] for value in weights]),
             "sums": sums[number].tolist(),
         }
         for number in range(len(population.members))
     ]
 
 
-def train_apart(member):
+def train_apart(member, **changes):
     """The same of a population of one member."""
     alone = {
         "seeds": str(member.seed),
         "learning_rates": str(member.learning_rate),
     }
-    (found,) = train(toy_population(**alone))
+    (found,) = train(toy_population(**alone, **changes))
     return found
 
 
-def train_by_trainer(member, population):
+def train_by_trainer(member, population, **changes):
     """The same of the steps of `trainers.algorithmic`, on the same batches."""
     seed = member.seed
-    config = EXPERIMENT.config(**TOY, **dataclasses.asdict(member))
+    config = EXPERIMENT.config(**{**TOY, **changes, **vars(member)})
     config = with_max_position(config)
     strategy = make_strategy("one_device")
     model, made, problem = EXPERIMENT.make_parts(config, strategy)
     step = make_training_step(config, model, made, problem, strategy)
+    begin = join(model.trainable_variables)
     task = JAX_TASKS[config.task]
     state = tuple(
         [variable.value for variable in variables]
@@ -97,7 +103,8 @@ def train_by_trainer(member, population):
     losses = []
     for number in range(STEPS):
         length = int(population.length_at(number))
-        padded = min(n for n in population.buckets if n >= 2 * length)
+        tokens = task.total_length(length)
+        padded = min(n for n in population.buckets if n >= tokens)
         batch = task.draw_batch(fold_in(DATA, seed, number), 8, length, padded)
         loss, state = step.update(state, batch, number)
         losses.append(float(loss))
@@ -113,16 +120,22 @@ def train_by_trainer(member, population):
         compiled=True,
     )
     batch = task.draw_batch(
-        fold_in(DATA, seed, jax.numpy.asarray(-6), 0), 20, 6, 12
+        fold_in(DATA, seed, jax.numpy.asarray(-6), 0),
+        *(20, 6, population.evaluation_buckets[-1]),
     )
     sums = measured.run(6, 0, {**batch, "used": np.ones(20, bool)})
     return {
+        "begin": begin,
         "losses": [np.mean(losses[:3]).item(), np.mean(losses[3:]).item()],
-        "weights": np.concatenate(
-            [np.ravel(np.array(value)) for value in state[0]]
-        ).tolist(),
+        "weights": join(state[0]),
         "sums": sums.tolist(),
     }
+
+
+def join(variables):
+    """All numbers of variables, in a list."""
+    arrays = [np.ravel(np.array(value)) for value in variables]
+    return np.concatenate(arrays).tolist()
 
 
 def run_in_pieces(path, **changes):
@@ -130,13 +143,13 @@ def run_in_pieces(path, **changes):
     config = PopulationConfig(
         **{
             **OF_POPULATION,
-            **changes,
             "encoding": "NoPE",
             "learning_rates": "1e-2",
             "train_length": "2",
             "test_lengths": "3",
             "checkpoint_every": 2,
             "steps_per_loop": 2,
+            **changes,
         }
     )
     config = dataclasses.replace(config, workdir=str(path))
@@ -145,11 +158,30 @@ def run_in_pieces(path, **changes):
     while results is None:
         starts += 1
         results = PopulationRun(config, path, task, make_population).run()
-    found = {name: results[name] for name in ("members", "all", "final")}
-    return {"starts": starts, **found}
+    names = ("members", "all", "by_learning_rate", "final")
+    return {"starts": starts, **{name: results[name] for name in names}}
+
+
+def train_with_diverging(member):
+    """A member that does not diverge, and in which steps the others do."""
+    rates = f"{member.learning_rate},{DIVERGING}"
+    population = toy_population(learning_rates=rates)
+    found = train(population)[population.members.index(member)]
+    return {**found, "diverged": population.find_diverged(STEPS)}
+
+
+def find_error(**changes):
+    """The message of the error that a population raises."""
+    try:
+        toy_population(**changes).run(None, 0, 3)
+    except TrainingError as error:
+        return str(error)
+    return ""
 
 
 def main(path):
+    # No learning rate that is allowed lets so small a model diverge.
+    trainers.options.members.LEARNING_RATES = (1e-10, DIVERGING)
     population = toy_population()
     members = population.members
     outputs = {
@@ -157,11 +189,24 @@ def main(path):
         "two at once": train(toy_population(members_at_once=2)),
         "apart": [train_apart(members[0]), train_apart(members[3])],
         "trainer": train_by_trainer(members[3], population),
+        "beside diverging": train_with_diverging(members[3]),
+        "error": find_error(learning_rates=f"{DIVERGING}"),
     }
+    population = toy_population(**OTHER)
+    outputs["others together"] = train(population)
+    outputs["others apart"] = [
+        train_apart(population.members[number], **OTHER) for number in (0, 3)
+    ]
+    outputs["other trainer"] = train_by_trainer(members[3], population, **OTHER)
     with tempfile.TemporaryDirectory() as directory:
         runs = pathlib.Path(directory)
         outputs["whole"] = run_in_pieces(runs / "whole")
         outputs["pieces"] = run_in_pieces(runs / "pieces", minutes=1e-6)
+        rates = {"learning_rates": f"1e-2,{DIVERGING}"}
+        outputs["diverging"] = [
+            run_in_pieces(runs / "diverging", **rates),
+            run_in_pieces(runs / "in pieces", **rates, minutes=1e-6),
+        ]
     pathlib.Path(path).write_text(json.dumps(outputs))
 
 

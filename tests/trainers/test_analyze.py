@@ -112,4 +112,12 @@ def test_two_runs_and_a_length(tmp_path, capsys):
         attention="GeometricAttention",
         encoding="NoPE",
     )
-    refuse("GeometricAttention do not", str(tmp_path / "four"))
+    capsys.readouterr()
+    refuse("has GeometricAttention, whose weights", str(tmp_path / "four"))
+    config = analyze.AnalyzeConfig(examples=3, matrices="5", activations="5")
+    analyze.main(config, str(tmp_path / "four"))
+    assert "no attention.json: " in capsys.readouterr().out
+    names = ("attention_matrices.npz", "attention_matrices.png")
+    for name in (*names, "activations.npz", "activations.json"):
+        assert (tmp_path / "four" / name).exists()
+    assert not (tmp_path / "four" / "attention.json").exists()

@@ -1,19 +1,31 @@
 """Sweeps: states of cells, costs, mistakes, and what becomes of processes."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import errno
 import fcntl
 import json
 import os
+import subprocess
 import sys
+import types
 
 import pytest
 
 from tests.trainers.toy import TOY
 from trainers import sweep
 from trainers.cluster import coordinator as coordinator_module
-from trainers.cluster.cell_process import Job, claim, is_locked, now, run_job
+from trainers.cluster import measuring
+from trainers.cluster.cell_process import (
+    Job,
+    claim,
+    find_claim,
+    is_locked,
+    now,
+    read_claim,
+    run_job,
+)
 from trainers.cluster.coordinator import Coordinator
 from trainers.cluster.local_pool import LocalPool
 from trainers.cluster.ray_pool import RayPool
@@ -81,8 +93,8 @@ def write_record(root, cell, **record):
         ({"size": "big"}, "--size must be one of paper, small"),
         ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
         ({"shard": "1"}, "--shard takes a number from 0"),
-        ({"address": "auto"}, "--address and --tpus are of Ray"),
-        ({"tpus": 4}, "--address and --tpus are of Ray"),
+        ({"address": "auto"}, "--address and --tpus need --engine=ray"),
+        ({"tpus": 4}, "--address and --tpus need --engine=ray"),
         ({"gpus": 1}, "--gpus needs --jobs"),
         ({"flags": "steps"}, "--flags takes names with values"),
         ({"flags": "steps=1,steps=2"}, "--flags takes names with values"),
@@ -139,6 +151,67 @@ def test_states_of_a_cell(tmp_path):
     assert root.find_state(cell) == "failed"
 
 
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [
+        ("{", "missing"),
+        ("[1]", "missing"),
+        ('{"status": "1", "seconds": []}', "missing"),
+        ('{"status": 1}', "failed"),
+        ('{"status": 1, "ended": 5, "lines": "x"}', "failed"),
+    ],
+)
+def test_a_damaged_record(record, state, tmp_path):
+    root, cell = open_root(tmp_path), make_cell()
+    path = tmp_path / "cells" / f"{cell.name}.json"
+    path.parent.mkdir()
+    path.write_text(record)
+    assert root.find_state(cell) == state
+    assert root.read_record(cell).get("lines", []) == []
+    job = make_job(tmp_path, name=cell.name, since="1")
+    # A failure of which nobody knows the time is not one of this sweep.
+    assert run_job(job)["status"] == 0
+    path.write_text('{"status": 0}')
+    assert run_job(job) == {"status": 0}
+    (tmp_path / "cells" / cell.name / "metrics.csv").unlink()
+    assert not root.is_measured(cell)
+
+
+def test_a_damaged_file_of_a_run_names_the_flag_of_the_sweep(tmp_path):
+    root, cell = open_root(tmp_path), make_cell()
+    path = write_results(root, cell)
+    (path / "results.json").write_text("{")
+    with pytest.raises(ConfigError, match="or choose another --root"):
+        root.find_state(cell)
+
+
+def test_a_root_without_locks(tmp_path, monkeypatch):
+    root, cell = open_root(tmp_path), make_cell()
+    (tmp_path / "running").mkdir()
+    (tmp_path / "running" / cell.name).touch()
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for look in (root.list_running, lambda: root.find_state(cell)):
+        with pytest.raises(ConfigError, match=r"No locks available.*--root"):
+            look()
+
+
+def test_a_root_that_cannot_be_read(tmp_path):
+    root, cell = open_root(tmp_path), make_cell()
+    (tmp_path / "running").write_text("not a directory")
+    with pytest.raises(ConfigError, match="cannot tell which cells of"):
+        root.find_state(cell)
+    with pytest.raises(ConfigError, match="cannot tell which cells of"):
+        root.list_running()
+    (tmp_path / "running").unlink()
+    (tmp_path / "cells" / f"{cell.name}.json").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot read the record of"):
+        root.find_state(cell)
+
+
 def test_a_root_that_was_moved_has_its_continued_runs(tmp_path):
     first = make_cell()
     cell = make_cell(encoding="ALiBi", after=first)
@@ -188,6 +261,10 @@ def test_cost(tmp_path):
     assert seconds(cells[2:]) == (200, 0)
     assert seconds([make_cell(9, row="other", steps=10)]) == (40, 0)
     assert seconds([make_cell(9, row="new", steps=10)]) == (30, 0)
+    # Its record lacks the processes that no sweep has survived.
+    write_progress(root, other, (10, 60.0), (20, 160.0))
+    seconds = root.estimate([*cells, other])
+    assert seconds([make_cell(9, row="other", steps=10)]) == (100, 0)
 
 
 def test_dry_run(tmp_path, capsys):
@@ -266,26 +343,90 @@ def test_what_a_killed_process_left_can_be_claimed(tmp_path):
     assert not path.exists()
 
 
-def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    seen = []
+def run_in_pool(monkeypatch, pool, jobs):
+    """Returns the variables that a local pool gives to the commands of jobs."""
+    seen = {}
     monkeypatch.setattr(
         "trainers.cluster.local_pool.run_job",
-        lambda job, environment, started: seen.append(environment) or {},
+        lambda job, environment, started: (
+            seen.update({job.name: environment}) or {}
+        ),
     )
-    monkeypatch.setattr("trainers.cluster.local_pool.count_cores", lambda: 9)
-    pool = LocalPool(2, gpus=2)
-    jobs = [make_job(tmp_path, name=name) for name in "ab"]
     for job in jobs:
         pool.submit(job)
     ended = []
-    while len(ended) < 2:
+    while len(ended) < len(jobs):
         ended += pool.wait(10)
     pool.stop()
-    assert {job.name for job, _ in ended} == {"a", "b"}
-    for environment in seen:
+    assert {job.name for job, _ in ended} == {job.name for job in jobs}
+    return seen
+
+
+def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.setattr("trainers.cluster.local_pool.count_cores", lambda: 9)
+    jobs = [make_job(tmp_path, name=name) for name in "ab"]
+    seen = run_in_pool(monkeypatch, LocalPool(2, gpus=2), jobs)
+    for environment in seen.values():
         assert environment["TF_NUM_INTRAOP_THREADS"] == "4"
         assert environment["CUDA_VISIBLE_DEVICES"] in ("4,5", "6,7")
+        assert "TF_FORCE_GPU_ALLOW_GROWTH" not in environment
+
+
+def test_commands_on_the_same_gpus_take_no_more_memory_than_they_use(
+    monkeypatch, tmp_path
+):
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    job = make_job(tmp_path)
+    seen = run_in_pool(monkeypatch, LocalPool(1), [job])[job.name]
+    assert seen["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    # As the user has set it.
+    assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in seen
+
+
+def find_dead_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@contextlib.contextmanager
+def orphan(root, name, **about):
+    """Holds a claim as a command whose sweep was killed does."""
+    path = root.path / "running" / name
+    with claim(path, {"process": find_dead_process(), **about}):
+        yield path
+
+
+def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
+    root = open_root(tmp_path)
+    assert root.list_orphans() == ()
+    with (
+        claim(tmp_path / "running" / "own"),
+        orphan(root, "other machine", host="elsewhere"),
+        orphan(root, "orphan") as path,
+    ):
+        assert root.list_orphans() == (path,)
+    assert root.list_orphans() == ()
+
+
+def test_orphans_count_as_jobs(monkeypatch, tmp_path):
+    monkeypatch.setattr("trainers.cluster.local_pool.SECONDS", 0.01)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
+    root = open_root(tmp_path)
+    jobs = [make_job(tmp_path, name=name) for name in "ab"]
+    with orphan(root, "orphan", devices="4"):
+        pool = LocalPool(2, gpus=1, orphans=root.list_orphans())
+        assert "1 of a killed sweep still running" in pool.describe
+        seen = run_in_pool(monkeypatch, pool, jobs)
+    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"5"}
+    with orphan(root, "orphan"):
+        pool = LocalPool(1, orphans=root.list_orphans())
+        pool.submit(make_job(tmp_path, name="c"))
+        assert pool.wait(0.2) == []
+    assert pool.wait(60)[0][0].name == "c"
+    pool.stop()
 
 
 def test_more_gpus_than_there_are(monkeypatch):
@@ -332,6 +473,50 @@ def test_errors_of_ray(tmp_path):
         wait_for(error)
 
 
+def make_ray_pool(*nodes, **needed):
+    """Makes a `RayPool` on machines that a test describes."""
+    pool = object.__new__(RayPool)
+    pool._ray = types.SimpleNamespace(
+        nodes=lambda: [
+            {"Alive": node.pop("alive", True), "Resources": node}
+            for node in map(dict, nodes)
+        ],
+        shutdown=lambda: None,
+    )
+    pool._needed, pool._futures = needed, {}
+    return pool
+
+
+def test_room_on_ray_is_that_of_each_machine(capsys):
+    half = {"CPU": 3.0, "GPU": 1.0}
+    pool = make_ray_pool(half, {**half, "alive": False}, half, CPU=2)
+    assert pool.count_jobs() == 2
+    assert not capsys.readouterr().out
+    pool = make_ray_pool(half, half, CPU=1, GPU=2)
+    assert pool.count_jobs() == 1
+    assert "has what a cell needs (1 CPU, 2 GPU): waiting" in (
+        capsys.readouterr().out
+    )
+
+
+def test_ray_waits_for_its_own_commands_alone(tmp_path, capsys):
+    pool = make_ray_pool()
+    pool._stop = tmp_path / "stop-own"
+    names = ("own", "other", "queued")
+    jobs = {name: make_job(tmp_path, name=name) for name in names}
+    pool._futures = {concurrent.futures.Future(): j for j in jobs.values()}
+    with claim(find_claim(jobs["other"]), {"stop": ""}):
+        with claim(find_claim(jobs["own"]), {"stop": str(pool._stop)}):
+            assert pool._count_running() == 1
+        path = find_claim(jobs["other"])
+        assert read_claim(path)["process"] == os.getpid()
+        pool.stop()
+        # It may be about to write whose it is.
+        path.write_text("")
+        assert pool._count_running() == 1
+    assert not pool._stop.exists()
+
+
 class FakePool:
     """Ends jobs at once, as `ends` says: lists of records by cell."""
 
@@ -362,11 +547,11 @@ class FakeRoot(SweepRoot):
 GOOD = {"status": 0, "seconds": 1.0}
 
 
-def coordinate(tmp_path, ends, *, retries=2):
-    """Runs cells whose processes end as a dict says; all else is real."""
+def coordinate(tmp_path, ends, *, retries=2, pool=FakePool):
+    """Runs cells whose processes end as pairs say; all else is real."""
     root = FakeRoot(tmp_path, arguments={}, directory="", environment={})
     root.done = set()
-    pool = FakePool(root, {cell.name: records for cell, records in ends})
+    pool = pool(root, {cell.name: records for cell, records in ends})
     cells = tuple(cell for cell, _ in ends)
     made = Coordinator(
         *(root, pool, cells), jobs=2, retries=retries, table=Table()
@@ -400,6 +585,51 @@ def test_busy_cells_are_looked_at_again(tmp_path):
     made, pool = coordinate(tmp_path, ends)
     assert made.finished == {cell.name}
     assert len(pool.order) == 3
+
+
+def test_cells_that_others_run_are_announced_once(tmp_path, capsys):
+    cell, busy = make_cell(0), {"busy": True}
+    coordinate(tmp_path, [(cell, [busy, busy, GOOD])])
+    line = "waiting for 1 cells that other processes run"
+    assert capsys.readouterr().out.count(line) == 1
+
+
+def test_cells_that_others_run_are_not_submitted(tmp_path, monkeypatch):
+    cell = make_cell()
+    running = ["running", "running", "missing"]
+    monkeypatch.setattr(
+        FakeRoot, "find_state", lambda self, cell: running.pop(0)
+    )
+    _, pool = coordinate(tmp_path, [(cell, [GOOD])])
+    assert not running
+    assert pool.order == [cell.name]
+
+
+class OneByOne(FakePool):
+    """Ends one job at a time."""
+
+    def wait(self, seconds):
+        rest = self.submitted[1:]
+        self.submitted = self.submitted[:1]
+        ended = super().wait(seconds)
+        self.submitted = rest
+        return ended
+
+
+def test_a_sweep_gives_up_where_cell_after_cell_fails(tmp_path):
+    full = {"status": 1, "lines": ["No space left on device"]}
+    ends = [full, full, full, GOOD, full, full, full, full, GOOD]
+    cells = [make_cell(n) for n in range(len(ends))]
+    pairs = [(c, [e]) for c, e in zip(cells, ends, strict=True)]
+    # There are two jobs.
+    made, _ = coordinate(tmp_path / "a", pairs, pool=OneByOne)
+    assert made.gave_up
+    assert len(made.failed) == 7
+    assert made.finished == {cells[3].name}
+    # None is left that could fail for the same reason.
+    pairs = [(c, [e]) for c, e in zip(cells, ends[:-1], strict=False)]
+    made, _ = coordinate(tmp_path / "b", pairs, pool=OneByOne)
+    assert not made.gave_up
 
 
 def test_a_cell_waits_for_the_one_it_continues(tmp_path):
@@ -436,6 +666,62 @@ def test_failures_are_reported(tmp_path, capsys):
     out = capsys.readouterr().out
     assert f"{tmp_path}/cells/cell.log" in out
     assert "line 4" in out and "line 3" not in out
+
+
+def test_the_machine_is_suspected_where_the_sweep_gave_up(tmp_path, capsys):
+    with pytest.raises(TrainingError, match="such as a full disk"):
+        sweep._report_failures(open_root(tmp_path), {"cell": ["x"]}, True)
+    assert f"{tmp_path}/cells/cell.log" in capsys.readouterr().out
+
+
+class MeasuredPool(FakePool):
+    """Lets cells log some steps, and remembers who was asked to stop."""
+
+    stopped = 0
+
+    def wait(self, seconds):
+        ended = []
+        for job in list(self.submitted):
+            if self.ends.get(job.name):
+                self.submitted.remove(job)
+                ended.append((job, self.ends[job.name].pop()))
+            else:
+                cell = next(c for c in self.cells if c.name == job.name)
+                write_progress(self.root, cell, (1, 9.0), (3, 10.0))
+        return ended
+
+    def count_jobs(self):
+        return 2
+
+
+def test_a_cell_of_each_row_is_measured(tmp_path, capsys):
+    root = open_root(tmp_path)
+    cells = [make_cell(n, row="abcd"[n // 2]) for n in range(8)]
+    write_progress(root, cells[1], (1, 9.0), (3, 10.0))
+    bad = cells[4]
+    pools = []
+
+    @contextlib.contextmanager
+    def open_pool():
+        failed = {"status": 1, "lines": ["a mistake"]}
+        pool = MeasuredPool(root, {bad.name: [failed]})
+        pool.cells = cells
+        pools.append(pool.order)
+        yield pool
+        pools.append("stopped")
+
+    measuring.measure(root, open_pool, tuple(cells))
+    # One row is known, and there is room for two cells at a time.
+    assert pools == [
+        [cells[2].name, bad.name],
+        "stopped",
+        [cells[6].name],
+        "stopped",
+    ]
+    out = capsys.readouterr().out
+    assert f"measuring d: {cells[6].name}" in out
+    assert f"failed: {bad.name}: a mistake" in out
+    assert root.estimate(cells)([cells[2]])[1] == 0
 
 
 def test_table_is_rewritten_on_a_terminal_only(monkeypatch, capsys):

@@ -88,18 +88,66 @@ def test_a_stopped_sweep_saves_its_cells_and_resumes(tmp_path, number):
     assert "run the same command again to resume" in output
     logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
     assert logs.count("saved") == 2
+    assert "2 cells save their states" in output
     assert "all 6 cells are finished" in end(start(tmp_path, "--jobs=6"))
     assert_each_step_once(tmp_path)
 
 
+def test_a_second_signal_does_not_wait_for_the_cells_that_save(tmp_path):
+    go = tmp_path / "go"
+    sweep = start(tmp_path, "--jobs=2", cells=2, fake=f"--waits={go}")
+    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    sweep.send_signal(signal.SIGINT)
+    read_until(sweep, "2 cells save their states")
+    sweep.send_signal(signal.SIGINT)
+    assert end(sweep, 130) == "error: stopped by SIGINT.\n"
+    # They save without the sweep, and the next one waits for that.
+    sweep = start(tmp_path, "--jobs=2", cells=2)
+    read_until(sweep, "2 of a killed sweep still running")
+    go.touch()
+    assert "all 2 cells are finished" in end(sweep)
+    logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
+    assert logs.count("saved") == 2
+    assert_each_step_once(tmp_path, cells=2)
+    assert count_starts(tmp_path) == [2, 2]
+
+
+def read_until(process, text):
+    """Reads lines of a process up to one with a text."""
+    for line in process.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"it has ended without {text!r}")
+
+
 def test_cells_of_a_killed_sweep_run_on_and_are_not_run_twice(tmp_path):
-    sweep = start(tmp_path, "--jobs=2", fake="--pause=2")
+    go = tmp_path / "go"
+    sweep = start(tmp_path, "--jobs=2", fake=f"--waits={go}")
     wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
     sweep.kill()
     end(sweep, -signal.SIGKILL)
-    end(start(tmp_path, "--jobs=6"))
+    sweep = start(tmp_path, "--jobs=2")
+    read_until(sweep, "2 of a killed sweep still running")
+    # They are the two jobs.
+    time.sleep(3)
+    assert len(find_cells(tmp_path, "starts")) == 2
+    go.touch()
+    assert "all 6 cells are finished" in end(sweep)
     assert_each_step_once(tmp_path)
     assert count_starts(tmp_path) == [1] * CELLS
+
+
+def test_a_cell_of_each_row_is_measured_and_then_resumed(tmp_path):
+    measure = ("--measure=true", "--jobs=2")
+    output = end(start(tmp_path, *measure, fake="--pause=1"))
+    assert output.count("measuring row: ") == 1
+    assert "Fake, small: 6 missing" in output
+    assert "time of one cell after the other: " in output
+    assert len(find_cells(tmp_path, "steps")) == 1
+    assert not find_cells(tmp_path, "results.json")
+    assert "measuring" not in end(start(tmp_path, *measure))
+    end(start(tmp_path))
+    assert_each_step_once(tmp_path)
 
 
 def test_a_killed_cell_is_resumed(tmp_path):
@@ -132,11 +180,12 @@ def test_two_sweeps_at_once_run_each_cell_once(tmp_path):
 
 def test_shards_together_run_each_cell_once(tmp_path):
     # The variables of the examples in docs/sweeps.md.
+    root = tmp_path / "Läufe 実験"
     for index in "01":
-        output = end(start(tmp_path, f"--shard={index}/2"))
+        output = end(start(root, f"--shard={index}/2"))
         assert "all 3 cells are finished" in output
-    assert_each_step_once(tmp_path)
-    assert count_starts(tmp_path) == [1] * CELLS
+    assert_each_step_once(root)
+    assert count_starts(root) == [1] * CELLS
 
 
 def test_failed_cells_are_listed_and_retried_on_request(tmp_path):
@@ -252,4 +301,26 @@ def test_two_engines_at_once(tmp_path, cluster):
         assert "all 6 cells are finished" in output
     assert_each_step_once(tmp_path)
     assert count_starts(tmp_path) == [1] * CELLS
+    cluster.remove_node(node)
+
+
+def test_a_stopped_sweep_on_ray_waits_for_its_own_cells_alone(
+    tmp_path, cluster
+):
+    other = start(tmp_path, "--jobs=1", fake="--pause=8")
+    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 1)
+    node = cluster.add_node(num_cpus=1)
+    ray = ("--engine=ray", f"--address={cluster.address}")
+    sweep = start(tmp_path, *ray, fake="--pause=0.5")
+    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    sweep.terminate()
+    output = end(sweep, 128 + signal.SIGTERM, timeout=60)
+    assert "1 cells save their states" in output
+    # The cell of the other sweep takes 40 s.
+    assert other.poll() is None
+    assert len(list((tmp_path / "running").iterdir())) == 1
+    other.terminate()
+    end(other, 128 + signal.SIGTERM)
+    end(start(tmp_path, "--jobs=6"))
+    assert_each_step_once(tmp_path)
     cluster.remove_node(node)

@@ -1,6 +1,7 @@
 """How far heads attend, and how unlike those of another run."""
 
 from keras_lengen.analysis import attention_weights
+from keras_lengen.layers import GeometricAttention
 from trainers.analyses.loaded import find_counted, read
 from trainers.errors import ConfigError
 from trainers.records.attention import describe_attention
@@ -8,8 +9,17 @@ from trainers.records.markdown import table
 from trainers.records.workdir import write_json
 
 
+class UnsuitableError(ConfigError):
+    """A model whose attention has no distances and divergences."""
+
+
 def write_attention(config, loaded):
-    """Writes and prints what one model attends to, or two models."""
+    """Writes and prints what one model attends to, or two models.
+
+    Raises:
+        UnsuitableError: If a model has weights that do not sum to 1.
+        ConfigError: If the models cannot be compared.
+    """
     first, *others = loaded
     problem = first.problem
     if len({find_words(one) for one in loaded}) > 1:
@@ -21,6 +31,8 @@ def write_attention(config, loaded):
     first.check_lengths("--length", [length])
     batch = read(problem, length, config.examples)
     inputs = problem.inputs(batch)
+    for one in loaded:
+        _check_suitable(one)
     try:
         layers, *compared = (find_layers(one.model, inputs) for one in loaded)
         for other, found in zip(others, compared, strict=True):
@@ -64,6 +76,15 @@ def write_attention(config, loaded):
     ]
     print(table(tuple(head), rows))
     print(f"attention: {path}")
+
+
+def _check_suitable(loaded):
+    layers = loaded.model._flatten_layers()
+    if any(isinstance(layer, GeometricAttention) for layer in layers):
+        raise UnsuitableError(
+            f"{loaded.path} has GeometricAttention, whose weights of a query "
+            "do not sum to 1."
+        )
 
 
 def find_words(loaded):

@@ -34,6 +34,15 @@ LAST_LINES = 20
 STOP_SECONDS = 1
 """Seconds between two looks for the file that stops a job."""
 
+RECORD_TYPES = {
+    "status": int,
+    "seconds": (int, float),
+    "ended": str,
+    "host": str,
+    "lines": list,
+}
+"""Types of the fields of a record; a field of another type is ignored."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
@@ -83,17 +92,23 @@ def run_job(job, environment=None, started=lambda process: None):
         OSError: If the files of the cell cannot be written.
     """
     workdir = job.workdir
-    if job.stop and os.path.exists(job.stop):
-        return {"status": -1}
     workdir.parent.mkdir(parents=True, exist_ok=True)
-    with claim(pathlib.Path(job.root, "running", job.name)) as claimed:
+    variables = {**os.environ, **(environment or {})}
+    about = {
+        "stop": job.stop,
+        "devices": variables.get("CUDA_VISIBLE_DEVICES"),
+    }
+    with claim(find_claim(job), about) as claimed:
         if claimed is None or is_locked(workdir / "run.lock"):
             return {"busy": True}
+        # Under the lock: a sweep that is stopped waits for those who hold one.
+        if job.stop and os.path.exists(job.stop):
+            return {"status": -1}
         before = read_record(job.root, job.name)
         # Another process may have ended it since this one was asked to.
         if before.get("status") == 0 and (workdir / "results.json").exists():
             return before
-        if has_failed(before) and before["ended"] >= job.since:
+        if has_failed(before) and before.get("ended", "") >= job.since:
             return before
         start = time.monotonic()
         status = _run(job, environment, started, claimed)
@@ -151,6 +166,11 @@ def _wait(process, job):
                 process.terminate()
 
 
+def find_claim(job):
+    """Returns the `pathlib.Path` of the file that says who runs a job."""
+    return pathlib.Path(job.root, "running", job.name)
+
+
 def _find_log(job):
     return job.workdir.with_name(f"{job.name}.log")
 
@@ -163,11 +183,13 @@ def _read_last_lines(path):
 
 
 @contextlib.contextmanager
-def claim(path):
+def claim(path, about=None):
     """Holds the lock of a file that exists as long as somebody holds it.
 
     Args:
         path: `pathlib.Path` of the file.
+        about: Dict of what the file says beside the host, the process and the
+            time, or `None`.
 
     Yields:
         The open file, or `None` if another process has the lock.
@@ -175,19 +197,27 @@ def claim(path):
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         file = path.open("a+")
-        if not _lock(file):
+        try:
+            if not _lock(file):
+                file.close()
+                yield None
+                return
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    break
+        except OSError:
             file.close()
-            yield None
-            return
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                break
+            raise
         # Whoever had the lock has removed the file.
         file.close()
     with file:
         file.truncate(0)
-        about = {"host": socket.gethostname(), "started": now()}
-        file.write(json.dumps({**about, "process": os.getpid()}))
+        holder = {
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "started": now(),
+        }
+        file.write(json.dumps({**holder, **(about or {})}))
         file.flush()
         try:
             yield file
@@ -204,6 +234,39 @@ def is_locked(path):
         return False
 
 
+def read_claim(path):
+    """Returns what a claimed file says; `None` if nobody holds its lock.
+
+    An empty dict if whoever holds the lock has not written yet.
+    """
+    if not is_locked(path):
+        return None
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        about = json.loads(path.read_text())
+        if isinstance(about, dict):
+            return about
+    return {}
+
+
+def is_orphan(about):
+    """Returns whether a claim is of a process of this machine that is gone.
+
+    The command that the process started runs on and holds the lock.
+    """
+    process = about.get("process")
+    if about.get("host") != socket.gethostname() or not isinstance(
+        process, int
+    ):
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
+
+
 def _lock(file):
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -215,12 +278,21 @@ def _lock(file):
 
 
 def read_record(root, name):
-    """Returns the record of a cell; an empty dict if there is none."""
+    """Returns the record of a cell, without fields that are damaged.
+
+    An empty dict if there is none, or none that can be read as a record.
+    """
     try:
         record = json.loads(_find_record(root, name).read_text())
-        return record if isinstance(record, dict) else {}
     except (FileNotFoundError, ValueError):
         return {}
+    if not isinstance(record, dict):
+        return {}
+    return {
+        field: value
+        for field, value in record.items()
+        if isinstance(value, RECORD_TYPES.get(field, object))
+    }
 
 
 def write_record(root, name, record):

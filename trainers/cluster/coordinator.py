@@ -13,15 +13,21 @@ SECONDS = 1
 LOOK_AGAIN = 10
 """Seconds until a cell that is lost, or run elsewhere, is looked at again."""
 
+LEAST_FAILURES = 3
+"""Least number of failures without a success between that end the sweep."""
+
 
 class Coordinator:
     """Runs cells that are not finished until all have ended.
+
+    It gives up after several failures without a success between, two for each
+    of the jobs: they may be due to the machine, which would fail all cells.
 
     Args:
         root: The `SweepRoot`.
         pool: `LocalPool` or `RayPool`.
         cells: Tuple of `Cell`, from `list_runs`.
-        jobs: int. Number of commands that run at a time, for the time left.
+        jobs: int. Number of commands that run at a time.
         retries: int. How often a cell is started again after its process was
             lost.
         table: `Table` for the progress.
@@ -30,6 +36,7 @@ class Coordinator:
         finished: Set of the names of finished cells.
         failed: Dict from the names of cells that failed, or continue one that
             failed, to the last lines of their logs.
+        gave_up: bool. Whether cells were left that may not have run.
     """
 
     def __init__(self, root, pool, cells, *, jobs, retries, table):
@@ -43,11 +50,15 @@ class Coordinator:
         self._submitted = {}
         self._losses = collections.Counter()
         self._not_before = {}
+        self._elsewhere = set()
+        self._announced = set()
         self._seconds_left = ""
+        self._failures = 0
         self.finished, self.failed = set(), {}
+        self.gave_up = False
 
     def run(self):
-        """Returns when every cell is finished or has failed."""
+        """Returns when every cell is finished or has failed, or gives up."""
         for cell in self._cells.values():
             self._look(cell)
         self._estimate()
@@ -60,6 +71,10 @@ class Coordinator:
             for job, record in self._pool.wait(SECONDS):
                 self._take(self._submitted.pop(job.name), record)
             self._show()
+            most = max(LEAST_FAILURES, 2 * self._jobs)
+            if self._failures >= most and (self._waiting or self._submitted):
+                self.gave_up = True
+                break
         self._root.list_running()
 
     def _look(self, cell):
@@ -70,13 +85,17 @@ class Coordinator:
             del self._waiting[cell.name]
         elif state == "failed":
             self._fail(cell, self._root.read_record(cell).get("lines", []))
+        elif state == "running":
+            self._wait_for_others(cell)
 
     def _submit(self):
         for name, cell in list(self._waiting.items()):
-            if time.monotonic() < self._not_before.get(name, 0):
+            if self._is_too_early(name):
                 continue
             if name in self._not_before:
                 self._look(cell)
+                if self._is_too_early(name):
+                    continue
             if cell.after and cell.after.name in self.failed:
                 self._fail(cell, [f"{cell.after.name} failed"])
             if name in self._waiting and (
@@ -84,14 +103,25 @@ class Coordinator:
             ):
                 self._submitted[name] = self._waiting.pop(name)
                 self._pool.submit(self._root.make_job(cell))
+        elsewhere = self._elsewhere & self._waiting.keys()
+        if not self._submitted and elsewhere - self._announced:
+            self._announced |= elsewhere
+            self._table.add(
+                f"waiting for {len(elsewhere)} cells that other processes run"
+            )
+
+    def _is_too_early(self, name):
+        return time.monotonic() < self._not_before.get(name, 0)
 
     def _take(self, cell, record):
         """Acts on how the process of a cell ended."""
         status = record.get("status", -1)
+        self._elsewhere.discard(cell.name)
         if record.get("busy"):
-            self._wait(cell)
+            self._wait_for_others(cell)
         elif has_failed(record):
-            self._fail(cell, record["lines"])
+            self._failures += 1
+            self._fail(cell, record.get("lines", []))
         elif status != 0:
             self._lose(cell, record.get("lost", f"exit status {status}"))
         elif not self._root.is_finished(cell):
@@ -102,13 +132,18 @@ class Coordinator:
             self._root.write_failure(cell, lines)
             self._fail(cell, lines)
         else:
+            self._failures = 0
             self.finished.add(cell.name)
             self._estimate()
             self._table.add(
                 f"{len(self.finished)}/{len(self._cells)} finished: "
-                f"{cell.name} ({format_seconds(record['seconds'])})"
+                f"{cell.name} ({format_seconds(record.get('seconds', 0))})"
                 f"{self._seconds_left}"
             )
+
+    def _wait_for_others(self, cell):
+        self._elsewhere.add(cell.name)
+        self._wait(cell)
 
     def _wait(self, cell):
         self._waiting[cell.name] = cell
@@ -117,6 +152,7 @@ class Coordinator:
     def _lose(self, cell, reason):
         self._losses[cell.name] += 1
         if self._losses[cell.name] > self._retries:
+            self._failures += 1
             lines = [f"lost {self._losses[cell.name]} times: {reason}"]
             self._root.write_failure(cell, lines)
             self._fail(cell, lines)

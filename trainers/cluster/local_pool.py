@@ -2,11 +2,19 @@
 
 import concurrent.futures
 import os
-import queue
 import threading
 
-from trainers.cluster.cell_process import run_job
+from trainers.cluster.cell_process import read_claim, run_job
 from trainers.errors import ConfigError, TrainingError
+
+SHARED_GPUS = {
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+"""Variables with which several processes can share the memory of a GPU."""
+
+SECONDS = 1
+"""Seconds between two looks at the command of a killed sweep."""
 
 
 class LocalPool:
@@ -15,6 +23,9 @@ class LocalPool:
     Args:
         jobs: int. Number of commands to run at a time.
         gpus: int. Number of GPUs of each command; 0: it sees all of them.
+        orphans: Tuple of `pathlib.Path`. Claims of commands of this machine
+            whose sweep was killed. Each counts as one of the jobs until it has
+            ended, on its GPUs if it was started with as many.
 
     Attributes:
         describe: str. The pool in a few words.
@@ -23,18 +34,28 @@ class LocalPool:
         ConfigError: If CUDA_VISIBLE_DEVICES has too few GPUs for the jobs.
     """
 
-    def __init__(self, jobs, gpus=0):
+    def __init__(self, jobs, gpus=0, orphans=()):
         self.describe = f"{jobs} at a time on this machine"
+        if orphans:
+            self.describe += f", {len(orphans)} of a killed sweep still running"
         self._jobs = jobs
-        self._threads = str(max(1, count_cores() // jobs))
+        self._environment = {
+            "TF_NUM_INTRAOP_THREADS": str(max(1, count_cores() // jobs))
+        }
+        if not gpus:
+            self._environment |= {
+                name: value
+                for name, value in SHARED_GPUS.items()
+                if name not in os.environ
+            }
+        self._slots = list(_share_gpus(jobs, gpus))
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self._futures = {}
         self._processes = set()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._slots = queue.SimpleQueue()
-        for devices in _share_gpus(jobs, gpus):
-            self._slots.put(devices)
+        for path in orphans:
+            self._pool.submit(self._wait_for_orphan, path)
 
     def count_jobs(self):
         """Returns how many commands run at a time."""
@@ -66,14 +87,36 @@ class LocalPool:
     def stop(self):
         """Lets all runs save their state, and returns when they have."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             for process in self._processes:
                 process.terminate()
+            if self._processes:
+                print(describe_stopping(len(self._processes)), flush=True)
         self._pool.shutdown(cancel_futures=True)
 
+    def _wait_for_orphan(self, path):
+        """Keeps a slot until a command that another sweep started has ended."""
+        about = read_claim(path)
+        slot = self._take_slot((about or {}).get("devices"))
+        while about is not None and about == read_claim(path):
+            if self._stopping.wait(SECONDS):
+                return
+        with self._lock:
+            self._slots.append(slot)
+
+    def _take_slot(self, devices=None):
+        """Takes the slot of these devices if it is free, or another one.
+
+        There are as many slots as threads.
+        """
+        with self._lock:
+            wanted = devices if devices in self._slots else self._slots[0]
+            self._slots.remove(wanted)
+            return wanted
+
     def _run(self, job):
-        devices = self._slots.get()
-        environment = {"TF_NUM_INTRAOP_THREADS": self._threads}
+        devices = self._take_slot()
+        environment = dict(self._environment)
         if devices is not None:
             environment["CUDA_VISIBLE_DEVICES"] = devices
         process = None
@@ -83,7 +126,7 @@ class LocalPool:
             process = its_process
             with self._lock:
                 self._processes.add(process)
-                if self._stopping:
+                if self._stopping.is_set():
                     process.terminate()
 
         try:
@@ -91,7 +134,7 @@ class LocalPool:
         finally:
             with self._lock:
                 self._processes.discard(process)
-            self._slots.put(devices)
+                self._slots.append(devices)
 
 
 def make_error(job, error):
@@ -99,6 +142,14 @@ def make_error(job, error):
     return TrainingError(
         f"cannot run {job.name} below {job.root}: {error}. Fix this and run "
         "the same command again to resume."
+    )
+
+
+def describe_stopping(cells):
+    """Returns what a pool says while it waits for its cells to save."""
+    return (
+        f"{cells} cells save their states; Ctrl-C ends this command without "
+        "waiting for them"
     )
 
 

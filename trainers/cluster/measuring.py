@@ -6,24 +6,22 @@ SECONDS = 1
 """Seconds between two looks at the pool."""
 
 
-def measure(root, make_pool, cells):
+def measure(root, open_pool, cells):
     """Begins a run of each row until it is known how long its steps take.
 
     The runs save their states and are resumed by the sweep.
 
     Args:
         root: The `SweepRoot`.
-        make_pool: Function without arguments; returns a pool.
+        open_pool: Function without arguments; returns a context manager that
+            gives a pool, and stops it at the end.
         cells: Tuple of `Cell`.
     """
     left = _choose(root, cells)
     while left:
-        pool = make_pool()
-        size = pool.count_jobs()
-        try:
+        with open_pool() as pool:
+            size = pool.count_jobs()
             _measure(root, pool, left[:size])
-        finally:
-            pool.stop()
         left = left[size:]
 
 

@@ -10,8 +10,8 @@ import pathlib
 import uuid
 
 from trainers.cluster import cell_process
-from trainers.cluster.cell_process import is_locked
-from trainers.cluster.local_pool import make_error
+from trainers.cluster.cell_process import find_claim, read_claim
+from trainers.cluster.local_pool import describe_stopping, make_error
 from trainers.errors import ConfigError, TrainingError
 
 
@@ -57,17 +57,35 @@ class RayPool:
         )(cell_process.run_job)
         self._futures = {}
         self._id = uuid.uuid4().hex
-        self._needed = {"CPU": cpus, "GPU": gpus, "TPU": tpus}
+        self._stop = None
+        self._needed = {
+            name: number
+            for name, number in (("CPU", cpus), ("GPU", gpus), ("TPU", tpus))
+            if number
+        }
 
     def count_jobs(self):
-        """Returns how many commands the cluster has room for, at least 1."""
-        offered = self._ray.cluster_resources()
-        room = (
-            int(offered.get(name, 0) // number)
-            for name, number in self._needed.items()
-            if number
+        """Returns how many commands the cluster has room for, at least 1.
+
+        Says so if it has none yet: machines may join.
+        """
+        room = sum(
+            # A command runs on one machine.
+            min(
+                int(node["Resources"].get(name, 0) // number)
+                for name, number in self._needed.items()
+            )
+            for node in self._ray.nodes()
+            if node["Alive"]
         )
-        return max(1, min(room))
+        if not room:
+            needed = ", ".join(f"{n} {k}" for k, n in self._needed.items())
+            print(
+                f"no machine of the Ray cluster has what a cell needs "
+                f"({needed}): waiting for one that has",
+                flush=True,
+            )
+        return max(1, room)
 
     def submit(self, job):
         """Starts a `Job` as soon as there is room."""
@@ -85,19 +103,30 @@ class RayPool:
 
     def stop(self):
         """Lets all runs save their state, and returns when they have."""
+        if not self._futures:
+            self._ray.shutdown()
+            return
         # `ray.cancel` does not wait for the runs to save.
-        if self._futures:
-            self._stop.touch()
+        self._stop.touch()
         try:
-            while any(
-                is_locked(pathlib.Path(job.root, "running", job.name))
-                for job in self._futures.values()
-            ):
+            running = self._count_running()
+            if running:
+                print(describe_stopping(running), flush=True)
+            while self._count_running():
                 concurrent.futures.wait(self._futures, timeout=1)
             self._ray.shutdown()
         finally:
-            if self._futures:
-                self._stop.unlink()
+            self._stop.unlink()
+
+    def _count_running(self):
+        """Returns how many commands of this pool run, not of other sweeps."""
+        stop = str(self._stop)
+        claims = (read_claim(find_claim(job)) for job in self._futures.values())
+        # A claim that says nothing yet may be of this pool.
+        return sum(
+            about is not None and about.get("stop", stop) == stop
+            for about in claims
+        )
 
     def _read(self, future):
         job = self._futures.pop(future)

@@ -8,6 +8,11 @@ program itself.
 The length of a step depends on the step alone, so that all members have the
 same padded length. Everything else that is drawn for a member follows from its
 seed and the step: a population of one member trains it in the same way.
+
+A member diverges in the first step whose loss, gradients or new state are not
+finite. It keeps the state before that step, and the others train on. The
+optimizer of each member counts its steps, so that its state tells when it
+diverged.
 """
 
 import dataclasses
@@ -114,7 +119,7 @@ class Population:
         weights: `StackedVariables`, the weights of all members.
         slots: `StackedVariables`, the states of their optimizers.
         losses: NumPy array `(members,)`, the mean losses of the last call of
-            `run`.
+            `run`; NaN for members that have diverged.
     """
 
     def __init__(
@@ -165,6 +170,11 @@ class Population:
                 for variable in self.optimizer.variables
             ]
         )
+        (self._count,) = (
+            index
+            for index, variable in enumerate(self.optimizer.variables)
+            if variable is self.optimizer.iterations
+        )
         self._train = jax.jit(self._compute_steps, donate_argnums=0)
         self._measure = jax.jit(self._compute_sums, static_argnums=(3, 4, 5))
 
@@ -180,10 +190,11 @@ class Population:
             steps: int. Number of steps.
 
         Returns:
-            NumPy array `(steps,)`, the mean loss of all members.
+            NumPy array `(steps,)`, the mean loss of all members that had not
+            diverged.
 
         Raises:
-            TrainingError: If a loss is not finite.
+            TrainingError: If all members have diverged.
         """
         parts = self.weights.variables, self.slots.variables
         # The program takes the arrays over.
@@ -193,9 +204,26 @@ class Population:
             for variable, value in zip(part, values, strict=True):
                 variable.assign(value)
         losses = np.asarray(losses)[:steps]
-        self._check_finite(losses, first_step)
+        self._check_any_left(first_step + steps)
         self.losses = losses.mean(axis=0)
-        return losses.mean(axis=1)
+        return np.nanmean(losses, axis=1)
+
+    def find_diverged(self, step):
+        """Returns which members have diverged in the first steps.
+
+        Args:
+            step: int. Number of steps that the population was trained for.
+
+        Returns:
+            Dict from the numbers of members to the step, from 1, in which each
+            diverged.
+        """
+        counts = np.asarray(self.slots.variables[self._count])
+        return {
+            number: int(count) + 1
+            for number, count in enumerate(counts)
+            if count < step
+        }
 
     def evaluate(self, length, examples):
         """Measures all members at a length.
@@ -235,16 +263,15 @@ class Population:
             values = np.asarray(rates, values.dtype)
         return values
 
-    def _check_finite(self, losses, first_step):
-        if np.isfinite(losses).all():
-            return
-        step, number = np.argwhere(~np.isfinite(losses))[0]
-        raise TrainingError(
-            f"the loss of the member with {self.members[number]} is "
-            f"{losses[step, number]} in step {first_step + step + 1}; earlier "
-            "checkpoints are whole: train the others without it in another "
-            "--workdir."
-        )
+    def _check_any_left(self, step):
+        diverged = self.find_diverged(step)
+        if len(diverged) == len(self.members):
+            last = max(diverged, key=diverged.get)
+            raise TrainingError(
+                "the losses of all members are not finite; the last to "
+                f"diverge, in step {diverged[last]}, was {self.members[last]}: "
+                "choose other --learning_rates or --seeds."
+            )
 
     def _compute_steps(self, state, first_step, steps):
         def compute(index, carried):
@@ -287,10 +314,16 @@ class Population:
 
         loss, gradients = jax.value_and_grad(mean_loss)(weights)
         gradients = clip_gradients(gradients, self.clip_norm)
-        weights, slots = self.optimizer.stateless_apply(
-            slots, gradients, weights
+        new_state = self.optimizer.stateless_apply(slots, gradients, weights)
+        new_state = tuple(map(list, new_state))
+        is_finite = jnp.isfinite(loss)
+        for values in jax.tree.leaves(new_state):
+            is_finite &= jnp.isfinite(values).all()
+        trains = is_finite & (slots[self._count] == step)
+        state = jax.tree.map(
+            functools.partial(jnp.where, trains), new_state, state
         )
-        return loss, (list(weights), list(slots))
+        return jnp.where(trains, loss, jnp.nan), state
 
     def _compute_sums(self, weights, seeds, which, padded_length, share, most):
         length, index, examples = which

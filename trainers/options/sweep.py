@@ -44,7 +44,9 @@ class SweepConfig:
         "0/1", "Which part of the cells, from 0, and of how many parts: 3/8."
     )
     retries: int = option(
-        10, "How often a cell is resumed whose process is lost.", least=0
+        10,
+        "Number of times a cell is resumed after its process is lost.",
+        least=0,
     )
     retry_failed: str = option(
         "false", "Whether to run cells again that failed.", choices=YES_NO
@@ -72,9 +74,7 @@ class SweepConfig:
         if not self.grid:
             raise ConfigError(f"--grid is missing: {', '.join(GRIDS)}.")
         if self.engine == "local" and (self.address or self.tpus):
-            raise ConfigError(
-                "--address and --tpus are of Ray: add --engine=ray."
-            )
+            raise ConfigError("--address and --tpus need --engine=ray.")
         if self.engine == "local" and self.gpus and not self.jobs:
             raise ConfigError(
                 "--gpus needs --jobs, the number of cells at a time: that of "

@@ -1,6 +1,7 @@
 """What a population leaves on disk beside its checkpoints."""
 
 import csv
+import dataclasses
 import io
 import json
 import statistics
@@ -19,6 +20,8 @@ METRICS = ("accuracy", "exact_match", "loss")
 class MemberLosses(keras.callbacks.Callback):
     """Writes `losses.csv`: step, seconds, and the mean loss of each member.
 
+    Prints which members diverge.
+
     Args:
         path: `pathlib.Path` of the working directory.
         population: The `Population`.
@@ -28,6 +31,7 @@ class MemberLosses(keras.callbacks.Callback):
         super().__init__()
         self._path = path / "losses.csv"
         self._population = population
+        self._reported = set()
 
     def on_train_begin(self, logs=None):
         """Drops rows that a killed run wrote after its last checkpoint."""
@@ -54,6 +58,14 @@ class MemberLosses(keras.callbacks.Callback):
         ):
             csv.writer(file).writerow(row)
             sync(file)
+        for number, step in self._population.find_diverged(batch).items():
+            if number not in self._reported:
+                self._reported.add(number)
+                print(
+                    f"\n{self._population.members[number]}: diverged in step "
+                    f"{step}, the others train on",
+                    flush=True,
+                )
 
     def read_last(self):
         """Returns the last losses, one for each member."""
@@ -99,22 +111,33 @@ class Evaluation:
         )
 
 
-def describe_members(population, losses, sums, longest_trained):
+def describe_members(population, losses, sums, longest_trained, diverged):
     """Returns the results of all members, and what they have in common.
+
+    Members that have diverged have no results, and are left out of what the
+    others have in common.
 
     Args:
         population: The `Population`.
         losses: List of float, the last training loss of each member.
         sums: Dict from lengths to arrays `(members, 2 * metrics)`.
         longest_trained: int. The longest trained length.
+        diverged: Dict from the numbers of members that have diverged to the
+            step, not for all members.
 
     Returns:
         Dict for `results.json`.
     """
-    members = []
+    members, finite = [], []
     for number, (member, loss) in enumerate(
         zip(population.members, losses, strict=True)
     ):
+        described = dataclasses.asdict(member)
+        members.append(described)
+        if number in diverged:
+            described["diverged_in_step"] = diverged[number]
+            continue
+        finite.append(described)
         own = {
             n: np.reshape(found[number], (-1, 2)) for n, found in sums.items()
         }
@@ -122,24 +145,20 @@ def describe_members(population, losses, sums, longest_trained):
             name: {n: pairs[i, 0] / pairs[i, 1] for n, pairs in own.items()}
             for i, name in enumerate(METRICS)
         }
-        members.append(
-            {
-                "seed": member.seed,
-                "learning_rate": member.learning_rate,
-                "train_loss": loss,
-                "score": average_unseen(by_metric[METRICS[0]], longest_trained),
-                **{
-                    f"{name}_by_length": {str(n): v for n, v in by.items()}
-                    for name, by in by_metric.items()
-                },
-            }
-        )
+        described |= {
+            "train_loss": loss,
+            "score": average_unseen(by_metric[METRICS[0]], longest_trained),
+            **{
+                f"{name}_by_length": {str(n): v for n, v in by.items()}
+                for name, by in by_metric.items()
+            },
+        }
     return {
-        "final": max(members, key=lambda member: member["score"]),
-        "all": summarize([member["score"] for member in members]),
+        "final": max(finite, key=lambda member: member["score"]),
+        "all": summarize([member["score"] for member in finite]),
         "by_learning_rate": {
             str(rate): summarize(
-                [m["score"] for m in members if m["learning_rate"] == rate]
+                [m["score"] for m in finite if m["learning_rate"] == rate]
             )
             for rate in {m["learning_rate"]: None for m in members}
         },
@@ -148,11 +167,14 @@ def describe_members(population, losses, sums, longest_trained):
 
 
 def summarize(scores):
-    """Returns number, best, mean and standard deviation of scores."""
+    """Returns number, best, mean and standard deviation of scores.
+
+    `None` for those that need more scores.
+    """
     return {
         "members": len(scores),
-        "best": max(scores),
-        "mean": statistics.mean(scores),
+        "best": max(scores, default=None),
+        "mean": statistics.mean(scores) if scores else None,
         "standard_deviation": statistics.stdev(scores)
         if len(scores) > 1
         else None,

@@ -109,24 +109,30 @@ class PopulationRun:
                 losses.read_last(),
                 evaluation.sums,
                 max(config.trained_lengths),
+                population.find_diverged(config.steps),
             ),
         }
         workdir.write_json("results.json", results)
         found = results["all"]
+        lost = len(results["members"]) - found["members"]
         print(
             f"{self._name}: {METRICS[0]} of the best model {found['best']:.3f},"
-            f" mean {found['mean']:.3f}, see {self._path}/results.json"
+            f" mean {found['mean']:.3f}, {lost} diverged, see "
+            f"{self._path}/results.json"
         )
         return results
 
     def _evaluate(self, population, evaluation, check):
         line, lengths = Line(), self._config.evaluated_lengths
+        diverged = list(population.find_diverged(self._config.steps))
         for length in lengths:
             if length not in evaluation.sums:
                 start = time.monotonic()
                 sums = population.evaluate(
                     length, self._config.evaluation_examples
                 )
+                # They may not be finite, and nobody reads them.
+                sums[diverged] = 0
                 evaluation.add(length, sums, time.monotonic() - start)
                 show_evaluation(line, self._name, lengths, length, 1)
                 check(lambda: None)

@@ -16,7 +16,9 @@ from trainers.cluster.cell_process import (
     claim,
     has_failed,
     is_locked,
+    is_orphan,
     now,
+    read_claim,
     read_record,
     write_record,
 )
@@ -33,7 +35,7 @@ VARIED = ("seed", "learning_rate")
 
 
 class SweepRoot:
-    """Finds out what has become of the cells of a sweep.
+    """Reads and records the states of the cells of a sweep.
 
     Args:
         path: `pathlib.Path` of the root directory.
@@ -88,15 +90,17 @@ class SweepRoot:
         if cell.after is None:
             return {}
         # The root may have been moved since the run began.
-        record = read_config(self.find_workdir(cell)) or {"config": {}}
+        with _root_in_place_of_workdir():
+            record = read_config(self.find_workdir(cell)) or {"config": {}}
         began = record["config"].get("initialize_from")
         return {"initialize_from": began or str(self.find_workdir(cell.after))}
 
     def is_finished(self, cell):
         """Returns whether a cell has results of the same configuration."""
         workdir = self.find_workdir(cell)
-        results = read_results(workdir / "results.json")
-        record = results and read_config(workdir)
+        with _root_in_place_of_workdir():
+            results = read_results(workdir / "results.json")
+            record = results and read_config(workdir)
         if record is None:
             return False
         config = dataclasses.replace(
@@ -126,22 +130,59 @@ class SweepRoot:
 
     def is_running(self, cell):
         """Returns whether any process of a sweep runs a cell."""
-        return is_locked(self.path / "running" / cell.name)
+        with self._looking():
+            return is_locked(self.path / "running" / cell.name)
 
     def list_running(self):
         """Returns the names of the cells that some process runs."""
         running = set()
-        with contextlib.suppress(FileNotFoundError):
-            for path in list((self.path / "running").iterdir()):
-                # Removes what a killed process has left.
-                with claim(path) as claimed:
-                    if claimed is None:
-                        running.add(path.name)
+        for path in self._list_claims():
+            # Removes what a killed process has left.
+            with self._looking(), claim(path) as claimed:
+                if claimed is None:
+                    running.add(path.name)
         return running
+
+    def list_orphans(self):
+        """Returns the claims of cells of this machine whose sweep was killed.
+
+        Returns:
+            Tuple of `pathlib.Path`.
+        """
+        with self._looking():
+            claims = {path: read_claim(path) for path in self._list_claims()}
+        return tuple(path for path in claims if is_orphan(claims[path] or {}))
+
+    def _list_claims(self):
+        try:
+            with self._looking():
+                return sorted((self.path / "running").iterdir())
+        except FileNotFoundError:
+            return []
+
+    @contextlib.contextmanager
+    def _looking(self):
+        """Turns a failure to see who runs a cell into `ConfigError`."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise ConfigError(
+                f"cannot tell which cells of {self.path} are running: {error}. "
+                "A sweep needs a directory that it may write to, on a file "
+                "system with locks: fix this, or choose another --root."
+            ) from None
 
     def read_record(self, cell):
         """Returns the record of how the last process of a cell ended."""
-        return read_record(self.path, cell.name)
+        try:
+            return read_record(self.path, cell.name)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the record of {cell.name}: {error}. Fix this, or "
+                "choose another --root."
+            ) from None
 
     def write_failure(self, cell, lines):
         """Records that a cell failed for a reason that its log has not."""
@@ -220,16 +261,28 @@ class SweepRoot:
             rates[cell.trainer].append(rate)
 
     def _find_rate(self, cell):
+        rates = []
         record = self.read_record(cell)
-        if record.get("status") == 0:
-            # With the start of the command and the evaluations.
-            return record["seconds"] / self.make_config(cell).steps
+        if record.get("status") == 0 and "seconds" in record:
+            # With the start of the command and the evaluations, but without
+            # the processes that no sweep has survived.
+            rates.append(record["seconds"] / self.make_config(cell).steps)
         logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
-        if len(logged) < 2:
-            return None
-        # The steps before the first report are slow.
-        (first, begin), (last, end) = logged
-        return (end - begin) / (last - first)
+        if len(logged) == 2:
+            # The steps before the first report are slow.
+            (first, begin), (last, end) = logged
+            rates.append((end - begin) / (last - first))
+        return max(rates, default=None)
+
+
+@contextlib.contextmanager
+def _root_in_place_of_workdir():
+    """Lets an error about a run name the flag of the sweep."""
+    try:
+        yield
+    except ConfigError as error:
+        text = str(error).replace("another --workdir", "another --root")
+        raise ConfigError(text) from None
 
 
 @functools.lru_cache(maxsize=4096)

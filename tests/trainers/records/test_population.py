@@ -17,6 +17,10 @@ class Members:
 
     members: tuple = (Member(0, 1e-3), Member(7, 1e-3), Member(0, 1e-2))
     losses: tuple = (0.5, 0.25, 1e-5)
+    diverged: dict = dataclasses.field(default_factory=dict)
+
+    def find_diverged(self, step):
+        return {n: s for n, s in self.diverged.items() if s <= step}
 
 
 def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
@@ -32,6 +36,15 @@ def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
     assert header.count("learning rate") == 3
     assert rows == ["2,1.000,0.5,0.25,1e-05", "4,2.000,0.5,0.25,1e-05"]
     assert losses.read_last() == [0.5, 0.25, 1e-5]
+
+
+def test_a_member_that_diverges_is_reported_once(tmp_path, capsys):
+    losses = MemberLosses(tmp_path, Members(diverged={1: 3}))
+    losses.on_train_begin({"step": 0})
+    for step in (2, 4, 6):
+        losses.on_train_batch_end(step, {"seconds": step / 2})
+    line = "seed 7, learning rate 0.001: diverged in step 3"
+    assert capsys.readouterr().out.count(line) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,7 +77,7 @@ def test_scores_are_means_over_unseen_lengths():
         ]
         for length, right in ((2, 5), (3, 4), (4, 2))
     }
-    found = describe_members(Members(), [0.5, 0.25, 1.0], sums, 2)
+    found = describe_members(Members(), [0.5, 0.25, 1.0], sums, 2, {})
     first, second, third = found["members"]
     assert first["accuracy_by_length"] == {"2": 0.5, "3": 0.4, "4": 0.2}
     assert first["exact_match_by_length"]["2"] == 0.5
@@ -79,3 +92,23 @@ def test_scores_are_means_over_unseen_lengths():
     # Of a sample of two.
     assert summary["standard_deviation"] == pytest.approx(0.3 / 2**0.5)
     assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
+
+    # Without the best one and the only one of its learning rate.
+    found = describe_members(
+        Members(), [0.5, 0.1, np.nan], sums, 2, {1: 4, 2: 9}
+    )
+    assert found["members"][:1] == [first]
+    assert found["members"][2] == {
+        "seed": 0,
+        "learning_rate": 1e-2,
+        "diverged_in_step": 9,
+    }
+    assert found["final"] == first
+    assert found["all"] == found["by_learning_rate"]["0.001"]
+    assert found["all"]["members"] == 1
+    assert found["by_learning_rate"]["0.01"] == {
+        "members": 0,
+        "best": None,
+        "mean": None,
+        "standard_deviation": None,
+    }
