@@ -1,34 +1,40 @@
-"""Reports many runs beside the published numbers: tables, curves, one page.
+"""Reports many runs beside published numbers: tables, curves, one page.
 
     python -m trainers.report --grid=ruoss_table_1 --size=small
     python -m trainers.report RUN RUN ... --published=ruoss_2023_table_1
 
 With `--grid`, the runs are those of `trainers.sweep` with the same flags.
-Otherwise each RUN is the working directory of a run: the rows of the table are
-tasks, its columns encodings with other flags that differ, and an entry is the
-mean over seeds.
+Otherwise, each RUN is the working directory of a run or of a population, whose
+members are reported as runs. Tasks are rows. Columns are encodings, with those
+other flags that differ between the runs.
 
-Writes report.md, report.csv with every number of the table, one picture for
-each task, and report.html, which contains all of this. An entry without results
-says so.
+One table has the highest or the lowest score of the runs of each entry, the
+other their mean and standard deviation. Entries without results are marked.
+
+Writes report.md, report.csv with every number of the tables, one picture for
+each task, and report.html, which contains all of this.
 """
 
 import dataclasses
 import os
 import pathlib
+import tempfile
 
 from trainers.compare import find_common
 from trainers.errors import ConfigError
 from trainers.grids import GRIDS
+from trainers.grids.overrides import with_overrides
 from trainers.options.choices import check_choice
 from trainers.options.command import run
 from trainers.options.option import check_options, option
-from trainers.records.files import replacing, writing
+from trainers.options.sweep import split_flags
+from trainers.records.files import replacing
 from trainers.reports.contents import make_blocks, make_csv
 from trainers.reports.curves import draw_curves
 from trainers.reports.page import make_page
-from trainers.reports.places import find_workdirs, make_places, read_run
+from trainers.reports.places import make_places
 from trainers.reports.published import list_tables
+from trainers.reports.reading import find_workdirs, make_run, read_saved
 from trainers.reports.runs import make_grid
 from trainers.reports.text import make_text
 
@@ -45,9 +51,14 @@ class ReportConfig:
         "runs/sweeps/GRID-SIZE.",
         is_path=True,
     )
+    flags: str = option(
+        "",
+        "--flags of the sweep, such as steps=100,test_lengths=30,60; flags "
+        "that do not change results may be left out.",
+    )
     published: str = option(
         "",
-        "Published numbers to show beside each RUN; those of a grid are known.",
+        "Published numbers to show beside the runs; a grid has its own.",
         choices=list_tables(),
     )
     output: str = option(
@@ -62,6 +73,9 @@ class ReportConfig:
         check_options(self)
         if self.grid and self.published:
             raise ConfigError("--published is for a RUN, not for --grid.")
+        if not self.grid and (self.root or self.flags):
+            raise ConfigError("--root and --flags are for --grid, not a RUN.")
+        split_flags(self.flags)
 
 
 def main(config, *texts):
@@ -69,53 +83,86 @@ def main(config, *texts):
     if bool(config.grid) == bool(texts):
         raise ConfigError("expected either --grid or RUN...; see --help.")
     if config.grid:
-        check_choice("--grid", config.grid, GRIDS)
-        grid = GRIDS[config.grid](config.size)
-        root = config.root or f"runs/sweeps/{config.grid}-{config.size}"
-        directory = pathlib.Path(root)
-        if not directory.exists():
-            raise ConfigError(
-                f"there is no {directory}: run `python -m trainers.sweep "
-                f"--grid={config.grid} --size={config.size}` first, or choose "
-                "--root."
-            )
-        found = find_workdirs(directory)
-        paths = [found.get(cell.digest) for cell in grid.cells]
+        grid, found, directory = _open_grid(config)
     else:
         paths = [pathlib.Path(os.path.expanduser(text)) for text in texts]
-        grid = make_grid(paths, config.published)
-        directory = find_common(paths)
+        found = []
+        for path in paths:
+            saved = read_saved(path)
+            if not saved:
+                raise ConfigError(
+                    f"{path} is not the working directory of a run."
+                )
+            found += saved
+        grid, directory = make_grid(found, config.published), find_common(paths)
     runs = [
-        read_run(cell, path, grid)
-        for cell, path in zip(grid.cells, paths, strict=True)
+        make_run(cell, saved, grid)
+        for cell, saved in zip(grid.cells, found, strict=True)
     ]
     output = pathlib.Path(config.output or directory / "report")
-    write_report(output, grid, runs)
+    write_report(output, grid, runs, config.flags)
 
 
-def write_report(directory, grid, runs):
+def _open_grid(config):
+    """Returns the grid, what is saved of each of its cells, and the root."""
+    check_choice("--grid", config.grid, GRIDS)
+    grid = GRIDS[config.grid](config.size)
+    cells, _ = with_overrides(grid.cells, split_flags(config.flags))
+    grid = dataclasses.replace(grid, cells=cells)
+    root = config.root or f"runs/sweeps/{config.grid}-{config.size}"
+    directory = pathlib.Path(root)
+    if not directory.exists():
+        raise ConfigError(
+            f"there is no {directory}: run `python -m trainers.sweep "
+            f"--grid={config.grid} --size={config.size}` first, or choose "
+            "another --root."
+        )
+    if not directory.is_dir() or not os.access(directory, os.R_OK | os.X_OK):
+        raise ConfigError(
+            f"{directory} is not a directory that can be read: choose another "
+            "--root."
+        )
+    paths = find_workdirs(directory)
+    found: list = []
+    for cell in cells:
+        path = paths.get(cell.digest)
+        found.append(next(iter(read_saved(path) if path else ()), None))
+    return grid, found, directory
+
+
+def write_report(directory, grid, runs, flags=""):
     """Writes the report of a grid.
 
     Args:
         directory: `pathlib.Path` to write to.
         grid: The `Grid`.
-        runs: List of a `trainers.reports.places.Run` for each of its cells.
+        runs: List of a `trainers.reports.reading.Run` for each of its cells.
+        flags: str. Further flags of all runs.
+
+    Raises:
+        ConfigError: If nothing can be written there.
     """
-    places = make_places(grid, runs)
     try:
-        pictures = draw_curves(grid, places)
+        directory.mkdir(parents=True, exist_ok=True)
+        # Fails where files cannot be written.
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write to {directory}: {error.strerror}. Choose another "
+            "--output."
+        ) from None
+    try:
+        pictures = draw_curves(grid, make_places(grid, runs))
     except ImportError:
         print("no curves: matplotlib is not installed (extra: plots)")
         pictures = []
-    blocks = make_blocks(grid, places, pictures)
+    blocks = make_blocks(grid, runs, pictures, flags)
     files = {
         "report.md": make_text(grid.title, blocks).encode(),
-        "report.csv": make_csv(grid, places),
+        "report.csv": make_csv(grid, runs),
         "report.html": make_page(grid.title, blocks),
         **{picture.name: picture.content for picture in pictures},
     }
-    with writing(directory, "nothing was written"):
-        directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         with replacing(directory / name) as file:
             file.write(content)

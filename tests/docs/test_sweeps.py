@@ -1,5 +1,7 @@
 """The guide to sweeps agrees with the command."""
 
+import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -12,6 +14,8 @@ import pytest
 from trainers.grids import GRIDS
 from trainers.options.fields import resolve
 from trainers.options.sweep import SweepConfig, parse_shard, split_flags
+from trainers.records import lock
+from trainers.reports.published import list_published, name_table
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "sweeps.md").read_text()
@@ -51,14 +55,29 @@ def test_flags_of_commands(flags):
 
 
 def test_every_grid_is_in_the_table():
-    rows = re.findall(r"^\| (`[a-z_]+_\w+`.*?) \|", GUIDE, re.M)
-    named = []
-    for name in re.findall(r"`(\w+)`", " ".join(rows)):
-        if name.startswith("_"):
-            # The same kind of grid as the one before.
-            name = re.sub(r"(table|figure)_.*", rf"\1{name}", named[-1])
-        named.append(name)
-    assert sorted(named) == sorted(GRIDS)
+    rows = re.findall(r"^\| (.*) \| .* \| (.*) \|$", GUIDE, re.M)
+    named = {n: row for row, how in rows for n in re.findall(r"`(\w+)`", how)}
+    assert {*named} == {*GRIDS}
+    for name, make in GRIDS.items():
+        place = re.match(r"[^:]*, (Table|Figure) [^:]*(?=:)", make.__doc__)
+        if place:
+            assert place[0] in [row for row, _ in rows], name
+
+
+def test_every_published_table_is_in_the_table():
+    tables = {name_table(name) for name in list_published()}
+    left_out = {name for name in tables if name.endswith("text")}
+    for name in tables - left_out:
+        assert f"| {name} |" in GUIDE
+
+
+def test_commands_of_the_table():
+    for module in re.findall(r"^\|.*`python -m ([\w.]+)", GUIDE, re.M):
+        assert importlib.util.find_spec(module), module
+
+
+def test_locks_are_those_that_the_guide_names():
+    assert "flock" in inspect.getsource(lock)
 
 
 def run_slurm(tmp_path, python, *, is_stopped=False):

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -12,12 +13,14 @@ from trainers.grids.grid import Cell, list_runs, take_shard
 from trainers.grids.overrides import with_overrides
 from trainers.records.opened_run import registered
 from trainers.records.sweep_root import VARIED, SweepRoot
+from trainers.reports.published import list_published, read_published
 
 NEEDS_FILES = {"kazemnejad_pcfg"}
 
 # Tasks x encodings x seeds x learning rates, as the papers count.
 SIZES_OF_PAPERS = {
     "ruoss_table_1": 15 * 11 * 10 * 3,
+    "ruoss_table_2": 15 * 11 * 10 * 3,
     "ruoss_table_3": 15 * 2 * 10 * 3,
     "ruoss_table_4": 15 * 11 * 10 * 3,
     "ruoss_table_5": 15 * 1 * 10 * 3,
@@ -55,6 +58,38 @@ def test_names(all_grids):
         places = {(cell.row, cell.column) for cell in grid.cells}
         # No row of a table stands in another one.
         assert len(places) <= len(grid.cells)
+
+
+PAPERS = {
+    "ruoss": "Ruoss et al., 2023",
+    "confounding": "Confounding effects",
+    "warping": "Position index warping",
+    "kazemnejad": "Kazemnejad et al., 2023",
+    "plain": "Six encodings of Ruoss et al., 2023",
+}
+
+
+def test_descriptions_name_the_paper_and_the_table(all_grids):
+    for name, make in GRIDS.items():
+        first = make.__doc__.splitlines()[0]
+        paper, *words = name.split("_")
+        assert first.startswith(PAPERS[paper]), name
+        if words[0] in ("table", "figure"):
+            number = re.sub(r"([a-z])(\d)", r"\1.\2", words[1]).upper()
+            wanted = f"{PAPERS[paper]}, {words[0].title()} {number}:"
+            assert first.startswith(wanted)
+            assert all_grids[name, "small"].title.startswith(wanted)
+
+
+def test_published_files_are_there(all_grids):
+    for grid in all_grids.values():
+        assert {*grid.published} <= {*list_published()}
+        known = {
+            row["model_or_encoding"]
+            for name in grid.published
+            for row in read_published(name)
+        }
+        assert {*grid.only_published.values()} <= known
 
 
 def test_numbers_of_runs_are_those_of_the_papers(all_grids):
@@ -135,7 +170,8 @@ def test_scores_are_entries_of_results(all_grids):
             metric = grid.score.removesuffix("_by_length")
             assert metric.removeprefix("generated_") in metrics, name
         else:
-            assert grid.score in ("score", "generated_score", "generated_mean")
+            averages = ("score", "generated_score", "generated_mean")
+            assert grid.score in averages or grid.is_time
 
 
 def test_published_settings(all_grids):

@@ -7,9 +7,14 @@ from html import parser
 import pytest
 from matplotlib import image
 
-from tests.trainers.reports.toy_grid import make_grid, write_run
+from tests.trainers.reports.toy_grid import (
+    make_grid,
+    write_population,
+    write_run,
+)
 from trainers import report
 from trainers.errors import ConfigError
+from trainers.grids.overrides import with_overrides
 from trainers.report import ReportConfig
 
 
@@ -36,7 +41,7 @@ def test_a_grid(root, capsys):
     text = (root / "report" / "report.md").read_text()
     lines = text.splitlines()
     assert lines[0] == "# Toy: accuracy"
-    even, reverse = (
+    even, reverse, even_mean, reverse_mean = (
         line for line in lines if line.startswith(("| even", "| reverse"))
     )
     assert even == (
@@ -46,10 +51,29 @@ def test_a_grid(root, capsys):
         "| reverse_string | **50.0†‡** (51.9) | missing, 0 of 2 (**69.9**) | "
         "50.0 | 40.0 |"
     )
-    assert (
+    assert even_mean == (
+        "| even_pairs | 80.0 ± 14.1† (50.4 ± 0.3) | **95.0†‡** "
+        "(**100.0 ± 0.0**) | 50.0 | 40.0 |"
+    )
+    assert reverse_mean == (
+        "| reverse_string | **50.0†‡** (51.2 ± 0.3) | missing, 0 of 2 "
+        "(**67.7 ± 1.1**) | 50.0 | 40.0 |"
+    )
+    notes = (
         "† seeds: 1 to 2; published: 10. ‡ 1 of 2 runs have finished. 1 of 4 "
-        "entries have no result yet; runs of 0 of them have begun."
-    ) in lines
+        "entries have no result yet; none of them have begun."
+    )
+    assert lines.count(notes) == 2
+    for legend in (
+        "Maximum score of the runs, in %. A score is the mean over the lengths "
+        "above the trained ones. The published number, from Ruoss et al., "
+        "2023, Table 1, is in parentheses. Bold: the best of each row.",
+        "Mean score of the runs ± sample standard deviation, in %. A score is "
+        "the mean over the lengths above the trained ones. The published "
+        "number, from Ruoss et al., 2023, Table 4, is in parentheses. Bold: "
+        "the best of each row.",
+    ):
+        assert legend in lines
     assert "| seeds | 2 | 10 |" in lines
     assert "| steps | 2 | 2,000,000 |" in lines
     assert "| evaluated length | 5,6 | 41-500 |" in lines
@@ -72,6 +96,16 @@ def test_every_number_is_in_the_csv(root):
     assert states == ["complete", "incomplete", "incomplete", "missing"]
     assert rows[0]["seeds"] == "2" and rows[0]["published_seeds"] == "10"
     assert rows[0]["published_parameters"] == "249026"
+    names = ("maximum", "minimum", "mean", "deviation", "runs_of_mean")
+    assert [[row[name] for name in names] for row in rows] == [
+        ["90", "70", "80", "14.1421", "2"],
+        ["95", "95", "95", "", "1"],
+        ["50", "50", "50", "", "1"],
+        ["", "", "", "", "0"],
+    ]
+    assert rows[0]["published_mean"] == "50.4"
+    assert rows[0]["published_deviation"] == "0.3"
+    assert rows[0]["steps"] == "2"
 
 
 class Page(parser.HTMLParser):
@@ -112,6 +146,8 @@ def test_the_page_needs_no_other_file_and_escapes_text(root, monkeypatch):
     assert "prefers-color-scheme: dark" in text
     assert ("td", {"class": "missing"}) in page.found
     assert "missing, 0 of 2" in page.texts
+    # Narrow pages break names between words.
+    assert {"even_", "pairs"} <= {*page.texts}
 
 
 def test_runs(tmp_path, capsys):
@@ -125,14 +161,54 @@ def test_runs(tmp_path, capsys):
     )
     report.main(config, *map(str, paths))
     lines = (tmp_path / "out" / "report.md").read_text().splitlines()
-    assert lines[6].startswith(
+    assert lines[8].startswith(
         "|  | RoPE, learning_rate=0.001 | RoPE, learning_rate=0.0001 |"
     )
     # Means of 50 and 70, of 60 and 80.
-    assert lines[8].startswith(
+    assert lines[10].startswith(
         "| even_pairs | 60.0 ± 14.1† (**50.4 ± 0.3**) | "
         "**70.0 ± 14.1†** (**50.4 ± 0.3**) |"
     )
+
+
+def test_a_population(tmp_path):
+    for encoding, scores in (("RoPE", [0.5, 0.7]), ("ALiBi", [0.6, 0.2])):
+        write_population(
+            tmp_path / encoding,
+            *("even_pairs", scores),
+            encoding=encoding,
+            seeds="0-1",
+        )
+    began = tmp_path / "began"
+    write_population(began, "bucket_sort", None, encoding="RoPE", seeds="0-1")
+    paths = [str(tmp_path / name) for name in ("RoPE", "ALiBi", "began")]
+    report.main(ReportConfig(published="ruoss_2023_table_1"), *paths)
+    lines = (tmp_path / "report" / "report.md").read_text().splitlines()
+    assert "4 of 6 runs have finished." in lines
+    rows = [line for line in lines if line.startswith(("| even", "| bucket"))]
+    assert rows == [
+        "| even_pairs | **70.0†** (51.0) | 60.0† (**67.3**) | 50.0 | 40.0 |",
+        "| bucket_sort | unfinished, 0 of 2 (**30.6**) |  |  |  |",
+        "| even_pairs | **60.0 ± 14.1** | 40.0 ± 28.3 | 50.0 | 40.0 |",
+        "| bucket_sort | unfinished, 0 of 2 |  |  |  |",
+    ]
+
+
+def test_a_grid_with_further_flags(tmp_path, monkeypatch):
+    grid = make_grid(seeds=1, rows=["even_pairs"])
+    monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
+    flags = "steps=7,test_lengths=5,6,checkpoint_every=3"
+    given = {"steps": "7", "test_lengths": "5,6"}
+    for cell in with_overrides(grid.cells, given)[0]:
+        write_run(tmp_path, cell, {3: 1.0, 5: 0.5, 6: 0.5}, step=7)
+    report.main(ReportConfig(grid="toy", root=str(tmp_path), flags=flags))
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "2 of 2 runs have finished." in text
+    assert f"Further flags of all runs: {flags}." in text.splitlines()
+    assert "| steps | 7 | 2,000,000 |" in text
+    report.main(ReportConfig(grid="toy", root=str(tmp_path)))
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "0 of 2 runs have finished." in text
 
 
 def test_mistakes(root, tmp_path):
@@ -147,8 +223,22 @@ def test_mistakes(root, tmp_path):
             (),
             "there is no .*none: run `python -m trainers.sweep --grid=toy",
         ),
+        (
+            ReportConfig(grid="toy", root=f"{run}/results.json"),
+            (),
+            "is not a directory that can be read: choose another --root",
+        ),
+        (
+            ReportConfig(output=f"{run}/results.json"),
+            (run,),
+            "cannot write to .*: File exists. Choose another --output",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             report.main(config, *runs)
     with pytest.raises(ConfigError, match="--published is for a RUN"):
         ReportConfig(grid="toy", published="ruoss_2023_table_1").validate()
+    with pytest.raises(ConfigError, match="--root and --flags are for --grid"):
+        ReportConfig(flags="steps=7").validate()
+    with pytest.raises(ConfigError, match="--flags takes names with values"):
+        ReportConfig(grid="toy", flags="steps").validate()

@@ -15,6 +15,9 @@ NAMED = (
 )
 """Flags that stand in the name of a cell."""
 
+TIME = "train_hours"
+"""Score of a `Grid` that shows how long training took."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -88,17 +91,21 @@ class Grid:
         cells: Tuple of `Cell`, in the order in which they run.
         score: str. Entry of `final` in `results.json` that the table shows. An
             entry that is a dict by length is averaged over its lengths, unless
-            there are `lengths`.
+            there are `lengths`. `TIME` stands for the hours of training.
         unit: str. Its unit, such as `"%"`, of which a share of 1 is 100;
             empty: none.
         statistic: `"max"`, `"min"` or `"mean"` over the runs of a place; `mean`
             is reported with the standard deviation.
         higher_is_better: bool. Which scores are best.
-        published: str or `None`. Name of the file with the published numbers.
+        published: Tuple of names of files with published numbers, without
+            `.csv`. The first that has a number for a place and a statistic
+            gives it.
+        only_published: Dict from heads of columns that have published numbers
+            only, to `model_or_encoding` in the files.
         lengths: Tuple of int. Lengths of the score by length that the table
             shows, each in a column of its own; empty: the score is one number.
-        chosen: str or `None`. Flag of which every place takes the value with
-            the best mean, before the statistic.
+        chosen: str or `None`. Flag of which a mean counts only the runs with
+            the value whose mean is best; `None`: it counts all runs.
     """
 
     name: str
@@ -109,9 +116,19 @@ class Grid:
     unit: str = ""
     statistic: str = "max"
     higher_is_better: bool = True
-    published: str | None = None
+    published: tuple[str, ...] = ()
+    only_published: dict[str, str] = dataclasses.field(default_factory=dict)
     lengths: tuple[int, ...] = ()
     chosen: str | None = None
+
+    @property
+    def is_time(self):
+        """Whether the score is the time of training."""
+        return self.score == TIME
+
+    def with_statistic(self, statistic):
+        """Returns the grid of the same runs with another statistic."""
+        return dataclasses.replace(self, statistic=statistic)
 
 
 def list_runs(cells):

@@ -53,7 +53,7 @@ SCORE = {"score": "generated_score", "unit": "%", "statistic": "mean"}
 
 
 def make_tasks(size):
-    """Makes the grid of runs without scratchpads."""
+    """Kazemnejad et al., 2023: right answers on 16 tasks, no scratchpad."""
     return Grid(
         name="kazemnejad_tasks",
         title=f"{TITLE}: right answers to longer problems",
@@ -64,7 +64,7 @@ def make_tasks(size):
 
 
 def make_pcfg(size):
-    """Makes the grid of runs on PCFG, which train for longer."""
+    """Kazemnejad et al., 2023: right answers on PCFG."""
     steps = {"paper": 100_000, "small": 1500}[size]
     flags = {"task": "pcfg", "data_dir": "data/pcfg", "steps": steps}
     if size == "paper":
@@ -80,7 +80,7 @@ def make_pcfg(size):
 
 
 def make_scratchpads(size):
-    """Makes the grid of runs with scratchpads: all fields, or some of them."""
+    """Kazemnejad et al., 2023: right answers with each format of scratchpad."""
     rows = {}
     for task, fields in WITH_STEPS.items():
         formats = {

@@ -67,5 +67,5 @@ def read_bytes(path):
     except OSError as error:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}. Move it away, or choose "
-            "another --workdir."
+            "another directory."
         ) from None

@@ -253,6 +253,6 @@ def _read_json(path, types):
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ConfigError(
             f"{path} is damaged or of another version: restore it, or choose "
-            "another --workdir."
+            "another directory."
         ) from None
     return record

@@ -22,11 +22,12 @@ class Entry:
     """An entry of a table.
 
     Attributes:
-        text: str. Our number, or why there is none.
+        text: str. Our number, or why there is none; empty: there are no runs.
         best: bool. Whether it is the best of its problem.
         published: str. The published number, or empty.
-        published_best: bool. Whether that is the best one.
-        marks: str. Signs of footnotes.
+        published_best: bool. Whether that is the best published one.
+        marks: str. Signs of footnotes on our number.
+        published_marks: str. Signs of footnotes on the published number.
         state: str. The `state` of its `Place`; empty: it is no result.
     """
 
@@ -35,6 +36,7 @@ class Entry:
     published: str = ""
     published_best: bool = False
     marks: str = ""
+    published_marks: str = ""
     state: str = ""
 
 

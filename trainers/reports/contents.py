@@ -4,17 +4,28 @@ import csv
 import io
 
 from trainers.reports.blocks import Entry, Heading, Paragraph, Table
-from trainers.reports.places import find_best, find_decimals, find_floors
-from trainers.reports.published import find_setting
+from trainers.reports.places import (
+    find_best,
+    find_decimals,
+    find_floors,
+    make_places,
+)
+from trainers.reports.published import find_setting, name_table
 
-FEWER, PARTIAL = "†", "‡"
-"""Footnotes: fewer seeds than the paper; not all runs have finished."""
+FEWER, PARTIAL, DOUBTED, ELSEWHERE = "†", "‡", "§", "¶"
+"""Footnotes: fewer seeds than published; not all runs have finished; a doubt
+about a published number; a published number of another table than most."""
 
-STATISTICS = {
-    "max": "the highest score",
-    "min": "the lowest score",
-    "mean": "the mean score, with the sample standard deviation,",
+SCORES = {
+    "score": " A score is the mean over the lengths above the trained ones.",
+    "generated_score": " A score is the share of right answers that the model "
+    "wrote itself, the mean over the lengths above the trained ones.",
+    "generated_mean": " A score is the share of right answers that the model "
+    "wrote itself, the mean over all lengths.",
 }
+"""What the scores of grids are."""
+
+STATISTICS = {"max": "Maximum", "min": "Minimum", "mean": "Mean"}
 
 SETTINGS = {
     "seeds": "seed",
@@ -24,53 +35,59 @@ SETTINGS = {
     "layers": "num_layers",
     "width": "model_dim",
     "heads": "num_heads",
-    "parameters": None,
     "trained_length": "train_length",
     "evaluated_length": "test_lengths",
 }
 """Flags of what both settings say, by its name in the published ones."""
 
 
-def make_blocks(grid, places, pictures):
+def make_blocks(grid, runs, pictures, flags=""):
     """Returns the blocks of a report.
 
     Args:
         grid: The `Grid`.
-        places: List of its `Place`s.
+        runs: List of a `Run` for each of its cells.
         pictures: List of `Picture`s of its curves.
+        flags: str. Further flags of all runs.
     """
-    runs = list({id(run): run for p in places for run in p.runs}.values())
+    places = make_places(grid, runs)
     finished = sum(run.finished for run in runs)
     size = f"Size: {grid.size}. " if grid.size else ""
-    legend = f"Each entry is {STATISTICS[grid.statistic]} of its runs"
-    if grid.chosen:
-        legend += f" with the best {grid.chosen.replace('_', ' ')}"
-    legend += f", in {grid.unit}" if grid.unit else ""
-    if grid.published:
-        legend += "; in parentheses stands the published number"
     blocks = [
         Paragraph(f"{size}{finished:,} of {len(runs):,} runs have finished."),
-        Paragraph(f"{legend}. Bold: the best of each problem and length."),
-        make_table(grid, places),
-        *_make_footnotes(grid, places),
-        Heading("Settings"),
-        _make_settings(grid, places, runs),
+        *([Paragraph(f"Further flags of all runs: {flags}.")] if flags else []),
+        *_make_section(grid, places),
     ]
+    if any(len(place.runs) > 1 for place in places):
+        other = grid.with_statistic(find_other_statistic(grid))
+        blocks += _make_section(other, make_places(other, runs))
+    settings = _make_settings(places, runs)
+    if settings.rows:
+        blocks += [Heading("Settings"), settings]
     if pictures:
         blocks += [Heading("Curves"), *pictures]
     return blocks
 
 
+def find_other_statistic(grid):
+    """Returns the statistic of the second table of a report."""
+    if grid.statistic != "mean":
+        return "mean"
+    return "max" if grid.higher_is_better else "min"
+
+
 def make_table(grid, places):
     """Returns the `Table` in the layout of the published one."""
     best, published_best = find_best(grid, places)
+    source = find_source(places)
     entries, floors, problems = {}, {}, {}
     for index, place in enumerate(places):
-        column = _name_column(place, places)
-        entries[place.row, column] = _make_entry(
-            grid, place, index in best, index in published_best
-        )
         problems.setdefault(place.row, []).extend(place.runs)
+        if place.runs or place.published:
+            column = _name_column(place, places)
+            entries[place.row, column] = _make_entry(
+                grid, place, index in best, index in published_best, source
+            )
     for row, runs in problems.items():
         floors[row] = {
             f"floor: {label}": Entry(
@@ -80,7 +97,12 @@ def make_table(grid, places):
         }
     # All columns of a length stand together.
     ordered = sorted(places, key=lambda place: place.length or 0)
-    columns = list(dict.fromkeys(_name_column(p, places) for p in ordered))
+    filled = {column for _, column in entries}
+    columns = [
+        column
+        for column in dict.fromkeys(_name_column(p, places) for p in ordered)
+        if column in filled
+    ]
     labels = list(dict.fromkeys(n for found in floors.values() for n in found))
     rows = [
         (
@@ -93,13 +115,24 @@ def make_table(grid, places):
     return Table(("", *columns, *labels), rows)
 
 
-def make_csv(grid, places):
-    """Returns a row of CSV for each place, bytes."""
+def make_csv(grid, runs):
+    """Returns a row of CSV for each place, bytes.
+
+    Args:
+        grid: The `Grid`.
+        runs: List of a `Run` for each of its cells.
+    """
     file = io.StringIO()
     writer = None
-    setting = find_setting(grid.published)
-    for place in places:
+    means = make_places(grid.with_statistic("mean"), runs)
+    for place, mean in zip(make_places(grid, runs), means, strict=True):
         published = place.published
+        setting = find_setting(published.file) if published else {}
+        scores = [
+            run.scores[place.length]
+            for run in place.runs
+            if place.length in run.scores
+        ]
         row = {
             "row": place.row,
             "column": place.column,
@@ -107,18 +140,25 @@ def make_csv(grid, places):
             "unit": grid.unit,
             "statistic": grid.statistic,
             "value": _number(place.value),
-            "deviation": _number(place.deviation),
+            "maximum": _number(max(scores, default=None)),
+            "minimum": _number(min(scores, default=None)),
+            "mean": _number(mean.value),
+            "deviation": _number(mean.deviation),
+            "runs_of_mean": len(mean.counted),
             "state": place.state,
             "runs": len(place.runs),
             "finished_runs": place.finished,
             "seeds": place.seeds,
             "learning_rates": place.learning_rates,
-            "steps": _join(_values(place.counted, "steps")),
-            "layers": _join(_values(place.counted, "num_layers")),
-            "width": _join(_values(place.counted, "model_dim")),
+            **{
+                name: ", ".join(map(str, _values(place.counted, flag)))
+                for name, flag in SETTINGS.items()
+                if name in ("steps", "layers", "width")
+            },
             "published": published.text if published else "",
-            "published_deviation": published.deviation if published else "",
             "published_note": published.note if published else "",
+            **_describe_published_mean(mean.published),
+            "published_in": name_table(published.file) if published else "",
             **{
                 f"published_{name}": setting.get(name, "")
                 for name in (
@@ -134,89 +174,161 @@ def make_csv(grid, places):
     return file.getvalue().encode()
 
 
+def find_source(places):
+    """Returns the file that most published numbers of places are from."""
+    files = [place.published.file for place in places if place.published]
+    return max(dict.fromkeys(files), key=files.count, default="")
+
+
+def _describe_published_mean(number):
+    # A number without a statistic, such as that of a single run, is no mean.
+    known = number is not None and number.statistic == "mean"
+    return {
+        "published_mean": number.text if known else "",
+        "published_deviation": number.deviation if known else "",
+    }
+
+
+def _make_section(grid, places):
+    """Returns the heading of a table, its legend, the table and its notes."""
+    title = STATISTICS[grid.statistic]
+    legend = (
+        f"{title} {'training time' if grid.is_time else 'score'} of the runs"
+    )
+    if grid.statistic == "mean":
+        title += " ± standard deviation"
+        if grid.chosen and any(place.learning_rates > 1 for place in places):
+            legend += f" with the best {grid.chosen.replace('_', ' ')}"
+        legend += " ± sample standard deviation"
+    legend += f", in {grid.unit}." if grid.unit else "."
+    legend += SCORES.get(grid.score, "")
+    source = find_source(places)
+    if source:
+        legend += (
+            f" The published number, from {name_table(source)}, is in "
+            "parentheses."
+        )
+    legend += " Bold: the best of each row"
+    legend += " and length." if grid.lengths else "."
+    return [
+        Heading(title),
+        Paragraph(legend),
+        make_table(grid, places),
+        *_make_footnotes(places, source),
+    ]
+
+
 def _name_column(place, places):
     """Returns the head of the column that a place stands in."""
+    name = place.column if place.runs else f"published: {place.column}"
     if place.length is None:
-        return place.column
+        return name
     if len({other.column for other in places}) == 1:
         return f"{place.length:,}"
-    return f"{place.column}, {place.length:,}"
+    return f"{name}, {place.length:,}"
 
 
-def _make_entry(grid, place, best, published_best):
-    published = place.published
-    shown = ""
+def _make_entry(grid, place, best, published_best, source):
+    published, theirs = place.published, {}
     if published:
-        shown = _with_deviation(published.text, published.deviation)
+        theirs = {
+            "published": _with_deviation(published.text, published.deviation),
+            "published_best": published_best,
+            "published_marks": ELSEWHERE * (published.file != source)
+            + DOUBTED * bool(published.doubt),
+        }
+    if not place.runs:
+        return Entry("", state=place.state, **theirs)
     if place.value is None:
         text = f"{place.state}, 0 of {len(place.runs)}"
         if place.finished:
             text = "not measured"
-        return Entry(text, False, shown, published_best, state=place.state)
+        return Entry(text, state=place.state, **theirs)
     digits = find_decimals(place, grid)
     deviation = place.deviation
     text = _with_deviation(
         f"{place.value:.{digits}f}",
         "" if deviation is None else f"{deviation:.{digits}f}",
     )
-    marks = FEWER * _has_fewer_seeds(grid, place)
+    marks = FEWER * _has_fewer_seeds(place)
     marks += PARTIAL * (place.state == "incomplete")
-    return Entry(text, best, shown, published_best, marks, place.state)
+    return Entry(text, best, marks=marks, state=place.state, **theirs)
 
 
-def _has_fewer_seeds(grid, place):
-    wanted = find_setting(grid.published).get("seeds", 0)
-    return 0 < place.seeds < wanted and place.published is not None
+def _has_fewer_seeds(place):
+    if place.published is None:
+        return False
+    return 0 < place.seeds < find_setting(place.published.file).get("seeds", 0)
 
 
-def _make_footnotes(grid, places):
+def _make_footnotes(places, source):
     notes = []
-    fewer = [p for p in places if _has_fewer_seeds(grid, p)]
+    fewer = [p for p in places if _has_fewer_seeds(p)]
     if fewer:
         seeds = _span({p.seeds for p in fewer})
-        wanted = find_setting(grid.published)["seeds"]
+        wanted = _span({find_setting(p.published.file)["seeds"] for p in fewer})
         notes.append(f"{FEWER} seeds: {seeds}; published: {wanted}.")
     partial = [p for p in places if p.state == "incomplete"]
     if partial:
         done = _span({p.finished for p in partial})
         planned = _span({len(p.runs) for p in partial})
         notes.append(f"{PARTIAL} {done} of {planned} runs have finished.")
-    waiting = [p for p in places if not p.finished]
+    numbers = [(p, p.published) for p in places if p.published]
+    others = {name_table(n.file) for _, n in numbers if n.file != source}
+    if others:
+        notes.append(f"{ELSEWHERE} from {' or '.join(sorted(others))}.")
+    doubts: dict[str, list] = {}
+    for place, number in numbers:
+        if number.doubt:
+            named = doubts.setdefault(number.doubt, [])
+            named.append(", ".join(filter(None, [place.row, place.column])))
+    if doubts:
+        texts = (
+            f"{' and '.join(dict.fromkeys(named))}: {doubt}"
+            for doubt, named in doubts.items()
+        )
+        notes.append(f"{DOUBTED} doubtful: {'; '.join(texts)}.")
+    waiting = [p for p in places if p.runs and not p.finished]
     if waiting:
         begun = sum(p.state == "unfinished" for p in waiting)
+        entries = sum(bool(p.runs) for p in places)
         notes.append(
-            f"{len(waiting)} of {len(places)} entries have no result yet; runs "
-            f"of {begun} of them have begun."
+            f"{len(waiting)} of {entries} entries have no result yet; "
+            f"{begun or 'none'} of them have begun."
         )
     return [Paragraph(" ".join(notes))] if notes else []
 
 
-def _make_settings(grid, places, runs):
-    """Returns what both settings are, in two columns."""
-    known = find_setting(grid.published)
+def _make_settings(places, runs):
+    """Returns our settings and those of each published table, in columns."""
     numbers = [place.published for place in places if place.published]
+    files = list(dict.fromkeys(number.file for number in numbers))
     done = [run for run in runs if run.finished]
     rows = []
     for name, flag in SETTINGS.items():
-        found = _values(done, flag) if flag else []
+        found = _values(done, flag)
         if name in ("seeds", "learning_rates"):
             ours = str(len(found)) if found else ""
         else:
             ours = _join(found)
-        theirs = _format(known.get(name, ""))
-        if name.endswith("_length"):
-            texts = {getattr(number, name) for number in numbers} - {""}
-            theirs = ", ".join(
-                sorted(texts, key=lambda text: (len(text), text))
-            )
-        if ours or theirs:
-            entries = (
-                Entry(ours or "not recorded"),
-                Entry(theirs or "not stated"),
-            )
-            rows.append((name.replace("_", " "), *entries[: 1 + bool(numbers)]))
-    head = ("", "ours", "published")
-    return Table(head[: 2 + bool(numbers)], rows)
+        theirs = [
+            _join_lengths(numbers, name, file)
+            if name.endswith("_length")
+            else _format(find_setting(file).get(name, ""))
+            for file in files
+        ]
+        # Not every trainer has every flag.
+        if ours or (any(theirs) and not done):
+            entries = [ours or "no result yet"]
+            entries += [text or "not stated" for text in theirs]
+            rows.append((name.replace("_", " "), *map(Entry, entries)))
+    return Table(("", "ours", *map(name_table, files)), rows)
+
+
+def _join_lengths(numbers, name, file):
+    """Returns the lengths of the numbers of a file, shorter texts first."""
+    texts = {getattr(n, name) for n in numbers if n.file == file} - {""}
+    return ", ".join(sorted(texts, key=lambda text: (len(text), text)))
 
 
 def _values(runs, flag):

@@ -8,7 +8,7 @@ from trainers.records.opened_run import make_problem
 from trainers.records.plot import COLORS, finish_axes
 from trainers.reports.blocks import Picture
 from trainers.reports.matching import RANDOMIZED
-from trainers.reports.places import find_scale, name_curve
+from trainers.reports.reading import find_scale, name_curve
 
 BANDS = 4
 """Most curves of a picture with bands: more would hide each other."""
@@ -40,7 +40,7 @@ def draw_curves(grid, places):
     by_problem: dict[str, dict] = {}
     for place in places:
         if any(run.curve for run in place.counted):
-            found = by_problem.setdefault(place.runs[0].problem, {})
+            found = by_problem.setdefault(place.problem, {})
             found.setdefault((place.row, place.column), []).append(place)
     return [_draw(grid, list(found.values())) for found in by_problem.values()]
 
@@ -65,7 +65,10 @@ def _draw(grid, groups):
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
-        if name.removeprefix("generated_") == problem.metrics[0].name:
+        is_of_metric = (
+            name.removeprefix("generated_") == problem.metrics[0].name
+        )
+        if is_of_metric and f"{floor}_by_length" in first.results:
             by = first.results[f"{floor}_by_length"]
             points = sorted((int(n), value) for n, value in by.items())
             axes.plot(
@@ -83,7 +86,7 @@ def _draw(grid, groups):
     )
     file = io.BytesIO()
     plot.savefig(file, format="png", dpi=120)
-    readable = re.sub(r"\W+", "-", places[0].runs[0].problem).strip("-")
+    readable = re.sub(r"\W+", "-", places[0].problem).strip("-")
     text = f"{problem.title}: {name.replace('_', ' ')} at each length"
     return Picture(f"{readable}.png", text, file.getvalue())
 

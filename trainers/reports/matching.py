@@ -1,8 +1,8 @@
 """Which published number belongs to a place of a table.
 
-A function of each file says so: it takes the row and the column of a grid that
-names the file as `published`, and returns what columns of the file say of the
-place. Of the column `note` it gives a part.
+Each file has a function that takes the row and the column of a grid with this
+file in its `published`, and returns what columns of the file say of the place.
+Of the column `note` it returns a part.
 """
 
 RANDOMIZED = "Randomized"
@@ -24,16 +24,16 @@ def match_place(file, row, column):
     """Returns what the columns of a file say of a place, a dict.
 
     Args:
-        file: str. Name of the file, with or without `.csv`.
+        file: str. Name of the file, without `.csv`.
         row: str. Row of the table.
         column: str. Its column.
 
-    >>> match_place("ruoss_2023_table_1.csv", "even_pairs", "RandomizedRoPE")
+    >>> match_place("ruoss_2023_table_1", "even_pairs", "RandomizedRoPE")
     ... # doctest: +NORMALIZE_WHITESPACE
     {'task_or_dataset': 'even_pairs', 'model_or_encoding': 'RoPE',
      'randomized': 'yes'}
     """
-    match = MATCHES.get(file.removesuffix(".csv"), match_task)
+    match = MATCHES.get(file, match_task)
     return match(row, column)
 
 

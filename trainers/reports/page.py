@@ -29,7 +29,7 @@ th:first-child { position: sticky; left: 0; text-align: left;
 thead th:first-child { z-index: 2; }
 thead th { white-space: normal; vertical-align: bottom; max-width: 9rem; }
 tbody th { font-weight: normal; white-space: normal; max-width: 40vw;
-  overflow-wrap: anywhere; }
+  min-width: min-content; overflow-wrap: break-word; }
 td small { display: block; color: var(--dim); }
 td.missing, td.unfinished { color: var(--warn); }
 .pictures { display: grid; gap: 1rem;
@@ -93,17 +93,23 @@ def _add_table(body, table):
     drawn = _add(_add(body, "div", **attributes), "table")
     row = _add(_add(drawn, "thead"), "tr")
     for name in table.head:
-        # Long names, such as `RandomizedRoPE`, may break before a capital.
-        first, *parts = re.split(r"(?<=[a-z])(?=[A-Z])", name)
-        cell = _add(row, "th", first, scope="col")
-        for part in parts:
-            _add(cell, "wbr").tail = part
+        _add_name(row, name, scope="col")
     rows = _add(drawn, "tbody")
     for name, *entries in table.rows:
         row = _add(rows, "tr")
-        _add(row, "th", name, scope="row")
+        _add_name(row, name, scope="row")
         for entry in entries:
             _add_entry(row, entry)
+
+
+def _add_name(row, name, **attributes):
+    """Adds the name of a row or of a column."""
+    # Long names, such as `RandomizedRoPE` and `even_pairs`, may break before a
+    # capital and behind a line.
+    first, *parts = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=_)", name)
+    cell = _add(row, "th", first, **attributes)
+    for part in parts:
+        _add(cell, "wbr").tail = part
 
 
 def _add_entry(row, entry):
@@ -116,7 +122,7 @@ def _add_entry(row, entry):
     if entry.published:
         small = _add(cell, "small")
         shown = _add(small, "b") if entry.published_best else small
-        shown.text = f"({entry.published})"
+        shown.text = f"({entry.published}{entry.published_marks})"
 
 
 def _add_picture(parent, picture):

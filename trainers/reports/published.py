@@ -8,6 +8,17 @@ import pathlib
 DIRECTORY = pathlib.Path(__file__).parents[2] / "benchmarks" / "published"
 """Files of numbers; README.md beside them describes their columns."""
 
+DOUBT = "doubt:"
+"""In a note, the rest says why the number may not be right."""
+
+PAPERS = {
+    "ruoss_2023": "Ruoss et al., 2023",
+    "confounding": "Confounding effects",
+    "warping": "Position index warping",
+    "kazemnejad_2023": "Kazemnejad et al., 2023",
+}
+"""What reports call the papers in the column `paper`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class PublishedNumber:
@@ -15,6 +26,8 @@ class PublishedNumber:
 
     Attributes:
         text: str. The number as printed, such as `"96.0"`.
+        file: str. Name of its file, without `.csv`.
+        statistic: str, as in the file: `"max"`, `"min"`, `"mean"` or `"value"`.
         deviation: str. Its standard deviation, as printed, or empty.
         trained_length: str. Trained lengths, such as `"1-40"`, or empty.
         evaluated_length: str. Evaluated lengths, or empty.
@@ -22,6 +35,8 @@ class PublishedNumber:
     """
 
     text: str
+    file: str = ""
+    statistic: str = ""
     deviation: str = ""
     trained_length: str = ""
     evaluated_length: str = ""
@@ -36,6 +51,11 @@ class PublishedNumber:
     def decimals(self):
         """Number of digits behind the decimal point."""
         return len(self.text.partition(".")[2])
+
+    @property
+    def doubt(self):
+        """Why it may not be right, a str; empty: there is no doubt."""
+        return self.note.partition(DOUBT)[2].strip()
 
 
 def list_published():
@@ -103,20 +123,37 @@ def find_published(name, statistic, **wanted):
     numbers = [row for row in rows if row["statistic"] in (statistic, "value")]
     if not numbers:
         return None
-    if len(numbers) > 1:
+    # A paper may print a row twice.
+    different = {
+        tuple(text for column, text in row.items() if column != "note")
+        for row in numbers
+    }
+    if len(different) > 1:
         raise ValueError(
             f"{name} has {len(numbers)} numbers for {wanted}: give more "
             "columns, or a part of the note."
         )
-    (row,) = numbers
+    row = numbers[0]
     spread = {r["value"] for r in rows if r["statistic"] == "std"}
     return PublishedNumber(
         row["value"],
+        name.removesuffix(".csv"),
+        row["statistic"],
         spread.pop() if statistic == "mean" and len(spread) == 1 else "",
         row["trained_length"],
         row["evaluated_length"],
         row["note"],
     )
+
+
+def name_table(name):
+    """Returns what reports call the table of a file, a str.
+
+    >>> name_table("ruoss_2023_table_4")
+    'Ruoss et al., 2023, Table 4'
+    """
+    first = read_published(name)[0]
+    return f"{PAPERS[first['paper']]}, {first['table']}"
 
 
 def find_statistic(name):
@@ -133,7 +170,6 @@ def find_setting(name):
         say is missing.
     """
     rows = _read(DIRECTORY / "settings.csv")
-    name = (name or "").removesuffix(".csv")
     found = next((row for row in rows if row["file"] == name), {})
     return {
         column: int(value)

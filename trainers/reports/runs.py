@@ -7,42 +7,33 @@ from trainers.grids import Cell, Grid
 from trainers.options.option import options
 from trainers.records.opened_run import make_problem, registered
 from trainers.records.results import choose_metric
-from trainers.records.workdir import read_config, read_results
 from trainers.reports.published import find_statistic
 
 KEPT = ("seed", "task", "dataset", "encoding", "initialize_from")
 """Flags that no column is named after: they have a place, or are averaged."""
 
 
-def make_grid(paths, published):
+def make_grid(found, published):
     """Makes the grid of given runs.
 
     Args:
-        paths: List of `pathlib.Path`s of their working directories.
+        found: List of `trainers.reports.reading.Saved`.
         published: str. Name of a file of published numbers, or empty.
 
     Raises:
-        ConfigError: If something is no run, or runs have different metrics.
+        ConfigError: If runs have different metrics.
     """
-    cells, results = [], []
-    for path in paths:
-        record = read_config(path)
-        if record is None:
-            raise ConfigError(f"{path} is not the working directory of a run.")
-        if record["trainer"] not in registered():
-            raise ConfigError(f"{path} is of an unknown trainer.")
-        config = record["config"]
-        cells.append(
-            Cell(
-                trainer=record["trainer"],
-                flags=config,
-                row=make_problem(record).title,
-                column=config["encoding"],
-            )
+    cells = [
+        Cell(
+            trainer=saved.trainer,
+            flags=saved.config,
+            row=make_problem(vars(saved)).title,
+            column=saved.config["encoding"],
         )
-        results.append(read_results(path / "results.json"))
-    results = [found for found in results if found is not None]
-    metric, *others = {r["score_metric"] for r in results} or {"score"}
+        for saved in found
+    ]
+    results = [saved.results for saved in found if saved.results is not None]
+    metric, *others = sorted({r["score_metric"] for r in results}) or ["score"]
     if others:
         raise ConfigError(
             f"the runs have different metrics, {', '.join([metric, *others])}: "
@@ -59,7 +50,7 @@ def make_grid(paths, published):
         unit="%" if metrics and metrics[0].is_share else "",
         statistic=find_statistic(published) if published else "mean",
         higher_is_better=not metrics or metrics[0].higher_is_better,
-        published=published or None,
+        published=(published,) if published else (),
     )
 
 

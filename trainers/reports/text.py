@@ -35,9 +35,9 @@ def _format(block):
 
 def _format_entry(entry):
     text = _escape(f"{entry.text}{entry.marks}")
-    shown = [f"**{text}**" if entry.best else text]
+    shown = [f"**{text}**" if entry.best else text] if text else []
     if entry.published:
-        published = _escape(entry.published)
+        published = _escape(f"{entry.published}{entry.published_marks}")
         bold = "**" if entry.published_best else ""
         shown.append(f"({bold}{published}{bold})")
     return " ".join(shown)

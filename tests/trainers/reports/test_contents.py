@@ -1,7 +1,7 @@
 from tests.trainers.reports.test_places import read, write
 from tests.trainers.reports.toy_grid import make_grid
-from trainers.reports.blocks import Entry, Table
-from trainers.reports.contents import make_csv, make_table
+from trainers.reports.blocks import Entry, Paragraph, Table
+from trainers.reports.contents import make_blocks, make_csv, make_table
 from trainers.reports.places import make_places
 from trainers.reports.text import make_text
 
@@ -10,7 +10,7 @@ LOSSES = {
     "statistic": "min",
     "higher_is_better": False,
     "unit": "nats",
-    "published": None,
+    "published": (),
     "lengths": (3, 6),
 }
 
@@ -34,10 +34,12 @@ def test_the_columns_of_a_length_stand_together(tmp_path):
 def test_one_column_is_named_by_its_lengths(tmp_path):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"], **LOSSES)
     write(grid, tmp_path, [None])
-    places = make_places(grid, read(grid, tmp_path))
-    assert make_table(grid, places).head == ("", "3", "6")
-    lines = make_csv(grid, places).decode().splitlines()
-    assert lines[1].startswith("even_pairs,RoPE,3,nats,min,,,missing,1,0,0,0,")
+    runs = read(grid, tmp_path)
+    assert make_table(grid, make_places(grid, runs)).head == ("", "3", "6")
+    lines = make_csv(grid, runs).decode().splitlines()
+    assert lines[1].startswith(
+        "even_pairs,RoPE,3,nats,min,,,,,,0,missing,1,0,0,0,"
+    )
 
 
 def test_a_length_that_was_not_measured(tmp_path):
@@ -55,3 +57,71 @@ def test_a_bar_does_not_end_an_entry():
         "| --- | --- |",
         "| c\\|d | 1 (2\\|3) |",
     ]
+
+
+def list_texts(blocks):
+    return [block.text for block in blocks if isinstance(block, Paragraph)]
+
+
+def test_a_published_number_of_another_table_is_marked(tmp_path):
+    files = ("ruoss_2023_table_1", "confounding_table_b1")
+    grid = make_grid(
+        seeds=1,
+        rows=["even_pairs"],
+        columns=["RoPE", "ALiBi", "LogKERPLE"],
+        published=files,
+    )
+    write(grid, tmp_path, [0.5, None, 0.5])
+    blocks = make_blocks(grid, read(grid, tmp_path), [])
+    legend, notes = list_texts(blocks)[1:]
+    assert "from Ruoss et al., 2023, Table 1, is in parentheses" in legend
+    assert notes == (
+        "† seeds: 1; published: 3 to 10. ¶ from Confounding effects, "
+        "Table B.1. 1 of 3 entries have no result yet; none of them have begun."
+    )
+    table, settings = (block for block in blocks if isinstance(block, Table))
+    text = make_text("", [table]).splitlines()[-1]
+    assert text == (
+        "| even_pairs | **55.0†** (51.0) | missing, 0 of 1 (67.3) | "
+        "**55.0†** (**100.0¶**) | 50.0 | 40.0 |"
+    )
+    assert settings.head[1:] == (
+        *("ours", "Ruoss et al., 2023, Table 1"),
+        "Confounding effects, Table B.1",
+    )
+    rows = {name: [e.text for e in entries] for name, *entries in settings.rows}
+    assert rows["seeds"] == ["1", "10", "3"]
+    assert "parameters" not in rows
+
+
+def test_columns_and_doubts_of_published_numbers(tmp_path):
+    grid = make_grid(
+        rows=["binary_multiplication", "bucket_sort"],
+        columns=["GeometricAttention"],
+        published=("ruoss_2023_table_5",),
+        only_published={
+            "best of Table 1": "BestOfTable1",
+            "best of Table 4": "BestOfTable4",
+        },
+    )
+    runs = read(grid, tmp_path)
+    blocks = make_blocks(grid, runs, [])
+    maxima, means, settings = (b for b in blocks if isinstance(b, Table))
+    assert maxima.head[1:] == (
+        "GeometricAttention",
+        "published: best of Table 1",
+    )
+    assert make_text("", [maxima]).splitlines()[4:] == [
+        "| binary_multiplication | missing, 0 of 2 (**53.6**) | (50.1§) |",
+        "| bucket_sort | missing, 0 of 2 (78.3) | (**100.0**) |",
+    ]
+    assert means.head[2:] == ("published: best of Table 4",)
+    notes = " ".join(list_texts(blocks))
+    assert (
+        "§ doubtful: binary_multiplication, best of Table 1: Table 1 has 52.2 "
+        "(RelativeEncoding)."
+    ) in notes
+    assert "§ doubtful: bucket_sort, best of Table 4: Table 4 has" in notes
+    assert "2 of 2 entries have no result yet; none" in notes
+    assert settings.rows[0][1].text == "no result yet"
+    assert len(make_csv(grid, runs).splitlines()) == 1 + 2 + 2 * 2

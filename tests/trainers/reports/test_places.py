@@ -1,21 +1,21 @@
 import pytest
 
 from tests.trainers.reports.toy_grid import make_grid, write_run
-from trainers.errors import ConfigError
-from trainers.reports.places import (
-    find_best,
-    find_floors,
-    find_workdirs,
-    make_places,
-    read_run,
-)
+from trainers.grids.grid import TIME
+from trainers.reports.places import find_best, find_floors, make_places
+from trainers.reports.reading import find_workdirs, make_run, read_saved
 
 RATES = (1e-3, 1e-4)
 
 
 def read(grid, root):
     paths = find_workdirs(root)
-    return [read_run(c, paths.get(c.digest), grid) for c in grid.cells]
+    runs = []
+    for cell in grid.cells:
+        path = paths.get(cell.digest)
+        (saved,) = read_saved(path) if path else [None]
+        runs.append(make_run(cell, saved, grid))
+    return runs
 
 
 def write(grid, root, scores):
@@ -38,12 +38,12 @@ def test_statistics_by_hand(tmp_path):
     assert place.published.text == "51.0"
 
     changed = {"rates": RATES, "rows": ["even_pairs"], "columns": ["RoPE"]}
-    lowest = make_grid(**changed, statistic="min", published=None)
+    lowest = make_grid(**changed, statistic="min", published=())
     (place,) = make_places(lowest, read(lowest, tmp_path))
     assert place.value == pytest.approx(25)
 
     # Of both rates the means are 35 and 35: the first one.
-    mean = make_grid(**changed, statistic="mean", published=None)
+    mean = make_grid(**changed, statistic="mean", published=())
     (place,) = make_places(mean, read(mean, tmp_path))
     assert place.value == pytest.approx(35)
     # Squares of -5, 10, 5 and -10 over three.
@@ -58,7 +58,7 @@ def test_the_best_learning_rate_has_the_best_mean_of_most_seeds(tmp_path):
         rates=(1e-3, 1e-4, 1e-5),
         statistic="mean",
         chosen="learning_rate",
-        published="ruoss_2023_table_4.csv",
+        published=("ruoss_2023_table_4",),
     )
     scores = [0.1, 0.3, 0.8, 0.2, 0.4, None, 0.3, 0.5, None]
     write(grid, tmp_path, scores)
@@ -89,7 +89,7 @@ def test_the_best_of_each_problem(tmp_path):
 
 
 def test_lengths_have_places_or_are_averaged(tmp_path):
-    fields = {"score": "loss_by_length", "unit": "nats", "published": None}
+    fields = {"score": "loss_by_length", "unit": "nats", "published": ()}
     grid = make_grid(seeds=1, rows=["even_pairs"], **fields, lengths=(3, 6))
     write(grid, tmp_path, [0.5, 0.7])
     places = make_places(grid, read(grid, tmp_path))
@@ -114,8 +114,63 @@ def test_floors_are_means_over_unseen_lengths(tmp_path):
     assert find_floors(grid, read(grid, tmp_path)[1:]) == {}
 
 
-def test_a_score_that_is_not_there(tmp_path):
-    grid = make_grid(seeds=1, rows=["even_pairs"], score="bits")
-    write(grid, tmp_path, [0.5, 0.5])
-    with pytest.raises(ConfigError, match=r"has no bits in `final`; it has ac"):
-        read(grid, tmp_path)
+def test_a_number_is_from_the_first_file_that_has_one(tmp_path):
+    files = ("ruoss_2023_table_1", "ruoss_2023_table_4", "confounding_table_b1")
+    columns = ["RoPE", "LogKERPLE", "FIRE"]
+    fields = {"rows": ["even_pairs"], "columns": columns, "published": files}
+
+    def find(statistic):
+        grid = make_grid(**fields, statistic=statistic)
+        found = [p.published for p in make_places(grid, read(grid, tmp_path))]
+        return [number and (number.text, number.file) for number in found]
+
+    assert find("max") == [("51.0", files[0]), ("100.0", files[2]), None]
+    assert find("mean") == [("50.4", files[1]), None, None]
+
+
+def test_a_flag_is_chosen_for_means_alone(tmp_path):
+    fields = {"rows": ["even_pairs"], "columns": ["RoPE"], "rates": RATES}
+    grid = make_grid(**fields, chosen="learning_rate")
+    # The first rate has the best mean, the second one the best run.
+    write(grid, tmp_path, [0.5, 0.2, 0.5, 0.7])
+    runs = read(grid, tmp_path)
+    (place,) = make_places(grid, runs)
+    assert place.value == pytest.approx(75)
+    (place,) = make_places(grid.with_statistic("mean"), runs)
+    assert place.value == pytest.approx(55)
+    assert place.deviation == pytest.approx(0)
+
+
+def test_columns_with_published_numbers_only(tmp_path):
+    grid = make_grid(
+        rows=["binary_multiplication"],
+        columns=["GeometricAttention"],
+        published=("ruoss_2023_table_5",),
+        only_published={"best": "BestOfTable1"},
+    )
+    ours, theirs = make_places(grid, read(grid, tmp_path))
+    assert (ours.published.text, ours.published.doubt) == ("53.6", "")
+    assert (theirs.state, theirs.runs) == ("published", ())
+    assert theirs.published.text == "50.1"
+    assert theirs.published.doubt == "Table 1 has 52.2 (RelativeEncoding)"
+    assert find_best(grid, [ours, theirs]) == (set(), {0})
+
+
+def test_hours_of_training(tmp_path):
+    grid = make_grid(
+        rows=["binary_addition"],
+        columns=["RoPE"],
+        score=TIME,
+        unit="hours",
+        statistic="mean",
+        published=("ruoss_2023_table_2",),
+    )
+    write(grid, tmp_path, [0.4, 0.6])
+    runs = read(grid, tmp_path)
+    assert [run.curve for run in runs] == [{}, {}]
+    (place,) = make_places(grid, runs)
+    # Hours of training are twice the score, 0.45 and 0.65.
+    assert place.value == pytest.approx(1.1)
+    # The paper prints this row twice.
+    assert place.published.text == "2.34"
+    assert place.published.deviation == "0.39"

@@ -5,11 +5,13 @@ import pytest
 from trainers.reports.matching import match_place
 from trainers.reports.published import (
     DIRECTORY,
+    PublishedNumber,
     find_published,
     find_setting,
     find_statistic,
     list_published,
     list_tables,
+    name_table,
     read_published,
 )
 
@@ -52,7 +54,7 @@ from trainers.reports.published import (
     ],
 )
 def test_places_have_their_number(file, statistic, place, length, printed):
-    wanted = match_place(f"{file}.csv", *place)
+    wanted = match_place(file, *place)
     if length:
         wanted["evaluated_length"] = length
     found = find_published(f"{file}.csv", statistic, **wanted)
@@ -66,6 +68,32 @@ def test_a_mean_has_its_deviation():
     assert (found.text, found.deviation) == ("50.1", "0.1")
     assert (found.trained_length, found.evaluated_length) == ("1-40", "41-500")
     assert found.decimals == 1
+
+
+def test_doubts_are_told_from_other_notes():
+    doubts = {
+        (name, find_doubt(row["note"]))
+        for name in list_published()
+        for row in read_published(name)
+    } - {(name, "") for name in list_published()}
+    assert ("ruoss_2023_table_5", "Table 4 has 99.4") in doubts
+    assert len(doubts) == 9
+    numbers = [row for row in read_published("warping_table_3") if row["value"]]
+    doubted = [row for row in numbers if find_doubt(row["note"])]
+    # Those of the method, and of the largest maximum position.
+    assert len(doubted) == 10
+
+
+def find_doubt(note):
+    return PublishedNumber("1", note=note).doubt
+
+
+def test_names_of_tables():
+    assert name_table("confounding_table_b1") == (
+        "Confounding effects, Table B.1"
+    )
+    for name in list_published():
+        assert name_table(name)
 
 
 def test_what_is_not_printed_is_not_found():
@@ -110,10 +138,10 @@ def test_tables_of_results():
 
 
 def test_settings():
-    setting = find_setting("ruoss_2023_table_1.csv")
+    setting = find_setting("ruoss_2023_table_1")
     assert setting["seeds"] == 10
     assert setting["steps"] == 2_000_000
     assert "seeds" not in find_setting("warping_table_3")
-    assert find_setting(None) == {}
+    assert find_setting("") == {}
     assert find_statistic("ruoss_2023_table_4") == "mean"
     assert find_statistic("confounding_table_1") == "min"

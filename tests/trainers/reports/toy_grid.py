@@ -1,9 +1,12 @@
 """A small grid, and runs of it that are written by hand."""
 
 import json
+import types
 
 from tests.trainers.toy import toy_config
 from trainers.grids import Cell, Grid
+from trainers.population import PopulationConfig
+from trainers.records.population import describe_members
 
 ROWS = ("even_pairs", "reverse_string")
 COLUMNS = ("RoPE", "RandomizedRoPE")
@@ -33,7 +36,7 @@ def make_grid(rows=ROWS, columns=COLUMNS, seeds=2, rates=(1e-3,), **fields):
         "size": "small",
         "score": "score",
         "unit": "%",
-        "published": "ruoss_2023_table_1",
+        "published": ("ruoss_2023_table_1", "ruoss_2023_table_4"),
     }
     return Grid(cells=cells, **{**known, **fields})
 
@@ -42,7 +45,7 @@ def write_run(root, cell, accuracies=None, step=2):
     """Writes a run of a cell with accuracies by length; `None`: unfinished."""
     path = root / "cells" / f"{cell.row}-{cell.column}-{cell.digest}"
     path.mkdir(parents=True)
-    config = vars(toy_config(**cell.flags, test_lengths="5,6"))
+    config = vars(toy_config(**{**cell.flags, "test_lengths": "5,6"}))
     record = {"trainer": "algorithmic", "digest": "0", "config": config}
     (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:
@@ -63,8 +66,33 @@ def write_run(root, cell, accuracies=None, step=2):
         "best": final,
         "score_metric": "accuracy",
         "higher_is_better": True,
+        "train": {"steps": step, "seconds": 7200 * score},
         "floor_by_length": floors,
         "position_only_by_length": {**floors, "6": 0.3},
+    }
+    (path / "results.json").write_text(json.dumps(results))
+    return path
+
+
+def write_population(path, task, scores, **flags):
+    """Writes a population with an accuracy for each member, or unfinished."""
+    path.mkdir(parents=True, exist_ok=True)
+    config = PopulationConfig(task=task, test_lengths="5,6", **flags)
+    record = {"trainer": "population", "digest": "0", "config": vars(config)}
+    (path / "config.json").write_text(json.dumps(record))
+    if scores is None:
+        return path
+    members = types.SimpleNamespace(members=config.members)
+    # Sums and counts of accuracy, exact matches and losses of each member.
+    sums = {n: [[score, 1, 0, 1, 2, 1] for score in scores] for n in (5, 6)}
+    results = {
+        **record,
+        "score_metric": "accuracy",
+        "higher_is_better": True,
+        "floor_by_length": {"5": 0.5, "6": 0.5},
+        "position_only_by_length": {"5": 0.4, "6": 0.4},
+        "train": {"steps": config.steps, "seconds": 1.0},
+        **describe_members(members, [1.0] * len(scores), sums, 3),
     }
     (path / "results.json").write_text(json.dumps(results))
     return path

@@ -1,0 +1,229 @@
+"""Reads the runs of a report from their working directories."""
+
+import contextlib
+import dataclasses
+import pathlib
+import statistics
+
+from trainers.errors import ConfigError
+from trainers.grids import Cell
+from trainers.options.members import parse_learning_rates, parse_seeds
+from trainers.options.option import options
+from trainers.records.opened_run import registered
+from trainers.records.workdir import read_config, read_results
+
+POPULATION = "population"
+"""Trainer of many models at once, each of which is reported as a run."""
+
+ALONE = "algorithmic"
+"""Trainer whose runs the members of a population are equal to."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """What a working directory says of a run that has begun.
+
+    Attributes:
+        path: `pathlib.Path` of the working directory.
+        trainer: str. Name of the trainer.
+        config: Dict, the configuration.
+        results: Dict, the content of `results.json`; `None`: not finished.
+    """
+
+    path: pathlib.Path
+    trainer: str
+    config: dict
+    results: dict | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a grid, finished or not.
+
+    Attributes:
+        cell: Its `Cell`.
+        path: `pathlib.Path` of its working directory; `None`: not begun.
+        config: Dict, its configuration; empty: not begun.
+        results: Dict, the entries of its `results.json` without most of its
+            metrics; empty: not finished.
+        scores: Dict from lengths, or `None` for all of them, to scores in the
+            unit of the table.
+        curve: Dict from lengths to the metric that the scores are made of.
+    """
+
+    cell: Cell
+    path: pathlib.Path | None = None
+    config: dict = dataclasses.field(default_factory=dict)
+    results: dict = dataclasses.field(default_factory=dict)
+    scores: dict = dataclasses.field(default_factory=dict)
+    curve: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def finished(self):
+        """Whether the run has results."""
+        return bool(self.results)
+
+    @property
+    def problem(self):
+        """What the run is trained on, a str; runs with the same one compare."""
+        named = (self.cell.flags.get(name) for name in ("task", "dataset"))
+        return " ".join(filter(None, [self.cell.trainer, *named]))
+
+    def find_flag(self, name):
+        """Returns the value of a flag, `None` if the run has none."""
+        return self.config.get(name, self.cell.flags.get(name))
+
+
+def find_workdirs(root):
+    """Finds the working directories of the cells of grids.
+
+    Args:
+        root: `pathlib.Path` of the directory that a sweep writes to.
+
+    Returns:
+        Dict from the `digest`s of cells to paths. Cells that have not begun
+        are missing.
+    """
+    found = (root / "cells").glob("*-*")
+    return {path.name.rpartition("-")[2]: path for path in found}
+
+
+def read_saved(path):
+    """Reads what a working directory says of its runs.
+
+    Args:
+        path: `pathlib.Path` of the directory.
+
+    Returns:
+        List of `Saved`: one for a run, one for each member of a population,
+        none if no run has begun there.
+
+    Raises:
+        ConfigError: If a file is damaged or of another version.
+    """
+    record = read_config(path)
+    if record is None:
+        return []
+    file = path / "results.json"
+    results = read_results(file)
+    with _naming_damage(file):
+        if results is not None and "score_metric" not in results:
+            raise KeyError("score_metric")
+        if record["trainer"] == POPULATION:
+            return _split(path, record["config"], results)
+    saved = Saved(path, record["trainer"], record["config"], results)
+    if saved.trainer not in registered():
+        raise ConfigError(f"{path} is of an unknown trainer, {saved.trainer}.")
+    if saved.config.keys() - options(registered()[saved.trainer].config).keys():
+        raise ConfigError(
+            f"{path / 'config.json'} has flags that this version does not "
+            "know: use the version that began the run."
+        )
+    return [saved]
+
+
+def make_run(cell, saved, grid):
+    """Makes the run of a cell from what is saved.
+
+    Args:
+        cell: The `Cell`.
+        saved: Its `Saved`; `None`: it has not begun.
+        grid: The `Grid`.
+
+    Returns:
+        A `Run`.
+
+    Raises:
+        ConfigError: If the results are damaged, or have no score of this kind.
+    """
+    if saved is None:
+        return Run(cell)
+    if saved.results is None:
+        return Run(cell, saved.path, saved.config)
+    file, results = saved.path / "results.json", {**saved.results}
+    final, scale = results.pop("final"), find_scale(grid)
+    if not grid.is_time and grid.score not in final:
+        raise ConfigError(
+            f"{file} has no {grid.score} in `final`; it has {', '.join(final)}."
+        )
+    with _naming_damage(file):
+        scores = _find_scores(grid, results, final)
+        curve = {} if grid.is_time else final[name_curve(grid, results)]
+        # Thousands of runs are in memory at a time.
+        kept = {n: v for n, v in results.items() if n != "best"}
+        return Run(
+            cell,
+            saved.path,
+            saved.config,
+            {**kept, "steps": final.get("step")},
+            {length: value * scale for length, value in scores.items()},
+            {int(length): float(value) for length, value in curve.items()},
+        )
+
+
+def name_curve(grid, results):
+    """Returns the entry of `final` that the scores of a grid are made of."""
+    if grid.score.endswith("_by_length"):
+        return grid.score
+    written = "generated_" if grid.score.startswith("generated_") else ""
+    return f"{written}{results['score_metric']}_by_length"
+
+
+def find_scale(grid):
+    """Returns what to multiply scores with: percent for shares."""
+    return 100 if grid.unit == "%" else 1
+
+
+def _find_scores(grid, results, final):
+    """Returns a dict from lengths, or `None` for all of them, to scores."""
+    if grid.is_time:
+        return {None: results["train"]["seconds"] / 3600}
+    score = final[grid.score]
+    if not isinstance(score, dict):
+        return {None: score}
+    scores = {int(length): value for length, value in score.items()}
+    return scores if grid.lengths else {None: statistics.fmean(scores.values())}
+
+
+def _split(path, config, results):
+    """Returns a `Saved` for each member of a population.
+
+    Each has the configuration of the run that the member is equal to.
+    """
+    alone = options(registered()[ALONE].config)
+    common = {
+        name: config.get(name, known.default) for name, known in alone.items()
+    }
+    if results is None:
+        return [
+            Saved(path, ALONE, {**common, "seed": seed, "learning_rate": rate})
+            for rate in parse_learning_rates(config["learning_rates"])
+            for seed in parse_seeds(config["seeds"])
+        ]
+    shared = {n: v for n, v in results.items() if n != "members"}
+    found = []
+    for member in results["members"]:
+        own = {name: member[name] for name in ("seed", "learning_rate")}
+        described = {
+            **shared,
+            "trainer": ALONE,
+            "config": {**common, **own},
+            "final": {**member, "step": results["train"]["steps"]},
+        }
+        found.append(Saved(path, ALONE, described["config"], described))
+    return found
+
+
+@contextlib.contextmanager
+def _naming_damage(file):
+    """Turns what reading a damaged file raises into one message."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = "cannot be read"
+        if isinstance(error, KeyError):
+            reason = f"has no {error.args[0]}"
+        raise ConfigError(
+            f"{file} {reason}: it is damaged or of another version. Restore "
+            "it, or move its directory away."
+        ) from None
