@@ -149,6 +149,9 @@ def shorten(command):
     known = typing.get_type_hints(find_config_class(module)[0])
     if "help" not in flags:
         short = {flag: value for flag, value in SHORT.items() if flag in known}
+        if flags.get("preset") == "addition":
+            # Writing hundreds of digits takes minutes.
+            short["test_lengths"] = "20"
         if operands:
             # The flag of a tool that not every RUN has.
             short.pop("generated_examples", None)
