@@ -2,8 +2,8 @@
 
 Trains a small model of each method on the same tasks, with the same number of
 steps: sums, copies, reversed copies and parity as answers of a decoder, and the
-missing duplicate as a class that an encoder finds. An answer is right if each of
-its words is the most likely one after the right words before it. The methods
+missing duplicate as a class that an encoder finds. An answer is right if each
+of its words is the most likely one after the right words before it. The methods
 that are best at unseen lengths of a task, and two baselines, are then trained
 with further seeds.
 
