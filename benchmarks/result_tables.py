@@ -431,7 +431,7 @@ _WRITTEN = "generated_exact_match_by_length"
 
 
 def _format_medians(shares, lengths):
-    """Formats the median over runs at some lengths, and the lowest of several."""
+    """Formats medians at some lengths, and the lowest of several runs."""
     found = []
     for length in lengths:
         values = [of_run[length] for of_run in shares]

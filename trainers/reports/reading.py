@@ -204,13 +204,19 @@ def _split(path, config, results):
     found = []
     for member in results["members"]:
         own = {name: member[name] for name in ("seed", "learning_rate")}
-        described = {
-            **shared,
-            "trainer": ALONE,
-            "config": {**common, **own},
-            "final": {**member, "step": results["train"]["steps"]},
-        }
-        found.append(Saved(path, ALONE, described["config"], described))
+        its_config = {**common, **own}
+        # One that has diverged counts as a run without results.
+        its_results = (
+            None
+            if "diverged_in_step" in member
+            else {
+                **shared,
+                "trainer": ALONE,
+                "config": its_config,
+                "final": {**member, "step": results["train"]["steps"]},
+            }
+        )
+        found.append(Saved(path, ALONE, its_config, its_results))
     return found
 
 

@@ -37,6 +37,12 @@ def test_members_of_a_population_are_runs(tmp_path):
     assert runs[1].curve == {5: 0.7, 6: 0.7}
     assert runs[0].results["steps"] == found[0].config["steps"]
 
+    some = write_population(
+        tmp_path / "some", "even_pairs", scores, diverged=[1, 2], **flags
+    )
+    has_results = [saved.results is not None for saved in read_saved(some)]
+    assert has_results == [True, False, False, True]
+
     began = write_population(tmp_path / "began", "even_pairs", None, **flags)
     found = read_saved(began)
     pairs_too = [(s.config["seed"], s.config["learning_rate"]) for s in found]

@@ -74,7 +74,7 @@ def write_run(root, cell, accuracies=None, step=2):
     return path
 
 
-def write_population(path, task, scores, **flags):
+def write_population(path, task, scores, *, diverged=(), **flags):
     """Writes a population with an accuracy for each member, or unfinished."""
     path.mkdir(parents=True, exist_ok=True)
     config = PopulationConfig(task=task, test_lengths="5,6", **flags)
@@ -92,7 +92,9 @@ def write_population(path, task, scores, **flags):
         "floor_by_length": {"5": 0.5, "6": 0.5},
         "position_only_by_length": {"5": 0.4, "6": 0.4},
         "train": {"steps": config.steps, "seconds": 1.0},
-        **describe_members(members, [1.0] * len(scores), sums, 3),
+        **describe_members(
+            members, [1.0] * len(scores), sums, 3, dict.fromkeys(diverged, 7)
+        ),
     }
     (path / "results.json").write_text(json.dumps(results))
     return path
