@@ -58,9 +58,15 @@ def make_blocks(grid, runs, pictures, flags=""):
         *([Paragraph(f"Further flags of all runs: {flags}.")] if flags else []),
         *_make_section(grid, places),
     ]
-    if any(len(place.runs) > 1 for place in places):
-        other = grid.with_statistic(find_other_statistic(grid))
-        blocks += _make_section(other, make_places(other, runs))
+    other = grid.with_statistic(find_other_statistic(grid))
+    others = make_places(other, runs)
+    # Of one run, both are the same.
+    if any(
+        len(place.runs) > 1
+        or (place.published and place.published.statistic == other.statistic)
+        for place in others
+    ):
+        blocks += _make_section(other, others)
     settings = _make_settings(places, runs)
     if settings.rows:
         blocks += [Heading("Settings"), settings]

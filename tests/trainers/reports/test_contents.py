@@ -1,3 +1,5 @@
+import pytest
+
 from tests.trainers.reports.test_places import read, write
 from tests.trainers.reports.toy_grid import make_grid
 from trainers.reports.blocks import Entry, Paragraph, Table
@@ -92,6 +94,21 @@ def test_a_published_number_of_another_table_is_marked(tmp_path):
     rows = {name: [e.text for e in entries] for name, *entries in settings.rows}
     assert rows["seeds"] == ["1", "10", "3"]
     assert "parameters" not in rows
+
+
+@pytest.mark.parametrize(
+    ("published", "count"),
+    [
+        (("ruoss_2023_table_1",), 1),
+        (("ruoss_2023_table_1", "ruoss_2023_table_4"), 2),
+    ],
+)
+def test_one_run_has_a_mean_beside_a_published_one(tmp_path, published, count):
+    grid = make_grid(seeds=1, rows=["even_pairs"], published=published)
+    write(grid, tmp_path, [0.5, 0.7])
+    blocks = make_blocks(grid, read(grid, tmp_path), [])
+    # And that of the settings.
+    assert sum(isinstance(block, Table) for block in blocks) == count + 1
 
 
 def test_columns_and_doubts_of_published_numbers(tmp_path):
