@@ -263,6 +263,8 @@ def test_another_backend_is_refused(tmp_path):
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "KERAS_BACKEND": "tensorflow",
+            # JAX, which this process may have imported, sets it to 1.
+            "TF_CPP_MIN_LOG_LEVEL": "3",
         },
         capture_output=True,
         text=True,
