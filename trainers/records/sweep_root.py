@@ -281,7 +281,7 @@ def _root_in_place_of_workdir():
     try:
         yield
     except ConfigError as error:
-        text = str(error).replace("another --workdir", "another --root")
+        text = str(error).replace("another directory", "another --root")
         raise ConfigError(text) from None
 
 
