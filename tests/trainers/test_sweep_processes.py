@@ -45,6 +45,10 @@ def start(root, *flags, cells=CELLS, fake="", module=None):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # Where the tests run in the background, a shell has them ignore it.
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        ),
     )
 
 

@@ -55,7 +55,10 @@ class LocalPool:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         for path in orphans:
-            self._pool.submit(self._wait_for_orphan, path)
+            about = read_claim(path) or {}
+            # Taken here, before a command may take the GPUs of the orphan.
+            slot = self._take_slot(about.get("devices")) if self._slots else ""
+            self._pool.submit(self._wait_for_orphan, path, about, slot)
 
     def count_jobs(self):
         """Returns how many commands run at a time."""
@@ -94,11 +97,17 @@ class LocalPool:
                 print(describe_stopping(len(self._processes)), flush=True)
         self._pool.shutdown(cancel_futures=True)
 
-    def _wait_for_orphan(self, path):
-        """Keeps a slot until a command that another sweep started has ended."""
-        about = read_claim(path)
-        slot = self._take_slot((about or {}).get("devices"))
-        while about is not None and about == read_claim(path):
+    def _wait_for_orphan(self, path, about, slot):
+        """Keeps a slot until a command that another sweep started has ended.
+
+        Args:
+            path: `pathlib.Path` of its claim.
+            about: Dict, the content of the claim; empty: it has ended.
+            slot: The slot; `""`: all were taken, it takes the next one.
+        """
+        if slot == "":
+            slot = self._take_slot(about.get("devices"))
+        while about and about == read_claim(path):
             if self._stopping.wait(SECONDS):
                 return
         with self._lock:
