@@ -19,6 +19,7 @@ def test_floor_by_hand():
     assert task.floor_accuracy(9) == pytest.approx(nine)
 
 
+@pytest.mark.product
 def test_floor_climbs_towards_a_third():
     # If both operands are 0 with probability p, and other values are alike,
     # the whole is with p**2 / 2 + p / 3 + 1 / 6: as probable at 1 / 3.

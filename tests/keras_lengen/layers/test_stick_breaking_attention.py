@@ -118,6 +118,7 @@ def test_extreme_scores_of_a_long_sequence_lose_no_precision():
     np.testing.assert_allclose(found.sum(-1), 1, atol=1e-4)
 
 
+@pytest.mark.product
 def test_generation_and_chunks_are_the_full_pass():
     keras.utils.set_random_seed(0)
     model = TransformerDecoder(

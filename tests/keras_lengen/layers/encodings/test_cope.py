@@ -175,6 +175,7 @@ def test_tokens_of_a_cache_are_counted_in_order(masked):
         )
 
 
+@pytest.mark.product
 def test_generation_is_the_full_pass():
     keras.utils.set_random_seed(0)
     model = TransformerDecoder(

@@ -118,6 +118,7 @@ def test_thousands_of_strings():
         ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("resample", ["example", "batch"])
 def test_starts_fill_the_table(resample):
     sampler = coupled(max_position=9, resample=resample, seed=2)
@@ -291,8 +292,6 @@ def test_models_read_the_ids(name, encoding):
         itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
         keep=[
             ("CoupledPositions", "ClippedBias", "right"),
-            ("AbacusPositions", "LearnedEncoding", "left"),
-            ("CoupledPositions", ADAPTED, "left"),
         ],
     ),
 )
