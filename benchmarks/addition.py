@@ -3,7 +3,7 @@
 Trains the models of the preset `addition`: one with ordinal positions, and with
 several seeds those with coupled positions, which are also tested on even longer
 numbers. Further runs change one choice of the model with coupled positions
-each: they show what the exactness depends on.
+each: they show what the exactness depends on, and why some sums are wrong.
 
 Two commands run at a time, a core each. The report is written after every run;
 runs that it has are not repeated, and an interrupted one is resumed.
@@ -11,7 +11,7 @@ runs that it has are not repeated, and an interrupted one is resumed.
     python -m benchmarks.addition
 """
 
-import concurrent.futures
+import functools
 import json
 import pathlib
 import re
@@ -19,7 +19,12 @@ import re
 from absl import app, flags
 
 from benchmarks.measure import write_report
-from benchmarks.runs import describe, run_command, train_alone
+from benchmarks.runs import (
+    describe,
+    run_at_once,
+    run_command,
+    train_alone,
+)
 from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
 
@@ -41,6 +46,7 @@ CHANGES = {
     "learning rate to a tenth, not a hundredth": (
         "--learning_rate_schedule=Cosine(end=1e-4)",
     ),
+    "twice as many steps": ("--steps=6000", "--generated_examples=256"),
     "`RoPE` in place of `ClippedBias`": ("--encoding=RoPE",),
     "ordinal positions, no key hidden": (
         "--encoding=ClippedBias(slope=0)",
@@ -146,23 +152,17 @@ def main(argv):
         ),
     ]
     order = [run[:2] for run in runs]
-    pool = concurrent.futures.ThreadPoolExecutor(FLAGS.jobs)
-    futures = [
-        pool.submit(function, variant, seed)
+    calls = [
+        functools.partial(function, variant, seed)
         for variant, seed, function in runs
         if (variant, seed) not in done
     ]
-    try:
-        for future in concurrent.futures.as_completed(futures):
-            row = future.result()
-            rows.append(row)
-            rows.sort(key=lambda row: order.index(identify(row)))
-            right = row["exact_match_by_length"]
-            print(json.dumps({row["run"]: right}), flush=True)
-            write_report(FLAGS.output, "benchmarks.addition", {"rows": rows})
-    finally:
-        # A failure or an interruption ends the runs that have not begun, too.
-        pool.shutdown(cancel_futures=True)
+    for _, row in run_at_once(calls, jobs=FLAGS.jobs):
+        rows.append(row)
+        rows.sort(key=lambda row: order.index(identify(row)))
+        right = row["exact_match_by_length"]
+        print(json.dumps({row["run"]: right}), flush=True)
+        write_report(FLAGS.output, "benchmarks.addition", {"rows": rows})
 
 
 def identify(row):

@@ -14,7 +14,7 @@ interrupted is resumed.
     python -m benchmarks.frontier
 """
 
-import concurrent.futures
+import functools
 import json
 import pathlib
 import statistics
@@ -23,7 +23,12 @@ from absl import app, flags
 from matplotlib.figure import Figure
 
 from benchmarks.measure import write_report
-from benchmarks.runs import describe, train_alone, write_command
+from benchmarks.runs import (
+    describe,
+    run_at_once,
+    train_alone,
+    write_command,
+)
 from trainers.engine.problem import average_unseen
 from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
@@ -233,27 +238,17 @@ def main(argv):
     del argv
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    pool = concurrent.futures.ThreadPoolExecutor(FLAGS.jobs)
-    try:
-        # Twice: the results of the first runs choose the further ones.
-        failures = run_missing(pool, rows, path) + run_missing(pool, rows, path)
-    finally:
-        # An interruption ends the runs that have not begun, too.
-        pool.shutdown(cancel_futures=True)
-    if failures:
-        raise SystemExit(f"{failures} commands failed, see above.")
+    # The results of the first runs choose the further ones.
+    run_missing(rows, path)
+    run_missing(rows, path)
 
 
-def run_missing(pool, rows, path):
+def run_missing(rows, path):
     """Trains the models that no row has, and adds their rows to the report.
 
     Args:
-        pool: Executor of the commands.
         rows: List of rows, which is extended.
         path: `pathlib.Path` of the report.
-
-    Returns:
-        Number of commands that failed.
     """
     done = {row["command"] for row in rows}
     missing = [
@@ -261,17 +256,8 @@ def run_missing(pool, rows, path):
         for run in choose_runs(rows)
         if write_command(list_arguments(*run)) not in done
     ]
-    futures = [pool.submit(measure, *run) for run in missing]
-    failures = 0
-    for number, future in enumerate(
-        concurrent.futures.as_completed(futures), 1
-    ):
-        try:
-            row = future.result()
-        except RuntimeError as error:
-            failures += 1
-            print(error, flush=True)
-            continue
+    calls = [functools.partial(measure, *run) for run in missing]
+    for number, (_, row) in enumerate(run_at_once(calls, jobs=FLAGS.jobs), 1):
         rows.append(row)
         print(
             f"{number}/{len(missing)} {row['run']}: score {row['score']:.3f}, "
@@ -280,7 +266,6 @@ def run_missing(pool, rows, path):
         )
         write_report(FLAGS.output, "benchmarks.frontier", {"rows": rows})
         plot(rows, path.with_suffix(".png"))
-    return failures
 
 
 if __name__ == "__main__":

@@ -273,7 +273,7 @@ def make_addition():
     rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
     found: dict = {}
     for row in rows:
-        if _WRITTEN in row:
+        if row["variant"] in ("ordinal", "coupled"):
             found.setdefault(row["variant"], []).append(row)
     shown = ["10", "20", "50", "100", "200", "500"]
     far = list(found["coupled"][0]["far"][_WRITTEN])
@@ -324,31 +324,50 @@ def make_addition_changes():
 
 
 def make_addition_mistakes():
-    """Numbers of wrong sums with coupled positions, and what is wrong."""
+    """Wrong sums that models with coupled positions wrote, and why."""
     rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
-    runs = [row for row in rows if row["variant"] == "coupled"]
-    runs += [row["far"] for row in runs]
-    cells = []
-    for digits in ((1,), range(2, 11), (20, 50, 100, 200), (500, 1000, 2000)):
-        wrong, count = 0, 0
-        for run in runs:
-            for length in map(str, digits):
-                answers = run["answers_by_length"].get(length, 0)
-                share = run[_WRITTEN].get(length, 0)
-                wrong += round(answers * (1 - share))
-                count += answers
-        kinds = collections.Counter(
-            _describe_mistake(mistake)
-            for run in runs
-            for mistake in run["mistakes"]
-            if mistake["length"] in digits
+    variants = {
+        "as in the demonstration": "coupled",
+        "twice as many steps": "twice as many steps",
+    }
+    groups = {
+        "1": (1,),
+        "2 to 10": range(2, 11),
+        "20 to 200": (20, 50, 100, 200),
+        "500": (500,),
+    }
+    cells = [
+        (
+            name,
+            *(
+                _count_mistakes(
+                    [row for row in rows if row["variant"] == variant], digits
+                )
+                for variant in variants.values()
+            ),
         )
-        shown = "; ".join(f"{name}: {n}" for name, n in kinds.most_common())
-        name = f"{digits[0]:,}"
-        if len(digits) > 1:
-            name += f" to {digits[-1]:,}"
-        cells.append((name, f"{wrong} of {count:,}", shown))
-    return table(("digits", "wrong sums, three seeds", "what is wrong"), cells)
+        for name, digits in groups.items()
+    ]
+    head = ("wrong sums of three seeds, of numbers of", *variants)
+    return table(head, cells)
+
+
+def _count_mistakes(runs, digits):
+    """Writes how many sums of some lengths are wrong, and what is wrong."""
+    wrong, count = 0, 0
+    for run in runs:
+        for length in map(str, digits):
+            answers = run["answers_by_length"][length]
+            wrong += round(answers * (1 - run[_WRITTEN][length]))
+            count += answers
+    kinds = collections.Counter(
+        _describe_mistake(mistake)
+        for run in runs
+        for mistake in run["mistakes"]
+        if mistake["length"] in digits
+    )
+    why = ", ".join(name for name, _ in kinds.most_common())
+    return f"{wrong} of {count:,}" + (f": {why}" if why else "")
 
 
 def _describe_mistake(mistake):

@@ -81,30 +81,54 @@ def run_all(rows, *, root, jobs):
         lengths `score`, `floor` and `position_only`.
 
     Raises:
-        RuntimeError: If a command fails, after all others have run.
+        SystemExit: If a command fails, after all others have run.
     """
-    start, failures, results = time.monotonic(), [], []
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(_run, row, root, jobs) for row in rows]
-        for number, future in enumerate(futures, 1):
+    start, results = time.monotonic(), {}
+    calls = [functools.partial(_run, row, root, jobs) for row in rows]
+    for place, result in run_at_once(calls, jobs=jobs):
+        results[place] = result
+        print(
+            f"{len(results)}/{len(rows)} {result['task']}, "
+            f"{result['encoding']}, seed {result['seed']}: score "
+            f"{result['score']:.3f}, floor {result['floor']:.3f}, trained "
+            f"{result['training_seconds']:.0f} s; "
+            f"{(time.monotonic() - start) / 60:.0f} min in all",
+            flush=True,
+        )
+    return [results[place] for place in range(len(rows))]
+
+
+def run_at_once(calls, *, jobs):
+    """Makes calls that run commands, several at a time.
+
+    Args:
+        calls: List of functions without arguments. One whose command fails
+            raises a `RuntimeError`, which is shown; the others go on.
+        jobs: Number of calls at a time.
+
+    Yields:
+        Place of a call in the list and its result, as they end.
+
+    Raises:
+        SystemExit: If a command failed, after all others have ended.
+    """
+    failures = 0
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    try:
+        places = {pool.submit(call): n for n, call in enumerate(calls)}
+        for future in concurrent.futures.as_completed(places):
             try:
                 result = future.result()
             except RuntimeError as error:
-                failures.append(str(error))
+                failures += 1
                 print(error, flush=True)
                 continue
-            results.append(result)
-            print(
-                f"{number}/{len(rows)} {result['task']}, {result['encoding']}, "
-                f"seed {result['seed']}: score {result['score']:.3f}, floor "
-                f"{result['floor']:.3f}, trained "
-                f"{result['training_seconds']:.0f} s; "
-                f"{(time.monotonic() - start) / 60:.0f} min in all",
-                flush=True,
-            )
+            yield places[future], result
+    finally:
+        # An interruption ends the calls that have not begun, too.
+        pool.shutdown(cancel_futures=True)
     if failures:
-        raise RuntimeError(f"{len(failures)} of {len(rows)} commands failed.")
-    return results
+        raise SystemExit(f"{failures} of {len(calls)} commands failed.")
 
 
 def find_workdir(row, root):

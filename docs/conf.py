@@ -16,6 +16,7 @@ release = re.search(r'__version__ = "(.*)"', _package.read_text())[1]
 version = release
 html_title = f"{project} {release}"
 html_theme = "furo"
+html_show_copyright = False
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 

@@ -1,5 +1,7 @@
 """Errors that end a trainer, each with an exit status of its own."""
 
+import contextlib
+
 
 class ConfigError(Exception):
     """A mistake that is found before work starts: exit status 2."""
@@ -22,3 +24,12 @@ class StoppedError(BaseException):
 
 class WorkerLostError(Exception):
     """Another worker of the run is gone, and may come back."""
+
+
+@contextlib.contextmanager
+def as_config_errors(*kinds):
+    """Turns errors of these kinds into `ConfigError`s with the same text."""
+    try:
+        yield
+    except kinds as error:
+        raise ConfigError(str(error)) from None

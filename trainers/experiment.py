@@ -27,7 +27,7 @@ from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.loop import train
 from trainers.engine.problem import Problem
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options import command
 from trainers.options.layers import (
     build,
@@ -189,12 +189,9 @@ class Experiment:
             ConfigError: If they cannot be made.
         """
         keras.utils.set_random_seed(config.seed)
-        try:
-            with strategy.scope():
-                model = self.build_model(config)
-                made = make_optimizer(config, model)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        with as_config_errors(ValueError), strategy.scope():
+            model = self.build_model(config)
+            made = make_optimizer(config, model)
         return model, made, self.make_problem(config)
 
 

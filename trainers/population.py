@@ -18,7 +18,7 @@ from keras_lengen.models import TransformerEncoder
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.optimizer import Constant, make_optimizer
 from trainers.engine.population import Member, Population
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import model_arguments, with_max_position
@@ -150,7 +150,7 @@ def make_population(config, on_cpu):
     def find_buckets(lengths, count):
         return length_buckets([config.total_length(n) for n in lengths], count)
 
-    try:
+    with as_config_errors(ValueError):
         return Population(
             build_model=functools.partial(build_model, config),
             # Every member has a learning rate of its own.
@@ -170,8 +170,6 @@ def make_population(config, on_cpu):
             steps_per_loop=config.steps_per_loop,
             at_once=config.members_at_once or (1 if on_cpu else len(members)),
         )
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def main(config):

@@ -52,7 +52,8 @@ class LoopedDecoder(TransformerDecoder):
             `"scored"`.
 
     Differs from the paper: the first state is the embeddings, not zero to
-    which they are added, which is the same.
+    which they are added, which is the same. The model predicts the next token,
+    where that of the paper predicts all tokens of an answer at once.
 
     Example:
 

@@ -1,11 +1,18 @@
 """Runs of several commands: what is reported of each, and of failures."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
-from benchmarks.runs import LENGTHS, find_workdir, format_table, run_all
+from benchmarks.runs import (
+    LENGTHS,
+    find_workdir,
+    format_table,
+    run_all,
+    run_at_once,
+)
 
 ROW = {
     "task": "even_pairs",
@@ -20,10 +27,38 @@ ROW = {
 }
 
 
+def test_calls_go_on_after_a_failure(capsys):
+    def fail():
+        raise RuntimeError("no space")
+
+    results = run_at_once([fail, lambda: "b", lambda: "c"], jobs=1)
+    assert [next(results), next(results)] == [(1, "b"), (2, "c")]
+    with pytest.raises(SystemExit, match="1 of 3 commands failed"):
+        next(results)
+    assert "no space" in capsys.readouterr().out
+
+
+def test_an_interruption_ends_calls_that_have_not_begun():
+    begun = []
+
+    def interrupt():
+        begun.append("a")
+        raise KeyboardInterrupt
+
+    def wait():
+        begun.append("b")
+        time.sleep(0.05)
+
+    calls = [interrupt, *[wait] * 100]
+    with pytest.raises(KeyboardInterrupt):
+        list(run_at_once(calls, jobs=1))
+    assert len(begun) < len(calls)
+
+
 @pytest.mark.process
 def test_results_and_failures(tmp_path, capsys):
     broken = {**ROW, "encoding": "RoPE(rotary_fraction=2.0)"}
-    with pytest.raises(RuntimeError, match="1 of 2 commands failed"):
+    with pytest.raises(SystemExit, match="1 of 2 commands failed"):
         run_all([broken, ROW], root=tmp_path, jobs=2)
     output = capsys.readouterr().out
     assert f"{find_workdir(broken, tmp_path)}: exit status 2, see" in output

@@ -14,7 +14,7 @@ from keras_lengen.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
 from trainers.engine.evaluation_sizes import PROGRAMS
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import ALL_SAMPLERS
 from trainers.options.lengths import parse_lengths
@@ -219,10 +219,8 @@ class AnswersConfig(LengthsConfig):
         text = getattr(self, name)
         if text != "published":
             return parse_lengths(f"--{name}", text)
-        try:
+        with as_config_errors(TextTaskError):
             return tuple(getattr(self.made_task, published))
-        except TextTaskError as error:
-            raise ConfigError(str(error)) from None
 
     def total_length(self, length):
         """Returns the most tokens of a prompt with its answer and its end."""
@@ -255,10 +253,8 @@ class AnswersConfig(LengthsConfig):
 
 @functools.cache
 def _make_task(name, **fields):
-    try:
+    with as_config_errors(ValueError):
         return TEXT_TASKS[name](**fields)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 @functools.cache
@@ -280,15 +276,13 @@ def _count_longest(task, length, fields):
 
     Prompts are padded to the longest one, and answers follow the padding.
     """
-    try:
+    with as_config_errors(TextTaskError, ValueError):
         if any(task.count(place) == 0 for place in task.bins_at(length)):
             raise ConfigError(
                 f"{type(task).__name__} has no problem of length {length}: "
                 "choose other lengths."
             )
         pairs = length_examples(task, length, fields=fields).longest()
-    except (TextTaskError, ValueError) as error:
-        raise ConfigError(str(error)) from None
     counts = [tuple(len(split_words(text)) for text in pair) for pair in pairs]
     prompt, answer = map(max, zip(*counts, strict=True))
     return prompt + answer + 1, answer + 1

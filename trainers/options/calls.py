@@ -5,7 +5,7 @@ import re
 import warnings
 
 from keras_lengen.arguments import constructor_arguments, described
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice
 
 MAX_CHARACTERS = 1000
@@ -64,10 +64,8 @@ def construct(made, arguments):
             f"{made.__name__} needs {' and '.join(map(repr, missing))}: write "
             f"{made.__name__}({wanted})."
         )
-    try:
+    with as_config_errors(TypeError, ValueError):
         return made(**arguments)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(str(error)) from None
 
 
 def _parse(text):

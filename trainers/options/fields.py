@@ -7,7 +7,7 @@ import keras
 from keras_lengen.arguments import LARGEST_POSITION, LARGEST_WIDTH
 from keras_lengen.layers import ATTENTIONS
 from trainers.engine.optimizer import SCHEDULES
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice
 from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS, build
 from trainers.options.lengths import parse_lengths
@@ -218,10 +218,8 @@ class TrainerConfig(DeviceConfig):
 
     def _validate_schedule(self):
         schedule = build(self, "--learning_rate_schedule")
-        try:
+        with as_config_errors(ValueError):
             schedule(self.learning_rate, self.steps)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
 
     def _validate_tpu(self):
         if self.precision == "mixed_float16":

@@ -13,7 +13,7 @@ from keras_lengen.layers import (
     GridPositions,
 )
 from keras_lengen.layers.positions.base import check_reach
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.calls import construct, parse_call
 from trainers.options.option import options
 
@@ -92,10 +92,8 @@ def with_max_position(config):
         config = dataclasses.replace(config, max_position=reach)
     encoding = build_encoding(config)
     check_length(encoding, max(map(config.total_length, lengths)))
-    try:
+    with as_config_errors(ValueError):
         check_reach(encoding, needed, "positions")
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
     return config
 
 
@@ -114,10 +112,8 @@ def _count_positions(config, lengths):
 
 def check_length(encoding, tokens):
     """Raises `ConfigError` unless an encoding has positions for all tokens."""
-    try:
+    with as_config_errors(ValueError):
         encoding.check_length(tokens)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _parse(config, flag):

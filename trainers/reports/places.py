@@ -5,7 +5,7 @@ import statistics
 from typing import Any
 
 from trainers.engine.problem import average_unseen
-from trainers.errors import ConfigError
+from trainers.errors import as_config_errors
 from trainers.records.opened_run import make_problem
 from trainers.reports.matching import match_place
 from trainers.reports.published import PublishedNumber, find_published
@@ -215,10 +215,8 @@ def _find(grid, key, length):
         wanted = match_place(file, *key)
         if length is not None:
             wanted = {**wanted, "evaluated_length": str(length)}
-        try:
+        with as_config_errors(ValueError):
             number = find_published(file, grid.statistic, **wanted)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
         if number is not None:
             return number
     return None
