@@ -29,11 +29,13 @@ from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("seeds", 3, "Number of seeds.")
-flags.DEFINE_integer("jobs", 2, "Number of commands at a time.")
+flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
+flags.DEFINE_integer("jobs", 2, "Number of commands at a time.", lower_bound=1)
 flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
 flags.DEFINE_list("digits", ["1000", "2000"], "Even longer numbers.")
-flags.DEFINE_integer("answers", 8, "Answers at each of these lengths.")
+flags.DEFINE_integer(
+    "answers", 8, "Answers at each of these lengths.", lower_bound=1
+)
 flags.DEFINE_string(
     "root", "runs/addition", "Directory for the working directories."
 )

@@ -24,12 +24,20 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("long", "1-100", "Trained lengths of the plain encoding.")
 flags.DEFINE_integer(
-    "steps", 3000, "Number of training steps on short sequences."
+    "steps",
+    3000,
+    "Number of training steps on short sequences.",
+    lower_bound=1,
 )
 flags.DEFINE_integer(
-    "long_steps", 3000, "Number of training steps on long sequences."
+    "long_steps",
+    3000,
+    "Number of training steps on long sequences.",
+    lower_bound=1,
 )
-flags.DEFINE_integer("points", 15, "Number of evaluations of each run.")
+flags.DEFINE_integer(
+    "points", 15, "Number of evaluations of each run.", lower_bound=1
+)
 flags.DEFINE_string(
     "root", "runs/efficiency", "Directory for the working directories."
 )

@@ -35,9 +35,13 @@ flags.DEFINE_list(
     ],
     "Encodings to train.",
 )
-flags.DEFINE_integer("seeds", 2, "Number of seeds of every task and encoding.")
-flags.DEFINE_integer("steps", 3000, "Number of training steps of every run.")
-flags.DEFINE_integer("jobs", 2, "Number of runs at a time.")
+flags.DEFINE_integer(
+    "seeds", 2, "Number of seeds of every task and encoding.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "steps", 3000, "Number of training steps of every run.", lower_bound=1
+)
+flags.DEFINE_integer("jobs", 2, "Number of runs at a time.", lower_bound=1)
 flags.DEFINE_string(
     "root", "runs/evidence", "Directory for the working directories."
 )

@@ -36,7 +36,7 @@ from trainers.records.workdir import read_results
 FLAGS = flags.FLAGS
 flags.DEFINE_list("flags", [], "Further flags of the trainers, without --.")
 flags.DEFINE_list("only", [], "Methods to train; none: all.")
-flags.DEFINE_integer("jobs", 2, "Number of commands at a time.")
+flags.DEFINE_integer("jobs", 2, "Number of commands at a time.", lower_bound=1)
 flags.DEFINE_string(
     "root", "runs/frontier", "Directory for the working directories."
 )
@@ -96,6 +96,11 @@ METHODS = {
     "coupled RoPE": ("--encoding=RoPE", "--sampler=CoupledPositions"),
     "coupled near keys": (NEAR, "--sampler=CoupledPositions"),
 }
+flags.register_validator(
+    "only",
+    lambda names: set(names) <= METHODS.keys(),
+    message=f"names of methods are {', '.join(METHODS)}.",
+)
 DECODER_ONLY = (
     *("CoPE", "stick-breaking", "forgetting", "looped", "Abacus"),
     *(name for name in METHODS if name.startswith("coupled")),

@@ -24,9 +24,15 @@ flags.DEFINE_list(
     "encodings", ["RoPE", "ALiBi", "RelativeEncoding", "T5Bias"], "Encodings."
 )
 flags.DEFINE_list("batch_sizes", ["1", "8"], "Numbers of prompts at a time.")
-flags.DEFINE_integer("prompt_tokens", 16, "Number of tokens of a prompt.")
-flags.DEFINE_integer("new_tokens", 512, "Number of tokens to generate.")
-flags.DEFINE_integer("rounds", 3, "Number of turns of each variant.")
+flags.DEFINE_integer(
+    "prompt_tokens", 16, "Number of tokens of a prompt.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "new_tokens", 512, "Number of tokens to generate.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "rounds", 3, "Number of turns of each variant.", lower_bound=1
+)
 flags.DEFINE_string(
     "output", "benchmarks/results/generation.json", "File for the report."
 )

@@ -22,9 +22,9 @@ from benchmarks.measure import PeakMemory, write_report
 from datasets.images import IMAGES, batches, open_store
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 5, "Number of turns of each.")
+flags.DEFINE_integer("rounds", 5, "Number of turns of each.", lower_bound=1)
 flags.DEFINE_list("images", ["2000", "20000"], "Numbers of images.")
-flags.DEFINE_integer("batch_size", 32, "Images of a batch.")
+flags.DEFINE_integer("batch_size", 32, "Images of a batch.", lower_bound=1)
 flags.DEFINE_string(
     "output",
     "benchmarks/results/image_throughput.json",

@@ -25,9 +25,14 @@ from trainers.options.lengths import parse_lengths
 FLAGS = flags.FLAGS
 flags.DEFINE_string("task", "even_pairs", "Task to evaluate.")
 flags.DEFINE_string("lengths", "41-500:20", "Lengths to evaluate.")
-flags.DEFINE_integer("examples", 100, "Number of examples of each length.")
 flags.DEFINE_integer(
-    "rounds", 3, "Number of warm sweeps of each kind, in turns."
+    "examples", 100, "Number of examples of each length.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "rounds",
+    3,
+    "Number of warm sweeps of each kind, in turns.",
+    lower_bound=1,
 )
 flags.DEFINE_string(
     "output", "benchmarks/results/length_sweep.json", "File for the report."

@@ -39,9 +39,11 @@ flags.DEFINE_list(
     ],
     "Encodings to measure.",
 )
-flags.DEFINE_integer("num_heads", 8, "Attention heads.")
-flags.DEFINE_integer("key_dim", 32, "Width of a head.")
-flags.DEFINE_integer("longest_direct", 4096, "Maximum length without chunks.")
+flags.DEFINE_integer("num_heads", 8, "Attention heads.", lower_bound=1)
+flags.DEFINE_integer("key_dim", 32, "Width of a head.", lower_bound=1)
+flags.DEFINE_integer(
+    "longest_direct", 4096, "Maximum length without chunks.", lower_bound=1
+)
 flags.DEFINE_bool("compile", True, "Whether XLA compiles the passes.")
 flags.DEFINE_string(
     "output", "benchmarks/results/long_attention.json", "File for the report."

@@ -26,9 +26,15 @@ from trainers.records.workdir import write_json
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("preset", "small", "Preset of trainers.population.")
-flags.DEFINE_integer("models", 8, "Number of models of a population.")
-flags.DEFINE_integer("steps", 10, "Steps of each model in a round.")
-flags.DEFINE_integer("rounds", 3, "Number of turns of each variant.")
+flags.DEFINE_integer(
+    "models", 8, "Number of models of a population.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "steps", 10, "Steps of each model in a round.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "rounds", 3, "Number of turns of each variant.", lower_bound=1
+)
 flags.DEFINE_string(
     "flags", "", "Other flags of trainers.population, as steps=9,num_layers=1."
 )

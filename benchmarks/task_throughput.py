@@ -15,8 +15,12 @@ from datasets.tasks import TASKS
 FLAGS = flags.FLAGS
 flags.DEFINE_list("tasks", list(TASKS), "Tasks to measure.")
 flags.DEFINE_list("lengths", ["40", "500"], "Lengths to measure.")
-flags.DEFINE_integer("batch_size", 128, "Number of examples in a batch.")
-flags.DEFINE_integer("rounds", 5, "Number of turns of every task.")
+flags.DEFINE_integer(
+    "batch_size", 128, "Number of examples in a batch.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "rounds", 5, "Number of turns of every task.", lower_bound=1
+)
 flags.DEFINE_float("seconds", 0.5, "Minimum duration of a turn, in seconds.")
 flags.DEFINE_string(
     "output", "benchmarks/results/task_throughput.json", "File for the report."

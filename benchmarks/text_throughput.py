@@ -22,9 +22,11 @@ from trainers.experiment import make_training_step
 from trainers.options.fields import resolve
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 5, "Number of turns of each.")
-flags.DEFINE_integer("steps", 10, "Training steps of a turn.")
-flags.DEFINE_integer("batches", 200, "Batches of a turn of the pipeline.")
+flags.DEFINE_integer("rounds", 5, "Number of turns of each.", lower_bound=1)
+flags.DEFINE_integer("steps", 10, "Training steps of a turn.", lower_bound=1)
+flags.DEFINE_integer(
+    "batches", 200, "Batches of a turn of the pipeline.", lower_bound=1
+)
 flags.DEFINE_list("megabytes", ["10", "1000"], "Sizes of texts.")
 flags.DEFINE_string(
     "output", "benchmarks/results/text_throughput.json", "File for the report."

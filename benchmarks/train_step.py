@@ -29,8 +29,12 @@ flags.DEFINE_list(
     [name for name in ENCODINGS if not ENCODINGS[name].causal_only],
     "Encodings to measure.",
 )
-flags.DEFINE_integer("rounds", 7, "Number of turns of every encoding.")
-flags.DEFINE_integer("repeats", 3, "Number of training steps in a turn.")
+flags.DEFINE_integer(
+    "rounds", 7, "Number of turns of every encoding.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "repeats", 3, "Number of training steps in a turn.", lower_bound=1
+)
 flags.DEFINE_bool(
     "compile", False, "Whether XLA compiles the forward and backward pass."
 )
