@@ -320,7 +320,7 @@ def make_addition_changes():
         )
         for variant, runs in found.items()
     ]
-    return table(("coupled positions, sums of numbers of", *shown), cells)
+    return table(("right sums of numbers of", *shown), cells)
 
 
 def make_addition_mistakes():

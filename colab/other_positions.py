@@ -128,7 +128,8 @@ if not SMOKE:
 # ## Use it on longer text
 #
 # The exported file loads with Keras and `keras_lengen` alone. The model reads
-# a prompt that is several times as long as its training windows.
+# a prompt that is several times as long as its training windows, and goes on
+# with bytes drawn from its predictions.
 
 # %%
 run(f"trainers.export {RUN}/continued_ALiBi --format=keras")
@@ -144,6 +145,8 @@ import keras_lengen.models  # noqa: F401, registers the classes of the file
 
 (path,) = pathlib.Path(RUN, "continued_ALiBi", "export").glob("*.keras")
 model = keras.models.load_model(path)
-prompt = inspect.getsource(textwrap)[-400:].encode()
-generated = model.generate(np.frombuffer(prompt, "uint8")[None], 60)
+prompt = inspect.getsource(textwrap)[:400].encode()
+generated = model.generate(
+    np.frombuffer(prompt, "uint8")[None], 120, temperature=0.7, seed=0
+)
 print(prompt.decode() + bytes(generated[0].astype("uint8")).decode("latin-1"))
