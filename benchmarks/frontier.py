@@ -161,6 +161,12 @@ def choose_runs(rows):
                 yield from ((task, method, seed) for seed in range(1, SEEDS))
 
 
+def find_place(row):
+    """Returns the place of a row in the report, a tuple to sort by."""
+    place = list(TASKS).index(row["task"]), list(METHODS).index(row["method"])
+    return *place, row["seed"]
+
+
 def find_workdir(task, method, seed):
     """Returns the working directory of a run."""
     name = f"{task}-{method}-{seed}".replace(",", "").replace(" ", "_")
@@ -264,6 +270,7 @@ def run_missing(rows, path):
     calls = [functools.partial(measure, *run) for run in missing]
     for number, (_, row) in enumerate(run_at_once(calls, jobs=FLAGS.jobs), 1):
         rows.append(row)
+        rows.sort(key=find_place)
         print(
             f"{number}/{len(missing)} {row['run']}: score {row['score']:.3f}, "
             f"{row['training_seconds']:.0f} s",
