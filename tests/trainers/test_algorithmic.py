@@ -215,6 +215,7 @@ def test_a_run_leaves_what_it_promises(run):
     assert results["train"]["steps"] == 2
 
 
+@pytest.mark.product
 def test_equal_seeds_give_equal_runs(tmp_path):
     arguments = {"encoding": "RandomizedRoPE", "steps_per_loop": 1, "steps": 3}
     runs = [run_toy(tmp_path / name, **arguments) for name in "ab"]

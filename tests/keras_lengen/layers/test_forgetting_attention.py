@@ -100,7 +100,9 @@ def test_constant_gates_are_alibi():
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("groups", [None, 1])
+@pytest.mark.parametrize(
+    "groups", [pytest.param(None, marks=pytest.mark.product), 1]
+)
 def test_generation_and_chunks_are_the_full_pass(groups):
     keras.utils.set_random_seed(0)
     model = TransformerDecoder(

@@ -98,7 +98,10 @@ def test_gradients_of_frozen_examples_stop():
         )
 
 
-@pytest.mark.parametrize("loops", [None, np.array([1, 3, 4])])
+@pytest.mark.parametrize(
+    "loops",
+    [pytest.param(None, marks=pytest.mark.product), np.array([1, 3, 4])],
+)
 def test_generation_is_the_full_pass(loops):
     model = make(encoding=ALiBi())
     more = {} if loops is None else {"loops": loops}

@@ -94,10 +94,8 @@ def test_as_many_replicas_draw_the_same_positions(trained):
     assert np.abs(np.divide(workers, one) - 1).max() > 1000 * TOLERANCE
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    ["RoPE", pytest.param(RANDOMIZED, marks=pytest.mark.process)],
-)
+@pytest.mark.process
+@pytest.mark.parametrize("encoding", ["RoPE", RANDOMIZED])
 def test_all_workers_end_with_the_same_weights(trained, encoding):
     path = trained("multi_worker", encoding)
     with (
