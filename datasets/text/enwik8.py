@@ -45,20 +45,25 @@ def open_enwik8(data_dir, *, size=BYTES, sha256=SHA256):
             )
         extract(archive, "enwik8", path, remedy)
     check_file(path, size, sha256, remedy)
-    return split_file(path)
+    return split_files([path])
 
 
-def split_file(path):
-    """Splits the bytes of a file into training, validation and test.
+def split_files(paths):
+    """Splits the bytes of each file into training, validation and test.
 
     Args:
-        path: `pathlib.Path` of the file.
+        paths: List of the files' `pathlib.Path`s.
 
     Returns:
         Dict from the name of a split to its `Corpus`.
     """
-    size = path.stat().st_size
+    sizes = [path.stat().st_size for path in paths]
     return {
-        name: Corpus([Part(path, round(first * size), round(last * size))])
+        name: Corpus(
+            [
+                Part(path, round(first * size), round(last * size))
+                for path, size in zip(paths, sizes, strict=True)
+            ]
+        )
         for name, (first, last) in SPLITS.items()
     }

@@ -2,7 +2,8 @@
 
 A file is split into its first 90%, the next 5% and the last 5%. The files of a
 folder are split by a hash of their names, so that each is in one split as a
-whole, and adding a file moves no other.
+whole, and adding a file moves no other. If this leaves a split empty, as with
+few files, each of them is split as a single file is.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import pathlib
 import sysconfig
 
 from datasets.text.corpus import Corpus, CorpusError, Part
-from datasets.text.enwik8 import split_file
+from datasets.text.enwik8 import split_files
 
 
 def open_path(path):
@@ -27,10 +28,10 @@ def open_path(path):
     """
     path = pathlib.Path(path)
     if path.is_file():
-        return _check(split_file(path), path)
+        return _check(split_files([path]), path)
     if not path.is_dir():
         raise CorpusError(f"{path} is neither a file nor a folder of text.")
-    return _check(_split_files(path, path.rglob("*")), path)
+    return _check(_split_folder(path, path.rglob("*")), path)
 
 
 def open_python_source():
@@ -52,19 +53,19 @@ def open_python_source():
         for file in root.rglob("*.py")
         if not left_out & set(file.relative_to(root).parts)
     )
-    return _check(_split_files(root, files), root)
+    return _check(_split_folder(root, files), root)
 
 
-def _split_files(root, files):
+def _split_folder(root, files):
+    files = sorted(filter(pathlib.Path.is_file, files))
     parts = {"train": [], "validation": [], "test": []}
-    for file in sorted(files):
-        if not file.is_file():
-            continue
+    for file in files:
         name = file.relative_to(root).as_posix()
         digest = hashlib.sha256(name.encode(errors="surrogateescape")).digest()
         split = {0: "validation", 1: "test"}.get(digest[0] % 20, "train")
         parts[split].append(Part(file, 0, file.stat().st_size))
-    return {split: Corpus(found) for split, found in parts.items()}
+    splits = {split: Corpus(found) for split, found in parts.items()}
+    return splits if all(map(len, splits.values())) else split_files(files)
 
 
 def _check(splits, path):

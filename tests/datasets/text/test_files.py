@@ -50,6 +50,18 @@ def test_a_further_file_moves_no_other(tmp_path):
     assert after[grown[0]].replace(b"new", b"") == before[grown[0]]
 
 
+def test_few_files_are_cut_in_three_each(tmp_path):
+    for name, first in (("a", 0), ("b", 100)):
+        (tmp_path / name).write_bytes(bytes(range(first, first + 100)))
+    (tmp_path / "empty").write_bytes(b"")
+    splits = {name: read_all(c) for name, c in open_path(tmp_path).items()}
+    assert splits == {
+        "train": bytes([*range(90), *range(100, 190)]),
+        "validation": bytes([*range(90, 95), *range(190, 195)]),
+        "test": bytes([*range(95, 100), *range(195, 200)]),
+    }
+
+
 def test_every_machine_has_the_source_of_python():
     splits = open_python_source()
     sizes = {name: len(corpus) for name, corpus in splits.items()}
