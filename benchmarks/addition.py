@@ -18,7 +18,7 @@ import re
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import (
     describe,
     run_at_once,
@@ -29,13 +29,11 @@ from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
-flags.DEFINE_integer("jobs", 2, "Number of commands at a time.", lower_bound=1)
+DEFINE_count("seeds", 3, "Number of seeds.")
+DEFINE_count("jobs", 2, "Number of commands at a time.")
 flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
 flags.DEFINE_list("digits", ["1000", "2000"], "Even longer numbers.")
-flags.DEFINE_integer(
-    "answers", 8, "Answers at each of these lengths.", lower_bound=1
-)
+DEFINE_count("answers", 8, "Answers at each of these lengths.")
 flags.DEFINE_string(
     "root", "runs/addition", "Directory for the working directories."
 )

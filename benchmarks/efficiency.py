@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import find_workdir, run_all
 
 FLAGS = flags.FLAGS
@@ -23,21 +23,9 @@ flags.DEFINE_string(
     "short", "1-20", "Trained lengths of the randomized encoding."
 )
 flags.DEFINE_string("long", "1-100", "Trained lengths of the plain encoding.")
-flags.DEFINE_integer(
-    "steps",
-    3000,
-    "Number of training steps on short sequences.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
-    "long_steps",
-    3000,
-    "Number of training steps on long sequences.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
-    "points", 15, "Number of evaluations of each run.", lower_bound=1
-)
+DEFINE_count("steps", 3000, "Number of training steps on short sequences.")
+DEFINE_count("long_steps", 3000, "Number of training steps on long sequences.")
+DEFINE_count("points", 15, "Number of evaluations of each run.")
 flags.DEFINE_string(
     "root", "runs/efficiency", "Directory for the working directories."
 )

@@ -18,6 +18,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.measure import (
+    DEFINE_count,
     PeakMemory,
     compare_speeds,
     make_encoding,
@@ -29,11 +30,9 @@ from keras_lengen.layers import ENCODINGS
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
 flags.DEFINE_list("encodings", list(ENCODINGS), "Encodings to measure.")
-flags.DEFINE_integer("num_heads", 4, "Attention heads.", lower_bound=1)
-flags.DEFINE_integer("key_dim", 64, "Width of a head.", lower_bound=1)
-flags.DEFINE_integer(
-    "rounds", 5, "Number of turns of every layer.", lower_bound=1
-)
+DEFINE_count("num_heads", 4, "Attention heads.")
+DEFINE_count("key_dim", 64, "Width of a head.")
+DEFINE_count("rounds", 5, "Number of turns of every layer.")
 flags.DEFINE_string(
     "output", "benchmarks/results/encoding_layers.json", "File for the report."
 )

@@ -10,7 +10,7 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import format_table, run_all
 
 FLAGS = flags.FLAGS
@@ -35,13 +35,9 @@ flags.DEFINE_list(
     ],
     "Encodings to train.",
 )
-flags.DEFINE_integer(
-    "seeds", 2, "Number of seeds of every task and encoding.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "steps", 3000, "Number of training steps of every run.", lower_bound=1
-)
-flags.DEFINE_integer("jobs", 2, "Number of runs at a time.", lower_bound=1)
+DEFINE_count("seeds", 2, "Number of seeds of every task and encoding.")
+DEFINE_count("steps", 3000, "Number of training steps of every run.")
+DEFINE_count("jobs", 2, "Number of runs at a time.")
 flags.DEFINE_string(
     "root", "runs/evidence", "Directory for the working directories."
 )

@@ -22,7 +22,7 @@ import statistics
 from absl import app, flags
 from matplotlib.figure import Figure
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import (
     describe,
     run_at_once,
@@ -36,7 +36,7 @@ from trainers.records.workdir import read_results
 FLAGS = flags.FLAGS
 flags.DEFINE_list("flags", [], "Further flags of the trainers, without --.")
 flags.DEFINE_list("only", [], "Methods to train; none: all.")
-flags.DEFINE_integer("jobs", 2, "Number of commands at a time.", lower_bound=1)
+DEFINE_count("jobs", 2, "Number of commands at a time.")
 flags.DEFINE_string(
     "root", "runs/frontier", "Directory for the working directories."
 )

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import make_encoding, write_report
+from benchmarks.measure import DEFINE_count, make_encoding, write_report
 from keras_lengen.models import TransformerDecoder, presets
 
 FLAGS = flags.FLAGS
@@ -24,15 +24,9 @@ flags.DEFINE_list(
     "encodings", ["RoPE", "ALiBi", "RelativeEncoding", "T5Bias"], "Encodings."
 )
 flags.DEFINE_list("batch_sizes", ["1", "8"], "Numbers of prompts at a time.")
-flags.DEFINE_integer(
-    "prompt_tokens", 16, "Number of tokens of a prompt.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "new_tokens", 512, "Number of tokens to generate.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "rounds", 3, "Number of turns of each variant.", lower_bound=1
-)
+DEFINE_count("prompt_tokens", 16, "Number of tokens of a prompt.")
+DEFINE_count("new_tokens", 512, "Number of tokens to generate.")
+DEFINE_count("rounds", 3, "Number of turns of each variant.")
 flags.DEFINE_string(
     "output", "benchmarks/results/generation.json", "File for the report."
 )

@@ -18,13 +18,13 @@ import tensorflow as tf
 from absl import app, flags
 from PIL import Image
 
-from benchmarks.measure import PeakMemory, write_report
+from benchmarks.measure import DEFINE_count, PeakMemory, write_report
 from datasets.images import IMAGES, batches, open_store
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 5, "Number of turns of each.", lower_bound=1)
+DEFINE_count("rounds", 5, "Number of turns of each.")
 flags.DEFINE_list("images", ["2000", "20000"], "Numbers of images.")
-flags.DEFINE_integer("batch_size", 32, "Images of a batch.", lower_bound=1)
+DEFINE_count("batch_size", 32, "Images of a batch.")
 flags.DEFINE_string(
     "output",
     "benchmarks/results/image_throughput.json",

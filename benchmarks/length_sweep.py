@@ -12,7 +12,7 @@ import time
 import keras
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from datasets.buckets import length_buckets
 from keras_lengen.models import presets
 from trainers.algorithmic import EXPERIMENT
@@ -25,15 +25,8 @@ from trainers.options.lengths import parse_lengths
 FLAGS = flags.FLAGS
 flags.DEFINE_string("task", "even_pairs", "Task to evaluate.")
 flags.DEFINE_string("lengths", "41-500:20", "Lengths to evaluate.")
-flags.DEFINE_integer(
-    "examples", 100, "Number of examples of each length.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "rounds",
-    3,
-    "Number of warm sweeps of each kind, in turns.",
-    lower_bound=1,
-)
+DEFINE_count("examples", 100, "Number of examples of each length.")
+DEFINE_count("rounds", 3, "Number of warm sweeps of each kind, in turns.")
 flags.DEFINE_string(
     "output", "benchmarks/results/length_sweep.json", "File for the report."
 )

@@ -16,7 +16,12 @@ import keras
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import PeakMemory, make_encoding, write_report
+from benchmarks.measure import (
+    DEFINE_count,
+    PeakMemory,
+    make_encoding,
+    write_report,
+)
 from keras_lengen.layers import MultiHeadAttention
 
 FLAGS = flags.FLAGS
@@ -39,11 +44,9 @@ flags.DEFINE_list(
     ],
     "Encodings to measure.",
 )
-flags.DEFINE_integer("num_heads", 8, "Attention heads.", lower_bound=1)
-flags.DEFINE_integer("key_dim", 32, "Width of a head.", lower_bound=1)
-flags.DEFINE_integer(
-    "longest_direct", 4096, "Maximum length without chunks.", lower_bound=1
-)
+DEFINE_count("num_heads", 8, "Attention heads.")
+DEFINE_count("key_dim", 32, "Width of a head.")
+DEFINE_count("longest_direct", 4096, "Maximum length without chunks.")
 flags.DEFINE_bool("compile", True, "Whether XLA compiles the passes.")
 flags.DEFINE_string(
     "output", "benchmarks/results/long_attention.json", "File for the report."

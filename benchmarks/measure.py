@@ -4,6 +4,7 @@ Other programs and heat slow all variants of a run alike; absolute times differ
 between runs.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import sys
 import time
 
 import tensorflow as tf
+from absl import flags
 
 from keras_lengen.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
@@ -20,6 +22,10 @@ from trainers.records.results import versions
 
 # TensorFlow warns about retracing, which the variants need.
 tf.get_logger().setLevel("ERROR")
+
+
+DEFINE_count = functools.partial(flags.DEFINE_integer, lower_bound=1)
+"""Defines a flag that is a number of things, at least one."""
 
 
 def make_encoding(name, longest):

@@ -9,14 +9,12 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import format_table, run_all
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer(
-    "steps", 3000, "Number of training steps of every run.", lower_bound=1
-)
-flags.DEFINE_integer("jobs", 2, "Number of runs at a time.", lower_bound=1)
+DEFINE_count("steps", 3000, "Number of training steps of every run.")
+DEFINE_count("jobs", 2, "Number of runs at a time.")
 flags.DEFINE_string(
     "root", "runs/randomized_forms", "Directory for the working directories."
 )

@@ -9,18 +9,14 @@ import time
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import DEFINE_count, write_report
 from datasets.tasks import TASKS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("tasks", list(TASKS), "Tasks to measure.")
 flags.DEFINE_list("lengths", ["40", "500"], "Lengths to measure.")
-flags.DEFINE_integer(
-    "batch_size", 128, "Number of examples in a batch.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "rounds", 5, "Number of turns of every task.", lower_bound=1
-)
+DEFINE_count("batch_size", 128, "Number of examples in a batch.")
+DEFINE_count("rounds", 5, "Number of turns of every task.")
 flags.DEFINE_float("seconds", 0.5, "Minimum duration of a turn, in seconds.")
 flags.DEFINE_string(
     "output", "benchmarks/results/task_throughput.json", "File for the report."

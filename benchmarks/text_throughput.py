@@ -15,18 +15,16 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import PeakMemory, write_report
+from benchmarks.measure import DEFINE_count, PeakMemory, write_report
 from trainers.engine.backend import make_strategy
 from trainers.enwik8 import EXPERIMENT
 from trainers.experiment import make_training_step
 from trainers.options.fields import resolve
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 5, "Number of turns of each.", lower_bound=1)
-flags.DEFINE_integer("steps", 10, "Training steps of a turn.", lower_bound=1)
-flags.DEFINE_integer(
-    "batches", 200, "Batches of a turn of the pipeline.", lower_bound=1
-)
+DEFINE_count("rounds", 5, "Number of turns of each.")
+DEFINE_count("steps", 10, "Training steps of a turn.")
+DEFINE_count("batches", 200, "Batches of a turn of the pipeline.")
 flags.DEFINE_list("megabytes", ["10", "1000"], "Sizes of texts.")
 flags.DEFINE_string(
     "output", "benchmarks/results/text_throughput.json", "File for the report."

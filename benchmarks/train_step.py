@@ -14,6 +14,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.measure import (
+    DEFINE_count,
     compare_speeds,
     make_encoding,
     time_in_turns,
@@ -29,12 +30,8 @@ flags.DEFINE_list(
     [name for name in ENCODINGS if not ENCODINGS[name].causal_only],
     "Encodings to measure.",
 )
-flags.DEFINE_integer(
-    "rounds", 7, "Number of turns of every encoding.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "repeats", 3, "Number of training steps in a turn.", lower_bound=1
-)
+DEFINE_count("rounds", 7, "Number of turns of every encoding.")
+DEFINE_count("repeats", 3, "Number of training steps in a turn.")
 flags.DEFINE_bool(
     "compile", False, "Whether XLA compiles the forward and backward pass."
 )
