@@ -2,8 +2,9 @@
 
 Trains the models of the preset `addition`: one with ordinal positions, and with
 several seeds those with coupled positions, which are also tested on even longer
-numbers. Further runs change one choice of the model with coupled positions
-each: they show what the exactness depends on, and why some sums are wrong.
+numbers. They write sums of uniform digits and of each structured kind. Further
+runs change one choice of the model with coupled positions each: they show what
+the exactness depends on.
 
 Two commands run at a time, a core each. The report is written after every run;
 runs that it has are not repeated, and an interrupted one is resumed.
@@ -21,6 +22,7 @@ from absl import app, flags
 from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import (
     describe,
+    read_kinds,
     run_at_once,
     run_command,
     train_alone,
@@ -33,7 +35,7 @@ DEFINE_count("seeds", 3, "Number of seeds.")
 DEFINE_count("jobs", 2, "Number of commands at a time.")
 flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
 flags.DEFINE_list("digits", ["1000", "2000"], "Even longer numbers.")
-DEFINE_count("answers", 8, "Answers at each of these lengths.")
+DEFINE_count("answers", 14, "Answers at each of these lengths.")
 flags.DEFINE_string(
     "root", "runs/addition", "Directory for the working directories."
 )
@@ -41,24 +43,20 @@ flags.DEFINE_string(
     "output", "benchmarks/results/addition.json", "File for the report."
 )
 CHANGES = {
+    "no mark before numbers": ("--task=aligned_addition",),
+    "trained on uniform digits only": ("--structured=0",),
+    "neither": ("--task=aligned_addition", "--structured=0"),
     "far keys damped, not hidden": ("--encoding=ClippedBias(max_distance=3)",),
     "far keys damped, from distance 5 on": ("--encoding=ClippedBias",),
-    "learning rate to a tenth, not a hundredth": (
-        "--learning_rate_schedule=Cosine(end=1e-4)",
-    ),
-    "twice as many steps": ("--steps=6000", "--generated_examples=256"),
     "`RoPE` in place of `ClippedBias`": ("--encoding=RoPE",),
     "ordinal positions, no key hidden": (
         "--encoding=ClippedBias(slope=0)",
         "--sampler=OrdinalPositions",
     ),
 }
-"""Flags that change one choice of the model with coupled positions."""
-SINGLE = (
-    "`RoPE` in place of `ClippedBias`",
-    "ordinal positions, no key hidden",
-)
-"""Changes that are trained with one seed."""
+"""Flags that change choices of the model with coupled positions."""
+SEVERAL = ("no mark before numbers", "trained on uniform digits only")
+"""Changes that are trained with all seeds."""
 MEASURED = (
     "generated_exact_match_by_length",
     "exact_match_by_length",
@@ -94,13 +92,14 @@ def train(variant, seed, *flags):
             for name in MEASURED
             if name in results["final"]
         },
+        "by_kind": read_kinds(results),
     }
     return path, row
 
 
 def measure(variant, seed):
     """Trains one of the models to compare; returns its row."""
-    path, row = train(variant, seed, "--generated_examples=256")
+    path, row = train(variant, seed, "--generated_examples=224")
     if variant == "coupled":
         row["far"] = measure_far(path)
     return row
@@ -116,10 +115,15 @@ def measure_far(path):
     ]
     run_command(arguments)
     (path,) = (path / "evaluations").glob("*.json")
-    found = read_results(path)["final"]
-    by_length = [name for name in MEASURED if name.endswith("_by_length")]
+    results = read_results(path)
+    found = results["final"]
     return {
-        **{n: {d: found[n][d] for d in FLAGS.digits} for n in by_length},
+        "by_kind": read_kinds(results, FLAGS.digits),
+        **{
+            name: {digits: found[name][digits] for digits in FLAGS.digits}
+            for name in MEASURED
+            if name.endswith("_by_length")
+        },
         "mistakes": [
             mistake
             for mistake in found["mistakes"]
@@ -130,7 +134,8 @@ def measure_far(path):
 
 def measure_change(name, seed):
     """Trains a model with coupled positions and one change; returns its row."""
-    _, row = train(name, seed, "--generated_examples=0", *CHANGES[name])
+    given = "--evaluation_examples=224", "--generated_examples=0"
+    _, row = train(name, seed, *given, *CHANGES[name])
     return row
 
 
@@ -148,7 +153,7 @@ def main(argv):
             (name, seed, measure_change)
             for name in CHANGES
             for seed in seeds
-            if seed == 0 or name not in SINGLE
+            if seed == 0 or name in SEVERAL
         ),
     ]
     order = [run[:2] for run in runs]

@@ -123,13 +123,20 @@ def list_methods(task):
     ]
 
 
-def list_arguments(task, method, seed):
-    """Returns the arguments of the command of a run."""
+def list_arguments(task, method, seed, *changes):
+    """Returns the arguments of the command of a run.
+
+    Args:
+        task: str, one of `TASKS`.
+        method: str, one of `METHODS`.
+        seed: int.
+        *changes: Further flags of the trainer.
+    """
     module, *of_task = TASKS[task]
     if (task, method) == ("addition", "Abacus"):
         # Positions within a number count from its least significant digit.
         of_task[0] = "--task=reversed_addition"
-    given = (*MODEL, *of_task, *METHODS[method], f"--seed={seed}")
+    given = (*MODEL, *of_task, *METHODS[method], f"--seed={seed}", *changes)
     more = (f"--{flag}" for flag in FLAGS.flags)
     # The last value of a flag counts, and names it once.
     named = {flag.partition("=")[0]: flag for flag in (*given, *more)}

@@ -2,7 +2,7 @@
 
     python -m trainers.generate RUN --prompt='import '
     python -m trainers.generate RUN --prompt_file=start.txt --temperature=0.8
-    python -m trainers.generate ANSWERS --prompt='$ 0 5 3 + 4 4 9 ='
+    python -m trainers.generate ANSWERS --prompt='53 + 449'
 
 RUN is the working directory of a run of a text trainer, ANSWERS one of
 `trainers.sequence_to_answer`; or one of their checkpoints. Positions are those
@@ -18,7 +18,7 @@ import sys
 import numpy as np
 
 from trainers.engine.backend import make_strategy
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import CheckpointConfig
@@ -36,7 +36,12 @@ class GenerateConfig(CheckpointConfig):
     prompt_file: str = option(
         "", "File with the text to continue.", is_path=True
     )
-    max_new_tokens: int = option(200, "Number of tokens to generate.")
+    max_new_tokens: int = option(
+        0,
+        "Number of tokens to generate; 0: 200, or what an answer needs at "
+        "most, if that is more.",
+        least=0,
+    )
     temperature: float = option(
         0.0,
         "Number that divides the logits before a token is drawn; 0: always the "
@@ -69,19 +74,21 @@ def main(config, text):
     opened = open_run(text, config.checkpoint)
     changed = with_evaluation(opened.config, config.evaluation)
     problem = opened.experiment.make_problem(changed)
+    asked, new_tokens = None, config.max_new_tokens or 200
     if hasattr(problem, "splits"):
         vocabulary = problem.splits["train"].vocabulary
         prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
         known, decode, end_token = prompt[1:], vocabulary.detokenize, None
     elif hasattr(problem, "end_token"):
-        prompt = known = tokenize_problem(read_prompt(config), problem)
-        decode, end_token = problem.read, problem.end_token
+        asked, prompt = read_problem(read_prompt(config), problem)
+        known, decode, end_token = prompt, problem.read, problem.end_token
+        new_tokens = config.max_new_tokens or max(200, len(prompt))
     else:
         raise ConfigError(
             f"{text} is a run of {opened.experiment.name}, which has no text "
             "to continue."
         )
-    tokens = len(prompt) + config.max_new_tokens
+    tokens = len(prompt) + new_tokens
     check_length(build_encoding(changed), tokens)
     model, _, _ = opened.experiment.make_parts(
         changed, make_strategy("one_device")
@@ -89,26 +96,43 @@ def main(config, text):
     load_weights(model, opened.checkpoint, opened.digest)
     stream = model.stream(
         np.array([prompt], np.int32),
-        config.max_new_tokens,
+        new_tokens,
         end_token=end_token,
         temperature=config.temperature,
         top_p=config.top_p,
         seed=config.seed,
     )
-    write_stream(known, stream, decode)
+    found = write_stream(known, stream, decode)
+    if asked is not None:
+        words = problem.vocabulary.detokenize(found[len(known) :])
+        described = problem.task.describe_answer(asked, words)
+        if described:
+            print(described)
 
 
-def tokenize_problem(text, problem):
-    """Returns the ids of a problem in the words of its task, a list of int."""
-    vocabulary = problem.vocabulary
-    tokens = vocabulary.tokenize(text)
+def read_problem(text, problem):
+    """Reads a problem of a text task as a person may type it.
+
+    Args:
+        text: str. The problem, or its prompt in the words of the task.
+        problem: The `Problem` of a run that is trained on answers.
+
+    Returns:
+        The problem of the task, `None` for a prompt that no problem has, and
+        the ids of the prompt, a list of int.
+    """
+    vocabulary, task = problem.vocabulary, problem.task
+    with as_config_errors(ValueError):
+        asked = task.read_problem(text)
+    prompt = text if asked is None else task.write_prompt(asked)
+    tokens = vocabulary.tokenize(prompt)
     if not tokens or vocabulary.unknown in tokens:
         example = problem.prompt(problem.lengths[0], 0)
         raise ConfigError(
             f"--prompt={text!r} is not a problem of {problem.title}: write "
             f"it like {' '.join(vocabulary.detokenize(example))!r}."
         )
-    return tokens
+    return asked, tokens
 
 
 def write_stream(prompt, stream, decode):
@@ -118,6 +142,9 @@ def write_stream(prompt, stream, decode):
         prompt: List of token ids.
         stream: Iterator over arrays with one token id.
         decode: Function from token ids to a string.
+
+    Returns:
+        List of all token ids.
     """
     tokens, written = list(prompt), ""
     for found in itertools.chain([()], stream):
@@ -128,6 +155,7 @@ def write_stream(prompt, stream, decode):
         sys.stdout.flush()
         written = text
     sys.stdout.write(decode(tokens)[len(written) :] + "\n")
+    return tokens
 
 
 def read_prompt(config):

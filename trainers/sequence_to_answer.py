@@ -38,6 +38,7 @@ class WrittenAnswer(AnswerProblem):
         self.task = config.made_task
         self.vocabulary = config.vocabulary
         self.end_token = self.vocabulary.end
+        self.kinds = config.evaluated_kinds
 
     @functools.cached_property
     def training(self):
@@ -49,13 +50,17 @@ class WrittenAnswer(AnswerProblem):
             size=config.train_examples,
             seed=config.seed,
             fields=config.fields,
+            structured=config.structured,
         )
 
     @functools.cached_property
     def evaluated(self):
         """Dict from lengths to their evaluated `Examples`."""
         return evaluation_examples(
-            self.training, self.lengths, self.config.trained_lengths
+            self.training,
+            self.lengths,
+            self.config.trained_lengths,
+            self.kinds,
         )
 
     def training_batches(self, **steps):
@@ -72,20 +77,21 @@ class WrittenAnswer(AnswerProblem):
         return tf.constant(max(map(self.tokens, self.config.trained_lengths)))
 
     def fit_count(self, length, count):
-        bins = len(self.evaluated[length].bins)
+        turns = len(self.evaluated[length].bins) * max(len(self.kinds), 1)
         available = self.evaluated[length].available
-        count = -(-count // bins) * bins
+        count = -(-count // turns) * turns
         return count if available is None else min(count, available)
 
     def evaluation_batch(self, *, index, batch_size, length, padded_length):
         indices = index * batch_size + tf.range(batch_size)
-        return batches.read_batch(
+        batch = batches.read_batch(
             self.evaluated.get,
             self.vocabulary,
             length,
             tf.cast(indices, tf.int64),
             padded_length,
         )
+        return {**batch, "kinds": indices % max(len(self.kinds), 1)}
 
     def prompt(self, length, index):
         examples = self.evaluated[length]
@@ -98,6 +104,9 @@ class WrittenAnswer(AnswerProblem):
 
     def read(self, tokens):
         return " ".join(self.vocabulary.detokenize(tokens))
+
+    def name_kind(self, length, index):
+        return self.evaluated[length].name_kind(index) if self.kinds else ""
 
     def seen_share(self, length, count):
         return find_seen_share(self.training, self.evaluated[length], count)

@@ -8,6 +8,7 @@ from datasets.text_tasks.aligned import (
     AlignedParity,
     AlignedReverse,
     HintedAddition,
+    MarkedAddition,
     ReversedAddition,
 )
 from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
@@ -51,6 +52,7 @@ TEXT_TASKS = {
     "aligned_copy": AlignedCopy,
     "aligned_reverse": AlignedReverse,
     "aligned_parity": AlignedParity,
+    "marked_addition": MarkedAddition,
     "reversed_addition": ReversedAddition,
     "hinted_addition": HintedAddition,
     # Lists of problems.

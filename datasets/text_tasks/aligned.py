@@ -7,9 +7,20 @@ For example, with the digits of a sum from right to left:
 
 import dataclasses
 import itertools
+import re
 
 from datasets.text_tasks.base import Alignment, Template, TextTask
+from datasets.text_tasks.structured_digits import (
+    DIGITS_OF_KIND,
+    PAIRS_OF_KIND,
+    as_number,
+    draw_pair,
+    draw_parts,
+)
 from datasets.text_tasks.symbols import DIGITS, draw_number, read_number
+
+MARK = "^"
+"""Word before the first digit of a number."""
 
 
 class Aligned(TextTask):
@@ -46,12 +57,27 @@ class AlignedDigits(Aligned):
     """Random digits, one word each; the length is their number."""
 
     alignment = Alignment(DIGITS, "=", order="ascending")
+    kinds = tuple(DIGITS_OF_KIND)
     choices = 10
     """Number of digits to draw from."""
 
     def draw(self, rng, place, number):
         """Draws uniform digits."""
         return tuple(rng.integers(0, self.choices, *place).tolist())
+
+    def draw_kind(self, kind, rng, place):
+        """Draws digits of a kind."""
+        return tuple(DIGITS_OF_KIND[kind](rng, *place, self.choices))
+
+    def draw_structured(self, rng, place):
+        """Draws digits in parts with a structure of their own."""
+        return tuple(draw_parts(rng, *place, self.choices))
+
+    def read_problem(self, text):
+        """Reads digits, with spaces or without."""
+        found = re.fullmatch(r"\$?([0-9\s]+)=?\s*", text.strip())
+        digits = tuple(map(int, "".join(found[1].split()))) if found else ()
+        return digits if digits and max(digits) < self.choices else None
 
     def longest(self, place):
         """Returns zeros: all problems of a length have equally many words."""
@@ -135,6 +161,35 @@ class AlignedAddition(AlignedNumbers):
     operator = "+"
     symbols = (*DIGITS, operator)
     alignment = Alignment(DIGITS, "=", (operator,))
+    kinds = tuple(PAIRS_OF_KIND)
+
+    def draw_kind(self, kind, rng, place):
+        """Draws two numbers of a kind, the first one as long as the longer."""
+        return PAIRS_OF_KIND[kind](rng, max(place))
+
+    def draw_structured(self, rng, place):
+        """Draws two numbers with structure, of the bin's digits."""
+        pair = draw_pair(rng, max(place))
+        return tuple(
+            as_number(rng, digits[-count:])
+            for digits, count in zip(pair, place, strict=True)
+        )
+
+    def read_problem(self, text):
+        """Reads two numbers of any digits, with spaces or without."""
+        number = rf"[\s{MARK}]*([0-9][0-9\s]*)"
+        found = re.fullmatch(rf"\$?{number}\+{number}=?\s*", text.strip())
+        return found and tuple(int("".join(n.split())) for n in found.groups())
+
+    def describe_answer(self, problem, words):
+        """Writes the sum from left to right, and whether it is right."""
+        if read_number(words) is None:
+            return None
+        first, second = problem
+        is_right = list(words) == self.respond(problem)
+        verdict = "right" if is_right else f"wrong, it is {first + second}"
+        total = int("".join(words)[::-1])
+        return f"{first} + {second} = {total} ({verdict})"
 
     def write_runs(self, problem):
         """Returns the digits of both numbers."""
@@ -146,6 +201,30 @@ class AlignedAddition(AlignedNumbers):
         """Returns the digits of the sum from right to left."""
         width = len(str(max(problem))) + 1
         return [*str(sum(problem)).zfill(width)[::-1]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MarkedAddition(AlignedAddition):
+    """The same sums, with a word before the first digit of each number.
+
+    The mark is an item: its coupled position is that of the last digit of the
+    sum. So wherever a number ends there is a key nearby that says so:
+
+        $ ^ 6 5 3 + ^ 0 4 9 = 2 0 7 0
+
+    Differs from the paper, where nothing marks the ends of numbers: a model
+    that sees only near positions then has no key that tells it that
+    99...9 + 99...9 has one more digit.
+    """
+
+    symbols = (*AlignedAddition.symbols, MARK)
+    alignment = Alignment((*DIGITS, MARK), "=", ("+",))
+
+    def write_runs(self, problem):
+        """Returns the digits of both numbers, a mark before each."""
+        words = super().write_runs(problem)
+        middle = words.index(self.operator) + 1
+        return [MARK, *words[:middle], MARK, *words[middle:]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -161,6 +240,14 @@ class ReversedAddition(AlignedAddition):
     """
 
     alignment = Alignment(DIGITS, "=", ("+",), order="ascending")
+
+    def read_problem(self, text):
+        """Reads two numbers; after a `$`, digits are those of a prompt."""
+        found = super().read_problem(text)
+        if not (found and text.strip().startswith("$")):
+            return found
+        digits = re.findall("[0-9]+", "".join(text.split()))
+        return tuple(int(number[::-1]) for number in digits)
 
     def write_runs(self, problem):
         """Returns the digits of both numbers from right to left."""

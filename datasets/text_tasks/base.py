@@ -103,6 +103,8 @@ class TextTask(abc.ABC):
             scratchpad.
         alignment: `Alignment` of prompts and answers; `None`: words of an
             answer have no counterparts.
+        kinds: Tuple of str. Kinds of problems that `draw_kind` draws; empty:
+            the task has one kind.
         ignores_case: bool. Whether answers are compared without case.
         trained_lengths: Increasing ints. Lengths of published training data.
         tested_lengths: Increasing ints. Lengths of published test data.
@@ -120,6 +122,7 @@ class TextTask(abc.ABC):
     symbols: ClassVar[tuple]
     step_words: ClassVar[str | None] = None
     alignment: ClassVar[Alignment | None] = None
+    kinds: ClassVar[tuple] = ()
     ignores_case: ClassVar[bool] = False
     trained_lengths: ClassVar[Sequence]
     tested_lengths: ClassVar[Sequence]
@@ -178,6 +181,14 @@ class TextTask(abc.ABC):
                 with few problems may have each of them once.
         """
 
+    def draw_kind(self, kind, rng, place):
+        """Draws a problem of one of `kinds`, to evaluate."""
+        raise NotImplementedError
+
+    def draw_structured(self, rng, place):
+        """Draws a training problem with structure; for tasks with `kinds`."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def longest(self, place):
         """Returns a problem of a bin whose text has the most words."""
@@ -198,6 +209,26 @@ class TextTask(abc.ABC):
     def write_answer(self, problem):
         """Returns the answer."""
         return self.wording.answer.format(**self.fill(problem))
+
+    def read_problem(self, text):
+        """Reads a problem as a person may type it, such as `12 + 345`.
+
+        Returns:
+            A problem; `None`: it is none, or the task takes only its own words.
+        """
+        return None
+
+    def describe_answer(self, problem, words):
+        """Writes a problem with an answer to it as a person would.
+
+        Args:
+            problem: A problem.
+            words: List of str. An answer, right or wrong.
+
+        Returns:
+            str; `None`: the answer is no answer, or is easy to read as it is.
+        """
+        return None
 
     def read_answer(self, words):
         """Reads what an answer says.

@@ -31,6 +31,11 @@ class Examples:
         counts: Tuple of int. Numbers of examples of the bins, one after the
             other; none: bins take turns without end.
         first: Tuple of int. Numbers of the first problems of the bins.
+        structured: float from 0 to 1. Share of problems that
+            `task.draw_structured` draws.
+        kinds: Tuple of str. Kinds of problems that take turns: those of an
+            example and of the `len(kinds) - 1` ones after it are different.
+            Empty: all problems are drawn alike.
     """
 
     task: TextTask
@@ -40,6 +45,8 @@ class Examples:
     fields: tuple = ()
     counts: tuple = ()
     first: tuple = ()
+    structured: float = 0.0
+    kinds: tuple = ()
 
     def __len__(self):
         """Returns the number of examples, 0 for no end."""
@@ -64,6 +71,7 @@ class Examples:
         Args:
             index: int, at least 0.
         """
+        index //= max(len(self.kinds), 1)
         if self.counts:
             turn = int(np.searchsorted(self._ends, index, "right"))
             number = index - int(self._ends[turn]) + self.counts[turn]
@@ -80,7 +88,16 @@ class Examples:
         turn, number = self.find(index)
         place = self.bins[turn]
         key = [self.seed, SPLITS.index(self.split), number, *place]
-        return self.task.draw(np.random.default_rng(key), place, number)
+        rng = np.random.default_rng(key)
+        if self.kinds:
+            return self.task.draw_kind(self.name_kind(index), rng, place)
+        if self.structured and rng.random() < self.structured:
+            return self.task.draw_structured(rng, place)
+        return self.task.draw(rng, place, number)
+
+    def name_kind(self, index):
+        """Returns the kind of an example, one of `kinds`."""
+        return self.kinds[index % len(self.kinds)]
 
     def length(self, index):
         """Returns the length of the problem of an example."""
@@ -108,7 +125,9 @@ class Examples:
         return [self.write(self.task.longest(place)) for place in self.bins]
 
 
-def training_examples(task, lengths, *, size, seed=0, fields=()):
+def training_examples(
+    task, lengths, *, size, seed=0, fields=(), structured=0.0
+):
     """Returns the `Examples` of training.
 
     Bins have equally many, as far as they have so many problems.
@@ -120,10 +139,17 @@ def training_examples(task, lengths, *, size, seed=0, fields=()):
             list of problems, all that are not kept for validation.
         seed: int. Seed of the examples.
         fields: Tuple of str. Fields of the scratchpad; none: no scratchpad.
+        structured: float from 0 to 1. Share of structured problems.
     """
     bins = tuple(task.bins(lengths))
     return Examples(
-        task, bins, "train", seed, tuple(fields), _count(task, bins, size)
+        task,
+        bins,
+        "train",
+        seed,
+        tuple(fields),
+        _count(task, bins, size),
+        structured=structured,
     )
 
 
@@ -152,23 +178,30 @@ def validation_examples(training, length):
         split="validation",
         counts=(),
         first=tuple(kept.values()),
+        structured=0.0,
     )
 
 
-def evaluation_examples(training, lengths, trained):
+def evaluation_examples(training, lengths, trained, kinds=()):
     """Returns the `Examples` of every length, a dict.
 
     Args:
         training: `Examples` of training.
         lengths: Ints. The evaluated lengths.
         trained: Ints. Those of them that are trained.
+        kinds: Tuple of str. Kinds of problems that take turns; empty: problems
+            are drawn as by `task.draw`.
     """
     given = {"seed": training.seed, "fields": training.fields}
-    return {
+    found = {
         length: validation_examples(training, length)
         if length in trained
         else length_examples(training.task, length, **given)
         for length in lengths
+    }
+    return {
+        length: dataclasses.replace(examples, kinds=tuple(kinds))
+        for length, examples in found.items()
     }
 
 

@@ -2,6 +2,7 @@
 
 import abc
 import collections
+import itertools
 import math
 
 import numpy as np
@@ -37,9 +38,13 @@ class AnswerProblem(Problem):
 
     Attributes:
         end_token: int. Token that ends an answer.
+        kinds: Tuple of str. Kinds of problems that evaluations count apart;
+            an evaluation batch then has `"kinds"`, int32 `(B,)`, the number of
+            each example's kind.
     """
 
     end_token: int
+    kinds: tuple = ()
     floor_labels = {"floor": "most frequent answer"}
     unmeasured = "answers that the model writes itself"
 
@@ -70,20 +75,39 @@ class AnswerProblem(Problem):
         used, targets = batch["used"], batch["targets"]
         scored = batch["scored"] & used[:, None]
         hits = ops.argmax(outputs, axis=-1) == targets
-        wrong = ops.any(~hits & batch["scored"], axis=-1)
+        right = ~ops.any(~hits & batch["scored"], axis=-1)
+        of_kinds = (
+            sum_counted(right, used & (batch["kinds"] == kind))
+            for kind in range(len(self.kinds))
+        )
         return ops.stack(
             [
-                *sum_counted(~wrong, used),
+                *sum_counted(right, used),
                 *sum_counted(hits, scored),
                 *sum_counted(cross_entropies(outputs, targets), scored),
+                *itertools.chain.from_iterable(of_kinds),
             ]
         )
 
     def measure(self, sums):
         low, high = find_interval(*sums[:2].tolist())
         # Before the metrics: the last of these ends the record.
-        bounds = {"exact_match_low": low, "exact_match_high": high}
-        return {**bounds, **super().measure(sums)}
+        return {
+            "exact_match_low": low,
+            "exact_match_high": high,
+            **self._measure_kinds(sums[2 * len(self.metrics) :]),
+            **super().measure(sums),
+        }
+
+    def _measure_kinds(self, sums):
+        """Returns the exact match of each kind, of examples that it has."""
+        return {
+            f"exact_match_{kind}": right / count
+            for kind, (right, count) in zip(
+                self.kinds, sums.reshape(-1, 2).tolist(), strict=True
+            )
+            if count
+        }
 
     def evaluation_examples(self, length):
         return self.fit_count(length, self.config.evaluation_examples)
@@ -124,6 +148,10 @@ class AnswerProblem(Problem):
     def read(self, tokens):
         """Returns the text of token ids, a str."""
 
+    def name_kind(self, length, index):
+        """Returns the kind of a prompt, one of `kinds`; `""`: it has none."""
+        return ""
+
     def seen_share(self, length, count):
         """Returns which share of some examples training has seen, too.
 
@@ -158,7 +186,8 @@ class AnswerProblem(Problem):
             bounds `_low_` and `_high_`, the numbers of answers
             `"answers_by_length"`, `"unreadable_by_length"` and
             `"unfinished_by_length"`, and `"seen_in_training_by_length"`, the
-            share of problems that training has, too. Of groups:
+            share of problems that training has, too. For each kind,
+            `"generated_exact_match_{kind}_by_length"`. Of groups:
             `"generated_exact_match_by_group"` and `"answers_by_group"`. And
             `"generated_score"`, the mean over unseen lengths,
             `"generated_mean"`, over all lengths, and `"mistakes"`, some answers
@@ -173,16 +202,20 @@ class AnswerProblem(Problem):
         mistakes = []
         for length in self.lengths:
             wanted = self.fit_count(length, count)
+            of_kinds = {kind: [] for kind in self.kinds}
             verdicts = collections.Counter()
             written = self._write(model, length, wanted)
             for index, tokens in enumerate(written):
                 verdict, group = self.judge(length, index, tokens)
+                kind = self.name_kind(length, index)
                 verdicts[verdict] += 1
                 groups[group].append(verdict == "right")
+                of_kinds.setdefault(kind, []).append(verdict == "right")
                 if verdict != "right" and index - verdicts["right"] < SHOWN:
                     mistakes.append(
                         {
                             "length": length,
+                            **({"kind": kind} if kind else {}),
                             "prompt": self.read(self.prompt(length, index)),
                             "answer": self.answer(length, index),
                             "written": self.read(tokens.tolist()),
@@ -196,6 +229,10 @@ class AnswerProblem(Problem):
                 "generated_exact_match": verdicts["right"] / wanted,
                 "generated_exact_match_low": low,
                 "generated_exact_match_high": high,
+                **{
+                    f"generated_exact_match_{kind}": _mean(of_kinds[kind])
+                    for kind in self.kinds
+                },
                 "answers": wanted,
                 "unreadable": verdicts["unreadable"],
                 "unfinished": verdicts["unfinished"],
@@ -207,11 +244,11 @@ class AnswerProblem(Problem):
         return {
             **found,
             "generated_exact_match_by_group": {
-                name: sum(right) / len(right) for name, right in groups.items()
+                name: _mean(right) for name, right in groups.items()
             },
             "answers_by_group": {n: len(right) for n, right in groups.items()},
             "generated_score": average_unseen(shares, self.longest_trained),
-            "generated_mean": sum(shares.values()) / len(shares),
+            "generated_mean": _mean(shares.values()),
             "mistakes": mistakes,
         }
 
@@ -252,6 +289,10 @@ class AnswerProblem(Problem):
                 inputs, new_tokens, end_token=self.end_token
             )
             yield from answers[: count - start]
+
+
+def _mean(values):
+    return sum(values) / len(values)
 
 
 def find_interval(right, count):

@@ -9,6 +9,7 @@ from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
 from datasets.text_tasks.base import split_words
 from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
+from datasets.text_tasks.structured_digits import UNIFORM
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
@@ -41,7 +42,9 @@ PRESETS = {
         "checkpoint_every": 2000,
     },
     "addition": {
-        "task": "aligned_addition",
+        "task": "marked_addition",
+        "structured": 0.5,
+        "kinds": "all",
         "train_examples": 0,
         "train_length": "1-10",
         "test_lengths": "20,50,100,200,500",
@@ -68,6 +71,11 @@ DEMONSTRATIONS = {
     },
 }
 """Variants that a preset compares if no encoding is given."""
+
+
+ALL_KINDS = tuple(
+    dict.fromkeys(kind for task in TEXT_TASKS.values() for kind in task.kinds)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +126,19 @@ class AnswersConfig(LengthsConfig):
     train_examples: int = option(
         100_000, "Training examples; 0: without end.", least=0, most=2**31 - 1
     )
+    structured: float = option(
+        0.0,
+        "Share of training problems with structured digits: zeros, runs, equal "
+        "and complementary parts; for tasks with kinds of problems.",
+        least=0,
+        most=1,
+    )
+    kinds: str = option(
+        "uniform",
+        "Kinds of problems to evaluate, which take turns: uniform, all, or "
+        "some of those that the task has, as equal,round "
+        f"({', '.join(ALL_KINDS)}).",
+    )
     generated_examples: int = option(
         50,
         "Answers at each length that the trained model writes, token by "
@@ -135,6 +156,12 @@ class AnswersConfig(LengthsConfig):
         for length in self.evaluated_lengths:
             self.total_length(length)
         self.find_loops(1)
+        self.evaluated_kinds  # noqa: B018, raises
+        if self.structured and not self.made_task.kinds:
+            raise ConfigError(
+                f"--task={self.task} has no structured problems: leave "
+                "--structured out."
+            )
         if self.evaluated_loops == "settled" and not self.is_looped:
             raise ConfigError(
                 "--evaluated_loops=settled repeats blocks: give --loops=length "
@@ -181,6 +208,26 @@ class AnswersConfig(LengthsConfig):
                     "out of --scratchpad."
                 )
         return tuple(name for name in FIELDS if name in given)
+
+    @property
+    def evaluated_kinds(self):
+        """Tuple of str, kinds of evaluated problems; `()`: as in the task."""
+        if self.kinds == UNIFORM:
+            return ()
+        known = self.made_task.kinds
+        if not known:
+            raise ConfigError(
+                f"--task={self.task} has no kinds of problems: leave --kinds "
+                "out."
+            )
+        given = known if self.kinds == "all" else self.kinds.split(",")
+        for kind in given:
+            if kind not in known:
+                raise ConfigError(
+                    f"--kinds takes all or kinds of --task={self.task}, which "
+                    f"are {', '.join(known)}; got {described(kind)}."
+                )
+        return tuple(kind for kind in known if kind in given)
 
     @property
     def made_task(self):
