@@ -22,12 +22,12 @@ from absl import app, flags
 from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import (
     describe,
-    read_kinds,
     run_at_once,
     run_command,
     train_alone,
 )
 from trainers.options.answers import DEMONSTRATIONS
+from trainers.records.results import find_kinds
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
@@ -47,16 +47,13 @@ CHANGES = {
     "trained on uniform digits only": ("--structured=0",),
     "neither": ("--task=aligned_addition", "--structured=0"),
     "far keys damped, not hidden": ("--encoding=ClippedBias(max_distance=3)",),
-    "far keys damped, from distance 5 on": ("--encoding=ClippedBias",),
     "`RoPE` in place of `ClippedBias`": ("--encoding=RoPE",),
     "ordinal positions, no key hidden": (
         "--encoding=ClippedBias(slope=0)",
         "--sampler=OrdinalPositions",
     ),
 }
-"""Flags that change choices of the model with coupled positions."""
-SEVERAL = ("no mark before numbers", "trained on uniform digits only")
-"""Changes that are trained with all seeds."""
+"""Flags that change choices of the model with coupled positions; one seed."""
 MEASURED = (
     "generated_exact_match_by_length",
     "exact_match_by_length",
@@ -92,7 +89,7 @@ def train(variant, seed, *flags):
             for name in MEASURED
             if name in results["final"]
         },
-        "by_kind": read_kinds(results),
+        "by_kind": find_kinds(results),
     }
     return path, row
 
@@ -118,7 +115,10 @@ def measure_far(path):
     results = read_results(path)
     found = results["final"]
     return {
-        "by_kind": read_kinds(results, FLAGS.digits),
+        "by_kind": {
+            kind: {digits: by_length[digits] for digits in FLAGS.digits}
+            for kind, by_length in find_kinds(results).items()
+        },
         **{
             name: {digits: found[name][digits] for digits in FLAGS.digits}
             for name in MEASURED
@@ -149,12 +149,7 @@ def main(argv):
     runs = [
         ("ordinal", 0, measure),
         *(("coupled", seed, measure) for seed in seeds),
-        *(
-            (name, seed, measure_change)
-            for name in CHANGES
-            for seed in seeds
-            if seed == 0 or name in SEVERAL
-        ),
+        *((name, 0, measure_change) for name in CHANGES),
     ]
     order = [run[:2] for run in runs]
     calls = [

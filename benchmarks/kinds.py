@@ -23,7 +23,8 @@ from benchmarks.frontier import (
     list_arguments,
 )
 from benchmarks.measure import write_report
-from benchmarks.runs import describe, read_kinds, run_at_once, train_alone
+from benchmarks.runs import describe, run_at_once, train_alone
+from trainers.records.results import find_kinds
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
@@ -48,12 +49,11 @@ STRUCTURED = {
 def choose_runs():
     """Lists the task, the method, the training and the seed of every run."""
     for seed in range(SEEDS):
-        for task in STRUCTURED:
-            for training in ("uniform", "structured"):
-                yield task, BEST, training, seed
-    for task, methods in OTHERS.items():
-        for method in methods:
-            yield task, method, "uniform", 0
+        for training in ("uniform", "structured"):
+            yield from ((task, BEST, training, seed) for task in STRUCTURED)
+        if seed == 0:
+            for task, methods in OTHERS.items():
+                yield from ((task, name, "uniform", 0) for name in methods)
 
 
 def measure(task, method, training, seed):
@@ -70,7 +70,7 @@ def measure(task, method, training, seed):
         "training": training,
         "seed": seed,
         **describe(workdir, arguments, results),
-        "by_kind": read_kinds(results),
+        "by_kind": find_kinds(results),
     }
 
 

@@ -1,12 +1,12 @@
 """Makes the tables of results on the pages from the committed reports."""
 
-import collections
 import csv
 import json
 import pathlib
 
 import numpy as np
 
+from datasets.text_tasks.structured_digits import UNIFORM
 from trainers.records.markdown import table
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -268,122 +268,156 @@ def make_answers():
     return table(head, cells)
 
 
+ADDED = ("10", "20", "50", "100", "200", "500")
+"""Numbers of digits in the tables of sums."""
+
+
 def make_addition():
     """Share of right sums of either kind of positions, by number of digits."""
-    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
-    found: dict = {}
-    for row in rows:
-        if row["variant"] in ("ordinal", "coupled"):
-            found.setdefault(row["variant"], []).append(row)
-    shown = ["10", "20", "50", "100", "200", "500"]
+    found = _read_variants("addition.json")
     far = list(found["coupled"][0]["far"][_WRITTEN])
-    cells = []
-    for variant, runs in found.items():
-        shares = [run[_WRITTEN] for run in runs]
-        further = [run["far"][_WRITTEN] for run in runs if "far" in run]
-        minutes = np.median([run["training_seconds"] for run in runs]) / 60
+    cells = [
+        (
+            "ordinal positions",
+            *_format_medians(
+                [run[_WRITTEN] for run in found["ordinal"]], ADDED
+            ),
+            *("" for _ in far),
+            _format_minutes(found["ordinal"]),
+        )
+    ]
+    for name, is_counted in (
+        ("uniform digits", lambda kind: kind == UNIFORM),
+        ("structured digits", lambda kind: kind != UNIFORM),
+    ):
+        near, further = (
+            [_average_kinds(run["by_kind"], is_counted) for run in runs]
+            for runs in (
+                found["coupled"],
+                [run["far"] for run in found["coupled"]],
+            )
+        )
         cells.append(
             (
-                f"{variant} positions",
-                *_format_medians(shares, shown),
-                *(
-                    _format_medians(further, far)
-                    if further
-                    else [""] * len(far)
-                ),
-                f"{minutes:.0f} min",
+                f"coupled positions, {name}",
+                *_format_medians(near, ADDED),
+                *_format_medians(further, far),
+                _format_minutes(found["coupled"]),
             )
         )
     head = (
         "right sums, trained on 1 to 10 digits, of numbers of",
-        *shown,
+        *ADDED,
         *(f"{int(digits):,}" for digits in far),
         "training",
     )
     return table(head, cells)
 
 
-def make_addition_changes():
-    """Share of right sums with coupled positions and one change each."""
-    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
-    found: dict = {}
-    for row in rows:
-        if row["variant"] != "ordinal":
-            found.setdefault(row["variant"], []).append(row)
-    shown = ["10", "20", "50", "100", "200", "500"]
+def make_addition_kinds():
+    """Share of right sums of each kind, of all seeds, by number of digits."""
+    runs = _read_variants("addition.json")["coupled"]
+    shown = ["1", "3", "5", *ADDED]
     cells = [
         (
-            "as in the demonstration" if variant == "coupled" else variant,
-            *_format_medians(
-                [run["exact_match_by_length"] for run in runs], shown
+            kind.replace("_", " "),
+            *(
+                f"{np.mean([run['by_kind'][kind][n] for run in runs]):.3f}"
+                for n in shown
             ),
         )
-        for variant, runs in found.items()
+        for kind in runs[0]["by_kind"]
     ]
     return table(("right sums of numbers of", *shown), cells)
 
 
-def make_addition_mistakes():
-    """Wrong sums that models with coupled positions wrote, and why."""
-    rows = json.loads((RESULTS / "addition.json").read_text())["rows"]
-    variants = {
-        "as in the demonstration": "coupled",
-        "twice as many steps": "twice as many steps",
-    }
-    groups = {
-        "1": (1,),
-        "2 to 10": range(2, 11),
-        "20 to 200": (20, 50, 100, 200),
-        "500": (500,),
-    }
+def make_addition_changes():
+    """Share of right sums with coupled positions and one change each."""
     cells = [
         (
-            name,
+            "as in the demonstration" if variant == "coupled" else variant,
             *(
-                _count_mistakes(
-                    [row for row in rows if row["variant"] == variant], digits
-                )
-                for variant in variants.values()
+                _format_kinds(run["by_kind"], digits)
+                for run in runs[:1]
+                for digits in ADDED
             ),
         )
-        for name, digits in groups.items()
+        for variant, runs in _read_variants("addition.json").items()
+        if variant != "ordinal"
     ]
-    head = ("wrong sums of three seeds, of numbers of", *variants)
+    return table(("right sums of numbers of", *ADDED), cells)
+
+
+def make_kinds():
+    """Right answers to each kind of problem, of methods of the frontier."""
+    rows = json.loads((RESULTS / "kinds.json").read_text())["rows"]
+    grouped: dict = {}
+    for row in rows:
+        key = row["task"], row["method"], row["training"]
+        grouped.setdefault(key, []).append(row["by_kind"])
+    shown = ("10", "20", "50", "100")
+    cells = [
+        (
+            task,
+            f"`{method}`" if method[0].isupper() else method,
+            training,
+            len(runs),
+            *(_format_worst(runs, digits) for digits in shown),
+        )
+        for (task, method, training), runs in grouped.items()
+    ]
+    cells.sort(
+        key=lambda row: list(dict.fromkeys(key[0] for key in grouped)).index(
+            row[0]
+        )
+    )
+    head = ("task", "method", "training", "seeds", *(f"at {n}" for n in shown))
     return table(head, cells)
 
 
-def _count_mistakes(runs, digits):
-    """Writes how many sums of some lengths are wrong, and what is wrong."""
-    wrong, count = 0, 0
-    for run in runs:
-        for length in map(str, digits):
-            answers = run["answers_by_length"][length]
-            wrong += round(answers * (1 - run[_WRITTEN][length]))
-            count += answers
-    kinds = collections.Counter(
-        _describe_mistake(mistake)
-        for run in runs
-        for mistake in run["mistakes"]
-        if mistake["length"] in digits
+def _read_variants(name):
+    """Reads the rows of each variant of a report, a dict of lists."""
+    found: dict = {}
+    for row in json.loads((RESULTS / name).read_text())["rows"]:
+        found.setdefault(row["variant"], []).append(row)
+    return found
+
+
+def _average_kinds(by_kind, is_counted):
+    """Returns the mean share of some kinds at each length, a dict."""
+    counted = [by for kind, by in by_kind.items() if is_counted(kind)]
+    return {n: np.mean([by[n] for by in counted]) for n in counted[0]}
+
+
+def _format_kinds(by_kind, digits):
+    """Formats the shares of uniform and of structured problems."""
+    shares = (
+        _average_kinds(by_kind, is_counted)[digits]
+        for is_counted in (
+            lambda kind: kind == UNIFORM,
+            lambda kind: kind != UNIFORM,
+        )
     )
-    why = ", ".join(name for name, _ in kinds.most_common())
-    return f"{wrong} of {count:,}" + (f": {why}" if why else "")
+    return " / ".join(f"{share:.2f}" for share in shares)
 
 
-def _describe_mistake(mistake):
-    """Names what is wrong with a written sum."""
-    answer, written = (mistake[name].split() for name in ("answer", "written"))
-    if len(written) != len(answer):
-        early = len(written) < len(answer)
-        return "ends too early" if early else "ends too late"
-    wrong = [
-        place
-        for place, pair in enumerate(zip(answer, written, strict=True))
-        if pair[0] != pair[1]
-    ]
-    if wrong == [len(answer) - 1]:
-        return "the first digit"
-    return "one digit" if len(wrong) == 1 else "several digits"
+def _format_worst(runs, length):
+    """Formats shares of uniform and structured problems, and the worst kind."""
+    kinds = list(runs[0])
+    means = {
+        kind: np.mean([run[kind][length] for run in runs]) for kind in kinds
+    }
+    structured = [means[kind] for kind in kinds if kind != UNIFORM]
+    text = f"{means[UNIFORM]:.2f} / {np.mean(structured):.2f}"
+    worst = min(means, key=means.get)
+    if means[worst] < 1:
+        text += f" ({worst.replace('_', ' ')} {means[worst]:.2f})"
+    return text
+
+
+def _format_minutes(runs):
+    minutes = np.median([run["training_seconds"] for run in runs]) / 60
+    return f"{minutes:.0f} min"
 
 
 def make_frontier():
@@ -521,7 +555,8 @@ TABLES = {
     "addition": make_addition,
     "plain_and_randomized": make_plain_and_randomized,
     "addition_changes": make_addition_changes,
-    "addition_mistakes": make_addition_mistakes,
+    "addition_kinds": make_addition_kinds,
+    "kinds": make_kinds,
     "frontier": make_frontier,
     "frontier_lengths": make_frontier_lengths,
 }

@@ -12,10 +12,8 @@ import time
 
 import numpy as np
 
-from datasets.text_tasks import TEXT_TASKS
 from trainers.engine.problem import average_unseen
 from trainers.options.lengths import parse_lengths
-from trainers.records.results import choose_metric
 from trainers.records.workdir import read_results
 
 LENGTHS = ("20", "25", "40", "60", "100")
@@ -63,27 +61,6 @@ def describe(workdir, arguments, results):
         "command": write_command(arguments),
         "training_seconds": results["train"]["seconds"],
         "devices": results["computed_by"]["devices"],
-    }
-
-
-def read_kinds(results, lengths=()):
-    """Returns the share of right answers of each kind, a dict of dicts.
-
-    Args:
-        results: Content of `results.json`. Of a model that wrote no answers
-            itself, the share is that of exact matches.
-        lengths: Decimal strings; none: all lengths.
-    """
-    metric, _ = choose_metric([results], results["score_metric"])
-    task = TEXT_TASKS[results["config"]["task"]]
-    found = {
-        kind: results["final"].get(f"{metric}_{kind}_by_length")
-        for kind in task.kinds
-    }
-    return {
-        kind: {n: v for n, v in by.items() if not lengths or n in lengths}
-        for kind, by in found.items()
-        if by is not None
     }
 
 

@@ -35,6 +35,7 @@ from trainers.records.progress import Line, show_evaluation
 from trainers.records.results import (
     choose_metric,
     describe_results,
+    describe_worst_kind,
     summarize,
 )
 from trainers.records.workdir import read_results, write_json
@@ -173,6 +174,9 @@ def write(opened, results, problem, name):
     head = (problem.length_name, *compared)
     print(table(head, [*rows, ("score", *scores)]))
     plot_results(path.with_suffix(".png"), compared, problem)
+    worst = describe_worst_kind(results)
+    if worst:
+        print(worst)
     print(f"results: {path}")
 
 

@@ -44,7 +44,7 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.results import choose_metric
+from trainers.records.results import choose_metric, describe_worst_kind
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = {
@@ -389,8 +389,12 @@ class _Run:
         plot_results(path, {self.config.encoding: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)
-        if self.problem.note:
-            print(f"note: {self.problem.note}")
+        for line in (
+            self.problem.note and f"note: {self.problem.note}",
+            describe_worst_kind(results),
+        ):
+            if line:
+                print(line)
         _, name = choose_metric([results], self.problem.metrics[0].name)
         score = f"{name.replace('_', ' ')} {results['final'][name]:.3f}"
         print(f"{self.name}: {score}, see {path}/results.json")

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from keras_lengen.models import TransformerDecoder
 from tests.trainers.toy import run_toy, toy_config
 from trainers import generate
 from trainers.engine.backend import make_strategy
@@ -112,3 +113,51 @@ def test_an_answer(tmp_path, capsysbinary):
             ConfigError, match=rf"{re.escape(wrong)}' is not a problem"
         ):
             continue_text(capsysbinary, path, prompt=wrong)
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sums")
+    run_toy(
+        path,
+        trainer="sequence_to_answer",
+        task="marked_addition",
+        encoding="ClippedBias",
+        sampler="CoupledPositions",
+        train_length="1,2",
+        test_lengths="3",
+        generated_examples=0,
+        steps=1,
+    )
+    return str(path)
+
+
+def test_a_sum_as_people_type_it(sums, capsysbinary):
+    typed, written = (
+        continue_text(capsysbinary, sums, prompt=text, max_new_tokens=3)
+        for text in ("7 + 19", "$ ^ 0 7 + ^ 1 9 = ")
+    )
+    assert typed == written
+    prompt, *described = typed.decode().splitlines()
+    assert prompt.startswith("$ ^ 0 7 + ^ 1 9 =")
+    words = prompt.partition("= ")[2].split()
+    if all(word.isdigit() for word in words) and words:
+        (line,) = described
+        total = int("".join(reversed(words)))
+        assert line.startswith(f"7 + 19 = {total} (")
+    else:
+        assert not described
+
+
+def test_an_answer_has_room_by_default(sums, capsysbinary, monkeypatch):
+    asked = []
+
+    def stream(model, ids, max_new_tokens, **given):
+        asked.append((ids.shape[1], max_new_tokens))
+        return iter(())
+
+    monkeypatch.setattr(TransformerDecoder, "stream", stream)
+    for digits, new_tokens in ((3, 200), (500, 1005)):
+        text = f"{'9' * digits} + 1"
+        continue_text(capsysbinary, sums, prompt=text, max_new_tokens=0)
+        assert asked.pop() == (2 * digits + 5, new_tokens)

@@ -34,6 +34,13 @@ def make_parts(**changes):
             "score_factor": "log_length",
         },
         {
+            "task": "marked_addition",
+            "train_length": "1,2",
+            "test_lengths": "4",
+            "structured": 0.5,
+            "kinds": "nines,equal",
+        },
+        {
             "task": "parity",
             "train_length": "1-3",
             "test_lengths": "4",
@@ -41,7 +48,7 @@ def make_parts(**changes):
             "evaluated_loops": "settled",
         },
     ],
-    ids=["addition", "steps", "list", "endless", "coupled", "looped"],
+    ids=["addition", "steps", "list", "endless", "coupled", "kinds", "looped"],
 )
 def test_a_run(tmp_path, changes):
     results = run_toy(tmp_path, trainer="sequence_to_answer", **changes)
@@ -60,6 +67,10 @@ def test_a_run(tmp_path, changes):
         # Every pair of numbers of digits, with as many answers each.
         assert len(answers) == 3**2
         assert answers["3x1"] == answers["1x3"] == answers["3x3"] > 0
+    for kind in results.get("kinds", ()):
+        for metric in ("exact_match", "generated_exact_match"):
+            assert final[f"{metric}_{kind}_by_length"].keys() == lengths
+    assert ("kinds" in results) == ("kinds" in changes)
     seen = final.get("seen_in_training_by_length", {}).keys()
     assert not seen if "train_examples" in changes else seen and seen < lengths
 
@@ -100,6 +111,45 @@ def test_written_answers_match_where_every_token_is_the_most_likely():
         other = answer.copy()
         other[0] = answer[0] % 50 + 3
         assert problem.judge(length, row, other)[0] in ("wrong", "unreadable")
+
+
+def test_kinds_are_counted_apart():
+    _, _, problem = make_parts(
+        task="marked_addition",
+        train_length="1-3",
+        test_lengths="5",
+        kinds="nines,round,equal",
+        evaluation_examples=10,
+    )
+    # In the order of the task, each as often.
+    assert problem.kinds == ("round", "equal", "nines")
+    count = problem.evaluation_examples(5)
+    assert count == 12
+    batch = problem.evaluation_batch(
+        index=tf.constant(0),
+        batch_size=15,
+        length=tf.constant(5),
+        padded_length=problem.tokens(5),
+    )
+    kinds = batch["kinds"].numpy()
+    assert kinds.tolist() == [0, 1, 2] * 5
+    for index in range(15):
+        name = problem.name_kind(5, index)
+        assert name == problem.kinds[kinds[index]]
+        first, second = problem.evaluated[5].problem(index)
+        assert name != "equal" or first == second
+    # The first of each three, and the last, are wrong; three fill up.
+    wrong = (kinds == 0) | (np.arange(15) == 11)
+    tokens = np.where(wrong[:, None], 0, batch["targets"].numpy())
+    outputs = np.eye(problem.vocabulary.size, dtype=np.float32)[tokens]
+    batch["used"] = tf.range(15) < count
+    sums = np.asarray(problem.sums(tf.constant(outputs), batch), np.float64)
+    found = problem.measure(sums)
+    assert found["exact_match"] == pytest.approx(7 / 12)
+    of_kinds = [found[f"exact_match_{kind}"] for kind in problem.kinds]
+    assert of_kinds == pytest.approx([0, 1, 3 / 4])
+    # A record that lacks its last metric is not whole.
+    assert list(found)[-1] == problem.metrics[-1].name
 
 
 @pytest.mark.parametrize("loops", ["length", "7"])
@@ -193,6 +243,7 @@ def test_what_written_answers_count_as():
     assert found["generated_score"] == pytest.approx(0.7)
     assert found["generated_mean"] == pytest.approx((3 + 0.7) / 4)
     wrong, empty, endless = found["mistakes"]
+    assert "kind" not in wrong
     assert [m["length"] for m in found["mistakes"]] == [6, 6, 6]
     assert wrong["prompt"].split() == problem.vocabulary.detokenize(
         problem.prompt(6, 0)
@@ -203,6 +254,40 @@ def test_what_written_answers_count_as():
     # A second, partly filled batch has the shape of the first.
     assert model.calls[0] == model.calls[1]
     assert {fraction for n, fraction in progress if n == 6} == {128 / 130, 1}
+
+
+def test_written_answers_of_kinds_count_apart():
+    _, _, problem = make_parts(
+        task="marked_addition",
+        train_length="1",
+        test_lengths="4",
+        kinds="equal,nines",
+        generated_examples=6,
+    )
+    tokenize = problem.vocabulary.tokenize
+    right = {
+        tuple(problem.prompt(length, index)): tokenize(
+            problem.answer(length, index)
+        )
+        for length in (1, 4)
+        for index in range(6)
+    }
+    nines = tokenize("$ ^ 9 9 9 9 + ^ 9 9 9 9 = ")
+
+    def script(prompt):
+        answer = right[tuple(prompt)]
+        return answer[:-1] if prompt == nines else answer
+
+    found = problem.measure_model(Scripted(problem, script), lambda *_: None)
+    written = "generated_exact_match"
+    assert found[f"{written}_equal_by_length"] == {"1": 1, "4": 1}
+    wrong = [m for m in found["mistakes"] if m["length"] == 4]
+    assert wrong and {m["kind"] for m in wrong} == {"nines"}
+    assert found[f"{written}_nines_by_length"] == {
+        "1": 1,
+        "4": pytest.approx(1 - len(wrong) / 3),
+    }
+    assert found[f"{written}_by_length"]["4"] == 1 - len(wrong) / 6
 
 
 def test_long_prompts_are_answered_a_few_at_a_time(monkeypatch):
@@ -301,6 +386,13 @@ def test_the_paper_preset():
         ),
         ({"loops": "0"}, "--loops takes `length` or a number from 1 to 9999"),
         ({"evaluated_loops": "settled"}, "give --loops=length or a number ab"),
+        ({"structured": 0.5}, "summation has no structured problems: leave"),
+        ({"kinds": "all"}, "summation has no kinds of problems: leave"),
+        (
+            {"task": "aligned_copy", "kinds": "uniform,nines"},
+            "kinds of --task=aligned_copy, which are uniform, .*; got 'nines'",
+        ),
+        ({"task": "aligned_copy", "kinds": ""}, "--kinds takes .*; got ''"),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
         ({"encoding": "LearnedEncoding", "max_position": 14}, "14"),
     ],

@@ -25,7 +25,9 @@ class AnswerProblem(Problem):
 
     A batch has `"token_ids"` and `"targets"`, int32 `(B, T)`; `"scored"`, bool
     `(B, T)`: whether a target is of the answer or its end; and `"lengths"`
-    and `"problem_lengths"`, int32 `(B,)`. A subclass gives the batches.
+    and `"problem_lengths"`, int32 `(B,)`. If there are `kinds`, an evaluation
+    batch also has `"kinds"`, int32 `(B,)`, the number of each example's kind. A
+    subclass gives the batches.
 
     While a model trains, an example is an exact match if each scored token is
     the most likely one after the right tokens before it; greedy generation then
@@ -38,13 +40,9 @@ class AnswerProblem(Problem):
 
     Attributes:
         end_token: int. Token that ends an answer.
-        kinds: Tuple of str. Kinds of problems that evaluations count apart;
-            an evaluation batch then has `"kinds"`, int32 `(B,)`, the number of
-            each example's kind.
     """
 
     end_token: int
-    kinds: tuple = ()
     floor_labels = {"floor": "most frequent answer"}
     unmeasured = "answers that the model writes itself"
 

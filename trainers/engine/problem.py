@@ -65,6 +65,8 @@ class Problem(abc.ABC):
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
         length_name: str. What a length is, for plots and tables.
+        kinds: Tuple of str. Kinds of examples that evaluations count apart:
+            the first metric of each is `{metric}_{kind}`; empty: one kind.
         note: str. What a reader of the results must know; empty: nothing.
         unmeasured: str. What `measure_model` would measure in addition, for a
             note where a run cannot; empty: nothing.
@@ -76,6 +78,7 @@ class Problem(abc.ABC):
     metrics: tuple
     floor_labels: dict = {}
     length_name: str = "length"
+    kinds: tuple = ()
     note: str = ""
     unmeasured: str = ""
     data_digest: str = ""

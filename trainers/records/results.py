@@ -60,6 +60,7 @@ def describe_results(trainer, digest, config, problem, strategy):
         "score_metric": problem.metrics[0].name,
         "higher_is_better": problem.metrics[0].higher_is_better,
         **({"note": problem.note} if problem.note else {}),
+        **({"kinds": list(problem.kinds)} if problem.kinds else {}),
         **{
             f"{name}_by_length": {str(n): value for n, value in by.items()}
             for name, by in problem.floors().items()
@@ -82,6 +83,44 @@ def summarize(found, problem, step):
     main = found[problem.metrics[0].name]
     score = average_unseen(main, problem.longest_trained)
     return {**by_metric, "score": score, "step": step}
+
+
+def find_kinds(results):
+    """Returns what results say of each kind of example.
+
+    Args:
+        results: Content of `results.json`.
+
+    Returns:
+        `{kind: {length: value}}`, lengths being decimal strings, of the metric
+        that `choose_metric` chooses; empty: kinds were not counted apart.
+    """
+    metric, _ = choose_metric([results], results["score_metric"])
+    return {
+        kind: results["final"][f"{metric}_{kind}_by_length"]
+        for kind in results.get("kinds", ())
+    }
+
+
+def describe_worst_kind(results):
+    """Returns a line about the kind with the worst value at any length.
+
+    Args:
+        results: Content of `results.json`.
+
+    Returns:
+        str; `""`: kinds were not counted apart.
+    """
+    values = [
+        (value, length, kind)
+        for kind, by_length in find_kinds(results).items()
+        for length, value in by_length.items()
+    ]
+    if not values:
+        return ""
+    choose = min if results["higher_is_better"] else max
+    value, length, kind = choose(values, key=lambda found: found[0])
+    return f"worst kind at any length: {kind} at {length}, {value:.3f}"
 
 
 def versions():

@@ -4,6 +4,7 @@ import csv
 import io
 
 from trainers.reports.blocks import Entry, Heading, Paragraph, Table
+from trainers.reports.kinds import make_kinds
 from trainers.reports.places import (
     find_best,
     find_decimals,
@@ -67,6 +68,7 @@ def make_blocks(grid, runs, pictures, flags=""):
         for place in others
     ):
         blocks += _make_section(other, others)
+    blocks += make_kinds(grid, places)
     settings = _make_settings(places, runs)
     if settings.rows:
         blocks += [Heading("Settings"), settings]

@@ -10,6 +10,7 @@ from trainers.grids import Cell
 from trainers.options.members import parse_learning_rates, parse_seeds
 from trainers.options.option import options
 from trainers.records.opened_run import registered
+from trainers.records.results import find_kinds
 from trainers.records.workdir import read_config, read_results
 
 POPULATION = "population"
@@ -49,6 +50,9 @@ class Run:
         scores: Dict from lengths, or `None` for all of them, to scores in the
             unit of the table.
         curve: Dict from lengths to the metric that the scores are made of.
+        kinds: Dict from kinds of examples to the first metric of each, a dict
+            from lengths to values in the unit of the table; empty: examples
+            are not told apart.
     """
 
     cell: Cell
@@ -57,6 +61,7 @@ class Run:
     results: dict = dataclasses.field(default_factory=dict)
     scores: dict = dataclasses.field(default_factory=dict)
     curve: dict = dataclasses.field(default_factory=dict)
+    kinds: dict = dataclasses.field(default_factory=dict)
 
     @property
     def finished(self):
@@ -149,6 +154,7 @@ def make_run(cell, saved, grid):
     with _naming_damage(file):
         scores = _find_scores(grid, results, final)
         curve = {} if grid.is_time else final[name_curve(grid, results)]
+        kinds = {} if grid.is_time else find_kinds(saved.results)
         # Thousands of runs are in memory at a time.
         kept = {n: v for n, v in results.items() if n != "best"}
         return Run(
@@ -158,6 +164,10 @@ def make_run(cell, saved, grid):
             {**kept, "steps": final.get("step")},
             {length: value * scale for length, value in scores.items()},
             {int(length): float(value) for length, value in curve.items()},
+            {
+                kind: {int(n): value * scale for n, value in by_length.items()}
+                for kind, by_length in kinds.items()
+            },
         )
 
 

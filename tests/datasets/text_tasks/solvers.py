@@ -187,6 +187,9 @@ SOLVERS = {
     "aligned_copy": _aligned,
     "aligned_reverse": lambda prompt: _aligned(prompt)[::-1],
     "aligned_parity": _running_parity,
+    "marked_addition": lambda prompt: _column_addition(
+        prompt.replace("^ ", "")
+    ),
     "reversed_addition": functools.partial(_column_addition, order=1),
     "hinted_addition": _hinted_addition,
 }

@@ -8,6 +8,7 @@ import pytest
 
 from datasets.text_tasks import TEXT_TASKS, base, scratchpad
 from datasets.text_tasks.examples import (
+    evaluation_examples,
     find_seen_share,
     length_examples,
     training_examples,
@@ -185,6 +186,12 @@ GOLDEN = {
     "aligned_copy": ((7, 0, 1), "$ 7 0 1 = ", "7 0 1", None),
     "aligned_reverse": ((7, 0, 1), "$ 7 0 1 = ", "1 0 7", None),
     "aligned_parity": ((1, 0, 1), "$ 1 0 1 = ", "1 1 0", None),
+    "marked_addition": (
+        (653, 49),
+        "$ ^ 6 5 3 + ^ 0 4 9 = ",
+        "2 0 7 0",
+        None,
+    ),
     "reversed_addition": (
         (653, 49),
         "$ 3 5 6 + 9 4 0 = ",
@@ -356,6 +363,7 @@ def test_validation_at_a_length_has_the_trained_bins():
         ("aligned_copy", ["701=701"]),
         ("aligned_reverse", ["701=107"]),
         ("aligned_parity", ["101=110"]),
+        ("marked_addition", ["^653+^049=2070", "^0+^0=00"]),
         ("reversed_addition", ["356+940=2070"]),
     ],
 )
@@ -371,11 +379,110 @@ def test_coupled_positions_are_those_of_counterparts(name, texts):
         runs = [len(run) for run in re.split(r"[+*]", prompt)]
         expected = []
         for count in runs:
+            # A mark counts as an item.
             places = range(2, count + 2)
             down = task.alignment.order == "descending"
             expected += [*(reversed(places) if down else places), 1]
         expected += range(2, len(answer) + 2)
         assert positions[1:] == expected
+
+
+WITH_KINDS = [name for name in GENERATED if TEXT_TASKS[name].kinds]
+
+
+@pytest.mark.parametrize("name", WITH_KINDS)
+def test_kinds_take_turns_and_are_answered(name):
+    task = TEXT_TASKS[name]()
+    training = training_examples(task, [1, 2, 5], size=0, structured=0.5)
+    evaluated = evaluation_examples(training, (5, 30), (1, 2, 5), task.kinds)
+    longest = {n: examples.longest()[0] for n, examples in evaluated.items()}
+    for length, examples in evaluated.items():
+        named = [examples.name_kind(index) for index in range(60)]
+        assert tuple(named[: len(task.kinds)]) == task.kinds
+        drawn = [examples.problem(index) for index in range(60)]
+        assert drawn == [examples.problem(index) for index in range(60)]
+        for problem in drawn:
+            prompt = task.write_prompt(problem)
+            assert task.write_answer(problem) == solve(name, prompt)
+            words = base.split_words(prompt)
+            assert set(words) <= set(task.words)
+            # Programs and positions are made for the longest problem.
+            assert len(words) == len(base.split_words(longest[length][0]))
+
+
+@pytest.mark.parametrize("name", WITH_KINDS)
+def test_structured_training_has_the_bins_and_the_share(name):
+    task = TEXT_TASKS[name]()
+    given = {"size": 0, "seed": 3}
+    uniform = training_examples(task, [1, 6], **given)
+    mixed = training_examples(task, [1, 6], **given, structured=0.5)
+    every = training_examples(task, [1, 6], **given, structured=1.0)
+    bins, same = len(uniform.bins), 0
+    for index in range(400 * bins):
+        problem = every.problem(index)
+        assert task.write_answer(problem) == solve(
+            name, task.write_prompt(problem)
+        )
+        if len(mixed.bins[0]) == 2:
+            for number, digits in zip(
+                problem, mixed.bins[index % bins], strict=True
+            ):
+                assert len(str(number)) == digits
+        else:
+            assert len(problem) == mixed.bins[index % bins][0]
+        same += mixed.problem(index) == problem
+    # Half of the problems, and some that are equal by chance.
+    assert 0.45 < same / (400 * bins) < 0.8
+    # What is evaluated does not depend on the share of training.
+    first = [validation_examples(e, 6).problem(9) for e in (uniform, every)]
+    assert first[0] == first[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "prompt"),
+    [
+        ("marked_addition", "12+345", "$ ^ 0 1 2 + ^ 3 4 5 = "),
+        ("marked_addition", " 19 + 7 = ", "$ ^ 1 9 + ^ 0 7 = "),
+        ("marked_addition", "$ 1 0 + 0 7 =", "$ ^ 1 0 + ^ 0 7 = "),
+        ("marked_addition", "$ ^ 1 0 + ^ 9 7 =", "$ ^ 1 0 + ^ 9 7 = "),
+        ("marked_addition", "000 + 000", "$ ^ 0 + ^ 0 = "),
+        ("aligned_addition", "1 0 + 7", "$ 1 0 + 0 7 = "),
+        ("reversed_addition", "12 + 345", "$ 2 1 0 + 5 4 3 = "),
+        ("reversed_addition", "$ 3 5 6 + 9 4 0 =", "$ 3 5 6 + 9 4 0 = "),
+        ("aligned_copy", "70 1", "$ 7 0 1 = "),
+        ("aligned_parity", "$ 1 0 1 =", "$ 1 0 1 = "),
+    ],
+)
+def test_problems_as_people_type_them(name, text, prompt):
+    task = TEXT_TASKS[name]()
+    problem = task.read_problem(text)
+    assert task.write_prompt(problem) == prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("marked_addition", text) for text in ("", "12", "1.5 + 2", "1 - 2")),
+        *(("marked_addition", text) for text in ("1 + 2 + 3", "-1 + 2", "a")),
+        *(("aligned_parity", text) for text in ("", "$ =", "012", "1 + 1")),
+        ("copy", "w1 w2"),
+    ],
+)
+def test_what_people_type_that_is_no_problem(name, text):
+    assert TEXT_TASKS[name]().read_problem(text) is None
+
+
+def test_sums_are_described_as_people_write_them():
+    task = TEXT_TASKS["marked_addition"]()
+    for words, described in (
+        ("4 2 0", "19 + 5 = 24 (right)"),
+        ("4 2", "19 + 5 = 24 (wrong, it is 24)"),
+        ("5 1 0", "19 + 5 = 15 (wrong, it is 24)"),
+        ("4 ^ 0", None),
+        ("", None),
+    ):
+        found = task.describe_answer((19, 5), words.split())
+        assert found == described, words
 
 
 def test_hints_end():
