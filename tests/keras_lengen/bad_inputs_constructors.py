@@ -136,7 +136,7 @@ RIGHT = {
     "use_causal_mask": FLAG,
     "value_dim": OPTIONAL,
     "windowed_heads": OPTIONAL,
-    "AbacusPositions.max_shift": ("0",),
+    "AbacusPositions.max_shift": (),
     "AxialEncoding.column": ("encoding",),
     "AxialEncoding.row": ("encoding",),
     "AxialEncoding.sampler": ("None", "sampler"),
