@@ -164,7 +164,7 @@ class _Generator:
             token = ops.cast(ops.argmax(logits, axis=-1), "int32")
         else:
             token = _sample_tokens(
-                logits / constants["temperature"],
+                _divide(logits, constants["temperature"]),
                 ops.take(constants["numbers"], step, axis=1),
                 self.top_k,
                 constants["top_p"],
@@ -212,6 +212,12 @@ def _prepare(
     temperature = check_number("temperature", temperature, least=0)
     top_k = check_integer("top_k", top_k, most=model.output_size, optional=True)
     top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
+    for name, value in (("top_k", top_k), ("top_p", top_p)):
+        if temperature == 0 and value not in (None, 1):
+            raise ValueError(
+                f"{name}={value} has no effect at temperature=0: pass a "
+                f"temperature above 0, such as 1.0, or leave {name} out."
+            )
     end_token = check_integer(
         "end_token",
         end_token,
@@ -308,6 +314,13 @@ def _check_prompts(model, mask):
             f"{int(tokens.argmin())} without a token: generation needs at "
             "least one token to start from."
         )
+
+
+def _divide(logits, temperature):
+    """Divides logits `(B, V)`, less their maximum, by a temperature."""
+    # A quotient may then overflow to the probability 0, but never to NaN.
+    most = ops.max(logits, axis=-1, keepdims=True)
+    return (logits - most) / temperature
 
 
 def _sample_tokens(logits, uniforms, top_k, top_p):
