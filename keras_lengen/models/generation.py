@@ -232,13 +232,19 @@ def _prepare(
         raise ValueError(
             f"output_size={model.output_size} is larger than "
             f"vocabulary_size={model.vocabulary_size}: the model cannot read "
-            "every token that it may generate."
+            "every token that it may generate. Make a model with equal sizes, "
+            "or pass max_new_tokens=1."
         )
     inputs, _ = model._unpack(
         convert_numbers(inputs), new_tokens=max_new_tokens
     )
     token_ids = _cast_to_int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
+    if batch_size == 0:
+        raise ValueError(
+            f"{model.input_name('token_ids')} must have at least one prompt; "
+            f"got shape {tuple(token_ids.shape)}."
+        )
     if prompt_tokens == 0:
         raise ValueError(
             f"{model.input_name('token_ids')} must have at least one token, "
