@@ -95,7 +95,9 @@ def check_number(
         if _in_range(value, least, most) and (
             above is None or np.float32(float(value)) > above
         ):
-            integral = isinstance(value, numbers.Integral)
+            # Backends convert no larger integer to a tensor.
+            small = abs(value) <= _LARGEST_INTEGER
+            integral = small and isinstance(value, numbers.Integral)
             return int(value) if integral else float(value)
     kind = _describe_kind("a finite number", least, most, optional, above)
     raise _make_error(name, kind, what, value)

@@ -99,7 +99,13 @@ class AlignedCopy(AlignedDigits):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedReverse(AlignedDigits):
-    """Digits, then the same digits, last digit first."""
+    """Digits, then the same digits, last digit first.
+
+    Differs from the paper: positions are the mirror image of those of its code.
+    There they rise along the digits and to the equals sign, which has the
+    largest one, and fall along the answer. With `CoupledPositions` they fall to
+    the equals sign and rise along the answer. The same words share a position.
+    """
 
     alignment = Alignment(DIGITS, "=")
 
@@ -256,10 +262,17 @@ class ReversedAddition(AlignedAddition):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedMultiplication(AlignedNumbers):
-    """The product of a number and one of two digits.
+    """The product of a number and one from 00 to 99.
 
-    The length of a problem is the number of digits of the first. The product
-    has two digits more, zeros at its end included.
+    The second number always has two digits. The length of a problem is the
+    number of digits of the first. The product has two digits more, zeros at its
+    end included.
+
+    Differs from the paper: positions are the mirror image of those of its code.
+    There they rise along each number to the sign after it, both signs have the
+    largest one, and they fall along the answer. With `CoupledPositions` the
+    signs have the smallest position, and positions rise along the answer. The
+    same words share a position.
     """
 
     operator = "*"
@@ -274,10 +287,14 @@ class AlignedMultiplication(AlignedNumbers):
         """Returns the numbers of digits of both numbers."""
         return [(length, 2)]
 
+    def draw(self, rng, place, number):
+        """Draws a uniform number of the bin's digits and one below 100."""
+        return draw_number(rng, place[0]), int(rng.integers(100))
+
     def write_runs(self, problem):
         """Returns the digits of both numbers."""
-        first, second = map(str, problem)
-        return [*first, self.operator, *second]
+        first, second = problem
+        return [*str(first), self.operator, *f"{second:02d}"]
 
     def respond(self, problem):
         """Returns the digits of the product from right to left."""

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from keras_lengen.arguments import described
+
 TOLERANCE = 1e-3
 """Largest deviation of a row's sum from 1; float16 reaches 2e-4."""
 
@@ -110,8 +112,8 @@ def attention_maximum(weights):
         `(B, T, S)` of the same dtype, the maximum over heads.
 
     Raises:
-        ValueError: If `weights` are not floats of this shape, with one head or
-            more.
+        ValueError: If `weights` are not finite floats of this shape and of at
+            least 0, or there are none.
 
     Example:
 
@@ -124,11 +126,11 @@ def attention_maximum(weights):
     Reference: Ruoss et al., 2023, appendix B.3.
     https://arxiv.org/abs/2305.16843
     """
-    found = np.asarray(weights)
-    if found.ndim != 4 or found.dtype.kind != "f" or not found.shape[1]:
+    found = _as_weights("weights", weights)
+    if not (np.isfinite(found) & (found >= 0)).all():
         raise ValueError(
-            f"weights must be floats (B, H, T, S); got {found.dtype} of the "
-            f"shape {found.shape}."
+            "weights must be finite and at least 0; got numbers from "
+            f"{found.min()} to {found.max()}."
         )
     return found.max(axis=1)
 
@@ -145,14 +147,26 @@ def _average(values, counted, axis):
     )
 
 
-def _check_weights(name, weights):
-    found = np.asarray(weights)
-    if found.ndim != 4 or found.dtype.kind != "f":
+def _as_weights(name, weights):
+    """Returns an array `(B, H, T, S)` of floats, or raises `ValueError`."""
+    wanted = "floats (B, H, T, S)"
+    try:
+        found = np.asarray(weights)
+    except (ValueError, TypeError):
+        # Nested lists of unequal lengths.
         raise ValueError(
-            f"{name} must be floats (B, H, T, S); got {found.dtype} of the "
-            f"shape {found.shape}."
+            f"{name} must be {wanted}; got {described(weights)}."
+        ) from None
+    if found.ndim != 4 or found.dtype.kind != "f" or not found.size:
+        raise ValueError(
+            f"{name} must be {wanted}; got {found.dtype} of the shape "
+            f"{found.shape}{', which holds none' * (not found.size)}."
         )
-    found = found.astype(np.float64)
+    return found
+
+
+def _check_weights(name, weights):
+    found = _as_weights(name, weights).astype(np.float64)
     sums = found.sum(axis=-1)
     if not (np.all(found >= 0) and np.all(np.abs(sums - 1) <= TOLERANCE)):
         raise ValueError(

@@ -254,8 +254,8 @@ def plot_coverage(path, coverage, *, title):
 
     Raises:
         ImportError: If matplotlib is not installed.
-        ValueError: If `path` is not the path of a file, `title` is not a
-            string, or `coverage` is not a `Coverage`.
+        ValueError: If `path` is not the path of a file in a folder that
+            exists, `title` is not a string, or `coverage` is not a `Coverage`.
     """
     _check_plot(path, coverage, title)
     try:
@@ -431,8 +431,15 @@ def _check_plot(path, coverage, title):
         example="position_coverage(...)",
         optional=False,
     )
-    if not isinstance(path, str | os.PathLike) or not pathlib.Path(path).name:
+    named = isinstance(path, str | os.PathLike) and "\0" not in str(path)
+    if not named or not pathlib.Path(path).name or pathlib.Path(path).is_dir():
         raise ValueError(f"path must be the path of a file; got {path!r}.")
+    folder = pathlib.Path(path).parent
+    if not folder.is_dir():
+        raise ValueError(
+            f"path must be in a folder that exists; got {str(path)!r}: make "
+            f"the folder {str(folder)!r} first."
+        )
     if not isinstance(title, str):
         raise ValueError(f"title must be a string; got {title!r}.")
 

@@ -111,7 +111,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         value: Float tensor `(B, S, M)`.
         key: Float tensor `(B, S, M)`, or `None` for `value`.
         attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`,
-            true where a query may attend to a key; or `None`.
+            true where a query may attend to a key; or `None`. All masks may
+            also be integers 0 and 1; floats, such as numbers that other
+            libraries add to scores, raise an error.
         use_causal_mask: bool, whether queries attend to no later keys.
         return_attention_scores: bool, whether to return the attention weights
             too, float32 `(B, H, T, S)`.
@@ -178,6 +180,24 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     >>> attention = MultiHeadAttention(4, 8, encoding=encoding)
     >>> x = ops.ones((2, 10, 32))
     >>> attention(x, x, use_causal_mask=True).shape
+    TensorShape([2, 10, 32])
+
+    It has two inputs, `query` and `value`. In `keras.Sequential`, where every
+    layer has one, use a layer that passes its input as both:
+
+    >>> import keras
+    >>> class SelfAttention(keras.layers.Layer):
+    ...     def __init__(self, attention, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         self.attention = attention
+    ...
+    ...     def build(self, shape):
+    ...         self.attention.build(shape, shape)
+    ...
+    ...     def call(self, x):
+    ...         return self.attention(x, x)
+    >>> model = keras.Sequential([SelfAttention(MultiHeadAttention(4, 8))])
+    >>> model(x).shape
     TensorShape([2, 10, 32])
 
     Reference: Vaswani et al., 2017, section 3.2.
@@ -313,7 +333,16 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         dense.build(input_shape)
         return dense
 
-    def __call__(self, query, value, key=None, **kwargs):
+    def __call__(self, query, value=None, key=None, **kwargs):
+        if query is None:
+            raise ValueError("query must be a tensor (B, T, M); got None.")
+        if value is None:
+            raise ValueError(
+                "value is missing: attention goes from query to value. For "
+                "self-attention, pass one tensor as both, as in "
+                "attention(x, x); in keras.Sequential, use a layer that does "
+                "so, as in the last example of MultiHeadAttention."
+            )
         check_tensors(query=query, value=value, key=key)
         # Self-attention is recognized here, where one tensor is given twice:
         # later, Keras converts each array to a separate tensor, and
@@ -331,10 +360,11 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             kwargs["key"] = key
         return super().__call__(query, value, **kwargs)
 
+    # `value` is required, but Keras would report its absence without advice.
     def call(
         self,
         query,
-        value,
+        value=None,
         key=None,
         *,
         query_mask=None,
@@ -367,9 +397,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         check_boolean("use_causal_mask", use_causal_mask)
         check_boolean("return_attention_scores", return_attention_scores)
         new = cache is None or cache_update_index is not None
-        holds = self._check_shapes(
-            query=query, **({"key": key, "value": value} if new else {})
-        )
+        holds = self._check_shapes(query, *((value, key) if new else ()))
         for layer, kind in ((self, "attention"), (self.encoding, "encoding")):
             if layer.causal_only and not (
                 use_causal_mask or attention_mask is not None
@@ -454,12 +482,14 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             positions, key_positions = number_by_index(
                 positions, key_positions, indices, value_mask
             )
+        attention_mask, fits = self._check_mask(attention_mask, query, key)
+        holds = both(holds, fits)
         queries = {
             "query": query,
             "inputs": inputs,
             "positions": positions,
             "indices": indices,
-            "mask": self._check_mask(attention_mask, query, key),
+            "mask": attention_mask,
         }
         others = {
             "key": self._repeat(key),
@@ -592,24 +622,35 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return None
         return self.dropout_layer.seed_generator
 
-    def _check_shapes(self, **tensors):
-        """Checks that query, key and value fit each other and the layer.
+    def _check_shapes(self, query, value=None, key=None):
+        """Checks that query, value and key fit each other and the layer.
 
         Returns:
             `True`, or a boolean tensor if sizes are known only at run time.
         """
-        for name, tensor in tensors.items():
+        names = {"query": query, "value": value, "key": key}
+        for part, tensor in names.items():
+            if tensor is None:
+                continue
+            # The caller's argument: without a key, the value is the key.
+            name = next(each for each in names if names[each] is tensor)
             tokens = "T" if name == "query" else "S"
             check_rank(name, tensor, (3,), f"(B, {tokens}, M)")
-            width, built = tensor.shape[-1], self.input_widths[name]
+            width, built = tensor.shape[-1], self.input_widths[part]
             if width != built:
                 raise ValueError(
                     f"{name} has width {width}, but this "
                     f"{type(self).__name__} was built for {built}."
                 )
-        query, key, value = map(tensors.get, ("query", "key", "value"))
+            if tensor.shape[1] == 0 and query.shape[1] != 0:
+                raise ValueError(
+                    f"{name} must have at least one token for the queries to "
+                    f"attend to; got shape {tuple(tensor.shape)}."
+                )
         if value is query or value is None:
             return True
+        if key is value:
+            return check_same_size(0, query=query, value=value)
         return both(
             check_same_size(0, query=query, value=value),
             both(
@@ -622,12 +663,15 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         """Checks an attention mask and adds its missing axes.
 
         Returns:
-            Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+            Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`; and for
+            `where_holds` whether it is valid, `True` or a boolean tensor.
         """
         if mask is None:
-            return None
+            return None, True
         shape = "(T, S), (B, T, S) or (B, H, T, S)"
-        mask = check_truth_values("attention_mask", mask, (2, 3, 4), shape)
+        mask, holds = check_truth_values(
+            "attention_mask", mask, (2, 3, 4), shape
+        )
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 2:
             mask = ops.expand_dims(mask, 0)
@@ -639,7 +683,6 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             find_size(query, 1),
             find_size(key, 1),
         )
-        holds = True
         for axis, wanted in enumerate(sizes):
             size = find_size(mask, axis)
             if find_static_size(size) == 1:
@@ -660,7 +703,8 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             # used.
             mask = ops.logical_or(mask, ops.logical_not(holds))
         batch_size, heads, _, keys = ops.shape(mask)
-        return ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
+        mask = ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
+        return mask, holds
 
     def _project(self, query, key, value):
         """Computes queries, keys and values `(B, T or S, heads, width)`."""
@@ -706,9 +750,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
 
     def compute_output_spec(self, query, value, key=None, **kwargs):
         own = (value if key is None else key) is query
-        self._check_shapes(
-            query=query, key=value if key is None else key, value=value
-        )
+        self._check_shapes(query, value, value if key is None else key)
         cache = kwargs.get("cache")
         if self.encoding.stage is not None and cache is None:
             positions, key_positions = (

@@ -92,8 +92,31 @@ class ForgettingAttention(MultiHeadAttention):
         if others["mask"] is not None:
             kept = ops.where(ops.expand_dims(others["mask"], -1), kept, 0.0)
         # (B, S, H) to (B, H, S).
-        summed = ops.cumsum(ops.transpose(kept, (0, 2, 1)), axis=-1)
-        at_queries = ops.take(summed, queries["indices"], axis=-1)
-        lost = ops.expand_dims(at_queries, -1) - ops.expand_dims(summed, -2)
-        # Later keys, which a mask hides, must not have large scores.
-        return scores + ops.minimum(lost, 0.0)
+        kept = ops.transpose(kept, (0, 2, 1))
+        return scores + _sum_between(kept, queries["indices"])
+
+
+def _sum_between(numbers, indices):
+    """Sums the numbers of the keys after each key, up to each query.
+
+    Args:
+        numbers: float32 `(B, H, S)`, none above 0.
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+
+    Returns:
+        float32 `(B, H, T, S)`, 0 for keys that are not before the query.
+    """
+    # A difference of two large sums would lose precision in long sequences.
+    # Sums therefore have two parts: integers, whose differences are exact, and
+    # what is left, which stays near 0 from token to token.
+    integers = ops.round(ops.cumsum(numbers, axis=-1))
+    integers = ops.stop_gradient(integers)
+    before = ops.pad(integers, [[0, 0], [0, 0], [1, 0]])[..., :-1]
+    rest = ops.cumsum(numbers - (integers - before), axis=-1)
+    between = sum(
+        ops.expand_dims(ops.take(summed, indices, axis=-1), -1)
+        - ops.expand_dims(summed, -2)
+        for summed in (integers, rest)
+    )
+    # Later keys, which a mask hides, must not have large scores.
+    return ops.minimum(between, 0.0)

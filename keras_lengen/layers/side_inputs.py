@@ -177,14 +177,37 @@ def check_tensors(**tensors):
             wanted = "a tensor of numbers"
             if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
                 wanted += " that fit 32 bits"
-            raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
+            raise ValueError(f"{name} must be {wanted}; got {show(value)}.")
 
 
 def is_convertible(value):
     """Whether a value is a tensor, or an array that Keras can convert."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind not in "OSUc" and _fits_int32(value)
-    return hasattr(value, "shape")
+    return hasattr(value, "shape") and is_dense(value) and _is_numeric(value)
+
+
+def is_dense(value):
+    """Whether a value is no ragged and no sparse tensor."""
+    if isinstance(value, keras.KerasTensor):
+        return not (getattr(value, "ragged", False) or value.sparse)
+    return type(value).__name__ not in _IRREGULAR
+
+
+_IRREGULAR = {
+    "RaggedTensor": "pad it, as by its method to_tensor",
+    "SparseTensor": "make it dense, as by tf.sparse.to_dense",
+    "BCOO": "make it dense, as by its method todense",
+}
+"""Advice on tensors whose entries are no regular array, by their class."""
+
+
+def _is_numeric(tensor):
+    """Whether a tensor holds real numbers or booleans."""
+    dtype = str(getattr(tensor.dtype, "name", tensor.dtype))
+    return not dtype.startswith(
+        ("complex", "str", "object", "resource", "variant")
+    )
 
 
 def _fits_int32(array):
@@ -205,9 +228,10 @@ def check_rank(name, tensor, ranks, shape):
         ranks: tuple of ints, allowed numbers of axes.
         shape: str, expected shape, for the error message.
     """
-    if not hasattr(tensor, "shape"):
+    regular = hasattr(tensor, "shape") and is_dense(tensor)
+    if not (regular and _is_numeric(tensor)):
         raise ValueError(
-            f"{name} must be a tensor of shape {shape}; got {_show(tensor)}."
+            f"{name} must be a tensor of shape {shape}; got {show(tensor)}."
         )
     if len(tensor.shape) not in ranks:
         raise ValueError(
@@ -423,8 +447,7 @@ def check_padding_mask(mask, inputs, *, name="padding_mask"):
     """
     if mask is None:
         return None, True
-    mask = check_truth_values(name, mask, (2,), "(B, T)")
-    holds = True
+    mask, holds = check_truth_values(name, mask, (2,), "(B, T)")
     for axis, what in ((0, "examples"), (1, "tokens")):
         size, wanted = find_size(mask, axis), find_size(inputs, axis)
         holds = both(
@@ -477,7 +500,7 @@ def check_index(name, index):
     elif right:
         right = len(index.shape) == 0 and is_integer(index)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_show(index)}.")
+        raise ValueError(f"{name} must be {wanted}; got {show(index)}.")
     return index
 
 
@@ -505,13 +528,20 @@ def as_tensor(name, value, wanted):
 
 
 def check_truth_values(name, value, ranks, shape):
-    """Returns a tensor of booleans or integers, or raises `ValueError`.
+    """Checks truth values: booleans, or the integers 1 and 0.
 
     Args:
         name: str, name of the argument, for the error message.
-        value: Value of the argument: booleans, or 1 and 0.
+        value: Value of the argument.
         ranks: tuple of ints, allowed numbers of axes.
         shape: str, expected shape, for the error message.
+
+    Returns:
+        A tensor of booleans or integers; and for `where_holds` whether all
+        integers are 0 or 1, `True` or a boolean tensor `()`.
+
+    Raises:
+        ValueError: If the value is known to be no such tensor.
     """
     wanted = f"truth values of shape {shape}"
     value = _as_tensor(name, value, wanted, truth=True)
@@ -523,12 +553,25 @@ def check_truth_values(name, value, ranks, shape):
             "perhaps numbers to add to scores: pass a comparison such as "
             "mask == 0."
         )
-    return value
+    if dtype == "bool" or isinstance(value, keras.KerasTensor):
+        return value, True
+    value = as_signed(value)
+    return value, demand(
+        ops.all(ops.logical_or(value == 0, value == 1)),
+        f"{name} must be {wanted}, True or 1 for visible tokens and False or 0 "
+        "for hidden ones; got integers from ",
+        ops.min(value, initial=0),
+        " to ",
+        ops.max(value, initial=0),
+        ".",
+    )
 
 
 def _as_tensor(name, value, wanted, *, truth=False):
     kinds = "iub" if truth else "iu"
-    if isinstance(value, keras.KerasTensor) or ops.is_tensor(value):
+    if not is_dense(value):
+        right = False
+    elif isinstance(value, keras.KerasTensor) or ops.is_tensor(value):
         dtype = keras.backend.standardize_dtype(value.dtype)
         right = (
             keras.backend.is_int_dtype(dtype)
@@ -548,11 +591,19 @@ def _as_tensor(name, value, wanted, *, truth=False):
         if right:
             value = ops.convert_to_tensor(value)
     if not right:
-        raise ValueError(f"{name} must be {wanted}; got {_show(value)}.")
+        raise ValueError(f"{name} must be {wanted}; got {show(value)}.")
     return value
 
 
-def _show(value):
+def show(value):
+    """Describes the value of an argument, and what to do if it is irregular."""
+    if not is_dense(value):
+        kind = type(value).__name__
+        if isinstance(value, keras.KerasTensor):
+            kind = "SparseTensor" if value.sparse else "RaggedTensor"
+        return f"a {kind}: {_IRREGULAR[kind]}"
+    if isinstance(value, list | tuple):
+        return f"{described(value)}: pass an array, its rows of equal length"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"{dtype} of shape {tuple(value.shape)}"

@@ -11,7 +11,6 @@ from keras_lengen.arguments import (
     check_keys,
     check_number,
     check_share,
-    described,
 )
 from keras_lengen.layers.attention import with_encoding
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
@@ -31,6 +30,7 @@ from keras_lengen.layers.side_inputs import (
     demand,
     is_convertible,
     is_integer,
+    show,
     where_holds,
 )
 from keras_lengen.layers.transformer import (
@@ -521,7 +521,7 @@ class Transformer(TokenModel):
                 inputs[name], fits = check(
                     inputs[name], ids, name=self.input_name(name)
                 )
-                holds = both(holds, _flatten_condition(fits))
+                holds = both(holds, flatten_condition(fits))
         if "reference_length" in names:
             inputs["reference_length"] = check_reference_length(
                 inputs["reference_length"],
@@ -673,7 +673,7 @@ def convert_numbers(inputs):
         ValueError: If a value cannot be converted.
     """
     if not isinstance(inputs, dict):
-        return _convert("inputs", inputs)
+        return _convert("inputs, the token ids,", inputs)
     return {name: _convert(name, value) for name, value in inputs.items()}
 
 
@@ -688,11 +688,11 @@ def _convert(name, value):
         return value
     raise ValueError(
         f"{name} must be a tensor, or a regular nested list of 32-bit "
-        f"numbers; got {described(value)}."
+        f"numbers; got {show(value)}."
     )
 
 
-def _flatten_condition(holds):
+def flatten_condition(holds):
     """Reshapes a condition `()`, `(1,)` or `(B,)` to one axis; keeps `True`."""
     return holds if holds is True else ops.reshape(holds, (-1,))
 

@@ -151,12 +151,15 @@ class TransformerDecoder(Transformer):
                 tokens: `(T + max_new_tokens,)` or `(B, T + max_new_tokens)`.
             max_new_tokens: int, at least 1. Number of tokens to generate.
             temperature: float, at least 0. Divides the logits before a token
-                is sampled; 0: always choose the most likely token.
+                is sampled; 0: always choose the most likely token, as the
+                smallest temperatures do.
             top_k: int from 1 to `output_size`. Sample only from so many most
-                likely tokens; `None`: from all tokens.
+                likely tokens; `None`: from all tokens. Numbers above 1 need a
+                temperature above 0.
             top_p: float in `(0, 1]`. Sample only from the smallest set of most
                 likely tokens whose probabilities add up to at least this
-                number; `None`: from all tokens.
+                number; `None`: from all tokens. Numbers below 1 need a
+                temperature above 0.
             end_token: int from 0 to `output_size - 1`. Id of the token that
                 ends a sequence and fills the rest of its row; `None`: no
                 sequence ends early.

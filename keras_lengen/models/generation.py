@@ -164,7 +164,7 @@ class _Generator:
             token = ops.cast(ops.argmax(logits, axis=-1), "int32")
         else:
             token = _sample_tokens(
-                logits / constants["temperature"],
+                _divide(logits, constants["temperature"]),
                 ops.take(constants["numbers"], step, axis=1),
                 self.top_k,
                 constants["top_p"],
@@ -212,6 +212,12 @@ def _prepare(
     temperature = check_number("temperature", temperature, least=0)
     top_k = check_integer("top_k", top_k, most=model.output_size, optional=True)
     top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
+    for name, value in (("top_k", top_k), ("top_p", top_p)):
+        if temperature == 0 and value not in (None, 1):
+            raise ValueError(
+                f"{name}={value} has no effect at temperature=0: pass a "
+                f"temperature above 0, such as 1.0, or leave {name} out."
+            )
     end_token = check_integer(
         "end_token",
         end_token,
@@ -226,13 +232,19 @@ def _prepare(
         raise ValueError(
             f"output_size={model.output_size} is larger than "
             f"vocabulary_size={model.vocabulary_size}: the model cannot read "
-            "every token that it may generate."
+            "every token that it may generate. Make a model with equal sizes, "
+            "or pass max_new_tokens=1."
         )
     inputs, _ = model._unpack(
         convert_numbers(inputs), new_tokens=max_new_tokens
     )
     token_ids = _cast_to_int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
+    if batch_size == 0:
+        raise ValueError(
+            f"{model.input_name('token_ids')} must have at least one prompt; "
+            f"got shape {tuple(token_ids.shape)}."
+        )
     if prompt_tokens == 0:
         raise ValueError(
             f"{model.input_name('token_ids')} must have at least one token, "
@@ -308,6 +320,13 @@ def _check_prompts(model, mask):
             f"{int(tokens.argmin())} without a token: generation needs at "
             "least one token to start from."
         )
+
+
+def _divide(logits, temperature):
+    """Divides logits `(B, V)`, less their maximum, by a temperature."""
+    # A quotient may then overflow to the probability 0, but never to NaN.
+    most = ops.max(logits, axis=-1, keepdims=True)
+    return (logits - most) / temperature
 
 
 def _sample_tokens(logits, uniforms, top_k, top_p):

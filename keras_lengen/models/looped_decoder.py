@@ -13,7 +13,7 @@ from keras_lengen.layers.side_inputs import (
     is_integer,
     where_holds,
 )
-from keras_lengen.models.base import convert_numbers
+from keras_lengen.models.base import convert_numbers, flatten_condition
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.programs import compile_function
 
@@ -92,9 +92,10 @@ class LoopedDecoder(TransformerDecoder):
         if "scored" in inputs:
             if new_tokens:
                 raise ValueError(_NOT_SETTLED)
-            inputs["scored"], _ = check_padding_mask(
+            inputs["scored"], fits = check_padding_mask(
                 inputs["scored"], inputs["token_ids"], name="scored"
             )
+            holds = both(holds, flatten_condition(fits))
         return inputs, holds
 
     def _check_number(self, loops):
@@ -334,7 +335,11 @@ def _check_loops(loops, token_ids):
         return loops, True
     holds = both(
         fits,
-        demand(loops >= 1, "loops must be at least 1; got ", loops, "."),
+        demand(
+            ops.logical_and(loops >= 1, loops <= 2**31 - 1),
+            "loops must be at least 1 and below 2**31; got ",
+            loops,
+            ".",
+        ),
     )
-    holds = holds if holds is True else ops.reshape(holds, (-1,))
-    return ops.cast(loops, "int32"), holds
+    return ops.cast(loops, "int32"), flatten_condition(holds)

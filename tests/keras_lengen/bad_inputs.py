@@ -149,6 +149,8 @@ def described(value):
         return f"{value.dtype} {value.shape}: {numbers}"
     if isinstance(value, tuple):
         return f"({', '.join(map(described, value))})"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__name__} {value.dtype} {value.shape}"
     return repr(value)
 
 
@@ -223,6 +225,8 @@ LENGTHS = [
     np.array([2], "int32"),
     np.array([[2] * BATCH], "int32"),
     np.array([[2]] * BATCH, "int32"),
+    np.array(["x"] * BATCH),
+    np.full(BATCH, 2, "complex64"),
 ]
 REFERENCE_LENGTHS = [
     *NO_TENSORS,
@@ -237,6 +241,8 @@ REFERENCE_LENGTHS = [
     np.array([-3, 2], "int32"),
     np.array([2] * BATCH_OF_MORE, "float32"),
     np.array([[2] * BATCH], "float32"),
+    np.array(["x"] * BATCH),
+    np.full(BATCH, 2, "complex64"),
 ]
 MASKS = [
     *NO_TENSORS,
@@ -256,6 +262,10 @@ MASKS = [
     np.zeros((BATCH, TOKENS), "float32"),
     np.full((BATCH, TOKENS), -1e9, "float32"),
     np.full((BATCH, TOKENS), NAN, "float32"),
+    np.full((BATCH, TOKENS), -10000, "int32"),
+    np.full((BATCH, TOKENS), 2, "uint8"),
+    np.ones((BATCH, TOKENS), "complex64"),
+    np.ones((0, TOKENS), bool),
 ]
 ATTENTION_MASKS = [
     *NO_TENSORS,
@@ -269,6 +279,11 @@ ATTENTION_MASKS = [
     np.ones((BATCH, 1, 1, TOKENS, TOKENS), bool),
     np.zeros((TOKENS, TOKENS), "float32"),
     np.full((BATCH, TOKENS, TOKENS), -1e9, "float32"),
+    np.full((TOKENS, TOKENS), -10000, "int32"),
+    np.full((BATCH, 1, TOKENS, TOKENS), 2, "uint8"),
+    np.ones((TOKENS, TOKENS), "complex64"),
+    np.full((TOKENS, TOKENS), "x"),
+    [[True] * TOKENS, [True]],
 ]
 FLAGS = ["x", None, 1, NAN, [], "False", np.ones(2, bool)]
 FEATURES = [
@@ -280,6 +295,9 @@ FEATURES = [
     floats(MODEL_DIM),
     floats(TOKENS, MODEL_DIM),
     floats(BATCH, TOKENS, HEADS, 1, WIDTH),
+    floats(BATCH, TOKENS, 0),
+    floats(BATCH, TOKENS, MODEL_DIM).astype("complex64"),
+    np.full((BATCH, TOKENS, MODEL_DIM), "x"),
 ]
 
 TOKEN_IDS = [
@@ -300,5 +318,10 @@ TOKEN_IDS = [
     changed(integers(BATCH, TOKENS), -1),
     changed(integers(BATCH, TOKENS), 2**40, "int64"),
     changed(integers(BATCH, TOKENS), 2**32, "int64"),
+    np.full((BATCH, TOKENS), 10**9, "int32"),
+    np.full((BATCH, TOKENS), 2**63, "uint64"),
+    np.full((BATCH, TOKENS), NAN, "float32"),
+    np.full((BATCH, TOKENS), "x"),
+    np.ones((BATCH, TOKENS), "complex64"),
     np.array([[object()] * TOKENS] * BATCH),
 ]

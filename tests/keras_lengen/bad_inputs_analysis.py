@@ -1,5 +1,6 @@
 """Bad arguments of the functions of `keras_lengen.analysis`."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -7,8 +8,14 @@ import numpy as np
 from keras_lengen.analysis import (
     Coverage,
     alibi_raw_attention,
+    attention_distance,
+    attention_divergence,
+    attention_maximum,
     attention_sensitivity,
+    attention_weights,
+    block_activations,
     distance_coverage,
+    fit_activation_plane,
     phase_coverage,
     plot_coverage,
     position_coverage,
@@ -16,7 +23,20 @@ from keras_lengen.analysis import (
     total_difference,
 )
 from keras_lengen.layers import GridPositions, OrdinalPositions, RoPE
-from tests.keras_lengen.bad_inputs import FLAGS, INF, NAN, NO_TENSORS, Call
+from keras_lengen.models import TransformerEncoder
+from tests.keras_lengen.bad_inputs import (
+    FLAGS,
+    INF,
+    NAN,
+    NO_TENSORS,
+    SIZES,
+    TOKEN_IDS,
+    Call,
+    changed,
+    floats,
+    integers,
+)
+from tests.keras_lengen.layers.encodings.table import BATCH, TOKENS
 
 NO_NUMBERS = [*NO_TENSORS, None, True, ["x"], [True, False], [1, None], 1j]
 NO_NUMBER = [*NO_NUMBERS, [1], NAN, INF]
@@ -62,6 +82,64 @@ def analysis_calls():
         alibi_raw_attention,
         {"distances": [0, 1]},
         {"distances": distances, "slope": [*NO_NUMBER, 0, -1]},
+    )
+    weights = np.full((2, 3, 4, 4), 0.25)
+    no_weights = [
+        *NO_NUMBERS,
+        [[1.0], [0.5, 0.5]],
+        weights[0],
+        weights[:0],
+        weights[:, :0],
+        np.zeros((2, 3, 0, 0)),
+        weights.astype("complex64"),
+        weights.astype("int32"),
+        np.full(weights.shape, None),
+        np.full(weights.shape, "x"),
+        *(np.full(weights.shape, number) for number in (-0.25, NAN, INF)),
+    ]
+    queries = [*NO_TENSORS, 3, np.ones((2, 4)), np.zeros((2, 4), bool)]
+    for function in (attention_maximum, attention_distance):
+        wrong = {"weights": no_weights}
+        if function is attention_distance:
+            wrong["queries"] = queries
+        yield Call(function.__name__, function, {"weights": weights}, wrong)
+    yield Call(
+        "attention_divergence",
+        attention_divergence,
+        {"weights": weights, "other_weights": weights},
+        {
+            "weights": no_weights,
+            "other_weights": [*no_weights, weights[:1], weights[:, :, 1:, 1:]],
+            "queries": queries,
+        },
+    )
+    model = TransformerEncoder(**SIZES)
+    for function in (attention_weights, block_activations):
+        yield Call(
+            function.__name__,
+            functools.partial(function, model),
+            {"inputs": integers(BATCH, TOKENS)},
+            {("inputs", "inputs|token_ids"): TOKEN_IDS},
+        )
+    vectors = floats(20, 4)
+    yield Call(
+        "fit_activation_plane",
+        fit_activation_plane,
+        {"activations": vectors},
+        {
+            "activations": [
+                *NO_NUMBERS,
+                [[1.0], [1.0, 2.0]],
+                vectors[:0],
+                vectors[:, :0],
+                vectors[0],
+                vectors.astype("complex64"),
+                np.full(vectors.shape, "x"),
+                changed(vectors, NAN),
+                changed(vectors, INF),
+            ],
+            "share_within": [*NO_NUMBER, 0, 1, -1],
+        },
     )
     attention = {"raw_attention": NO_FUNCTION, "exponentiated": FLAGS}
     yield Call(
@@ -147,7 +225,10 @@ def plot_calls(folder):
             "title": "Title",
         },
         {
-            "path": [b"x", object(), {}, None, 3, ""],
+            "path": [
+                *(b"x", object(), {}, None, 3, "", "a\0b", folder),
+                pathlib.Path(folder) / "missing" / "picture.png",
+            ],
             "coverage": [*NO_TENSORS, None, 3, Coverage],
             "title": [b"x", object(), {}, None, 3],
         },

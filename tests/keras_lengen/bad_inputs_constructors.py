@@ -18,6 +18,7 @@ from keras_lengen.layers import (
 )
 from keras_lengen.models import (
     EncoderDecoder,
+    LoopedDecoder,
     TransformerDecoder,
     TransformerEncoder,
 )
@@ -45,6 +46,7 @@ CLASSES = {
     "TransformerBlock": (TransformerBlock, {"num_heads": HEADS}),
     "TransformerEncoder": (TransformerEncoder, SIZES),
     "TransformerDecoder": (TransformerDecoder, SIZES),
+    "LoopedDecoder": (LoopedDecoder, {**SIZES, "loops": 2}),
     "EncoderDecoder": (EncoderDecoder, SIZES),
 }
 """Public classes by name, and arguments to construct them with."""
@@ -136,7 +138,7 @@ RIGHT = {
     "use_causal_mask": FLAG,
     "value_dim": OPTIONAL,
     "windowed_heads": OPTIONAL,
-    "AbacusPositions.max_shift": ("0",),
+    "AbacusPositions.max_shift": (),
     "AxialEncoding.column": ("encoding",),
     "AxialEncoding.row": ("encoding",),
     "AxialEncoding.sampler": ("None", "sampler"),

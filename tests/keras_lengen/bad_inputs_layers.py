@@ -8,6 +8,7 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
     ALiBi,
     AxialEncoding,
     RoPE,
@@ -145,6 +146,19 @@ def axial_calls(stage):
     )
 
 
+NO_IDS = [
+    integers(TOKENS),
+    integers(BATCH, TOKENS, 1),
+    floats(BATCH, TOKENS),
+    np.full((BATCH, TOKENS), NAN),
+    integers(BATCH, TOKENS) > 0,
+    integers(BATCH, TOKENS).astype("complex64"),
+    np.full((BATCH, TOKENS), 2**40),
+    np.full((BATCH, TOKENS), 2**63, "uint64"),
+]
+"""What samplers that read token ids cannot read."""
+
+
 def sampler_calls(name):
     """Calls of a sampler, in training and not."""
     cls, arguments = CLASSES[name]
@@ -155,9 +169,19 @@ def sampler_calls(name):
             lambda inputs, training=training, **others: sampler(
                 inputs, training=training, **others
             ),
-            {"inputs": floats(BATCH, TOKENS)},
             {
-                "inputs": [*NO_TENSORS, None, 3, [[1, 2]], floats(TOKENS)],
+                "inputs": integers(BATCH, TOKENS)
+                if sampler.reads_tokens
+                else floats(BATCH, TOKENS)
+            },
+            {
+                "inputs": [
+                    *(*NO_TENSORS, None, 3, [[1, 2]], [[1, 2], [3]], []),
+                    floats(TOKENS),
+                    np.full((BATCH, TOKENS), "x"),
+                    np.full((BATCH, TOKENS), None),
+                    *(NO_IDS if sampler.reads_tokens else ()),
+                ],
                 "lengths": LENGTHS,
                 "reference_length": REFERENCE_LENGTHS,
             },
@@ -168,9 +192,10 @@ def attention_calls(name):
     """Calls of an attention to itself, to others, and with a cache."""
     attention = ATTENTIONS[name](**HEAD_SIZES)
 
-    def attend(query, value=None, **others):
+    def attend(query, *own, **others):
         others.setdefault("use_causal_mask", attention.causal_only)
-        return attention(query, query if value is None else value, **others)
+        own = own or ([] if "value" in others else [query])
+        return attention(query, *own, **others)
 
     query = floats(BATCH, TOKENS, MODEL_DIM)
     attend(query)
@@ -212,14 +237,22 @@ def attention_calls(name):
                 floats(1, OTHERS, MODEL_DIM),
                 floats(BATCH_OF_MORE, OTHERS, MODEL_DIM),
                 floats(BATCH, TOKENS, MODEL_DIM),
+                floats(BATCH, 0, MODEL_DIM),
+                None,
             ],
             "key": [
                 *queries,
                 floats(1, OTHERS, MODEL_DIM),
                 floats(BATCH_OF_MORE, OTHERS, MODEL_DIM),
                 floats(BATCH, TOKENS, MODEL_DIM),
+                floats(BATCH, 0, MODEL_DIM),
             ],
-            "query": [floats(1, TOKENS, MODEL_DIM)],
+            "query": [
+                None,
+                floats(1, TOKENS, MODEL_DIM),
+                floats(BATCH_OF_MORE, TOKENS, MODEL_DIM),
+                floats(0, TOKENS, MODEL_DIM),
+            ],
             "positions": [integers(MORE)],
             "key_positions": POSITIONS,
             "value_mask": MASKS,
@@ -359,7 +392,7 @@ CALLS = {
     },
     **{
         name: functools.partial(sampler_calls, name)
-        for name in (*SAMPLERS, "GridPositions")
+        for name in (*SAMPLERS, *TOKEN_SAMPLERS, "GridPositions")
     },
     **{name: functools.partial(attention_calls, name) for name in ATTENTIONS},
     "TransformerBlock": block_calls,

@@ -5,7 +5,11 @@ import functools
 import numpy as np
 
 from keras_lengen.layers import ALiBi, RoPE
-from keras_lengen.models import EncoderDecoder, TransformerDecoder
+from keras_lengen.models import (
+    EncoderDecoder,
+    LoopedDecoder,
+    TransformerDecoder,
+)
 from tests.keras_lengen.bad_inputs import (
     BATCH_OF_MORE,
     FEATURES,
@@ -27,11 +31,22 @@ from tests.keras_lengen.bad_inputs import (
 from tests.keras_lengen.bad_inputs_constructors import CLASSES
 from tests.keras_lengen.layers.encodings.table import BATCH, MODEL_DIM, TOKENS
 
+LOOPS = {
+    "loops": [
+        *(*NO_TENSORS, 0, -1, 2.5, NAN, True, 2**40, [], [1, 2.5], [[2], [2]]),
+        *([2] * BATCH_OF_MORE, [2, 0], ["x", "x"], [[1], [1, 2]]),
+        np.full(BATCH, 2, "complex64"),
+        np.full(BATCH, None),
+    ],
+    "scored": MASKS,
+}
+"""Wrong values of the further inputs of `LoopedDecoder`."""
+
 
 def model_calls(name):
     """Calls of a model."""
     cls = CLASSES[name][0]
-    model = cls(**SIZES, encoding=RoPE())
+    model = cls(**CLASSES[name][1], encoding=RoPE())
     prefixes = [""]
     right = {"token_ids": integers(BATCH, TOKENS)}
     if cls is EncoderDecoder:
@@ -64,6 +79,7 @@ def model_calls(name):
                 )
             },
             ("inputs", "inputs|token_ids"): [*NO_TENSORS, 3, {"x": 1}, {1: 2}],
+            **(LOOPS if cls is LoopedDecoder else {}),
         },
     )
     for prefix in prefixes:
@@ -112,7 +128,10 @@ def memory_calls():
 
 GENERATE = {
     "max_new_tokens": [*NO_TENSORS, None, 0, -1, 2.5, NAN, True, [1]],
-    "temperature": [*NO_TENSORS, None, -1, NAN, INF, True, [1.0]],
+    "temperature": [
+        *(*NO_TENSORS, None, -1, NAN, INF, True, [1.0]),
+        *(1e-38, 1e-46, 1e39, 10**400),
+    ],
     "top_k": [*NO_TENSORS, 0, -1, 8, 2.5, NAN, True, [1]],
     "top_p": [*NO_TENSORS, 0, -1, 1.5, NAN, INF, True, [0.5]],
     "end_token": [*NO_TENSORS, -1, 7, 2.5, NAN, True, [1]],
@@ -157,7 +176,10 @@ def generate_calls(name):
                     for wanted, values in model_inputs(prefix).items()
                 },
                 # Nothing to start from.
-                (own_ids, own_ids): [np.zeros((BATCH, 0), "int32")],
+                (own_ids, own_ids): [
+                    np.zeros((BATCH, 0), "int32"),
+                    np.zeros((0, TOKENS), "int32"),
+                ],
                 (f"{own}lengths", f"{own}lengths"): [[0, 2]],
                 (f"{own}padding_mask", f"{own}padding_mask"): [
                     np.zeros((BATCH, TOKENS), bool)
@@ -175,6 +197,7 @@ CALLS = {
         for name in (
             "TransformerEncoder",
             "TransformerDecoder",
+            "LoopedDecoder",
             "EncoderDecoder",
         )
     },

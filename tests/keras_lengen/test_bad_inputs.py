@@ -17,7 +17,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import ENCODINGS, SAMPLERS, RandomizedRoPE
+from keras_lengen.layers import (
+    ATTENTIONS,
+    ENCODINGS,
+    SAMPLERS,
+    MultiHeadAttention,
+    RandomizedRoPE,
+)
 from keras_lengen.layers.encodings.base import FixedSampler
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen import (
@@ -81,6 +87,41 @@ def test_calls(name):
         call.function(**call.right)
         found += faults(call.cases())
     assert not found, report(found)
+
+
+def irregular(array):
+    """Tensors of the shape of an array that hold no real numbers in rows."""
+    if array.ndim > 1:
+        yield tf.RaggedTensor.from_tensor(array)
+        yield tf.sparse.from_dense(array)
+    yield tf.fill(array.shape, "x")
+    yield tf.zeros(array.shape, "complex64")
+
+
+def test_no_regular_tensors():
+    """One call of each kind, because layers check all tensors together."""
+    found = []
+    for name in (
+        *("RoPE", "ALiBi", "NoPE", "SinusoidalEncoding", "RandomizedPositions"),
+        *("AxialEncoding of bias", "AbacusPositions", "CoupledPositions"),
+        *(*ATTENTIONS, "TransformerBlock", "TransformerEncoder"),
+        *("TransformerDecoder with memory", "LoopedDecoder"),
+    ):
+        for call in CALLS[name]():
+            call.function(**call.right)
+            # The argument of a call that a change of another one breaks.
+            named = dict(each for each in call.wrong if isinstance(each, tuple))
+            wrong = {
+                (name, f"{name}|{named.get(name, name)}"): [*irregular(array)]
+                for name, array in call.arrays.items()
+                if isinstance(array, np.ndarray)
+            }
+            found += faults(dataclasses.replace(call, wrong=wrong).cases())
+    assert not found, report(found)
+    for kind in ({"ragged": True}, {"sparse": True}, {"dtype": "string"}):
+        inputs = keras.Input((None, 4), **kind)
+        with pytest.raises(ValueError, match=r"^query must be a tensor"):
+            MultiHeadAttention(2, 2)(inputs, inputs)
 
 
 def test_plots(tmp_path):

@@ -89,7 +89,7 @@ REFUSED = {
 COMBINATIONS = [
     pair
     for pair in itertools.product(TAKE_SAMPLERS, SAMPLERS)
-    if pair not in REFUSED
+    if pair not in {*REFUSED, ("FIRE", "AugmentedPositions")}
 ]
 # Augmented positions may be negative and fractions, unlike those of presets.
 QUICK_COMBINATIONS = [

@@ -28,7 +28,7 @@ RUN = {
 TOLERANCE = 1e-5
 TABLE = {"encoding": "LearnedEncoding"}
 METHODS = {
-    "AbacusPositions": {**TABLE, "sampler": "AbacusPositions(max_shift=0)"},
+    "AbacusPositions": {**TABLE, "sampler": "AbacusPositions(max_shift=1)"},
     "CoupledPositions": {
         **TABLE,
         "sampler": "CoupledPositions(max_position=None)",

@@ -10,7 +10,6 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.side_inputs import (
-    check_positions,
     check_reference_length,
     is_pair,
 )
@@ -179,8 +178,10 @@ class AxialEncoding(PositionalEncoding):
 
     def given_positions(self, positions, inputs, *, name="positions"):
         return tuple(
-            check_positions(axis, inputs, name=name)
-            for axis in _check_pair(positions)
+            encoding.given_positions(axis, inputs, name=name)
+            for encoding, axis in zip(
+                (self.row, self.column), _check_pair(positions), strict=True
+            )
         )
 
     def add_to_embeddings(self, embeddings, positions):

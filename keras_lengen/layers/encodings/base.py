@@ -267,6 +267,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         elif 3 in self.query_ranks:
             shape += " or (B, T, D)"
         check_rank(name, query, self.query_ranks, shape)
+        if 0 in query.shape[2:]:
+            raise ValueError(
+                f"{name} must have shape {shape}, with at least one feature; "
+                f"got {tuple(query.shape)}."
+            )
         return name, shape
 
     def _check(self, query, key):

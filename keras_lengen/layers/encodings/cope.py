@@ -77,6 +77,10 @@ class CoPE(BiasEncoding):
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
+        if key.shape[1] == 0:
+            # No axis of keys to read from.
+            batch_size, tokens, heads, _ = ops.shape(query)
+            return ops.zeros((batch_size, heads, tokens, 0), dtype="float32")
         query = ops.cast(query, "float32") * query.shape[-1] ** -0.5
         key = ops.cast(key, "float32")
         gates = ops.sigmoid(ops.einsum("bthd,bshd->bhts", query, key))

@@ -107,6 +107,9 @@ class DAPE(BiasEncoding):
             unit=unit,
         )
 
+    def given_positions(self, positions, inputs, *, name="positions"):
+        return self.encoding.given_positions(positions, inputs, name=name)
+
     def check_positions(self, positions):
         self.encoding.check_positions(positions)
 

@@ -15,6 +15,7 @@ from keras_lengen.layers.encodings.base import (
     Randomized,
     expand_positions,
 )
+from keras_lengen.layers.side_inputs import demand, where_holds
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -33,7 +34,7 @@ class FIRE(BiasEncoding):
     scores. Weights, in every layer: `c` and `m`, `hidden_kernel` and
     `hidden_bias (hidden_dim,)`, `output_kernel (hidden_dim, H)` and
     `output_bias (H,)`, which the softmax cancels.
-    Positions: any numbers, counted from 0. Below `L` only differences matter.
+    Positions: any numbers from 0 on. Below `L` only differences matter.
 
     Args:
         hidden_dim: int, from 1 to `2 ** 16`. Width of the network's hidden
@@ -42,10 +43,13 @@ class FIRE(BiasEncoding):
             distances are relative to the position, as long as `m` has its
             initial value 1; choose about the longest trained length.
         share_layers: bool, whether all layers share the weights (FIRE-S).
-        sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
+        sampler: `PositionSampler` without negative positions, or `None` for
+            positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or positions are negative.
+            If positions are known only when a compiled program runs, the
+            program ends with an assertion; under XLA, the bias is NaN.
 
     Differs from the paper: the paper is about causal attention and has `i` in
     place of `max(i, j)`. The two differ for future keys, which causal
@@ -66,6 +70,13 @@ class FIRE(BiasEncoding):
         self, *, hidden_dim=32, threshold=512, share_layers=False, **kwargs
     ):
         super().__init__(**kwargs)
+        if self.sampler.negative:
+            raise ValueError(
+                f"sampler={type(self.sampler).__name__} may give negative "
+                f"positions, at which {type(self).__name__} is not defined: "
+                "choose another sampler, such as ShiftedPositions, or another "
+                "encoding, such as LogKERPLE."
+            )
         self.hidden_dim = check_integer(
             "hidden_dim",
             hidden_dim,
@@ -99,11 +110,30 @@ class FIRE(BiasEncoding):
             name=name, shape=shape, initializer=initializer, autocast=False
         )
 
+    def given_positions(self, positions, inputs, *, name="positions"):
+        positions = super().given_positions(positions, inputs, name=name)
+        if isinstance(positions, keras.KerasTensor):
+            return positions
+        holds = demand(
+            ops.all(positions >= 0, axis=-1),
+            f"{name} must be at least 0, from where {type(self).__name__} "
+            "counts; got ",
+            ops.min(positions, initial=0),
+            ": shift them, or choose another encoding, such as LogKERPLE.",
+        )
+        return where_holds(holds, positions)
+
     def attention_bias(
         self, query, key, query_positions, key_positions, *, causal=False
     ):
-        queries = expand_positions(query_positions, 1)
-        keys = ops.expand_dims(expand_positions(key_positions, 0), -2)
+        # A sampler within DAPE or AxialEncoding may give negative positions.
+        queries, keys = (
+            ops.where(numbers >= 0, numbers, float("nan"))
+            for numbers in (
+                expand_positions(query_positions, 1),
+                ops.expand_dims(expand_positions(key_positions, 0), -2),
+            )
+        )
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
             ops.cast(weight, "float32")
             for weight in (

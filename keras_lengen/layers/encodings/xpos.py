@@ -114,7 +114,7 @@ class XPos(RoPE):
         exponent = LARGEST_EXPONENTS.get(dtype, LARGEST_EXPONENT)
         reach = int(exponent / -logarithm[0])
         positions = expand_positions(positions, 1)
-        furthest = ops.max(ops.abs(positions), axis=(-2, -1))
+        furthest = ops.max(ops.abs(positions), axis=(-2, -1), initial=0)
         holds = demand(
             # NaN, a position invalid for another reason, passes.
             ops.logical_not(furthest > reach),

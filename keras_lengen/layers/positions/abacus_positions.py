@@ -26,16 +26,18 @@ class AbacusPositions(TokenPositions):
     and so on; all other tokens have position 0. Numbers that are written with
     their least significant digit first therefore have the same position for
     digits of the same significance. In training, the offset `k` is uniform
-    over `0 .. max_shift`, so that a model sees the positions of numbers
-    `max_shift` digits longer than those it is trained on; in evaluation it is
-    0. Two numbers with no other token between them count as one.
+    over `0 .. max_shift - 1`, so that a number begins at one of the positions
+    `1 .. max_shift`; in evaluation it is 0. A model that is trained on numbers
+    of `n` digits sees the positions up to `n + max_shift - 1`. Two numbers with
+    no other token between them count as one.
 
     While a model generates, all new tokens count as digits: they continue the
     number at the end of the prompt, or begin one.
 
     Args:
         digits: Tuple of ints, the ids of the digits.
-        max_shift: int, from 0 to `2 ** 24`. Largest offset.
+        max_shift: int, from 1 to `2 ** 24`. Number of offsets to draw from, the
+            paper's `k`; 1 for none but 0.
         resample: str. `"batch"`: one offset for the batch, as in the authors'
             code. `"example"`: one for each example.
         seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.
@@ -57,6 +59,7 @@ class AbacusPositions(TokenPositions):
     [[1, 2, 3, 0, 1, 2]]
 
     Reference: McLeish et al., 2024, section 3. https://arxiv.org/abs/2405.17399
+    The authors' `abacus.py` calls the largest offset, `max_shift - 1`, `max_k`.
     """
 
     draws = True
@@ -67,7 +70,10 @@ class AbacusPositions(TokenPositions):
         super().__init__(**kwargs)
         self.digits = check_ids("digits", digits)
         self.max_shift = check_integer(
-            "max_shift", max_shift, least=0, most=LARGEST_POSITION
+            "max_shift",
+            max_shift,
+            most=LARGEST_POSITION,
+            what="the number of offsets to draw from",
         )
         self.resample = check_choice("resample", resample, ("batch", "example"))
         self.seed = check_seed(seed)
@@ -82,7 +88,7 @@ class AbacusPositions(TokenPositions):
             places = places + keras.random.randint(
                 (draws, 1),
                 0,
-                self.max_shift + 1,
+                self.max_shift,
                 dtype="int32",
                 seed=self.seed_generator,
             )

@@ -66,6 +66,7 @@ class AugmentedPositions(PositionSampler):
 
     draws = True
     fractional = True
+    negative = True
 
     def __init__(
         self,

@@ -17,10 +17,11 @@ class PositionSampler(NamedInputs, DrawingLayer):
     """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
-    Every sampler works with every encoding, with three exceptions: encodings
+    Every sampler works with every encoding, with four exceptions: encodings
     with a table need integers, only `AxialEncoding` takes the pairs of
-    `GridPositions`, and `XPos` needs a sampler that `keeps_order`. Subclasses
-    implement `sample`, which receives arguments that `call` has checked.
+    `GridPositions`, `XPos` needs a sampler that `keeps_order`, and `FIRE` one
+    without `negative` positions. Subclasses implement `sample`, which receives
+    arguments that `call` has checked.
 
     Call arguments:
         inputs: Tensor `(B, T, ...)` of any dtype; only its shape is read.
@@ -54,6 +55,9 @@ class PositionSampler(NamedInputs, DrawingLayer):
 
     fractional = False
     """Whether positions may be fractions."""
+
+    negative = False
+    """Whether positions may be below 0."""
 
     pairs = False
     """Whether a token has two positions, a row and a column."""

@@ -1,9 +1,10 @@
 """Base class of samplers that read token ids."""
 
+import keras
 from keras import ops
 
 from keras_lengen.arguments import check_integer
-from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.base import PositionSampler, check_tokens
 from keras_lengen.layers.side_inputs import is_integer
 
 PADDING = -1
@@ -37,13 +38,15 @@ class TokenPositions(PositionSampler):
     def call(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
+        check_tokens(inputs)
         if len(inputs.shape) != 2 or not is_integer(inputs):
+            dtype = keras.backend.standardize_dtype(inputs.dtype)
             raise ValueError(
                 f"{type(self).__name__} reads token ids, integers of shape "
                 "(B, T), which attention and encodings do not have: pass the "
                 "encoding to a model, or call the sampler with the ids and "
-                f"pass its result as `positions`; got {inputs.dtype} of shape "
-                f"{tuple(inputs.shape)}."
+                f"pass its result as `positions`; got inputs of dtype {dtype} "
+                f"and shape {tuple(inputs.shape)}."
             )
         return super().call(
             inputs,
@@ -56,6 +59,8 @@ class TokenPositions(PositionSampler):
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         token_ids = ops.cast(inputs, "int32")
+        if 0 in token_ids.shape:
+            return token_ids
         if lengths is not None:
             indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
             real = indices < ops.reshape(lengths, (-1, 1))

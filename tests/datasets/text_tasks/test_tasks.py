@@ -178,9 +178,9 @@ GOLDEN = {
         None,
     ),
     "aligned_multiplication": (
-        (120, 35),
-        "$ 1 2 0 * 3 5 = ",
-        "0 0 2 4 0",
+        (120, 5),
+        "$ 1 2 0 * 0 5 = ",
+        "0 0 6 0 0",
         None,
     ),
     "aligned_copy": ((7, 0, 1), "$ 7 0 1 = ", "7 0 1", None),
@@ -359,7 +359,7 @@ def test_validation_at_a_length_has_the_trained_bins():
     ("name", "texts"),
     [
         ("aligned_addition", ["653+049=2070", "9+1=01", "0+0=00"]),
-        ("aligned_multiplication", ["120*35=00240"]),
+        ("aligned_multiplication", ["120*35=00240", "7*05=530"]),
         ("aligned_copy", ["701=701"]),
         ("aligned_reverse", ["701=107"]),
         ("aligned_parity", ["101=110"]),
@@ -517,6 +517,18 @@ def test_numbers_have_no_leading_zeros_and_all_digits_come_up():
     assert set(firsts[1]) == set("0123456789")
     assert set(firsts[3]) == set("123456789")
     assert min(firsts[3].values()) > 0.8 * 8000 / 9
+
+
+def test_the_second_factor_is_any_number_of_two_digits():
+    task = TEXT_TASKS["aligned_multiplication"]()
+    examples = training_examples(task, [1, 3], size=0)
+    problems = [examples.problem(index) for index in range(4000)]
+    factors = collections.Counter(second for _, second in problems)
+    assert set(factors) == set(range(100))
+    assert max(factors.values()) < 3 * min(factors.values())
+    for first, second in problems:
+        words = " ".join([*str(first), "*", *f"{second:02d}"])
+        assert task.fill((first, second))["prompt"] == words
 
 
 WRONG = {

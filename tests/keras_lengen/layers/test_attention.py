@@ -147,6 +147,49 @@ def test_masks_of_keras_are_heeded_and_passed_on(cross):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "mask"),
+    [
+        ("attention_mask", np.tri(6, dtype="int32")),
+        ("value_mask", np.array([[1] * 6, [1, 1, 1, 1, 0, 0]])),
+    ],
+)
+def test_masks_are_booleans_or_ones_and_zeros(name, mask):
+    """Other integers, which may be meant to be added to scores, are errors."""
+    layer = attention(ALiBi())
+
+    def call(mask):
+        return layer(INPUTS, INPUTS, **{name: mask})
+
+    expected = call(mask == 1)
+    for dtype in ("int32", "int64", "uint8"):
+        np.testing.assert_array_equal(call(mask.astype(dtype)), expected)
+    wrong = (mask.astype("int32") - 1) * 10000
+    message = f"{name} must be .* got integers from -10000 to 0"
+    with pytest.raises(ValueError, match=message):
+        call(wrong)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=name):
+        tf.function(call)(wrong)
+    compiled = tf.function(call, jit_compile=True)
+    assert np.isnan(compiled(wrong)).all()
+    np.testing.assert_allclose(
+        compiled(mask.astype("int32")), expected, atol=1e-5
+    )
+
+
+def test_a_missing_value_is_named():
+    layer = attention(None)
+    model = keras.Sequential([MultiHeadAttention(2, 4)])
+    for call in (layer, model):
+        with pytest.raises(ValueError, match="value is missing"):
+            call(INPUTS)
+    layer(INPUTS, INPUTS)
+    with pytest.raises(ValueError, match="value has width 3, but this"):
+        layer(INPUTS, INPUTS[..., :3])
+    with pytest.raises(ValueError, match="value must have at least one token"):
+        layer(INPUTS, INPUTS[:, :0])
+
+
 def test_a_query_without_keys_gives_numbers():
     no_keys = np.zeros((TOKENS, TOKENS), "bool")
     output = attention(ALiBi())(INPUTS, INPUTS, attention_mask=no_keys)

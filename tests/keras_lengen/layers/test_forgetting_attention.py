@@ -1,9 +1,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy.special import expit, softmax
 
 from keras_lengen.layers import ALiBi, ForgettingAttention, MultiHeadAttention
+from keras_lengen.layers.forgetting_attention import _sum_between
 from keras_lengen.models import TransformerDecoder
 from tests.keras_lengen.layers.arguments import assert_config_round_trip
 from tests.keras_lengen.models.small import (
@@ -118,6 +120,61 @@ def test_generation_and_chunks_are_the_full_pass(groups):
     assert_generation_is_the_full_pass(model, ids)
     whole = np.random.default_rng(1).integers(0, 9, (2, 9))
     assert_chunks_change_nothing(model, whole)
+
+
+def long_weights(length, *, queries=None, jit_compile=False, **arguments):
+    """Gates, and weights with equal scores, of the last queries."""
+    layer = make(heads=1, use_bias=False, **arguments)
+    layer.query_dense.kernel.assign(np.zeros((12, 4)))
+    random = np.random.default_rng(2)
+    states = random.normal(size=(1, length, 12)).astype("float32")
+    # A gate that is almost 0 must not blur the later ones.
+    states[0, length // 3] *= 1000
+    tail = states[:, -(queries or length) :]
+
+    def call(states, tail):
+        return layer(tail, states, self_attention=False, **CAUSAL)[1]
+
+    call(states, tail)
+    call = tf.function(call, jit_compile=jit_compile)
+    gates = states[0].astype("float64") @ layer.gate_dense.kernel.numpy()
+    gates = -np.logaddexp(0, -gates[:, 0] - layer.gate_dense.bias.numpy())
+    return gates, np.asarray(call(states, tail))[0, 0]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("length", [100, 129, 2000])
+def test_sums_of_gates_keep_their_precision(length, jit_compile):
+    gates, weights = long_weights(length, queries=5, jit_compile=jit_compile)
+    for query, row in zip(range(length - 5, length), weights, strict=True):
+        lost = [gates[key + 1 : query + 1].sum() for key in range(length)]
+        expected = softmax(np.where(np.arange(length) <= query, lost, -np.inf))
+        np.testing.assert_allclose(row, expected, atol=1e-7, rtol=3e-6)
+
+
+def test_gradients_of_blocks():
+    """Those of a sum of gates over each pair of tokens."""
+    length = 300
+    random = np.random.default_rng(3)
+    kept = tf.constant(-random.random((1, 2, length)).astype("float32"))
+    factors = random.normal(size=(1, 2, 7, length)).astype("float32")
+    indices = np.array([0, 3, 127, 128, 200, 256, 299], "int32")
+    with tf.GradientTape() as tape:
+        tape.watch(kept)
+        sums = _sum_between(kept, indices)
+        total = tf.reduce_sum(sums * factors)
+    between = np.zeros((7, length, length))
+    for row, query in enumerate(indices):
+        for key in range(length):
+            between[row, key, key + 1 : query + 1] = 1
+    np.testing.assert_allclose(
+        sums, np.einsum("qkt,bht->bhqk", between, kept), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        tape.gradient(total, kept),
+        np.einsum("qkt,bhqk->bht", between, factors),
+        atol=1e-3,
+    )
 
 
 def test_it_is_causal():

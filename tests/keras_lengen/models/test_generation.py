@@ -346,6 +346,24 @@ def test_tokens_are_sampled_by_their_probability(flat_model, temperature):
     assert chi_square < 35
 
 
+@pytest.mark.parametrize("others", [{}, {"top_k": 3}, {"top_p": 0.9}])
+@pytest.mark.usefixtures("eager")
+def test_the_smallest_temperature_chooses_the_likeliest(others):
+    model = decoder(RoPE())
+    model.head.kernel.assign(1000 * model.head.kernel)
+    inputs = {"token_ids": PROMPTS}
+    tokens, _ = generated(model, inputs, temperature=1.2e-38, **others)
+    np.testing.assert_array_equal(tokens, generated(model, inputs)[0])
+
+
+@pytest.mark.usefixtures("in_both_ways")
+def test_the_largest_temperatures_find_all_tokens_equally_likely(flat_model):
+    for temperature in (10**19, 3e38):
+        found = draws(flat_model, temperature=temperature)
+        expected = 4000 / VOCABULARY_SIZE
+        assert ((found - expected) ** 2 / expected).sum() < 35
+
+
 @pytest.mark.usefixtures("in_both_ways")
 def test_top_k_leaves_the_likeliest(flat_model):
     order = np.argsort(-chances(flat_model, PROMPTS[:1])[0])
@@ -387,6 +405,8 @@ def test_examples_and_steps_draw_apart(flat_model):
         ({}, {"max_new_tokens": 0}, "max_new_tokens .* positive .* got 0"),
         ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
         ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
+        ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
+        ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
         ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
         (
             {"lengths": np.array([5, 0, 2])},

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import FIRE
+from keras_lengen.layers import (
+    DAPE,
+    FIRE,
+    ALiBi,
+    AugmentedPositions,
+    AxialEncoding,
+)
+from keras_lengen.models import TransformerEncoder
+from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     make_built,
@@ -128,6 +136,37 @@ def test_layers_share_the_weights_or_own_them(share_layers, copies):
         FIRE(share_layers=share_layers), num_heads=4, num_layers=3
     )
     assert added == copies * (33 * 4 + 66)
+
+
+def test_negative_positions_raise_or_give_nan():
+    below = FAR - 2.5
+    encodings = [
+        FIRE(),
+        DAPE(encoding=FIRE()),
+        AxialEncoding(row=FIRE(), column=ALiBi()),
+    ]
+    for encoding in encodings:
+        pair = encoding.takes_pairs
+        wrong = {"positions": (below, FAR) if pair else below}
+        with pytest.raises(ValueError, match=r"positions .* at least 0.* -0.5"):
+            encoding(QUERY, KEY, **wrong)
+
+        def call(wrong, encoding=encoding):
+            return encoding(QUERY, KEY, **wrong)
+
+        message = "positions must be at least 0"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            tf.function(call)(wrong)
+        bias = tf.function(call, jit_compile=True)(wrong)
+        assert np.isnan(bias[:, : HEADS // 2]).all()
+    model = TransformerEncoder(**SIZES, encoding=FIRE())
+    with pytest.raises(ValueError, match=r"positions must be at least 0.* -1"):
+        model({"token_ids": np.zeros((1, 6), "int32"), "positions": NEAR - 1})
+    sampler = AugmentedPositions(normalize=True)
+    with pytest.raises(ValueError, match=r"^sampler=AugmentedPositions may"):
+        FIRE(sampler=sampler)
+    bias = DAPE(encoding=FIRE(), sampler=sampler)(QUERY, KEY)
+    assert np.isnan(bias[:, :, 0]).all()
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_tokens_that_share_positions_need_fewer_rows_than_tokens():
         model_dim=8,
         encoding=LearnedEncoding(
             max_position=4,
-            sampler=AbacusPositions(digits=range(10), max_shift=0),
+            sampler=AbacusPositions(digits=range(10), max_shift=1),
         ),
     )
     model.encoding.check_length(8)

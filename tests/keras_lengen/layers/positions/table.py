@@ -94,7 +94,7 @@ TOKEN_ROWS = {
         arguments={"digits": range(10), "max_shift": 7, "seed": 1},
         alternatives={
             "digits": range(5),
-            "max_shift": 0,
+            "max_shift": 1,
             "resample": "example",
         },
     ),

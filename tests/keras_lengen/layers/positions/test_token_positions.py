@@ -10,6 +10,7 @@ from keras_lengen.layers import (
     DAPE,
     ENCODINGS,
     TOKEN_SAMPLERS,
+    AbacusPositions,
     MultiHeadAttention,
     RoPE,
     T5Bias,
@@ -93,11 +94,16 @@ def test_published_examples():
         tuple(positions(abacus, "321+7654=8795", training=True)[0])
         for _ in range(200)
     }
-    assert (8, 9, 10, 0, 8, 9, 10, 11, 0, 8, 9, 10, 11) in rows
+    assert (7, 8, 9, 0, 7, 8, 9, 10, 0, 7, 8, 9, 10) in rows
     assert rows == {
         tuple(place and place + shift for place in expected)
-        for shift in range(8)
+        for shift in range(7)
     }
+    # A number begins at one of 100 positions.
+    numbers = ids_of(*["1"] * 5000)
+    sampler = AbacusPositions(digits=range(10), resample="example", seed=0)
+    begins = np.unique(sampler(numbers, training=True))
+    assert begins.tolist() == list(range(1, 101))
     expected = [0, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
     assert positions(coupled(), "$653+049=2070$") == [expected]
     three = [0, 4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5, 0]
