@@ -33,6 +33,7 @@ class Wikitext103Config(WindowsConfig):
         "Directory with GPT-2's vocab.json and merges.txt; none: word pieces "
         "that are learned from the text.",
         is_path=True,
+        names_data=True,
     )
     word_pieces: int = option(
         8192,
@@ -40,6 +41,7 @@ class Wikitext103Config(WindowsConfig):
         least=300,
         most=2**20,
         changes_program=True,
+        names_data=True,
     )
 
 

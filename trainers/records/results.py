@@ -60,6 +60,8 @@ def describe_results(trainer, digest, config, problem, strategy):
         "score_metric": problem.metrics[0].name,
         "higher_is_better": problem.metrics[0].higher_is_better,
         **({"note": problem.note} if problem.note else {}),
+        # Data that are computed have none.
+        **({"data_digest": problem.data_digest} if problem.data_digest else {}),
         **{
             f"{name}_by_length": {str(n): value for n, value in by.items()}
             for name, by in problem.floors().items()
