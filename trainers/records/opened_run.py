@@ -28,16 +28,17 @@ def registered():
     }
 
 
-def make_problem(results):
+def make_problem(results, source="a run"):
     """Makes the `Problem` of results, for its title, metrics and floors.
 
     Args:
         results: Dict, the content of `results.json`.
+        source: What has them, for messages.
 
     Raises:
-        ConfigError: If they are of an unknown trainer.
+        ConfigError: If they are of an unknown trainer or of another version.
     """
-    experiment, config = read_experiment(results, "a run")
+    experiment, config = read_experiment(results, source)
     return experiment.make_problem(config)
 
 

@@ -300,3 +300,18 @@ def _read_json(path, types):
             "another directory."
         ) from None
     return record
+
+
+@contextlib.contextmanager
+def naming_damage(file):
+    """Turns what reading a damaged file raises into one message."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = "cannot be read"
+        if isinstance(error, KeyError):
+            reason = f"has no {error.args[0]}"
+        raise ConfigError(
+            f"{file} {reason}: it is damaged or of another version. Restore "
+            "it, or move its directory away."
+        ) from None
