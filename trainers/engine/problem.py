@@ -74,6 +74,7 @@ class Problem(abc.ABC):
             note where a run cannot; empty: nothing.
         data_digest: str, known after `prepare`. Differs where a run would
             read other data; empty: all data are computed.
+        data: Dict, known after `prepare`: what results say of the data.
     """
 
     title: str
@@ -83,6 +84,7 @@ class Problem(abc.ABC):
     note: str = ""
     unmeasured: str = ""
     data_digest: str = ""
+    data: dict = {}
 
     def __init__(self, config):
         self.config = config

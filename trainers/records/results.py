@@ -62,6 +62,7 @@ def describe_results(trainer, digest, config, problem, strategy):
         **({"note": problem.note} if problem.note else {}),
         # Data that are computed have none.
         **({"data_digest": problem.data_digest} if problem.data_digest else {}),
+        **({"data": problem.data} if problem.data else {}),
         **{
             f"{name}_by_length": {str(n): value for n, value in by.items()}
             for name, by in problem.floors().items()
