@@ -16,7 +16,7 @@ from trainers.errors import ConfigError
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import replacing, writing
-from trainers.records.markdown import table
+from trainers.records.markdown import code, table
 from trainers.records.opened_run import make_problem, registered
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric
@@ -67,7 +67,9 @@ def main(config, *runs):
     with replacing(path) as file:
         file.write(f"{text}\n".encode())
     print(f"table: {path}")
-    plot_results(directory / "comparison.png", labelled, problem)
+    # Matplotlib would read what is between two dollar signs as a formula.
+    shown = {label.replace("$", r"\$"): of for label, of in labelled.items()}
+    plot_results(directory / "comparison.png", shown, problem)
 
 
 def read(path):
@@ -190,12 +192,14 @@ def find_labels(paths, results):
         _join([_describe(name, config[name]) for name in differing])
         for config in configs
     ]
-    return [
+    found = [
         label
         if is_whole and label and labels.count((label, True)) == 1
         else " ".join(filter(None, [label, f"({path})"]))
         for (label, is_whole), path in zip(labels, paths, strict=True)
     ]
+    # Names of files need not be UTF-8.
+    return [label.encode(errors="replace").decode() for label in found]
 
 
 def _join(parts):
@@ -249,7 +253,7 @@ def make_table(labelled, metric, problem):
         best = found.get("best", {}).get(score)
         rows.append(
             (
-                f"`{label}`",
+                code(label),
                 *(f"{curves[label][length]:.4g}" for length in common),
                 f"{found['final'][score]:.4g}",
                 "" if best is None else f"{best:.4g}",

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.trainers.options.odd_flags import MARKUP
 from tests.trainers.toy import TOYS, toy_config
 from trainers import compare
 from trainers.compare import CompareConfig, find_labels
@@ -54,6 +55,22 @@ def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
     ]
     assert (tmp_path / "comparison.md").read_text().splitlines() == lines[:4]
     assert (tmp_path / "comparison.png").exists()
+
+
+def test_names_of_directories_may_have_markup(tmp_path, monkeypatch):
+    names = [text.replace("/", "-") for text in (*MARKUP, "bad\udcff")]
+    runs = [write_run(tmp_path / name, (1, 1)) for name in names]
+    with monkeypatch.context() as patch:
+        patch.setattr(compare, "plot_results", lambda *_: None)
+        compare_runs(*runs)
+    _, _, *rows = (tmp_path / "comparison.md").read_text().splitlines()
+    for name, row in zip(names, rows, strict=True):
+        text = f"({tmp_path / name})".replace("\n", " ")
+        text = text.encode(errors="replace").decode()
+        assert text in row.replace("\\|", "|")
+    odd = [run for run in runs if "$" in run or "\udcff" in run]
+    compare_runs(*odd)
+    assert (tmp_path / "comparison.png").exists() and len(odd) == 3
 
 
 def test_labels_say_what_differs(tmp_path):
