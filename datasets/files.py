@@ -26,7 +26,7 @@ def write_whole(path):
         beside.unlink(missing_ok=True)
 
 
-def hash_file(path):
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
+def hash_file(path, algorithm="sha256"):
+    """Returns the SHA-256 or another hash of a file, in hexadecimal digits."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()

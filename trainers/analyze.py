@@ -38,13 +38,13 @@ from trainers.analyses.loaded import load
 from trainers.analyses.matrices import write_matrices
 from trainers.errors import ConfigError
 from trainers.options.command import run
-from trainers.options.fields import CheckpointConfig
+from trainers.options.fields import RunConfig
 from trainers.options.lengths import parse_lengths
 from trainers.options.option import option
 
 
 @dataclasses.dataclass(frozen=True)
-class AnalyzeConfig(CheckpointConfig):
+class AnalyzeConfig(RunConfig):
     """Flags of this command."""
 
     examples: int = option(4, "Number of sequences.", most=64)

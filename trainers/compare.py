@@ -4,6 +4,8 @@
 
 RUN is the working directory of a run that has finished, or a file of
 `trainers.evaluate`. A curve is labelled with what differs from the other runs.
+All runs must be of one problem, on the same data, and scored at the same
+lengths; `python -m trainers.report` shows several problems in one table.
 """
 
 import dataclasses
@@ -14,17 +16,20 @@ from trainers.errors import ConfigError
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import replacing, writing
-from trainers.records.markdown import table
+from trainers.records.markdown import code, table
 from trainers.records.opened_run import make_problem, registered
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric
-from trainers.records.workdir import read_results
+from trainers.records.workdir import naming_damage, read_results
 
 LENGTHS = 8
 """Most lengths with a column of their own."""
 
 LONGEST_LABEL = 60
-"""Most characters of a label, without a path."""
+"""Most characters of a label of several values, without a path."""
+
+SAME = ("task", "dataset", "split")
+"""Flags of trainers that say what is measured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +52,12 @@ def main(config, *runs):
     """Compares the results of runs."""
     paths = [pathlib.Path(os.path.expanduser(text)) for text in runs]
     results = [read(path) for path in paths]
-    metric, *others = {found["score_metric"] for found in results}
-    if others:
-        raise ConfigError(
-            f"the runs have different metrics, {', '.join([metric, *others])}: "
-            "compare runs with the same one."
-        )
+    for path, found in zip(paths[1:], results[1:], strict=True):
+        check_same_problem(paths[0], results[0], path, found)
+    metric = results[0]["score_metric"]
     labelled = dict(zip(find_labels(paths, results), results, strict=True))
-    problem = make_problem(results[0])
+    # Of runs with different trained lengths, the plot shows the longest.
+    problem = max(map(make_problem, results), key=lambda p: p.longest_trained)
     directory = pathlib.Path(config.output or find_common(paths))
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
@@ -64,47 +67,150 @@ def main(config, *runs):
     with replacing(path) as file:
         file.write(f"{text}\n".encode())
     print(f"table: {path}")
-    plot_results(directory / "comparison.png", labelled, problem)
+    # Matplotlib would read what is between two dollar signs as a formula.
+    shown = {label.replace("$", r"\$"): of for label, of in labelled.items()}
+    plot_results(directory / "comparison.png", shown, problem)
 
 
 def read(path):
     """Reads the results of a run or of an evaluation."""
-    found = read_results(path if path.is_file() else path / "results.json")
+    # `Path.is_file` raises for a path that is too long.
+    file = path if os.path.isfile(path) else path / "results.json"
+    found = read_results(file)
     if found is None:
         raise ConfigError(
             f"{path} has no results.json: is it a run, and has it finished?"
         )
+    with naming_damage(file):
+        _check_complete(found, make_problem(found, file))
     return found
+
+
+def _check_complete(found, problem):
+    """Raises what a missing number of results would raise later."""
+    final, best = found["final"], found.get("best", {})
+    metric, score = choose_metric([found], found["score_metric"])
+    for name in {metric, found["score_metric"]}:
+        for length, value in final[f"{name}_by_length"].items():
+            int(length), float(value)
+    for number in (final[score], final["score"], best.get(score, 0)):
+        float(number)
+    int(final["step"])
+    for name in problem.floor_labels:
+        found[f"{name}_by_length"].items()
+
+
+def check_same_problem(first, results, path, others):
+    """Raises `ConfigError` unless two results can stand in one table.
+
+    Args:
+        first: `pathlib.Path` of the first run.
+        results: Dict, its `results.json`.
+        path: `pathlib.Path` of another run.
+        others: Dict, its `results.json`.
+    """
+    found = [
+        {"trainer": of["trainer"], "metric": of["score_metric"], **of["config"]}
+        for of in (results, others)
+    ]
+    for name in ("trainer", "metric", *SAME):
+        ours, theirs = (of.get(name) for of in found)
+        if ours != theirs:
+            # Which has one metric, too.
+            other = ", or report several by trainers.report"
+            raise ConfigError(
+                f"{first} and {path} are of different problems ({name} {ours} "
+                f"and {theirs}): compare runs of one problem"
+                f"{other if name in SAME else ''}."
+            )
+    ours, theirs = map(_list_data, (results, others))
+    if ours != theirs and ours[:-1] == theirs[:-1] and ours[-1] and theirs[-1]:
+        raise ConfigError(
+            f"{first} and {path} are on different data: compare runs on the "
+            "same data."
+        )
+    scored = [_list_scored(of) for of in (results, others)]
+    if scored[0] != scored[1]:
+        problem = make_problem(results)
+        ours, theirs = (_shorten(lengths, problem) for lengths in scored)
+        kind = problem.length_name
+        raise ConfigError(
+            f"{first} is scored at {kind}s {ours}, and {path} at {theirs}: "
+            f"measure both at the same {kind}s by `python -m trainers.evaluate "
+            f"RUN --test_{kind}s=...`, and compare the files that it writes."
+        )
+
+
+def _list_data(results):
+    """Returns what says which data were read, the digest last."""
+    known = options(registered()[results["trainer"]].config)
+    named = [
+        results["config"].get(name, known[name].default)
+        for name in known
+        # The same data may be in another directory.
+        if known[name].names_data and known[name].changes_result
+    ]
+    return [*named, results.get("data_digest")]
+
+
+def _list_scored(results):
+    """Returns the lengths that the score is the mean over, list of int."""
+    lengths = sorted(
+        map(int, results["final"][f"{results['score_metric']}_by_length"])
+    )
+    longest = make_problem(results).longest_trained
+    return [length for length in lengths if length > longest] or lengths
+
+
+def _shorten(lengths, problem):
+    """Describes lengths, all of them or the first and the last ones."""
+    shown = [problem.describe_length(length) for length in lengths]
+    if len(shown) > 4:
+        shown = [*shown[:2], "...", *shown[-2:]]
+    return ", ".join(shown)
 
 
 def find_labels(paths, results):
     """Returns a label for each run: the values that differ.
 
-    The path stands beside a label that several runs have.
+    The path stands beside a label that several runs have, or that has not all
+    values.
     """
-    configs = [found["config"] for found in results]
     known = options(registered()[results[0]["trainer"]].config)
+    # A run that is older than a flag has its default.
+    configs = [
+        {name: found["config"].get(name, known[name].default) for name in known}
+        for found in results
+    ]
     differing = [
         name
-        for name in configs[0]
-        if name in known
-        and known[name].changes_result
-        and len({repr(config.get(name)) for config in configs}) > 1
+        for name in known
+        if known[name].changes_result
+        and len({repr(config[name]) for config in configs}) > 1
     ]
     labels = [
-        ", ".join(
-            filter(
-                None, (_describe(name, config.get(name)) for name in differing)
-            )
-        )
+        _join([_describe(name, config[name]) for name in differing])
         for config in configs
     ]
-    return [
+    found = [
         label
-        if 0 < len(label) <= LONGEST_LABEL and labels.count(label) == 1
-        else " ".join(filter(None, [label[:LONGEST_LABEL], f"({path})"]))
-        for label, path in zip(labels, paths, strict=True)
+        if is_whole and label and labels.count((label, True)) == 1
+        else " ".join(filter(None, [label, f"({path})"]))
+        for (label, is_whole), path in zip(labels, paths, strict=True)
     ]
+    # Names of files need not be UTF-8.
+    return [label.encode(errors="replace").decode() for label in found]
+
+
+def _join(parts):
+    """Returns as many parts as a label has room for, and whether it is all."""
+    parts = list(filter(None, parts))
+    shown = parts[:1]
+    for part in parts[1:]:
+        if len(", ".join([*shown, part])) > LONGEST_LABEL:
+            return ", ".join([*shown, "..."]), False
+        shown.append(part)
+    return ", ".join(shown), True
 
 
 def _describe(name, value):
@@ -116,7 +222,7 @@ def _describe(name, value):
         return (
             value and f"from {pathlib.Path(value).absolute().parents[1].name}"
         )
-    return f"{name}={value}"
+    return f"no {name}" if value == "" else f"{name}={value}"
 
 
 def find_common(paths):
@@ -147,7 +253,7 @@ def make_table(labelled, metric, problem):
         best = found.get("best", {}).get(score)
         rows.append(
             (
-                f"`{label}`",
+                code(label),
                 *(f"{curves[label][length]:.4g}" for length in common),
                 f"{found['final'][score]:.4g}",
                 "" if best is None else f"{best:.4g}",

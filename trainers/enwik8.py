@@ -28,7 +28,9 @@ from trainers.options.windows import WindowsConfig
 class Enwik8Config(WindowsConfig):
     """Options of this trainer; every field is a flag."""
 
-    dataset: str = option("enwik8", "Text.", choices=tuple(TEXTS))
+    dataset: str = option(
+        "enwik8", "Text.", choices=tuple(TEXTS), names_data=True
+    )
 
 
 PRESETS = {
@@ -57,10 +59,12 @@ class TextProblem(NextTokenProblem):
     """The next item of a text, whose splits a subclass returns from `open`.
 
     Evaluations at all lengths read the same items of the text. `hint` follows
-    the message if the text cannot be opened.
+    the message if the text cannot be opened. `vocabulary` is `None` where it
+    comes with the text.
     """
 
     hint = ""
+    vocabulary = None
 
     def prepare(self):
         needed = {"train": self.longest_trained, self.config.split: 1}
@@ -109,6 +113,7 @@ class TextProblem(NextTokenProblem):
 class ByteProblem(TextProblem):
     """The next byte of a text."""
 
+    vocabulary = BYTES
     hint = " Or train on text that every machine has: --dataset=python_source."
     metrics = (
         Metric("nats_per_byte", "nats per byte", higher_is_better=False),

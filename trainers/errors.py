@@ -7,6 +7,10 @@ class ConfigError(Exception):
     """A mistake that is found before work starts: exit status 2."""
 
 
+class OtherDataError(ConfigError):
+    """The data of a run have changed since it began."""
+
+
 class TrainingError(Exception):
     """A failure during work, reported in one message: exit status 1."""
 

@@ -22,7 +22,7 @@ from trainers.errors import ConfigError
 from trainers.experiment import make_evaluation, measure_model
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.fields import CheckpointConfig, DeviceConfig
+from trainers.options.fields import DeviceConfig, RunConfig
 from trainers.options.layers import build_encoding, with_max_position
 from trainers.options.option import option, options
 from trainers.records.checkpoints import load_weights
@@ -51,7 +51,7 @@ NAMED = (
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluateConfig(CheckpointConfig, DeviceConfig):
+class EvaluateConfig(RunConfig, DeviceConfig):
     """Flags of this command."""
 
     test_lengths: str = option(
@@ -80,7 +80,7 @@ class EvaluateConfig(CheckpointConfig, DeviceConfig):
 
 def main(config, text):
     """Evaluates a run or a checkpoint."""
-    opened = open_run(text, config.checkpoint)
+    opened = open_run(text, config.checkpoint, config.data_dir)
     given = {name: getattr(config, name) for name in NAMED}
     given = {name: value for name, value in given.items() if value}
     changes = {n: v for n, v in given.items() if n != "evaluation"}
@@ -117,7 +117,7 @@ def evaluate(opened, config, strategy):
         Dict in the form of `results.json`.
     """
     model, _, problem = opened.experiment.make_parts(config, strategy)
-    problem.prepare()
+    opened.prepare(problem)
     check_same_data(strategy, problem)
     step = load_weights(model, opened.checkpoint, opened.digest)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")

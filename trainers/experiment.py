@@ -141,7 +141,7 @@ class Experiment:
                 extensible=not _make_schedule(config).depends_on_steps,
             )
             read_initial = functools.partial(
-                self._read_initial, config, model, strategy, workdir
+                self._read_initial, config, model, problem, strategy, workdir
             )
             with refuse_together(strategy):
                 # A mistake is found before anything is written.
@@ -160,7 +160,7 @@ class Experiment:
                 results = run.train()
         return results if strategy.is_chief else None
 
-    def _read_initial(self, config, model, strategy, workdir):
+    def _read_initial(self, config, model, problem, strategy, workdir):
         """Reads the `InitialWeights` of a run; `None` where it needs none."""
         if not (config.initialize_from and strategy.is_chief):
             return None
@@ -173,7 +173,9 @@ class Experiment:
                 f"trainers.{opened.experiment.name}: choose one of "
                 f"trainers.{self.name}."
             )
-        return read_initial_weights(opened, config, model)
+        initial = read_initial_weights(opened, config, model)
+        opened.check_data(problem, "or name other data by --data_dir")
+        return initial
 
     def make_parts(self, config, strategy):
         """Makes the model, its optimizer and the problem of a run.

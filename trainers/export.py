@@ -18,10 +18,10 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.engine.backend import make_strategy
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, OtherDataError
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.fields import CheckpointConfig
+from trainers.options.fields import RunConfig
 from trainers.options.option import option
 from trainers.records.checkpoints import load_weights
 from trainers.records.files import replacing, writing
@@ -32,7 +32,7 @@ EXAMPLES = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportConfig(CheckpointConfig):
+class ExportConfig(RunConfig):
     """Flags of this command."""
 
     format: str = option(
@@ -59,10 +59,16 @@ class ExportConfig(CheckpointConfig):
 
 def main(config, text):
     """Exports the model of a run."""
-    opened = open_run(text, config.checkpoint)
+    opened = open_run(text, config.checkpoint, config.data_dir)
     exported = with_evaluation(opened.config, config.evaluation)
     strategy = make_strategy("one_device")
     model, _, problem = opened.experiment.make_parts(exported, strategy)
+    note = ""
+    try:
+        opened.prepare(problem)
+    except OtherDataError:
+        # The model is the same, and the example shows how to call it.
+        note = "  note: the example is of data that have changed since training"
     step = load_weights(model, opened.checkpoint, opened.digest)
 
     inputs = draw_inputs(problem)
@@ -87,6 +93,8 @@ def main(config, text):
         print(f"  input {name}: {values.dtype} {describe_shape(values)}")
     print(f"  output: {outputs.dtype} {describe_shape(outputs)}")
     print(f"  example: {example_path}")
+    if note:
+        print(note)
     if is_random:
         print(
             "  positions are drawn anew in every call: where the file must be "

@@ -18,10 +18,11 @@ import sys
 import numpy as np
 
 from trainers.engine.backend import make_strategy
+from trainers.enwik8 import TextProblem
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
-from trainers.options.fields import CheckpointConfig
+from trainers.options.fields import RunConfig
 from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import option
 from trainers.records.checkpoints import load_weights
@@ -29,7 +30,7 @@ from trainers.records.opened_run import open_run
 
 
 @dataclasses.dataclass(frozen=True)
-class GenerateConfig(CheckpointConfig):
+class GenerateConfig(RunConfig):
     """Flags of this command."""
 
     prompt: str = option("", "Text to continue.", is_text=True)
@@ -71,12 +72,15 @@ class GenerateConfig(CheckpointConfig):
 
 def main(config, text):
     """Continues a prompt on standard output, token by token."""
-    opened = open_run(text, config.checkpoint)
+    opened = open_run(text, config.checkpoint, config.data_dir)
     changed = with_evaluation(opened.config, config.evaluation)
     problem = opened.experiment.make_problem(changed)
     asked, new_tokens = None, config.max_new_tokens or 200
-    if hasattr(problem, "splits"):
-        vocabulary = problem.splits["train"].vocabulary
+    if isinstance(problem, TextProblem):
+        vocabulary = problem.vocabulary
+        if vocabulary is None:
+            opened.prepare(problem)
+            vocabulary = problem.splits["train"].vocabulary
         prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
         known, decode, end_token = prompt[1:], vocabulary.detokenize, None
     elif hasattr(problem, "end_token"):

@@ -6,22 +6,27 @@
 The text must be on the machine: the first start says where to get it. With the
 vocabulary of GPT-2 the result is the perplexity of a token, as published.
 Without it, word pieces are learned from the training text, and the result is
-the loss per word, which is not comparable with published results.
+the loss per word, which is not comparable with published results. Other text
+and other vocabularies need `--files=any`.
 """
 
 import dataclasses
 import math
 
-from datasets.text import open_wikitext103
+from datasets.text import (
+    BytePairVocabulary,
+    CorpusError,
+    has_published_text,
+    open_wikitext103,
+)
 from keras_lengen.models import TransformerDecoder, presets
 from trainers.engine.problem import Metric
 from trainers.enwik8 import TextProblem
+from trainers.errors import as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 from trainers.options.option import option
 from trainers.options.windows import WindowsConfig
-
-GPT2_TOKENS = 50257
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,17 @@ class Wikitext103Config(WindowsConfig):
         "Directory with GPT-2's vocab.json and merges.txt; none: word pieces "
         "that are learned from the text.",
         is_path=True,
+        changes_program=True,
+        names_data=True,
+    )
+    files: str = option(
+        "published",
+        "Files to take: only the published ones, of WikiText-103 and GPT-2's "
+        "vocabulary; or any text and vocabulary in files of the same names, "
+        "whose losses are not comparable with published ones.",
+        choices=("published", "any"),
+        # The data themselves are part of a run.
+        changes_result=False,
     )
     word_pieces: int = option(
         8192,
@@ -40,6 +56,7 @@ class Wikitext103Config(WindowsConfig):
         least=300,
         most=2**20,
         changes_program=True,
+        names_data=True,
     )
 
 
@@ -71,21 +88,32 @@ PRESETS = {
 
 def count_tokens(config):
     """Returns the largest number of ids of the vocabulary."""
-    return GPT2_TOKENS if config.vocabulary else config.word_pieces
+    if not config.vocabulary:
+        return config.word_pieces
+    with as_config_errors(CorpusError):
+        return BytePairVocabulary(config.vocabulary).size
 
 
 class TokenProblem(TextProblem):
-    """The next token of WikiText-103."""
+    """The next token of WikiText-103, or of other text."""
+
+    hint = (
+        " Other text or another vocabulary needs --files=any; "
+        "`python -m trainers.enwik8 --dataset=files` trains on the bytes of "
+        "any file."
+    )
 
     def __init__(self, config):
         super().__init__(config)
         nats = Metric("nats_per_token", "nats", higher_is_better=False)
         loss = Metric("loss", "nats per sequence", higher_is_better=False)
+        self.title = (
+            "wikitext103" if config.files == "published" else "other_text"
+        )
         if config.vocabulary:
-            self.title = "wikitext103"
             first = Metric("perplexity", "of a token", higher_is_better=False)
         else:
-            self.title = "wikitext103_word_pieces"
+            self.title += "_word_pieces"
             first = Metric("nats_per_word", "nats", higher_is_better=False)
             self.note = (
                 "The word pieces were learned here: losses are not comparable "
@@ -98,7 +126,30 @@ class TokenProblem(TextProblem):
             self.config.data_dir,
             vocabulary=self.config.vocabulary or None,
             vocabulary_size=self.config.word_pieces,
+            published=self.config.files == "published",
         )
+
+    def prepare(self):
+        super().prepare()
+        vocabulary = self.splits["train"].vocabulary
+        name = "learned"
+        if self.config.vocabulary:
+            name = "GPT-2" if vocabulary.is_published else "other"
+        # Opening has checked what must be the published text.
+        is_published = self.config.files == "published" or has_published_text(
+            self.config.data_dir
+        )
+        text = "WikiText-103" if is_published else "other"
+        self.data = {
+            "text": text,
+            "vocabulary": name,
+            "vocabulary_size": vocabulary.size,
+        }
+        if "other" in (text, name):
+            self.note = (
+                f"Text: {text}; vocabulary: {name}. Losses are not comparable "
+                "with published ones."
+            )
 
     def convert(self, nats, tokens):
         if self.config.vocabulary:

@@ -3,7 +3,8 @@
 A split is decoded once, to all sizes that are missing, by several threads; at
 no time are more than a few hundred images in memory. A size of a split is two
 files: `*.pixels` with the gray values of all images, one after the other, and
-`*.npz` with their labels and the names of the images that were skipped.
+`*.npz` with their labels, the names of the images that were skipped, and a hash
+of the encoded images.
 """
 
 import concurrent.futures
@@ -38,18 +39,18 @@ class PixelStore:
             `(N, height, width)`.
         labels: int32 array `(N,)`.
         skipped: List of str. Names of the images that were left out.
-        identity: str. That of their `Source`.
+        contents: bytes. Hash of the encoded images.
 
     Attributes: `images`, `labels` and `skipped`; and `digest`, bytes that
     differ where these are other images, wherever they are.
     """
 
-    def __init__(self, images, labels, skipped=(), *, identity=""):
+    def __init__(self, images, labels, skipped=(), *, contents=b""):
         self.images = images
         self.labels = labels
         self.skipped = list(skipped)
         self.digest = _hash(
-            identity, f"{len(self.skipped)} skipped", labels.tobytes()
+            contents, f"{len(self.skipped)} skipped", labels.tobytes()
         )
 
     def __len__(self):
@@ -174,10 +175,10 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
             "name another directory by --cache_dir."
         ) from None
     images = {size: opened[0] for size, opened in found.items()}
-    _, labels, skipped = next(iter(found.values()))
+    _, labels, skipped, contents = next(iter(found.values()))
     _check_skipped(source, skipped.tolist(), bad_images)
     return PixelStore(
-        images, labels, skipped.tolist(), identity=source.identity
+        images, labels, skipped.tolist(), contents=contents.tobytes()
     )
 
 
@@ -192,10 +193,13 @@ def _have_same_images(found):
 
 
 def _read_all(source, sizes, bad_images):
-    images, labels, skipped = [], [], []
-    for label, gray in _decode_items(source, sizes, lambda line: None, skipped):
+    images, labels, skipped, contents = [], [], [], hashlib.sha256()
+    for label, gray, content in _decode_items(
+        source, sizes, lambda line: None, skipped
+    ):
         images.append(gray)
         labels.append(label)
+        contents.update(content)
     _check_skipped(source, skipped, bad_images)
     _check_any(source, labels)
     stacked = map(np.stack, zip(*images, strict=True))
@@ -203,21 +207,22 @@ def _read_all(source, sizes, bad_images):
         dict(zip(sizes, stacked, strict=True)),
         np.array(labels, np.int32),
         skipped,
-        identity=source.identity,
+        contents=contents.digest(),
     )
 
 
 def _decode(source, paths, bad_images, report):
     """Writes the files of some sizes."""
-    labels, skipped = [], []
+    labels, skipped, contents = [], [], hashlib.sha256()
     with contextlib.ExitStack() as stack:
         files = [
             stack.enter_context(write_whole(path)) for path in paths.values()
         ]
-        for label, images in _decode_items(
+        for label, images, content in _decode_items(
             source, list(paths), report, skipped
         ):
             labels.append(label)
+            contents.update(content)
             for file, image in zip(files, images, strict=True):
                 file.write(image.tobytes())
         _check_skipped(source, skipped, bad_images)
@@ -228,15 +233,22 @@ def _decode(source, paths, bad_images, report):
                 file,
                 labels=np.array(labels, np.int32),
                 skipped=np.array(skipped, np.str_),
+                contents=np.frombuffer(contents.digest(), np.uint8),
             )
 
 
 def _decode_items(source, sizes, report, skipped):
-    """Yields label and images of every item; appends bad ones to `skipped`."""
+    """Yields label, images and hash of every item.
+
+    Appends the names of bad ones to `skipped`.
+    """
 
     def decoded(item):
+        content = item.content
         try:
-            return item, decode(item.content, sizes), None
+            if isinstance(content, pathlib.Path):
+                content = content.read_bytes()
+            return item, (decode(content, sizes), _hash(content)), None
         except ImageError as error:
             return item, None, error
         except OSError as error:
@@ -248,9 +260,9 @@ def _decode_items(source, sizes, report, skipped):
     start, done, items = time.monotonic(), 0, iter(source.read())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         while chunk := list(itertools.islice(items, _CHUNK)):
-            for item, images, error in pool.map(decoded, chunk):
+            for item, found, error in pool.map(decoded, chunk):
                 if error is None:
-                    yield item.label, images
+                    yield item.label, *found
                     continue
                 skipped.append(f"{item.name} ({error})")
             done += len(chunk)
@@ -264,15 +276,15 @@ def _decode_items(source, sizes, report, skipped):
 
 
 def _open(path, size):
-    """Returns images, labels and skipped names; `None` if not there."""
+    """Returns images, labels, skipped names and hash; `None` if not there."""
     try:
         with path.with_suffix(".npz").open("rb") as file:
             record = np.load(file)
-            labels, skipped = record["labels"], record["skipped"]
-        shape = (len(labels), *size)
+            kept = [record[n] for n in ("labels", "skipped", "contents")]
+        shape = (len(kept[0]), *size)
         if path.stat().st_size != np.prod(shape):
             return None
-        return np.memmap(path, np.uint8, "r", shape=shape), labels, skipped
+        return np.memmap(path, np.uint8, "r", shape=shape), *kept
     except (
         FileNotFoundError,
         KeyError,

@@ -3,7 +3,8 @@
 from datasets.text.corpus import BYTES, Corpus, CorpusError
 from datasets.text.enwik8 import open_enwik8
 from datasets.text.files import open_path, open_python_source
-from datasets.text.wikitext103 import open_wikitext103
+from datasets.text.vocabulary import BytePairVocabulary
+from datasets.text.wikitext103 import has_published_text, open_wikitext103
 
 TEXTS = {
     "enwik8": open_enwik8,
@@ -12,4 +13,12 @@ TEXTS = {
 }
 """Functions of a directory that return the splits of a corpus of bytes."""
 
-__all__ = ["BYTES", "TEXTS", "Corpus", "CorpusError", "open_wikitext103"]
+__all__ = [
+    "BYTES",
+    "TEXTS",
+    "BytePairVocabulary",
+    "Corpus",
+    "CorpusError",
+    "has_published_text",
+    "open_wikitext103",
+]

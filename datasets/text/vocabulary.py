@@ -15,6 +15,13 @@ import numpy as np
 from datasets.text.corpus import CorpusError
 
 GPT2_URL = "https://huggingface.co/openai-community/gpt2/resolve/main/"
+GPT2_SHA256 = {
+    "vocab.json": "196139668be63f3b5d6574427317ae82"
+    "f612a97c5d1cdaf36ed2256dbf636783",
+    "merges.txt": "1ce1664773c50f3e0cc8842619a93edc"
+    "4624525b728b188a9e0be33b7726adc5",
+}
+"""Checksums of the published files."""
 
 
 class BytePairVocabulary:
@@ -31,6 +38,9 @@ class BytePairVocabulary:
 
     Args:
         folder: Folder of the two files.
+
+    Attributes:
+        is_published: bool. Whether the files are GPT-2's.
 
     Raises:
         CorpusError: If a file is missing or not as expected.
@@ -71,6 +81,10 @@ class BytePairVocabulary:
         self.begin = ids[self.begin_token]
         self.size = max(ids.values()) + 1
         self.digest = _digest(b"byte pairs", *contents)
+        self.is_published = all(
+            hashlib.sha256(content).hexdigest() == GPT2_SHA256[path.name]
+            for path, content in zip(paths, contents, strict=True)
+        )
 
     def tokenize(self, text):
         return np.array(self._tokenizer.encode(text).ids, np.int64)

@@ -14,13 +14,18 @@ from datasets.text.corpus import CorpusError
 from datasets.text.downloads import check_file, extract
 from datasets.text.learned_vocabulary import learn_word_pieces
 from datasets.text.tokens import open_tokens
-from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
+from datasets.text.vocabulary import (
+    GPT2_URL,
+    BytePairVocabulary,
+    WordPieceVocabulary,
+)
 
 FOLDER = "wikitext-103-raw"
 ARCHIVE = f"{FOLDER}-v1.zip"
 URL = f"https://wikitext.smerity.com/{ARCHIVE}"
 MIRROR = "https://huggingface.co/datasets/mattdangerw/wikitext-103-raw"
 SHA256 = "91c00ae287f0d699e18605c84afc9e45c192bc6b7797ff8837e5474655a33794"
+"""Checksum of the archive."""
 ZIP_BYTES = 191_984_949
 FILES = {
     "train": "wiki.train.raw",
@@ -28,6 +33,12 @@ FILES = {
     "test": "wiki.test.raw",
 }
 """Name of the file of each split."""
+SHA1 = {
+    "train": "3d06627c15e834408cfee91293f862c11c1cc9ef",
+    "validation": "db78d4db83700cba1b1bf4a9381087043db2876d",
+    "test": "6f1fe2054a940eebfc76b284b09680763b37f5ea",
+}
+"""Checksum of the file of each split, as in GluonNLP."""
 
 
 def open_wikitext103(
@@ -36,7 +47,7 @@ def open_wikitext103(
     vocabulary=None,
     vocabulary_size=8192,
     report=print,
-    sha256=SHA256,
+    published=True,
 ):
     """Opens the splits of WikiText-103 as tokens.
 
@@ -47,24 +58,33 @@ def open_wikitext103(
         data_dir: Directory of `wiki.train.raw`, `wiki.valid.raw` and
             `wiki.test.raw`, or of the folder `wikitext-103-raw` of these, or of
             the archive `wikitext-103-raw-v1.zip`, which is extracted there.
-        vocabulary: Folder of GPT-2's `vocab.json` and `merges.txt`, or `None`:
-            word pieces learned from the training split.
+        vocabulary: Folder of `vocab.json` and `merges.txt`, or `None`: word
+            pieces learned from the training split.
         vocabulary_size: int. Largest number of word pieces.
         report: Function of a line of text, called with the progress.
-        sha256: str. Expected checksum of the archive, or `None`: any.
+        published: bool. Whether the text must be that of WikiText-103, and a
+            given vocabulary that of GPT-2.
 
     Returns:
         Dict from the name of a split to its `Corpus`, with `words`, the number
         of words including one for each end of line.
 
     Raises:
-        CorpusError: If a file is missing or damaged, or cannot be written.
+        CorpusError: If a file is missing, damaged or another one, or cannot be
+            written.
     """
     try:
-        paths = _find_text(pathlib.Path(data_dir), sha256)
+        paths = _find_text(pathlib.Path(data_dir), published)
+        if published:
+            _check_text(paths)
         checksums = {split: hash_file(path) for split, path in paths.items()}
         if vocabulary is not None:
             found = BytePairVocabulary(vocabulary)
+            if published and not found.is_published:
+                raise CorpusError(
+                    f"{vocabulary} has not GPT-2's vocabulary: download "
+                    f"vocab.json and merges.txt from {GPT2_URL}."
+                )
         else:
             found = _open_word_pieces(
                 paths["train"], checksums["train"], vocabulary_size, report
@@ -79,7 +99,27 @@ def open_wikitext103(
         ) from None
 
 
-def _find_text(directory, sha256):
+def has_published_text(data_dir):
+    """Returns whether the text in a directory is that of WikiText-103."""
+    try:
+        _check_text(_find_text(pathlib.Path(data_dir), published=False))
+    except CorpusError:
+        return False
+    return True
+
+
+def _check_text(paths):
+    """Raises `CorpusError` unless the files are those of WikiText-103."""
+    for split, path in paths.items():
+        found = hash_file(path, "sha1")
+        if found != SHA1[split]:
+            raise CorpusError(
+                f"{path} is not of WikiText-103, its SHA-1 is {found} instead "
+                f"of {SHA1[split]}: remove it and download {URL}."
+            )
+
+
+def _find_text(directory, published):
     """Returns the paths of the splits, extracted if necessary."""
     plain = any((directory / name).exists() for name in FILES.values())
     folder = directory if plain else directory / FOLDER
@@ -93,7 +133,7 @@ def _find_text(directory, sha256):
         )
     if missing:
         remedy = f"download {URL} again"
-        check_file(archive, None, sha256, remedy)
+        check_file(archive, None, SHA256 if published else None, remedy)
         for name in missing:
             extract(archive, f"{FOLDER}/{name}", folder / name, remedy)
     paths = {split: folder / name for split, name in FILES.items()}

@@ -65,6 +65,7 @@ TOYS = {
     "wikitext103": {
         **TOY_OF_TEXT,
         "data_dir": str(WIKITEXT103),
+        "files": "any",
         "word_pieces": 300,
     },
 }

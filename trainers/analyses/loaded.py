@@ -49,11 +49,11 @@ class Loaded:
 
 def load(config, text):
     """Loads the model and the data of a run."""
-    opened = open_run(text, config.checkpoint)
+    opened = open_run(text, config.checkpoint, config.data_dir)
     analyzed = with_evaluation(opened.config, config.evaluation)
     strategy = make_strategy("one_device")
     model, _, problem = opened.experiment.make_parts(analyzed, strategy)
-    problem.prepare()
+    opened.prepare(problem)
     load_weights(model, opened.checkpoint, opened.digest)
     return Loaded(opened, model, problem)
 

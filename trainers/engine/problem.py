@@ -4,6 +4,10 @@ import abc
 import dataclasses
 import hashlib
 
+DATA_DIGEST = "sha256:"
+"""Beginning of a digest of all data. Runs of earlier versions have digests of
+samples, without it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
@@ -70,8 +74,9 @@ class Problem(abc.ABC):
         note: str. What a reader of the results must know; empty: nothing.
         unmeasured: str. What `measure_model` would measure in addition, for a
             note where a run cannot; empty: nothing.
-        data_digest: str, hexadecimal, known after `prepare`. Differs where a
-            run would read other data; empty: all data are computed.
+        data_digest: str, known after `prepare`. Differs where a run would
+            read other data; empty: all data are computed.
+        data: Dict, known after `prepare`: what results say of the data.
     """
 
     title: str
@@ -82,6 +87,7 @@ class Problem(abc.ABC):
     note: str = ""
     unmeasured: str = ""
     data_digest: str = ""
+    data: dict = {}
 
     def __init__(self, config):
         self.config = config
@@ -98,7 +104,8 @@ class Problem(abc.ABC):
     def keep_digest(self, parts):
         """Sets `data_digest` from the `digest`s of the parts of the data."""
         content = b"".join(part.digest for part in parts)
-        self.data_digest = hashlib.sha256(content).hexdigest()[:16]
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        self.data_digest = f"{DATA_DIGEST}{digest}"
 
     @abc.abstractmethod
     def training_batches(

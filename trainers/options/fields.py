@@ -50,6 +50,18 @@ class CheckpointConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class RunConfig(CheckpointConfig):
+    """Options of every program that reads the data of RUN, too."""
+
+    data_dir: str = option(
+        "",
+        "Directory of the data of RUN, if they have moved; none: as in the "
+        "run.",
+        is_path=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class TrainerConfig(DeviceConfig):
     """Options common to all trainers; every field is a flag.
 

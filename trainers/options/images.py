@@ -14,12 +14,15 @@ from trainers.options.sizes import MAX_SIZES, merge_sizes, parse_sizes
 class ImagesConfig(TrainerConfig):
     """Options common to these trainers; every field is a flag."""
 
-    dataset: str = option("imagenet2012", "Images.", choices=tuple(IMAGES))
+    dataset: str = option(
+        "imagenet2012", "Images.", choices=tuple(IMAGES), names_data=True
+    )
     data_dir: str = option(
         "",
         "Directory of the data; none: that of TensorFlow Datasets.",
         is_path=True,
         changes_result=False,
+        names_data=True,
     )
     cache_dir: str = option(
         "data/images",

@@ -35,6 +35,7 @@ class Option:
         changes_result: bool. Whether the result depends on the flag: a run
             cannot resume with another value.
         changes_program: bool. Whether compiled programs depend on the flag.
+        names_data: bool. Whether the flag says which data are read.
     """
 
     default: str | int | float
@@ -49,6 +50,7 @@ class Option:
     is_text: bool = False
     changes_result: bool = True
     changes_program: bool = False
+    names_data: bool = False
 
     @property
     def names(self):

@@ -15,6 +15,7 @@ class WindowsConfig(LengthsConfig):
         "Directory of the data; of --dataset=files, a file or a directory.",
         is_path=True,
         changes_result=False,
+        names_data=True,
     )
     split: str = option(
         "test", "Split to evaluate.", choices=("validation", "test")

@@ -9,8 +9,15 @@ from typing import Any
 import trainers
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice
+from trainers.options.option import options
 from trainers.records.checkpoints import find_checkpoints
-from trainers.records.workdir import read_config
+from trainers.records.workdir import (
+    check_data,
+    check_digest,
+    find_fixed,
+    make_digest,
+    read_config,
+)
 
 
 def registered():
@@ -21,19 +28,40 @@ def registered():
     }
 
 
-def make_problem(results):
+def make_problem(results, source="a run"):
     """Makes the `Problem` of results, for its title, metrics and floors.
 
     Args:
         results: Dict, the content of `results.json`.
+        source: What has them, for messages.
 
     Raises:
-        ConfigError: If they are of an unknown trainer.
+        ConfigError: If they are of an unknown trainer or of another version.
+    """
+    experiment, config = read_experiment(results, source)
+    return experiment.make_problem(config)
+
+
+def read_experiment(record, source):
+    """Returns the `Experiment` and the configuration of a record.
+
+    Args:
+        record: Dict, the content of `config.json` or `results.json`.
+        source: What has the record, for messages.
+
+    Raises:
+        ConfigError: If they are of an unknown trainer or of another version.
     """
     experiments = registered()
-    check_choice("the trainer of a run", results["trainer"], [*experiments])
-    experiment = experiments[results["trainer"]]
-    return experiment.make_problem(experiment.config(**results["config"]))
+    check_choice(f"the trainer of {source}", record["trainer"], [*experiments])
+    experiment = experiments[record["trainer"]]
+    try:
+        return experiment, experiment.config(**record["config"])
+    except TypeError:
+        raise ConfigError(
+            f"{source} has flags that this version does not know: use the "
+            "version that began the run."
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +73,7 @@ class OpenedRun:
         experiment: Its `Experiment`.
         config: Its configuration.
         digest: str. Digest of its configuration.
+        data_digest: str. Digest of the data that it began with.
         checkpoint: `pathlib.Path` of the checkpoint to look at.
     """
 
@@ -52,23 +81,65 @@ class OpenedRun:
     experiment: Any
     config: Any
     digest: str
+    data_digest: str
     checkpoint: pathlib.Path
 
+    def prepare(self, problem):
+        """Opens the data of a problem, which must be those of the run.
 
-def open_run(text, which="newest"):
+        Raises:
+            ConfigError: If they are not there.
+            OtherDataError: If they have changed.
+        """
+        problem.prepare()
+        self.check_data(
+            problem, "name their place by --data_dir, or train another run"
+        )
+
+    def check_data(self, problem, remedy):
+        """Raises `OtherDataError` if the data of the run have changed.
+
+        Data that other flags name are meant to be other ones.
+
+        Args:
+            problem: A prepared `Problem`.
+            remedy: str. What to do other than to restore them, for the message.
+        """
+        named = _name_data(problem.config)
+        if named == _name_data(self.config):
+            check_data(
+                self.path,
+                self.data_digest,
+                problem.data_digest,
+                f"{self.path} began with other data than {named} has now: "
+                f"restore them, {remedy}.",
+            )
+
+
+def _name_data(config):
+    """Returns the flags that say which data are read, a str."""
+    return " ".join(
+        f"--{name}={getattr(config, name)}"
+        for name, known in options(config).items()
+        if known.names_data
+    )
+
+
+def open_run(text, which="newest", data_dir=""):
     """Opens a run.
 
     Args:
         text: str. Its working directory, or one of its checkpoints.
         which: `"newest"` or `"best"`, the checkpoint where `text` is a
             directory.
+        data_dir: str. Directory of its data, if they have moved.
 
     Returns:
         An `OpenedRun`.
 
     Raises:
-        ConfigError: If there is no such run or checkpoint, or it is of
-            another version.
+        ConfigError: If there is no such run or checkpoint, if it is of another
+            version, or if its configuration was changed by hand.
     """
     given = pathlib.Path(os.path.expanduser(text)).absolute()
     path = given.parents[1] if given.suffix == ".npz" else given
@@ -78,16 +149,11 @@ def open_run(text, which="newest"):
             f"{text} is not the working directory of a run, which has a "
             "config.json, nor one of its checkpoints."
         )
-    source, experiments = path / "config.json", registered()
-    check_choice(f"the trainer in {source}", record["trainer"], [*experiments])
-    experiment = experiments[record["trainer"]]
-    try:
-        config = experiment.config(**record["config"])
-    except TypeError:
-        raise ConfigError(
-            f"{source} has flags that this version does not know: use the "
-            "version that began the run."
-        ) from None
+    experiment, config = read_experiment(record, path / "config.json")
+    fixed = find_fixed(config, record["config"])
+    check_digest(path, record, make_digest(record["trainer"], fixed))
+    if data_dir:
+        config = _with_data_dir(config, data_dir, experiment.name)
     config.validate()
     checkpoint = given
     if path == given:
@@ -98,4 +164,17 @@ def open_run(text, which="newest"):
         checkpoint = found[0]
     if not checkpoint.exists():
         raise ConfigError(f"there is no checkpoint {checkpoint}.")
-    return OpenedRun(path, experiment, config, record["digest"], checkpoint)
+    return OpenedRun(
+        path,
+        experiment,
+        config,
+        record["digest"],
+        record.get("data_digest", ""),
+        checkpoint,
+    )
+
+
+def _with_data_dir(config, data_dir, trainer):
+    if "data_dir" not in options(config):
+        raise ConfigError(f"--data_dir is not a flag of trainers.{trainer}.")
+    return dataclasses.replace(config, data_dir=data_dir)

@@ -61,6 +61,9 @@ def describe_results(trainer, digest, config, problem, strategy):
         "higher_is_better": problem.metrics[0].higher_is_better,
         **({"note": problem.note} if problem.note else {}),
         **({"kinds": list(problem.kinds)} if problem.kinds else {}),
+        # Data that are computed have none.
+        **({"data_digest": problem.data_digest} if problem.data_digest else {}),
+        **({"data": problem.data} if problem.data else {}),
         **{
             f"{name}_by_length": {str(n): value for n, value in by.items()}
             for name, by in problem.floors().items()

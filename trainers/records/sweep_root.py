@@ -25,10 +25,14 @@ from trainers.cluster.cell_process import (
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
-from trainers.options.option import options
 from trainers.records.files import writing
 from trainers.records.opened_run import registered
-from trainers.records.workdir import make_digest, read_config, read_results
+from trainers.records.workdir import (
+    find_fixed,
+    make_digest,
+    read_config,
+    read_results,
+)
 
 VARIED = ("seed", "learning_rate")
 """Flags that many cells differ in alone: the others are checked once."""
@@ -106,14 +110,13 @@ class SweepRoot:
         config = dataclasses.replace(
             self.make_config(cell), **self._find_source(cell)
         )
-        # Without the flags that are newer than the run, and without the steps.
-        fixed = {
-            name: getattr(config, name)
-            for name, known in options(config).items()
-            if known.changes_result
-            and name in record["config"]
-            and name != "steps"
+        # Without the flags that are newer than the run.
+        values = {
+            name: value
+            for name, value in dataclasses.asdict(config).items()
+            if name in record["config"]
         }
+        fixed = find_fixed(config, values)
         return (
             results.get("digest") == make_digest(cell.trainer, fixed)
             and results.get("train", {}).get("steps") == config.steps

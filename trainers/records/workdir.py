@@ -6,7 +6,8 @@ import hashlib
 import json
 import pathlib
 
-from trainers.errors import ConfigError, TrainingError
+from trainers.engine.problem import DATA_DIGEST
+from trainers.errors import ConfigError, OtherDataError, TrainingError
 from trainers.options.option import options
 from trainers.records.files import read_bytes, replacing
 from trainers.records.lock import lock_directory
@@ -46,12 +47,7 @@ class Workdir(contextlib.AbstractContextManager):
         self._defaults = {
             field.name: field.default for field in dataclasses.fields(config)
         }
-        # Steps have a rule of their own.
-        self._fixed = [
-            name
-            for name, known in options(config).items()
-            if known.changes_result and name != "steps"
-        ]
+        self._fixed = find_fixed(config, self.config)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -83,11 +79,8 @@ class Workdir(contextlib.AbstractContextManager):
         # Without the flags that are newer than the run.
         fixed = {n: began_with[n] for n in self._fixed if n in began_with}
         self.digest = make_digest(self._trainer, fixed)
-        if record is not None and record["digest"] != self.digest:
-            raise ConfigError(
-                f"{self.path / 'config.json'} was changed after the run began: "
-                "restore it, or choose another --workdir."
-            )
+        if record is not None:
+            check_digest(self.path, record, self.digest)
         stored = {
             name: value
             for name, value in self.config.items()
@@ -148,12 +141,13 @@ class Workdir(contextlib.AbstractContextManager):
                 f"{self.path} holds a run with another configuration "
                 f"({'; '.join(changed)}): choose another --workdir."
             )
-        # Older runs have none.
-        if record.get("data_digest", self._data_digest) != self._data_digest:
-            raise ConfigError(
-                f"{self.path} holds a run on other data: restore them, or "
-                "choose another --workdir."
-            )
+        check_data(
+            self.path,
+            record.get("data_digest", ""),
+            self._data_digest,
+            f"{self.path} holds a run on other data: restore them, or choose "
+            "another --workdir.",
+        )
 
     @property
     def results(self):
@@ -201,6 +195,56 @@ class Workdir(contextlib.AbstractContextManager):
             "final": evaluations[max(evaluations)],
             "best": metrics.best(list(evaluations.values())),
         }
+
+
+def find_fixed(config, values):
+    """Returns the values of the flags that the digest of a run is made of.
+
+    Args:
+        config: Configuration of the run.
+        values: Dict from names of flags to values, some or all of them.
+    """
+    # Steps have a rule of their own.
+    return {
+        name: values[name]
+        for name, known in options(config).items()
+        if known.changes_result and name != "steps" and name in values
+    }
+
+
+def check_digest(path, record, digest):
+    """Raises `ConfigError` if a configuration was changed by hand.
+
+    Args:
+        path: `pathlib.Path` of the working directory.
+        record: Dict, the content of its `config.json`.
+        digest: str. Digest of the configuration there.
+    """
+    if record["digest"] != digest:
+        raise ConfigError(
+            f"{path / 'config.json'} was changed after the run began: restore "
+            "it, or begin another run."
+        )
+
+
+def check_data(path, known, found, refusal):
+    """Raises `OtherDataError` if a run began with other data.
+
+    Args:
+        path: `pathlib.Path` of its working directory.
+        known: str. Digest of the data that it began with.
+        found: str. Digest of the data that are there.
+        refusal: str. The message.
+    """
+    if known == found:
+        return
+    if known.startswith(DATA_DIGEST):
+        raise OtherDataError(refusal)
+    print(
+        f"note: an earlier version began {path} and kept no checksum of all "
+        "its data: if they have changed since then, nothing tells.",
+        flush=True,
+    )
 
 
 def make_digest(trainer, fixed):
@@ -256,3 +300,18 @@ def _read_json(path, types):
             "another directory."
         ) from None
     return record
+
+
+@contextlib.contextmanager
+def naming_damage(file):
+    """Turns what reading a damaged file raises into one message."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = "cannot be read"
+        if isinstance(error, KeyError):
+            reason = f"has no {error.args[0]}"
+        raise ConfigError(
+            f"{file} {reason}: it is damaged or of another version. Restore "
+            "it, or move its directory away."
+        ) from None

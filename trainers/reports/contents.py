@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 from trainers.reports.blocks import Entry, Heading, Paragraph, Table
 from trainers.reports.kinds import make_kinds
@@ -178,7 +179,7 @@ def make_csv(grid, runs):
         if writer is None:
             writer = csv.DictWriter(file, row, lineterminator="\n")
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerow({name: _to_cell(value) for name, value in row.items()})
     return file.getvalue().encode()
 
 
@@ -356,6 +357,19 @@ def _format(value):
 def _span(numbers):
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _to_cell(value):
+    """Returns a value as a cell of CSV, where a text is on one line.
+
+    Spreadsheets would take a text such as `=1+1` for a formula.
+    """
+    if not isinstance(value, str):
+        return value
+    text = re.sub(r"\s*[\r\n]\s*", " ", value)
+    is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", text)
+    is_formula = text.startswith(("=", "+", "-", "@", "\t")) and not is_number
+    return f"'{text}" if is_formula else text
 
 
 def _number(value):

@@ -1,6 +1,5 @@
 """Reads the runs of a report from their working directories."""
 
-import contextlib
 import dataclasses
 import pathlib
 import statistics
@@ -11,7 +10,7 @@ from trainers.options.members import parse_learning_rates, parse_seeds
 from trainers.options.option import options
 from trainers.records.opened_run import registered
 from trainers.records.results import find_kinds
-from trainers.records.workdir import read_config, read_results
+from trainers.records.workdir import naming_damage, read_config, read_results
 
 POPULATION = "population"
 """Trainer of many models at once, each of which is reported as a run."""
@@ -111,7 +110,7 @@ def read_saved(path):
         return []
     file = path / "results.json"
     results = read_results(file)
-    with _naming_damage(file):
+    with naming_damage(file):
         if results is not None and "score_metric" not in results:
             raise KeyError("score_metric")
         if record["trainer"] == POPULATION:
@@ -151,7 +150,7 @@ def make_run(cell, saved, grid):
         raise ConfigError(
             f"{file} has no {grid.score} in `final`; it has {', '.join(final)}."
         )
-    with _naming_damage(file):
+    with naming_damage(file):
         scores = _find_scores(grid, results, final)
         curve = {} if grid.is_time else final[name_curve(grid, results)]
         kinds = {} if grid.is_time else find_kinds(saved.results)
@@ -228,18 +227,3 @@ def _split(path, config, results):
         )
         found.append(Saved(path, ALONE, its_config, its_results))
     return found
-
-
-@contextlib.contextmanager
-def _naming_damage(file):
-    """Turns what reading a damaged file raises into one message."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = "cannot be read"
-        if isinstance(error, KeyError):
-            reason = f"has no {error.args[0]}"
-        raise ConfigError(
-            f"{file} {reason}: it is damaged or of another version. Restore "
-            "it, or move its directory away."
-        ) from None

@@ -1,6 +1,6 @@
 """A report as Markdown."""
 
-from trainers.records.markdown import table
+from trainers.records.markdown import escape, table
 from trainers.reports.blocks import Heading, Paragraph, Picture, Table
 
 
@@ -11,22 +11,22 @@ def make_text(title, blocks):
         title: str.
         blocks: List of the blocks of `trainers.reports.blocks`.
     """
-    return "\n\n".join([f"# {title}", *map(_format, blocks)]) + "\n"
+    return "\n\n".join([f"# {escape(title)}", *map(_format, blocks)]) + "\n"
 
 
 def _format(block):
     match block:
         case Heading(text):
-            return f"## {text}"
+            return f"## {escape(text)}"
         case Paragraph(text):
-            return text
+            return escape(text)
         case Picture(name, text):
-            return f"![{text}]({name})"
+            return f"![{escape(text)}]({name})"
         case Table(head, rows):
             return table(
-                tuple(map(_escape, head)),
+                tuple(map(escape, head)),
                 [
-                    (_escape(name), *map(_format_entry, entries))
+                    (escape(name), *map(_format_entry, entries))
                     for name, *entries in rows
                 ],
             )
@@ -34,14 +34,10 @@ def _format(block):
 
 
 def _format_entry(entry):
-    text = _escape(f"{entry.text}{entry.marks}")
+    text = escape(f"{entry.text}{entry.marks}")
     shown = [f"**{text}**" if entry.best else text] if text else []
     if entry.published:
-        published = _escape(f"{entry.published}{entry.published_marks}")
+        published = escape(f"{entry.published}{entry.published_marks}")
         bold = "**" if entry.published_best else ""
         shown.append(f"({bold}{published}{bold})")
     return " ".join(shown)
-
-
-def _escape(text):
-    return text.replace("|", "\\|")

@@ -120,7 +120,7 @@ def test_a_size_with_other_images_is_decoded_again(source, tmp_path):
     open_(source, tmp_path, [SMALL])
     (names,) = tmp_path.glob("*.npz")
     with np.load(names) as found:
-        np.savez(names, labels=found["labels"][::-1], skipped=found["skipped"])
+        np.savez(names, **{**found, "labels": found["labels"][::-1]})
     assert_grays(open_(source, tmp_path))
     assert open_(source, tmp_path).labels.tolist() == [0, 1, 0, 1]
 
@@ -138,12 +138,35 @@ def test_the_digest_tells_images_apart_and_not_places(source, tmp_path):
     digest = open_(source, tmp_path / "one", [SMALL]).digest
     moved = make_source([encode_gray(g) for g in GRAYS], version="elsewhere")
     assert open_(moved, tmp_path / "two", [LARGE]).digest == digest
-    for changes in ({"identity": "other"}, {"in_memory": True}):
-        contents = [encode_gray(gray) for gray in GRAYS]
-        if "in_memory" in changes:
-            contents.append(encode_gray(50))
-        other = make_source(contents, **changes)
-        assert open_(other, tmp_path / "three").digest != digest
+    in_memory = make_source([encode_gray(g) for g in GRAYS], in_memory=True)
+    assert open_(in_memory, tmp_path).digest == digest
+    others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
+    digests = {digest}
+    for number, grays in enumerate(others):
+        for kept in ({}, {"in_memory": True}):
+            other = make_source(list(map(encode_gray, grays)), **kept)
+            digests.add(open_(other, tmp_path / str(number)).digest)
+    assert len(digests) == 1 + len(others)
+
+
+def test_the_digest_is_that_of_the_images_that_were_decoded(tmp_path):
+    path, digests = tmp_path / "image.png", []
+    for version, content in (("1", encode_gray(1)), ("2", encode_gray(2))):
+        path.write_bytes(content)
+        source = make_source([path], version=version)
+        digests.append(open_(source, tmp_path, [SMALL]).digest)
+        # Other sizes of the same images.
+        digests.append(open_(source, tmp_path, [LARGE]).digest)
+    assert len(set(digests)) == 2 and digests[0] == digests[1]
+
+
+def test_files_of_an_earlier_version_are_made_again(source, tmp_path):
+    digest = open_(source, tmp_path, [SMALL]).digest
+    (names,) = tmp_path.glob("*.npz")
+    with np.load(names) as found:
+        kept = {name: found[name] for name in ("labels", "skipped")}
+    np.savez(names, **kept)
+    assert open_(source, tmp_path, [SMALL]).digest == digest
 
 
 def test_classes_without_images(tmp_path):

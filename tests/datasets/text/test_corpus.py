@@ -63,9 +63,12 @@ def test_the_digest_tells_texts_apart_and_not_places(tmp_path):
         path.write_bytes(content)
         return Corpus([Part(path, 0, len(content))]).digest
 
-    content = CONTENT * 100
+    content = CONTENT * 4000
     first = digest("a", content)
     assert digest("b", content) == first
-    changed = (content[:-1], content + b"x", b"x" + content[1:], b"")
+    changed = [content[:-1], content + b"x", b"x" + content[1:], b""]
+    # One byte, wherever it is.
+    for place in range(1000, len(content), 300_000):
+        changed.append(content[:place] + b"?" + content[place + 1 :])
     other = {digest("c", text) for text in changed}
-    assert len(other) == 4 and first not in other
+    assert len(other) == len(changed) == 15 and first not in other

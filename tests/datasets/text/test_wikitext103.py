@@ -4,8 +4,14 @@ import zipfile
 import numpy as np
 import pytest
 
+from datasets.text import vocabulary, wikitext103
 from datasets.text.corpus import CorpusError
-from datasets.text.wikitext103 import ARCHIVE, FILES, open_wikitext103
+from datasets.text.wikitext103 import (
+    ARCHIVE,
+    FILES,
+    has_published_text,
+    open_wikitext103,
+)
 from tests.datasets.text.vocabularies import write_byte_pairs
 
 TEXTS_OF_SPLITS = {
@@ -35,7 +41,7 @@ def open_splits(tmp_path):
     write_byte_pairs(tmp_path / "gpt2")
 
     def open_splits(directory, **kwargs):
-        kwargs = {"vocabulary": tmp_path / "gpt2", "sha256": None} | kwargs
+        kwargs = {"vocabulary": tmp_path / "gpt2", "published": False} | kwargs
         return open_wikitext103(directory, report=[].append, **kwargs)
 
     return open_splits
@@ -66,7 +72,10 @@ def test_word_pieces_are_learned_once(tmp_path):
 
     def open_learned():
         return open_wikitext103(
-            tmp_path, vocabulary_size=80, report=lines.append
+            tmp_path,
+            vocabulary_size=80,
+            report=lines.append,
+            published=False,
         )
 
     splits = open_learned()
@@ -125,17 +134,67 @@ def test_bad_files_are_refused_in_one_line(tmp_path, open_splits):
     archive.write_bytes(content[:60] + b"\xff\xff\xff" + content[63:])
     (tmp_path / "wikitext-103-raw" / FILES["train"]).unlink()
     refuse(r"zip is damaged \(.*again")
-    refuse("zip was altered, its SHA-256 is", sha256="0" * 64)
+    refuse("zip was altered, its SHA-256 is", published=True)
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_the_archive_is_checked_before_it_is_extracted(tmp_path, open_splits):
-    write_zip(tmp_path / ARCHIVE)
-    digest = hashlib.sha256((tmp_path / ARCHIVE).read_bytes()).hexdigest()
+@pytest.fixture
+def publish(tmp_path, monkeypatch):
+    """Lets the small text and vocabulary count as the published ones."""
+    write_zip(tmp_path / "published.zip")
+    content = (tmp_path / "published.zip").read_bytes()
+    monkeypatch.setattr(
+        wikitext103, "SHA256", hashlib.sha256(content).hexdigest()
+    )
+    for split, text in TEXTS_OF_SPLITS.items():
+        digest = hashlib.sha1(text.encode()).hexdigest()
+        monkeypatch.setitem(wikitext103.SHA1, split, digest)
+    write_byte_pairs(tmp_path / "gpt2")
+    for name in vocabulary.GPT2_SHA256:
+        content = (tmp_path / "gpt2" / name).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        monkeypatch.setitem(vocabulary.GPT2_SHA256, name, digest)
+
+
+def test_the_archive_is_checked_before_it_is_extracted(
+    tmp_path, open_splits, publish
+):
+    write_zip(tmp_path / ARCHIVE, left_out=["test"])
     with pytest.raises(CorpusError, match="was altered"):
-        open_splits(tmp_path, sha256="0" * 64)
+        open_splits(tmp_path, published=True)
     assert not (tmp_path / "wikitext-103-raw").exists()
-    assert open_splits(tmp_path, sha256=digest)
+    (tmp_path / "published.zip").rename(tmp_path / ARCHIVE)
+    splits = open_splits(tmp_path, published=True)
+    assert splits["train"].vocabulary.is_published
+
+
+@pytest.mark.parametrize("split", FILES)
+def test_loose_files_are_checked_as_the_archive_is(
+    tmp_path, open_splits, publish, split
+):
+    write_raw(tmp_path)
+    assert open_splits(tmp_path, published=True)
+    assert has_published_text(tmp_path)
+    path = tmp_path / FILES[split]
+    path.write_text(path.read_text().replace("the", "The"))
+    with pytest.raises(CorpusError) as caught:
+        open_splits(tmp_path, published=True)
+    assert str(caught.value).startswith(
+        f"{path} is not of WikiText-103, its SHA-1 is "
+    )
+    assert not has_published_text(tmp_path)
+    assert open_splits(tmp_path)
+
+
+def test_the_vocabulary_is_checked(tmp_path, open_splits, publish):
+    write_raw(tmp_path)
+    other = tmp_path / "other"
+    write_byte_pairs(other, merges=["t h"])
+    message = "other has not GPT-2's vocabulary: download vocab.json and"
+    with pytest.raises(CorpusError, match=message):
+        open_splits(tmp_path, vocabulary=other, published=True)
+    splits = open_splits(tmp_path, vocabulary=other)
+    assert not splits["train"].vocabulary.is_published
 
 
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path, open_splits):

@@ -152,6 +152,13 @@ PATHS = (
 )
 """Values that are no path."""
 
+MARKUP = (
+    *("a|b", "||", "a\\|b", "a`b", "``a`", "<b>x</b>", "<!-- x -->", "&lt;x"),
+    *("[x](y)", "![x](y)", "*x* **x**", "_x_ a_b __x__", "~~x~~", "a\nb"),
+    *("$x$", "$x_{$", "a\\", "=1+1", "@SUM(1)", "\\[x\\]", "# x #x", "- x"),
+)
+"""Texts, such as names of directories, that mean more to Markdown or HTML."""
+
 TOGETHER = (
     {"sampler": "OrdinalPositions", "encoding": ""},
     {"sampler": "OrdinalPositions", "encoding": "RandomizedRoPE"},

@@ -228,12 +228,12 @@ def test_a_configuration_changed_by_hand_is_refused(tmp_path):
 
 def test_other_data_are_refused(tmp_path):
     for _ in range(2):
-        with open_workdir(tmp_path, data_digest="ab12"):
+        with open_workdir(tmp_path, data_digest="sha256:ab12"):
             pass
     message = "holds a run on other data: restore them, or choose another"
     with (
         pytest.raises(ConfigError, match=message),
-        open_workdir(tmp_path, data_digest="cd34"),
+        open_workdir(tmp_path, data_digest="sha256:cd34"),
     ):
         pass
 

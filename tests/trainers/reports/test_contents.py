@@ -1,10 +1,22 @@
+import csv
+import dataclasses
+import io
+
 import pytest
 
 from tests.trainers.reports.test_places import read, write
 from tests.trainers.reports.toy_grid import make_grid
-from trainers.reports.blocks import Entry, Paragraph, Table
+from trainers.reports.blocks import (
+    Entry,
+    Heading,
+    Paragraph,
+    Picture,
+    Table,
+)
 from trainers.reports.contents import make_blocks, make_csv, make_table
+from trainers.reports.page import make_page
 from trainers.reports.places import make_places
+from trainers.reports.reading import make_run
 from trainers.reports.text import make_text
 
 LOSSES = {
@@ -59,6 +71,49 @@ def test_a_bar_does_not_end_an_entry():
         "| --- | --- |",
         "| c\\|d | 1 (2\\|3) |",
     ]
+
+
+def test_markup_of_names_is_text_in_every_format():
+    name = "<b>[x](y)|*z*\n_a_"
+    blocks = [
+        Heading(name),
+        Paragraph(name),
+        Picture("p.png", name, b""),
+        Table(("", name), [(name, Entry(name, published=name))]),
+    ]
+    shown = r"\<b>\[x\](y)|\*z\* \_a\_"
+    cell = shown.replace("|", r"\|")
+    assert make_text(name, blocks).splitlines() == [
+        *(f"# {shown}", "", f"## {shown}", "", shown, ""),
+        *(f"![{shown}](p.png)", "", f"|  | {cell} |", "| --- | --- |"),
+        f"| {cell} | {cell} ({cell}) |",
+    ]
+    page = make_page(name, blocks).decode()
+    assert "<b>" not in page and "&lt;b&gt;[x](y)|*z*" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+x", "'+x"),
+        ("-x", "'-x"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "'\t=1"),
+        ("-1.5e-3", "-1.5e-3"),
+        ("a\nb\r\nc", "a b c"),
+        ('a,"b"', 'a,"b"'),
+        ("RoPE", "RoPE"),
+    ],
+)
+def test_names_in_csv_are_no_formulas_and_stand_on_one_line(name, shown):
+    grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
+    cell = dataclasses.replace(grid.cells[0], row=name, column=name)
+    grid = dataclasses.replace(grid, cells=(cell,), published=())
+    text = make_csv(grid, [make_run(cell, None, grid)]).decode()
+    assert len(text.splitlines()) == 2
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["row"], row["column"]) == (shown, shown)
 
 
 def list_texts(blocks):
