@@ -12,11 +12,11 @@ it.
 
 import dataclasses
 import itertools
-import pathlib
 import sys
 
 import numpy as np
 
+from datasets.files import only_files
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.command import run
@@ -135,9 +135,8 @@ def read_prompt(config):
     if not config.prompt_file:
         return config.prompt
     try:
-        return pathlib.Path(config.prompt_file).read_text(
-            encoding="utf-8", errors="surrogateescape"
-        )
+        with open(config.prompt_file, "rb", opener=only_files) as file:
+            return file.read().decode(errors="surrogateescape")
     except OSError as error:
         raise ConfigError(
             f"cannot read --prompt_file={config.prompt_file}: {error.strerror}."

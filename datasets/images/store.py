@@ -18,7 +18,7 @@ import zipfile
 import numpy as np
 import tensorflow as tf
 
-from datasets.files import write_whole
+from datasets.files import only_files, write_whole
 from datasets.images.decode import check_installed, decode
 from datasets.images.source import ImageError
 
@@ -266,7 +266,8 @@ def _decode_items(source, sizes, report, skipped):
 def _open(path, size):
     """Returns images, labels and skipped names; `None` if not there."""
     try:
-        with path.with_suffix(".npz").open("rb") as file:
+        known = path.with_suffix(".npz")
+        with open(known, "rb", opener=only_files) as file:
             record = np.load(file)
             labels, skipped = record["labels"], record["skipped"]
         shape = (len(labels), *size)

@@ -112,3 +112,9 @@ def test_an_answer(tmp_path, capsysbinary):
             ConfigError, match=rf"{re.escape(wrong)}' is not a problem"
         ):
             continue_text(capsysbinary, path, prompt=wrong)
+
+
+def test_a_prompt_file_that_never_ends(run):
+    config = resolve(generate.GenerateConfig, {}, {"prompt_file": "/dev/zero"})
+    with pytest.raises(ConfigError, match="it is not a regular file"):
+        generate.main(config, run)

@@ -148,7 +148,7 @@ def errors_as_statuses():
         of_data = re.search("CorpusError: (.*)", str(text))
         if not of_data:
             raise
-        _fail(of_data[1], 1)
+        _fail(f"{of_data[1]} Then run the same command again to resume.", 1)
 
 
 def _start_again(error):

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+from datasets.files import only_files
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.errors import ConfigError
 from trainers.options.answers import DEMONSTRATIONS
@@ -196,7 +197,10 @@ class Results:
         self.path = pathlib.Path(path)
         self._rows = {}
         try:
-            text = self.path.read_text() if self.path.exists() else ""
+            with open(self.path, opener=only_files) as file:
+                text = file.read()
+        except FileNotFoundError:
+            text = ""
         except OSError as error:
             raise ConfigError(
                 f"cannot read --results={path}: {error.strerror}."
@@ -229,7 +233,7 @@ class Results:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a") as file:
+            with open(self.path, "a", opener=only_files) as file:
                 file.write("" if self._ends else "\n")
                 file.write(json.dumps(row) + "\n")
         except OSError as error:

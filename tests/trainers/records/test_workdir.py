@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 
 import pytest
 
@@ -176,6 +177,17 @@ def make_directory(path):
     path.mkdir()
 
 
+def make_pipe(path):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def make_link(path):
+    path.unlink(missing_ok=True)
+    (path.parent / "mine").write_text("mine")
+    path.symlink_to("mine")
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
@@ -198,7 +210,14 @@ def make_directory(path):
             "metrics.csv is damaged in line 2: remove that line",
         ),
         ("run.lock", make_directory, "cannot write to --workdir=.*directory"),
+        ("run.lock", make_pipe, "cannot write .*: it is not a regular file"),
+        ("run.lock", make_link, "run.lock is a symbolic link: remove it"),
+        ("config.json", make_pipe, "config.json: it is not a regular file. M"),
+        ("results.json", make_pipe, "results.json: it is not a regular file"),
+        ("metrics.csv", make_pipe, "metrics.csv: it is not a regular file"),
         ("config.json.partial", make_directory, "cannot write .*directory"),
+        ("config.json.partial", make_pipe, "cannot write .*config.json: "),
+        ("config.json.partial", make_link, "partial is a symbolic link: rem"),
     ],
 )
 def test_broken_files_are_named(tmp_path, name, damage, message):
@@ -212,6 +231,9 @@ def test_broken_files_are_named(tmp_path, name, damage, message):
         _ = workdir.results
         Metrics(tmp_path, PROBLEM).evaluations()
     assert "\n" not in str(caught.value)
+    if damage is make_link:
+        assert (tmp_path / "mine").read_text() == "mine"
+        assert (tmp_path / name).is_symlink()
 
 
 def test_a_configuration_changed_by_hand_is_refused(tmp_path):
