@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_what_was_exported(
     (tmp_path / f"{name}.partial").mkdir()
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     monkeypatch.setattr(keras.Model, method, fail)
-    with pytest.raises(OSError, match="No space left$"):
+    with pytest.raises(OSError, match=r"No space left$"):
         save(model, tmp_path, {}, {})
     assert {*tmp_path.rglob("*")} == before
 
