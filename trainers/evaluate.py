@@ -10,6 +10,7 @@ are written to RUN/evaluations and printed beside the first ones of the run.
 
 import dataclasses
 import functools
+import pathlib
 import re
 
 from trainers.cluster.workers import (
@@ -25,7 +26,6 @@ from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import CheckpointConfig, DeviceConfig
 from trainers.options.layers import build_encoding, with_max_position
 from trainers.options.option import option, options
-from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.opened_run import open_run
@@ -99,7 +99,8 @@ def main(config, text):
     if not strategy.is_chief:
         return
     named = (f"{name}={value}" for name, value in given.items())
-    name = "-".join([opened.checkpoint.stem, *named])
+    checkpoint = pathlib.Path(results["checkpoint"])
+    name = "-".join([checkpoint.stem, *named])
     problem = opened.experiment.make_problem(measured)
     write(opened, results, problem, re.sub(r"[^\w=.,-]", "_", name)[:120])
 
@@ -118,7 +119,7 @@ def evaluate(opened, config, strategy):
     model, _, problem = opened.experiment.make_parts(config, strategy)
     problem.prepare()
     check_same_data(strategy, problem)
-    step = load_weights(model, opened.checkpoint, opened.digest)
+    opened, step = opened.load(model)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
     name, lengths = opened.checkpoint.stem, problem.lengths
     progress = functools.partial(show_evaluation, Line(), name, lengths)

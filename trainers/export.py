@@ -24,7 +24,6 @@ from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import CheckpointConfig
 from trainers.options.option import option
-from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.opened_run import open_run
 
@@ -64,7 +63,7 @@ def main(config, text):
     exported = with_evaluation(opened.config, config.evaluation)
     strategy = make_strategy("one_device")
     model, _, problem = opened.experiment.make_parts(exported, strategy)
-    step = load_weights(model, opened.checkpoint, opened.digest)
+    opened, step = opened.load(model)
 
     inputs = draw_inputs(problem)
     outputs = keras.ops.convert_to_numpy(model(inputs, training=False))

@@ -24,7 +24,6 @@ from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import CheckpointConfig
 from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import option
-from trainers.records.checkpoints import load_weights
 from trainers.records.opened_run import open_run
 
 
@@ -86,7 +85,7 @@ def main(config, text):
     model, _, _ = opened.experiment.make_parts(
         changed, make_strategy("one_device")
     )
-    load_weights(model, opened.checkpoint, opened.digest)
+    opened.load(model)
     stream = model.stream(
         np.array([prompt], np.int32),
         config.max_new_tokens,

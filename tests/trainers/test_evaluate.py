@@ -1,14 +1,18 @@
 """A run measured again."""
 
 import json
+import shutil
 
+import numpy as np
 import pytest
 
 from tests.trainers.toy import run_toy
 from trainers import evaluate
+from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.evaluate import EvaluateConfig
 from trainers.options.fields import resolve
+from trainers.records.checkpoints import GoneError
 from trainers.records.opened_run import open_run
 
 CHANGES = {"encoding": "RandomizedRoPE", "checkpoint_every": 1}
@@ -98,3 +102,44 @@ def test_a_run_is_needed(finished, tmp_path):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(ConfigError, match=message):
             open_run(str(tmp_path))
+
+
+def rotate(path, step):
+    """Lets another checkpoint take the place of all that are there."""
+    paths = list(path.glob("checkpoints/checkpoint-*.npz"))
+    with np.load(paths[0]) as found:
+        arrays = {**found, "step": np.int64(step)}
+    for old in paths:
+        old.unlink()
+    np.savez(paths[0].with_stem(f"checkpoint-{step}"), **arrays)
+
+
+def test_a_checkpoint_that_training_has_removed(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    opened = open_run(str(tmp_path))
+    model, _, _ = opened.experiment.make_parts(
+        opened.config, make_strategy("one_device")
+    )
+    rotate(tmp_path, 7)
+    again, step = opened.load(model)
+    assert (again.checkpoint.stem, step) == ("checkpoint-7", 7)
+    # One that was named is not replaced.
+    named = open_run(str(again.checkpoint))
+    rotate(tmp_path, 8)
+    with pytest.raises(ConfigError, match=r"no checkpoint .*checkpoint-7\.npz"):
+        named.load(model)
+
+
+def test_the_newest_checkpoint_is_not_looked_for_without_end(
+    finished, tmp_path
+):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    seen = []
+
+    def use(run):
+        seen.append(run.checkpoint.stem)
+        raise GoneError("gone")
+
+    with pytest.raises(GoneError, match="gone"):
+        open_run(str(tmp_path)).retry(use)
+    assert 1 < len(seen) < 10

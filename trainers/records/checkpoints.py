@@ -202,9 +202,11 @@ class Checkpoints:
         return None
 
     def _read(self, path):
-        """Reads a checkpoint of this run; `None` if it is damaged."""
+        """Reads a checkpoint of this run; `None` if it is damaged or gone."""
         try:
             state = read_checkpoint(path, self._digest)
+        except GoneError:
+            return None
         except DamagedError as error:
             print(f"checkpoint {path} is damaged ({error}): not used")
             return None
@@ -234,6 +236,10 @@ class DamagedError(Exception):
     """A checkpoint is not what was written."""
 
 
+class GoneError(ConfigError):
+    """A checkpoint was there, and is there no longer."""
+
+
 def find_checkpoints(directory, kind):
     """Returns the paths of checkpoints, the newest first.
 
@@ -261,6 +267,7 @@ def read_checkpoint(path, digest):
 
     Raises:
         DamagedError: If the file is damaged.
+        GoneError: If there is no file.
         ConfigError: If it is whole, but not of this run, of another version
             of the format, or holds numbers that are not finite.
     """
@@ -276,6 +283,8 @@ def read_checkpoint(path, digest):
         version = int(state.get("format", 1))
     except ConfigError:
         raise
+    except FileNotFoundError:
+        raise GoneError(f"there is no checkpoint {path}.") from None
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a directory where a checkpoint belongs: move it away."

@@ -1,5 +1,6 @@
 """Runs that a tool looks at, and the experiments that they are of."""
 
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -9,8 +10,15 @@ from typing import Any
 import trainers
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice
-from trainers.records.checkpoints import find_checkpoints
+from trainers.records.checkpoints import (
+    GoneError,
+    find_checkpoints,
+    load_weights,
+)
 from trainers.records.workdir import read_config
+
+ATTEMPTS = 5
+"""Largest number of times that the newest checkpoint is looked for."""
 
 
 def registered():
@@ -46,6 +54,7 @@ class OpenedRun:
         config: Its configuration.
         digest: str. Digest of its configuration.
         checkpoint: `pathlib.Path` of the checkpoint to look at.
+        which: `"newest"` or `"best"`; `""`: this very checkpoint was given.
     """
 
     path: pathlib.Path
@@ -53,6 +62,56 @@ class OpenedRun:
     config: Any
     digest: str
     checkpoint: pathlib.Path
+    which: str = ""
+
+    def load(self, model):
+        """Loads the weights of the checkpoint into a model.
+
+        A run that trains on removes old checkpoints: if the checkpoint is
+        gone, the one that took its place is loaded.
+
+        Args:
+            model: Built Keras model.
+
+        Returns:
+            The `OpenedRun` whose checkpoint was loaded, and the number of
+            steps that its weights were trained for.
+
+        Raises:
+            ConfigError: If the file is damaged, or not of this run or model.
+        """
+        return self.retry(
+            lambda run: (run, load_weights(model, run.checkpoint, run.digest))
+        )
+
+    def retry(self, use):
+        """Returns `use(run)`, where `run` has a checkpoint that is there.
+
+        Args:
+            use: Function of an `OpenedRun` that raises `GoneError` if its
+                checkpoint is gone.
+        """
+        run = self
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(GoneError):
+                return use(run)
+            if run.which:
+                run = dataclasses.replace(run, checkpoint=run.find_newest())
+        return use(run)
+
+    def find_newest(self):
+        """Returns the path of the newest checkpoint of the kind `which`.
+
+        Raises:
+            ConfigError: If there is none.
+        """
+        kind = {"newest": "checkpoint", "best": "best"}[self.which]
+        found = find_checkpoints(self.path / "checkpoints", kind)
+        if not found:
+            raise ConfigError(
+                f"{self.path} has no checkpoint {kind}-*.npz yet."
+            )
+        return found[0]
 
 
 def open_run(text, which="newest"):
@@ -89,13 +148,10 @@ def open_run(text, which="newest"):
             "version that began the run."
         ) from None
     config.validate()
-    checkpoint = given
+    opened = OpenedRun(path, experiment, config, record["digest"], given)
     if path == given:
-        kind = {"newest": "checkpoint", "best": "best"}[which]
-        found = find_checkpoints(path / "checkpoints", kind)
-        if not found:
-            raise ConfigError(f"{path} has no checkpoint {kind}-*.npz yet.")
-        checkpoint = found[0]
-    if not checkpoint.exists():
-        raise ConfigError(f"there is no checkpoint {checkpoint}.")
-    return OpenedRun(path, experiment, config, record["digest"], checkpoint)
+        opened = dataclasses.replace(opened, which=which)
+        return dataclasses.replace(opened, checkpoint=opened.find_newest())
+    if not given.exists():
+        raise GoneError(f"there is no checkpoint {given}.")
+    return opened
