@@ -56,6 +56,24 @@ MISTAKES = {
     "not a number": (["--steps=many"], "--steps"),
     "unknown flag": (["--step=3"], "Unknown command line flag 'step'"),
     "stray argument": (["reverse_string"], "unexpected argument"),
+    "a path that is no text": (
+        ["--encoding=RoPE", "--workdir=\udcff"],
+        "--workdir must be text in UTF-8; got",
+    ),
+    "an argument that is no text": (["\udcff"], "must be text in UTF-8"),
+    "flags without end": (
+        ["--flagfile=/dev/zero"],
+        "--flagfile=/dev/zero: it is not a regular file",
+    ),
+    "flags without end behind a flag": (
+        ["--seed=1", "--flagfile", "/dev/zero"],
+        "--flagfile=/dev/zero: it is not a regular file",
+    ),
+    "a file that is no text": (
+        [f"--flagfile={sys.executable}"],
+        "it is not text",
+    ),
+    "no file of flags": (["--flagfile=none"], "No such file or directory"),
 }
 
 # TensorFlow is imported once; every command runs in a fork of its own.
