@@ -54,11 +54,19 @@ OTHER_CHIPS = (
 
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
+DATA = ("dataset", "data_dir")
+"""Flags of the data, on which numbers of classes and of examples depend."""
+
 TEXT = {"trainer": "enwik8", "preset": "paper", "dataset": "python_source"}
-"""The trainer of text; the programs are the same for every text."""
+"""The trainer of text; every long text has the same programs."""
 
 IMAGES = {"trainer": "imagenet", "preset": "paper", "dataset": "noise"}
 """The trainer of images, with as many classes as ImageNet has."""
+
+_FIRST_DATA = {
+    flags["trainer"]: {"dataset": flags["dataset"]} for flags in (TEXT, IMAGES)
+}
+"""Data of the rows that were written before rows had them, by trainer."""
 
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
@@ -217,7 +225,12 @@ class Results:
         self._rows[_make_key(row)] = row
 
     def __contains__(self, key):
-        return _make_key(key) in self._rows
+        row = self._rows.get(_make_key(key))
+        if row is None:
+            return False
+        # Older versions also kept refusals for missing data.
+        may_be_of_data = DATA[1] in key and DATA[1] not in row
+        return row["status"] != "refused" or not may_be_of_data
 
     def __getitem__(self, key):
         return self._rows[_make_key(key)]
@@ -255,10 +268,12 @@ def _make_key(row):
     names = (
         *("backend", "topology", "trainer", "mode", "tokens", "preset"),
         *list_program_fields(),
+        *DATA,
     )
     # A flag that did not exist when a row was written had its default.
     config = list_trainers()[row["trainer"]].config
     defaults = {name: known.default for name, known in options(config).items()}
+    defaults |= _FIRST_DATA.get(row["trainer"], {})
     key = {name: row.get(name, defaults.get(name)) for name in names}
     return json.dumps(key, sort_keys=True)
 
