@@ -153,6 +153,11 @@ class TpuCompileConfig:
         Topology(self.topology)
         check_choice("--trainer", self.trainer, tuple(list_trainers()))
         check_options(self)
+        if self.results.endswith(".md"):
+            raise ConfigError(
+                f"--results={self.results} is the name of the report beside "
+                "the results: choose a name such as tpu_compile.jsonl."
+            )
 
 
 PRESETS = {

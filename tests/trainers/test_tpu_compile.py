@@ -474,6 +474,30 @@ def test_a_file_that_cannot_be_written(without_compiler):
         tpu_compile.main(config_of(**flags))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[1]\n", "damaged or of another version in line 1: remove that line"),
+        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
+        (b'{"trainer": "none"}', "of another version in line 1"),
+        (b"\xff\n", "results=.*jsonl: it is not text"),
+    ],
+)
+def test_what_are_no_results(tmp_path, content, message):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        Results(path)
+
+
+def test_a_report_that_cannot_be_written(tmp_path):
+    (tmp_path / "r.md").mkdir()
+    with pytest.raises(TrainingError, match=r"cannot write .*r\.md"):
+        Results(tmp_path / "r.jsonl").write_report()
+    with pytest.raises(ConfigError, match="is the name of the report"):
+        config_of(trainer="encoder", results="r.md", **TOY)
+
+
 def test_what_no_tpu_and_no_trainer_takes():
     with pytest.raises(ConfigError, match="TPUs compute in bfloat16"):
         programs(precision="mixed_float16")

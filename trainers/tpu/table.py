@@ -8,6 +8,7 @@ from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.errors import ConfigError
 from trainers.options.answers import DEMONSTRATIONS
 from trainers.options.fields import options
+from trainers.records.files import replacing
 from trainers.records.markdown import table
 from trainers.tpu.programs import MODES, list_trainers
 
@@ -209,17 +210,26 @@ class Results:
                 text = file.read()
         except FileNotFoundError:
             text = ""
-        except OSError as error:
-            raise ConfigError(
-                f"cannot read --results={path}: {error.strerror}."
-            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            message = f"cannot read --results={path}: {reason}."
+            raise ConfigError(message) from None
         # The last line is incomplete if a process was killed while writing.
         self._ends = not text or text.endswith("\n")
-        for line in text.splitlines():
+        for number, line in enumerate(text.splitlines(), 1):
             try:
-                self._keep(json.loads(line))
+                row = json.loads(line)
             except ValueError:
                 continue
+            try:
+                self._keep(row)
+                _get_order(row)
+                _make_cells(row)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise ConfigError(
+                    f"--results={path} is damaged or of another version in "
+                    f"line {number}: remove that line, or choose another file."
+                ) from None
 
     def _keep(self, row):
         self._rows[_make_key(row)] = row
@@ -257,9 +267,14 @@ class Results:
         self._keep(row)
 
     def write_report(self):
-        """Writes all rows as tables to a Markdown file beside the file."""
+        """Writes all rows as tables to a Markdown file beside the file.
+
+        Raises:
+            TrainingError: If it cannot be written.
+        """
         path = self.path.with_suffix(".md")
-        path.write_text(make_report(list(self)))
+        with replacing(path) as file:
+            file.write(make_report(list(self)).encode())
         print(f"report: {path}")
 
 
