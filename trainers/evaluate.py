@@ -93,6 +93,7 @@ def main(config, text):
     measured = with_evaluation(measured, config.evaluation)
     measured.validate()
     measured = with_max_position(measured)
+    first = read_first(opened)
     strategy = make_strategy(config.strategy, config.tpu)
     with watch_workers(strategy):
         results = evaluate(opened, measured, strategy)
@@ -102,7 +103,9 @@ def main(config, text):
     checkpoint = pathlib.Path(results["checkpoint"])
     name = "-".join([checkpoint.stem, *named])
     problem = opened.experiment.make_problem(measured)
-    write(opened, results, problem, re.sub(r"[^\w=.,-]", "_", name)[:120])
+    write(
+        opened, results, problem, first, re.sub(r"[^\w=.,-]", "_", name)[:120]
+    )
 
 
 def evaluate(opened, config, strategy):
@@ -146,7 +149,39 @@ def evaluate(opened, config, strategy):
     }
 
 
-def write(opened, results, problem, name):
+def read_first(opened):
+    """Returns the results of a run itself; `None` if it has not ended.
+
+    Raises:
+        ConfigError: If they lack what an evaluation is compared with.
+    """
+    path = opened.path / "results.json"
+    first = read_results(path)
+    metric = opened.experiment.make_problem(opened.config).metrics[0].name
+    if first is not None and not _has_numbers(first["final"], metric):
+        raise ConfigError(
+            f"{path} has no score, or no {metric} by length: it is damaged or "
+            "of another version. Restore it, or move it away."
+        )
+    return first
+
+
+def _has_numbers(final, metric):
+    """Returns whether results have what is printed and drawn, in numbers."""
+    if not {"score", f"{metric}_by_length"} <= final.keys():
+        return False
+    numbers = [value for n, value in final.items() if n.endswith("score")]
+    for name, curve in final.items():
+        if name.endswith("_by_length"):
+            if not isinstance(curve, dict) or not all(
+                map(str.isdecimal, curve)
+            ):
+                return False
+            numbers += curve.values()
+    return all(type(number) in (int, float) for number in numbers)
+
+
+def write(opened, results, problem, first, name):
     """Writes and prints results beside the first ones of the run."""
     directory = opened.path / "evaluations"
     with writing(directory, "nothing was written"):
@@ -154,7 +189,6 @@ def write(opened, results, problem, name):
     path = directory / f"{name}.json"
     write_json(path, results)
     compared = {"this evaluation": results}
-    first = read_results(opened.path / "results.json")
     if first is not None:
         compared = {"results.json": first, **compared}
     metric, score = choose_metric(compared.values(), problem.metrics[0].name)

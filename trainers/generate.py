@@ -26,6 +26,9 @@ from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import option
 from trainers.records.opened_run import open_run
 
+MOST_BYTES = 2**26
+"""Largest number of bytes of a prompt."""
+
 
 @dataclasses.dataclass(frozen=True)
 class GenerateConfig(CheckpointConfig):
@@ -35,7 +38,9 @@ class GenerateConfig(CheckpointConfig):
     prompt_file: str = option(
         "", "File with the text to continue.", is_path=True
     )
-    max_new_tokens: int = option(200, "Number of tokens to generate.")
+    max_new_tokens: int = option(
+        200, "Number of tokens to generate.", most=2**20
+    )
     temperature: float = option(
         0.0,
         "Number that divides the logits before a token is drawn; 0: always the "
@@ -135,11 +140,17 @@ def read_prompt(config):
         return config.prompt
     try:
         with open(config.prompt_file, "rb", opener=only_files) as file:
-            return file.read().decode(errors="surrogateescape")
+            text = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(
             f"cannot read --prompt_file={config.prompt_file}: {error.strerror}."
         ) from None
+    if len(text) > MOST_BYTES:
+        raise ConfigError(
+            f"--prompt_file={config.prompt_file} has more than {MOST_BYTES:,} "
+            "bytes: choose a shorter one."
+        )
+    return text.decode(errors="surrogateescape")
 
 
 if __name__ == "__main__":

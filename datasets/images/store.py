@@ -270,15 +270,17 @@ def _open(path, size):
         with open(known, "rb", opener=only_files) as file:
             record = np.load(file)
             labels, skipped = record["labels"], record["skipped"]
+        if labels.dtype != np.int32 or skipped.dtype.kind != "U":
+            return None
         shape = (len(labels), *size)
         if path.stat().st_size != np.prod(shape):
             return None
         return np.memmap(path, np.uint8, "r", shape=shape), labels, skipped
     except (
         FileNotFoundError,
-        KeyError,
-        ValueError,
-        EOFError,
+        # Of an array in place of several, and of one without a length.
+        *(IndexError, TypeError),
+        *(KeyError, ValueError, EOFError, MemoryError),
         zipfile.BadZipFile,
     ):
         return None

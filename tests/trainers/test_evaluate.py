@@ -78,10 +78,32 @@ def test_mistakes(finished, flags, message):
         evaluate_again(finished[0], **flags)
 
 
+@pytest.mark.parametrize(
+    "final",
+    [
+        {},
+        {"score": 0.5, "accuracy_by_length": {"x": 0.5}},
+        {"score": 0.5, "accuracy_by_length": {"5": None}},
+        {"score": 0.5, "accuracy_by_length": [0.5]},
+        {"score": "0.5", "accuracy_by_length": {"5": 0.5}},
+    ],
+)
+def test_damaged_results_are_named_before_work(finished, tmp_path, final):
+    path = finished[0]
+    shutil.copytree(path, tmp_path, dirs_exist_ok=True)
+    results = json.loads((path / "results.json").read_text())
+    text = json.dumps({**results, "final": final})
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"results\.json has no score, or no"):
+        evaluate_again(tmp_path)
+    assert not (tmp_path / "evaluations").exists()
+
+
 def test_a_run_is_needed(finished, tmp_path):
     path, _ = finished
     for text, message in (
         (tmp_path, "is not the working directory of a run"),
+        ("/x.npz", "/x.npz is not the working directory of a run"),
         ("x.npz", "x.npz is not the working directory of a run"),
         ("~nobody/x", "~nobody/x is not the working directory of a run"),
         (path / "checkpoints" / "checkpoint-7.npz", "there is no checkpoint"),
@@ -97,6 +119,13 @@ def test_a_run_is_needed(finished, tmp_path):
     for changes, message in (
         ({"trainer": "algorithm"}, "Did you mean algorithmic"),
         ({"config": {"bells": 3}}, "flags that this version does not know"),
+        (
+            {"config": {"steps": "two"}},
+            "--steps must be of type int; got 'two'",
+        ),
+        ({"config": {"encoding": 5}}, "--encoding must be of type str; got 5"),
+        ({"config": {"workdir": []}}, "--workdir must be of type str; got"),
+        ({"config": {"dropout": None}}, "--dropout must be of type float"),
     ):
         text = json.dumps({**record, **changes})
         (tmp_path / "config.json").write_text(text)

@@ -114,7 +114,15 @@ def test_an_answer(tmp_path, capsysbinary):
             continue_text(capsysbinary, path, prompt=wrong)
 
 
-def test_a_prompt_file_that_never_ends(run):
-    config = resolve(generate.GenerateConfig, {}, {"prompt_file": "/dev/zero"})
-    with pytest.raises(ConfigError, match="it is not a regular file"):
-        generate.main(config, run)
+def test_a_prompt_file_without_end(tmp_path):
+    # Nothing is stored for most of it.
+    with (tmp_path / "long").open("wb") as file:
+        file.truncate(2**40)
+    for path, message in (
+        ("/dev/zero", "it is not a regular file"),
+        (tmp_path / "long", "has more than 67,108,864 bytes"),
+    ):
+        flags = {"prompt_file": str(path)}
+        config = resolve(generate.GenerateConfig, {}, flags)
+        with pytest.raises(ConfigError, match=message):
+            generate.read_prompt(config)

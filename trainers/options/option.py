@@ -70,6 +70,7 @@ class Option:
         """Raises `ConfigError` for a value that cannot work."""
         if value == self.default:
             return
+        self._check_kind(flag, value)
         if isinstance(value, str):
             check_text(flag, value)
         if self.choices:
@@ -80,6 +81,16 @@ class Option:
             _check_path(flag, value)
         if isinstance(value, int | float):
             self._check_number(flag, value)
+
+    def _check_kind(self, flag, value):
+        # Configurations are also read from files.
+        kind = type(self.default)
+        kinds = (float, int) if kind is float else (kind,)
+        if type(value) not in kinds:
+            raise ConfigError(
+                f"{flag} must be of type {kind.__name__}; got "
+                f"{described(value)}."
+            )
 
     def describe_bounds(self):
         """Describes the numbers that are allowed, as `above 0`, or `""`."""

@@ -10,6 +10,7 @@ from typing import Any
 import trainers
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice
+from trainers.options.option import check_options
 from trainers.records.checkpoints import (
     GoneError,
     find_checkpoints,
@@ -36,12 +37,22 @@ def make_problem(results):
         results: Dict, the content of `results.json`.
 
     Raises:
-        ConfigError: If they are of an unknown trainer.
+        ConfigError: If they are of an unknown trainer, or their flags are
+            wrong.
     """
     experiments = registered()
     check_choice("the trainer of a run", results["trainer"], [*experiments])
     experiment = experiments[results["trainer"]]
-    return experiment.make_problem(experiment.config(**results["config"]))
+    try:
+        config = experiment.config(**results["config"])
+    except TypeError:
+        raise ConfigError(
+            "results have flags that this version does not know: use the "
+            "version that began the run."
+        ) from None
+    # Each flag by itself: whether they fit together may depend on data.
+    check_options(config)
+    return experiment.make_problem(config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +141,7 @@ def open_run(text, which="newest"):
             another version.
     """
     given = pathlib.Path(os.path.expanduser(text)).absolute()
-    path = given.parents[1] if given.suffix == ".npz" else given
+    path = given.parent.parent if given.suffix == ".npz" else given
     record = read_config(path)
     if record is None:
         raise ConfigError(

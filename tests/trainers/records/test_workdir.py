@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 
 import pytest
 
@@ -172,6 +173,17 @@ def write_text(text):
     return lambda path: path.write_text(text)
 
 
+def change_steps(path):
+    record = json.loads(path.read_text())
+    record["config"]["steps"] = "two"
+    path.write_text(json.dumps(record))
+
+
+def make_file(path):
+    shutil.rmtree(path)
+    path.touch()
+
+
 def make_directory(path):
     path.unlink(missing_ok=True)
     path.mkdir()
@@ -209,6 +221,13 @@ def make_link(path):
             write_text("step,seconds,metric,length,value\n2,0,x,3\n\n"),
             "metrics.csv is damaged in line 2: remove that line",
         ),
+        ("config.json", change_steps, "config.json is damaged or of another"),
+        (
+            "metrics.csv",
+            write_text("step,seconds,metric,length,value\n2,0,x,5,3\n"),
+            "metrics.csv has no accuracy of step 2: remove the lines of that",
+        ),
+        ("tensorboard", make_file, "cannot write to .*tensorboard: move"),
         ("run.lock", make_directory, "cannot write to --workdir=.*directory"),
         ("run.lock", make_pipe, "cannot write .*: it is not a regular file"),
         ("run.lock", make_link, "run.lock is a symbolic link: remove it"),
