@@ -17,7 +17,7 @@ from datasets.text import BYTES, TEXTS, CorpusError, batches
 from keras_lengen.models import TransformerDecoder
 from trainers.engine.next_token import NextTokenProblem
 from trainers.engine.problem import Metric
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, DataError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 from trainers.options.option import option
@@ -67,6 +67,10 @@ class TextProblem(NextTokenProblem):
     vocabulary = None
 
     def prepare(self):
+        with as_config_errors(CorpusError, made=DataError):
+            self._prepare()
+
+    def _prepare(self):
         needed = {"train": self.longest_trained, self.config.split: 1}
         for split, tokens in needed.items():
             if len(self.splits[split]) < tokens:
@@ -82,7 +86,7 @@ class TextProblem(NextTokenProblem):
         try:
             return self.open()
         except CorpusError as error:
-            raise ConfigError(f"{error}{self.hint}") from None
+            raise DataError(f"{error}{self.hint}") from None
 
     @property
     def _evaluated(self):

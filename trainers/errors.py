@@ -11,6 +11,10 @@ class OtherDataError(ConfigError):
     """The data of a run have changed since it began."""
 
 
+class DataError(ConfigError):
+    """Data are missing or damaged, which may change without another flag."""
+
+
 class TrainingError(Exception):
     """A failure during work, reported in one message: exit status 1."""
 
@@ -31,9 +35,14 @@ class WorkerLostError(Exception):
 
 
 @contextlib.contextmanager
-def as_config_errors(*kinds):
-    """Turns errors of these kinds into `ConfigError`s with the same text."""
+def as_config_errors(*kinds, made=ConfigError):
+    """Turns errors of these kinds into `ConfigError`s with the same text.
+
+    Args:
+        *kinds: Classes of errors.
+        made: Class of the errors that they become.
+    """
     try:
         yield
     except kinds as error:
-        raise ConfigError(str(error)) from None
+        raise made(str(error)) from None

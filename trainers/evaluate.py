@@ -10,6 +10,7 @@ are written to RUN/evaluations and printed beside the first ones of the run.
 
 import dataclasses
 import functools
+import pathlib
 import re
 
 from trainers.cluster.workers import (
@@ -25,7 +26,6 @@ from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import DeviceConfig, RunConfig
 from trainers.options.layers import build_encoding, with_max_position
 from trainers.options.option import option, options
-from trainers.records.checkpoints import load_weights
 from trainers.records.files import writing
 from trainers.records.markdown import table
 from trainers.records.opened_run import open_run
@@ -94,15 +94,19 @@ def main(config, text):
     measured = with_evaluation(measured, config.evaluation)
     measured.validate()
     measured = with_max_position(measured)
+    first = read_first(opened)
     strategy = make_strategy(config.strategy, config.tpu)
     with watch_workers(strategy):
         results = evaluate(opened, measured, strategy)
     if not strategy.is_chief:
         return
     named = (f"{name}={value}" for name, value in given.items())
-    name = "-".join([opened.checkpoint.stem, *named])
+    checkpoint = pathlib.Path(results["checkpoint"])
+    name = "-".join([checkpoint.stem, *named])
     problem = opened.experiment.make_problem(measured)
-    write(opened, results, problem, re.sub(r"[^\w=.,-]", "_", name)[:120])
+    write(
+        opened, results, problem, first, re.sub(r"[^\w=.,-]", "_", name)[:120]
+    )
 
 
 def evaluate(opened, config, strategy):
@@ -119,7 +123,7 @@ def evaluate(opened, config, strategy):
     model, _, problem = opened.experiment.make_parts(config, strategy)
     opened.prepare(problem)
     check_same_data(strategy, problem)
-    step = load_weights(model, opened.checkpoint, opened.digest)
+    opened, step = opened.load(model)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
     name, lengths = opened.checkpoint.stem, problem.lengths
     progress = functools.partial(show_evaluation, Line(), name, lengths)
@@ -146,7 +150,39 @@ def evaluate(opened, config, strategy):
     }
 
 
-def write(opened, results, problem, name):
+def read_first(opened):
+    """Returns the results of a run itself; `None` if it has not ended.
+
+    Raises:
+        ConfigError: If they lack what an evaluation is compared with.
+    """
+    path = opened.path / "results.json"
+    first = read_results(path)
+    metric = opened.experiment.make_problem(opened.config).metrics[0].name
+    if first is not None and not _has_numbers(first["final"], metric):
+        raise ConfigError(
+            f"{path} has no score, or no {metric} by length: it is damaged or "
+            "of another version. Restore it, or move it away."
+        )
+    return first
+
+
+def _has_numbers(final, metric):
+    """Returns whether results have what is printed and drawn, in numbers."""
+    if not {"score", f"{metric}_by_length"} <= final.keys():
+        return False
+    numbers = [value for n, value in final.items() if n.endswith("score")]
+    for name, curve in final.items():
+        if name.endswith("_by_length"):
+            if not isinstance(curve, dict) or not all(
+                map(str.isdecimal, curve)
+            ):
+                return False
+            numbers += curve.values()
+    return all(type(number) in (int, float) for number in numbers)
+
+
+def write(opened, results, problem, first, name):
     """Writes and prints results beside the first ones of the run."""
     directory = opened.path / "evaluations"
     with writing(directory, "nothing was written"):
@@ -154,7 +190,6 @@ def write(opened, results, problem, name):
     path = directory / f"{name}.json"
     write_json(path, results)
     compared = {"this evaluation": results}
-    first = read_results(opened.path / "results.json")
     if first is not None:
         compared = {"results.json": first, **compared}
     metric, score = choose_metric(compared.values(), problem.metrics[0].name)

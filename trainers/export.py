@@ -9,6 +9,7 @@ alone. Beside it, `*_example.npz` has inputs and, where the model draws no
 positions, the outputs for them.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import shutil
@@ -23,8 +24,7 @@ from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
 from trainers.options.option import option
-from trainers.records.checkpoints import load_weights
-from trainers.records.files import replacing, writing
+from trainers.records.files import writing
 from trainers.records.opened_run import open_run
 
 EXAMPLES = 4
@@ -69,7 +69,7 @@ def main(config, text):
     except OtherDataError:
         # The model is the same, and the example shows how to call it.
         note = "  note: the example is of data that have changed since training"
-    step = load_weights(model, opened.checkpoint, opened.digest)
+    opened, step = opened.load(model)
 
     inputs = draw_inputs(problem)
     outputs = keras.ops.convert_to_numpy(model(inputs, training=False))
@@ -83,10 +83,8 @@ def main(config, text):
     save = {"keras": save_keras, "saved_model": save_saved_model}[config.format]
     with writing(directory, "nothing was exported"):
         directory.mkdir(parents=True, exist_ok=True)
-        path = save(model, directory, inputs)
-    example_path = directory / f"{path.stem}_example.npz"
-    with replacing(example_path) as file:
-        np.savez(file, **example)
+        path = save(model, directory, inputs, example)
+    example_path = name_example(path)
 
     print(f"exported {opened.checkpoint}, step {step}, to {path}")
     for name, values in inputs.items():
@@ -119,27 +117,66 @@ def draw_inputs(problem):
     }
 
 
-def save_keras(model, directory, inputs):
-    """Writes `model.keras` as a whole or not at all; returns its path."""
-    path, beside = directory / "model.keras", directory / "partial.keras"
-    model.save(beside)
-    beside.replace(path)
+def save_keras(model, directory, inputs, example):
+    """Writes `model.keras` and its example; returns the path of the model."""
+    path = directory / "model.keras"
+    with replacing_export(path, example) as beside:
+        model.save(beside)
     return path
 
 
-def save_saved_model(model, directory, inputs):
-    """Writes the directory `saved_model`; returns its path."""
-    path, beside = directory / "saved_model", directory / "partial_model"
+def save_saved_model(model, directory, inputs, example):
+    """Does the same with the directory `saved_model`."""
+    path = directory / "saved_model"
     signature = {
         name: keras.InputSpec(
             shape=(None,) * values.ndim, dtype=values.dtype.name, name=name
         )
         for name, values in inputs.items()
     }
-    model.export(beside, input_signature=[signature], verbose=False)
-    shutil.rmtree(path, ignore_errors=True)
-    beside.rename(path)
+    with replacing_export(path, example) as beside:
+        model.export(beside, input_signature=[signature], verbose=False)
     return path
+
+
+@contextlib.contextmanager
+def replacing_export(path, example):
+    """Gives the path of a model that takes the place of `path` at the end.
+
+    Args:
+        path: `pathlib.Path` of the exported file or directory.
+        example: Dict of arrays, the content of the example beside it.
+
+    Raises:
+        OSError: If it cannot be written. Then nothing remains of it.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    if partial.exists():
+        # A killed export has left it.
+        shutil.rmtree(partial)
+    partial.mkdir()
+    try:
+        beside = partial / path.name
+        try:
+            yield beside
+        except tf.errors.OpError as error:
+            # It begins with the names of the operation and the file.
+            reason = error.message.rpartition("; ")[2]
+            raise OSError(reason.partition(" [Op:")[0]) from None
+        with open(name_example(beside), "xb") as file:
+            np.savez(file, **example)
+        if path.is_dir():
+            # A directory takes the place of an empty one only.
+            path.rename(partial / "before")
+        beside.rename(path)
+        name_example(beside).replace(name_example(path))
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def name_example(path):
+    """Returns the path of the example of an exported model."""
+    return path.with_name(f"{path.stem}_example.npz")
 
 
 def describe_shape(values):

@@ -66,6 +66,11 @@ def make_config_class(defaults):
 def main(config, text):
     """Trains a model that begins with the weights of a run."""
     opened = open_run(text, config.checkpoint)
+    opened.retry(lambda run: train(config, text, run))
+
+
+def train(config, text, opened):
+    """Does the same with an opened run."""
     flags = dataclasses.asdict(config)
     del flags["checkpoint"]
     new = dataclasses.replace(opened.config, **flags)

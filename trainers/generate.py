@@ -12,11 +12,11 @@ it.
 
 import dataclasses
 import itertools
-import pathlib
 import sys
 
 import numpy as np
 
+from datasets.files import only_files
 from trainers.engine.backend import make_strategy
 from trainers.enwik8 import TextProblem
 from trainers.errors import ConfigError, as_config_errors
@@ -25,8 +25,10 @@ from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
 from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import option
-from trainers.records.checkpoints import load_weights
 from trainers.records.opened_run import open_run
+
+MOST_BYTES = 2**26
+"""Largest number of bytes of a prompt."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +44,7 @@ class GenerateConfig(RunConfig):
         "Number of tokens to generate; 0: 200, or what an answer needs at "
         "most, if that is more.",
         least=0,
+        most=2**20,
     )
     temperature: float = option(
         0.0,
@@ -97,7 +100,7 @@ def main(config, text):
     model, _, _ = opened.experiment.make_parts(
         changed, make_strategy("one_device")
     )
-    load_weights(model, opened.checkpoint, opened.digest)
+    opened.load(model)
     stream = model.stream(
         np.array([prompt], np.int32),
         new_tokens,
@@ -167,13 +170,18 @@ def read_prompt(config):
     if not config.prompt_file:
         return config.prompt
     try:
-        return pathlib.Path(config.prompt_file).read_text(
-            encoding="utf-8", errors="surrogateescape"
-        )
+        with open(config.prompt_file, "rb", opener=only_files) as file:
+            text = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(
             f"cannot read --prompt_file={config.prompt_file}: {error.strerror}."
         ) from None
+    if len(text) > MOST_BYTES:
+        raise ConfigError(
+            f"--prompt_file={config.prompt_file} has more than {MOST_BYTES:,} "
+            "bytes: choose a shorter one."
+        )
+    return text.decode(errors="surrogateescape")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from datasets.images import batches, pixels
 from datasets.tasks.batches import length_at
 from keras_lengen.models import EncoderDecoder, TransformerEncoder
 from trainers.engine.classification import ClassificationProblem
-from trainers.errors import as_config_errors
+from trainers.errors import DataError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.images import ImagesConfig
 from trainers.options.layers import model_arguments
@@ -66,7 +66,7 @@ class ImageProblem(ClassificationProblem):
     def stores(self):
         """Dict from the name of a split to its `PixelStore`."""
         config = self.config
-        with as_config_errors(images.ImageError):
+        with as_config_errors(images.ImageError, made=DataError):
             return images.open_stores(
                 images.IMAGES[config.dataset].open(config.data_dir),
                 config.stored_sizes,

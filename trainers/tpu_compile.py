@@ -31,7 +31,7 @@ import tensorflow as tf
 from datasets.tasks import TASKS
 from datasets.text_tasks import TEXT_TASKS
 from keras_lengen.layers import ATTENTIONS, TOKEN_SAMPLERS
-from trainers.errors import ConfigError, TrainingError
+from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.options.command import run
 from trainers.options.fields import (
     check_choice,
@@ -153,6 +153,11 @@ class TpuCompileConfig:
         Topology(self.topology)
         check_choice("--trainer", self.trainer, tuple(list_trainers()))
         check_options(self)
+        if self.results.endswith(".md"):
+            raise ConfigError(
+                f"--results={self.results} is the name of the report beside "
+                "the results: choose a name such as tpu_compile.jsonl."
+            )
 
 
 PRESETS = {
@@ -196,7 +201,10 @@ class Program:
             "preset": self.config.preset,
             **{
                 name: values[name]
-                for name in tpu_table.list_program_fields()
+                for name in (
+                    *tpu_table.list_program_fields(),
+                    *tpu_table.DATA,
+                )
                 if name in values
             },
         }
@@ -306,6 +314,7 @@ def compile_all(missing, results, jobs):
         jobs: int. Number of programs to compile at the same time.
 
     Raises:
+        DataError: If data that a program needs are missing.
         TrainingError: If a process that compiles is killed.
     """
     start, done = time.monotonic(), 0
@@ -389,6 +398,9 @@ def compile_one(program):
     """Compiles a program and returns its row, a dict of its key and results.
 
     Keras must be set to the program's backend.
+
+    Raises:
+        DataError: If data that the program needs are missing.
     """
     experiment, topology = program.experiment, Topology(program.topology)
     row = {
@@ -405,6 +417,9 @@ def compile_one(program):
         lowered, examples, trained = importlib.import_module(module).lower(
             experiment, program.config, program.mode, program.tokens, topology
         )
+    except DataError:
+        # The same program may have its data the next time.
+        raise
     except ConfigError as error:
         return {**row, "status": "refused", "reason": str(error)}
     except Exception as error:

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 
+from datasets.files import only_files
 from datasets.images.source import ImageError
 
 try:
@@ -45,9 +46,8 @@ def decode(content, sizes):
     if isinstance(content, np.ndarray):
         gray = Image.fromarray(content)
     else:
-        source = io.BytesIO(content) if isinstance(content, bytes) else content
         try:
-            with Image.open(source) as image:
+            with _open(content) as source, Image.open(source) as image:
                 gray = _to_gray(image)
         # Damaged files raise errors of many classes.
         except Exception as error:
@@ -59,6 +59,13 @@ def decode(content, sizes):
         np.asarray(gray.resize((width, height), Image.Resampling.BILINEAR))
         for height, width in sizes
     ]
+
+
+def _open(content):
+    """Opens the bytes or the path of an image."""
+    if isinstance(content, bytes):
+        return io.BytesIO(content)
+    return open(content, "rb", opener=only_files)
 
 
 def _to_gray(image):

@@ -19,7 +19,7 @@ import zipfile
 import numpy as np
 import tensorflow as tf
 
-from datasets.files import write_whole
+from datasets.files import only_files, write_whole
 from datasets.images.decode import check_installed, decode
 from datasets.images.source import ImageError
 
@@ -278,18 +278,22 @@ def _decode_items(source, sizes, report, skipped):
 def _open(path, size):
     """Returns images, labels, skipped names and hash; `None` if not there."""
     try:
-        with path.with_suffix(".npz").open("rb") as file:
+        known = path.with_suffix(".npz")
+        with open(known, "rb", opener=only_files) as file:
             record = np.load(file)
             kept = [record[n] for n in ("labels", "skipped", "contents")]
+        kinds = [array.dtype.str[1:] for array in kept]
+        if kinds[0] != "i4" or kinds[1][0] != "U" or kinds[2] != "u1":
+            return None
         shape = (len(kept[0]), *size)
         if path.stat().st_size != np.prod(shape):
             return None
         return np.memmap(path, np.uint8, "r", shape=shape), *kept
     except (
         FileNotFoundError,
-        KeyError,
-        ValueError,
-        EOFError,
+        # Of an array in place of several, and of one without a length.
+        *(IndexError, TypeError),
+        *(KeyError, ValueError, EOFError, MemoryError),
         zipfile.BadZipFile,
     ):
         return None

@@ -8,6 +8,8 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from datasets.files import only_files
+
 
 class CorpusError(Exception):
     """A corpus is missing or changed; the message says what to do."""
@@ -118,7 +120,7 @@ class Corpus:
             NumPy array `(size,)` of type `dtype`.
 
         Raises:
-            CorpusError: If a file is shorter than it was.
+            CorpusError: If a file cannot be read, or is shorter than it was.
         """
         found, item = np.empty(size, self.dtype), self.dtype.itemsize
         view, done = memoryview(found.view(np.uint8)), 0
@@ -128,9 +130,8 @@ class Corpus:
             before = self._ends[number] - (part.stop - part.start)
             first = part.start + start + done - int(before)
             wanted = min(part.stop - first, size - done)
-            with part.path.open("rb", buffering=0) as file:
-                file.seek(first * item)
-                read = file.readinto(view[done * item : (done + wanted) * item])
+            target = view[done * item : (done + wanted) * item]
+            read = _read_at(part.path, first * item, target)
             if read < wanted * item:
                 raise CorpusError(
                     f"{part.path} ends after {first * item + read} bytes, and "
@@ -163,3 +164,15 @@ class Corpus:
         )
         shape = (starts.shape[0], tf.get_static_value(size))
         return tf.cast(tf.ensure_shape(windows, shape), tf.int32)
+
+
+def _read_at(path, start, target):
+    """Reads bytes from `start` on into a buffer; returns their number."""
+    try:
+        with open(path, "rb", buffering=0, opener=only_files) as file:
+            file.seek(start)
+            return file.readinto(target)
+    except OSError as error:
+        raise CorpusError(
+            f"cannot read {path} any more ({error.strerror}): restore it."
+        ) from None

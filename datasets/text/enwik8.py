@@ -24,7 +24,7 @@ def open_enwik8(data_dir, *, size=BYTES, sha256=SHA256):
 
     Args:
         data_dir: Directory that has `enwik8` or `enwik8.zip`; from the archive
-            the file is extracted beside it.
+            the file is extracted beside it, unless a right one is there.
         size: int. Expected number of bytes, or `None`: any.
         sha256: str. Expected checksum, or `None`: any.
 
@@ -37,14 +37,23 @@ def open_enwik8(data_dir, *, size=BYTES, sha256=SHA256):
     directory = pathlib.Path(data_dir)
     path, archive = directory / "enwik8", directory / "enwik8.zip"
     remedy = f"download {URL} again"
-    if not path.exists():
+    if not (path.exists() or archive.exists()):
+        raise CorpusError(
+            f"enwik8 is not in {directory}: download {URL} "
+            f"({ZIP_BYTES:,} bytes) and put it there, as enwik8.zip."
+        )
+
+    def check(extracted):
+        name = f"enwik8 in {archive}"
+        check_file(extracted, size, sha256, remedy, name)
+
+    try:
+        check_file(path, size, sha256, remedy)
+    except CorpusError:
+        # It is missing, or of an archive that was replaced since.
         if not archive.exists():
-            raise CorpusError(
-                f"enwik8 is not in {directory}: download {URL} "
-                f"({ZIP_BYTES:,} bytes) and put it there, as enwik8.zip."
-            )
-        extract(archive, "enwik8", path, remedy)
-    check_file(path, size, sha256, remedy)
+            raise
+        extract(archive, "enwik8", path, remedy, check)
     return split_files([path])
 
 

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from datasets.files import write_whole
+from datasets.files import only_files, write_whole
 from datasets.text.corpus import Corpus, CorpusError, Part
 
 PIECE = 2**16
@@ -40,7 +40,7 @@ def read_pieces(path, size=PIECE):
         CorpusError: If the text is not UTF-8.
     """
     kept = b""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=only_files) as file:
         while block := file.read(size):
             kept += block
             if found := _LAST_CUT.match(kept):
@@ -96,15 +96,15 @@ def open_tokens(path, checksum, split, vocabulary, report):
 
 def _read_record(record, tokens, text, dtype):
     """Returns what is known of the tokens, `None` if they must be made."""
-    if not (record.exists() and tokens.exists()):
-        return None
     try:
-        found = json.loads(record.read_bytes())
+        with open(record, "rb", opener=only_files) as file:
+            found = json.loads(file.read())
         size = found["tokens"] * dtype.itemsize
         known = found["text"] == text and isinstance(found["words"], int)
-    except (ValueError, TypeError, KeyError):
+        whole = tokens.stat().st_size == size
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-    return found if known and tokens.stat().st_size == size else None
+    return found if known and whole else None
 
 
 def _tokenize(path, tokens, vocabulary, dtype, report):

@@ -12,6 +12,7 @@ import pathlib
 
 import numpy as np
 
+from datasets.files import only_files
 from datasets.text.corpus import CorpusError
 
 GPT2_URL = "https://huggingface.co/openai-community/gpt2/resolve/main/"
@@ -163,7 +164,8 @@ def import_extra(name):
 
 def _read(path, url=None):
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=only_files) as file:
+            return file.read()
     except OSError as error:
         advice = f": download {url} and put it there" if url else ""
         raise CorpusError(

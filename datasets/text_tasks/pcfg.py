@@ -9,6 +9,7 @@ import dataclasses
 import pathlib
 import string
 
+from datasets.files import only_files
 from datasets.text_tasks.base import TextTaskError
 from datasets.text_tasks.finite import FiniteTask
 
@@ -70,7 +71,8 @@ class PCFG(FiniteTask):
     def _read(self, name):
         path = self._folder / name
         try:
-            text = path.read_text(encoding="utf-8")
+            with open(path, encoding="utf-8", opener=only_files) as file:
+                text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
             raise TextTaskError(

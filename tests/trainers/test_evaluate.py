@@ -1,14 +1,18 @@
 """A run measured again."""
 
 import json
+import shutil
 
+import numpy as np
 import pytest
 
 from tests.trainers.toy import run_toy
 from trainers import evaluate
+from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.evaluate import EvaluateConfig
 from trainers.options.fields import resolve
+from trainers.records.checkpoints import GoneError
 from trainers.records.opened_run import open_run
 
 CHANGES = {"encoding": "RandomizedRoPE", "checkpoint_every": 1}
@@ -74,10 +78,32 @@ def test_mistakes(finished, flags, message):
         evaluate_again(finished[0], **flags)
 
 
+@pytest.mark.parametrize(
+    "final",
+    [
+        {},
+        {"score": 0.5, "accuracy_by_length": {"x": 0.5}},
+        {"score": 0.5, "accuracy_by_length": {"5": None}},
+        {"score": 0.5, "accuracy_by_length": [0.5]},
+        {"score": "0.5", "accuracy_by_length": {"5": 0.5}},
+    ],
+)
+def test_damaged_results_are_named_before_work(finished, tmp_path, final):
+    path = finished[0]
+    shutil.copytree(path, tmp_path, dirs_exist_ok=True)
+    results = json.loads((path / "results.json").read_text())
+    text = json.dumps({**results, "final": final})
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"results\.json has no score, or no"):
+        evaluate_again(tmp_path)
+    assert not (tmp_path / "evaluations").exists()
+
+
 def test_a_run_is_needed(finished, tmp_path):
     path, _ = finished
     for text, message in (
         (tmp_path, "is not the working directory of a run"),
+        ("/x.npz", "/x.npz is not the working directory of a run"),
         ("x.npz", "x.npz is not the working directory of a run"),
         ("~nobody/x", "~nobody/x is not the working directory of a run"),
         (path / "checkpoints" / "checkpoint-7.npz", "there is no checkpoint"),
@@ -93,8 +119,56 @@ def test_a_run_is_needed(finished, tmp_path):
     for changes, message in (
         ({"trainer": "algorithm"}, "Did you mean algorithmic"),
         ({"config": {"bells": 3}}, "flags that this version does not know"),
+        (
+            {"config": {"steps": "two"}},
+            "--steps must be of type int; got 'two'",
+        ),
+        ({"config": {"encoding": 5}}, "--encoding must be of type str; got 5"),
+        ({"config": {"workdir": []}}, "--workdir must be of type str; got"),
+        ({"config": {"dropout": None}}, "--dropout must be of type float"),
     ):
         text = json.dumps({**record, **changes})
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(ConfigError, match=message):
             open_run(str(tmp_path))
+
+
+def rotate(path, step):
+    """Lets another checkpoint take the place of all that are there."""
+    paths = list(path.glob("checkpoints/checkpoint-*.npz"))
+    with np.load(paths[0]) as found:
+        arrays = {**found, "step": np.int64(step)}
+    for old in paths:
+        old.unlink()
+    np.savez(paths[0].with_stem(f"checkpoint-{step}"), **arrays)
+
+
+def test_a_checkpoint_that_training_has_removed(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    opened = open_run(str(tmp_path))
+    model, _, _ = opened.experiment.make_parts(
+        opened.config, make_strategy("one_device")
+    )
+    rotate(tmp_path, 7)
+    again, step = opened.load(model)
+    assert (again.checkpoint.stem, step) == ("checkpoint-7", 7)
+    # One that was named is not replaced.
+    named = open_run(str(again.checkpoint))
+    rotate(tmp_path, 8)
+    with pytest.raises(ConfigError, match=r"no checkpoint .*checkpoint-7\.npz"):
+        named.load(model)
+
+
+def test_the_newest_checkpoint_is_not_looked_for_without_end(
+    finished, tmp_path
+):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    seen = []
+
+    def use(run):
+        seen.append(run.checkpoint.stem)
+        raise GoneError("gone")
+
+    with pytest.raises(GoneError, match="gone"):
+        open_run(str(tmp_path)).retry(use)
+    assert 1 < len(seen) < 10

@@ -1,5 +1,6 @@
 """Exported models answer without the trainers."""
 
+import errno
 import subprocess
 import sys
 import warnings
@@ -115,7 +116,7 @@ def test_tensorflow_lite_computes_the_same(name, tmp_path):
     model = EXPERIMENT.build_model(config)
     inputs = export.draw_inputs(EXPERIMENT.make_problem(config))
     expected = model(inputs, training=False)
-    path = export.save_saved_model(model, tmp_path, inputs)
+    path = export.save_saved_model(model, tmp_path, inputs, {})
     with warnings.catch_warnings():
         # The interpreter tells of its successor.
         warnings.simplefilter("ignore")
@@ -129,3 +130,58 @@ def test_tensorflow_lite_computes_the_same(name, tmp_path):
     runner = interpreter.get_signature_runner("serving_default")
     (outputs,) = runner(**inputs).values()
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
+
+
+def fail_to_export(self, path, **_):
+    (path / "variables").mkdir(parents=True)
+    (path / "variables" / "half").write_text("half")
+    raise tf.errors.ResourceExhaustedError(
+        None, None, "{{a node}} a path; No space left [Op:SaveV2]"
+    )
+
+
+def fail_to_save(self, path):
+    path.write_text("half")
+    raise OSError(errno.ENOSPC, "No space left")
+
+
+@pytest.mark.parametrize(
+    ("name", "save", "method", "fail"),
+    [
+        ("saved_model", export.save_saved_model, "export", fail_to_export),
+        ("model.keras", export.save_keras, "save", fail_to_save),
+    ],
+)
+def test_a_full_disk_leaves_what_was_exported(
+    tmp_path, monkeypatch, name, save, method, fail
+):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "before").write_text("before")
+    before = {*tmp_path.rglob("*")}
+    # As a killed export leaves it.
+    (tmp_path / f"{name}.partial").mkdir()
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    monkeypatch.setattr(keras.Model, method, fail)
+    with pytest.raises(OSError, match=r"No space left$"):
+        save(model, tmp_path, {}, {})
+    assert {*tmp_path.rglob("*")} == before
+
+
+def test_an_export_takes_the_place_of_another(tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    for size in (1, 2):
+        example = {"x": np.zeros(size)}
+        path = export.save_keras(model, tmp_path, {}, example)
+        with np.load(export.name_example(path)) as found:
+            assert found["x"].size == size
+    assert {*tmp_path.iterdir()} == {path, export.name_example(path)}
+
+
+def test_no_link_is_written_through(tmp_path):
+    (tmp_path / "mine").mkdir()
+    link = tmp_path / "model.keras.partial"
+    link.symlink_to("mine")
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    with pytest.raises(OSError, match="symbolic link"):
+        export.save_keras(model, tmp_path, {}, {})
+    assert link.is_symlink() and not list((tmp_path / "mine").iterdir())

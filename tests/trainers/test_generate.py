@@ -161,3 +161,17 @@ def test_an_answer_has_room_by_default(sums, capsysbinary, monkeypatch):
         text = f"{'9' * digits} + 1"
         continue_text(capsysbinary, sums, prompt=text, max_new_tokens=0)
         assert asked.pop() == (2 * digits + 5, new_tokens)
+
+
+def test_a_prompt_file_without_end(tmp_path):
+    # Nothing is stored for most of it.
+    with (tmp_path / "long").open("wb") as file:
+        file.truncate(2**40)
+    for path, message in (
+        ("/dev/zero", "it is not a regular file"),
+        (tmp_path / "long", "has more than 67,108,864 bytes"),
+    ):
+        flags = {"prompt_file": str(path)}
+        config = resolve(generate.GenerateConfig, {}, flags)
+        with pytest.raises(ConfigError, match=message):
+            generate.read_prompt(config)

@@ -401,3 +401,11 @@ def test_what_cannot_work_is_refused(changes, message, tmp_path):
     with pytest.raises(ConfigError, match=message) as caught:
         EXPERIMENT.train(toy_config("sequence_to_answer", **changes), tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_files_without_problems(tmp_path):
+    for name in ("train.src", "train.tgt", "test.src", "test.tgt"):
+        (tmp_path / name).touch()
+    changes = {"task": "pcfg", "data_dir": str(tmp_path)}
+    with pytest.raises(ConfigError, match="train_length=published: pcfg has"):
+        toy_config("sequence_to_answer", train_length="published", **changes)

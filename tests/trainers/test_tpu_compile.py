@@ -21,7 +21,7 @@ from trainers.engine.tensorflow_step import (
     TensorFlowEvaluationStep,
     TensorFlowTrainingStep,
 )
-from trainers.errors import ConfigError, TrainingError
+from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
 from trainers.tpu import compiler, table
@@ -189,6 +189,25 @@ def test_what_the_library_refuses_is_a_row():
     assert "refused: encoding=XPos" in table.describe(row)
 
 
+def test_missing_data_are_no_row(tmp_path):
+    flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
+    missing = {"data_dir": str(tmp_path)}
+    (program,) = programs(**flags, **missing)
+    with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
+        tpu_compile.compile_one(program)
+    # Such a row of an older version does not count.
+    path = tmp_path / "r.jsonl"
+    row = {**row_of(program), "status": "refused", "reason": "no data"}
+    for name in ("dataset", "data_dir"):
+        del row[name]
+    path.write_text(f"{json.dumps(row)}\n")
+    (program,) = programs(**flags, dataset="python_source")
+    assert program.key not in Results(path)
+    results = Results(tmp_path / "other.jsonl")
+    results.add({**row, "status": "compiled"})
+    assert program.key in results
+
+
 def test_a_batch_that_the_chips_cannot_share():
     program, _ = programs(trainer="encoder", **{**TOY, "batch_size": 10})
     row = tpu_compile.compile_one(program)
@@ -327,9 +346,24 @@ def test_keys_differ_where_programs_do():
         {"gradient_accumulation_steps": 2},
     ):
         other, _ = programs(**{"trainer": "encoder", **TOY, **change})
-        assert other.key != first.key
-        assert other != first
-        assert table._make_key(row_of(other)) != table._make_key(row_of(first))
+        assert_different(first, other)
+
+
+def test_keys_differ_where_data_do():
+    flags = {"trainer": "imagenet", "encoding": "RoPE"}
+    first, _ = programs(**flags, dataset="digits")
+    for change in (
+        {"dataset": "noise"},
+        {"dataset": "digits", "data_dir": "elsewhere"},
+    ):
+        other, _ = programs(**flags, **change)
+        assert_different(first, other)
+
+
+def assert_different(first, other):
+    assert other.key != first.key
+    assert other != first
+    assert table._make_key(row_of(other)) != table._make_key(row_of(first))
 
 
 @pytest.fixture
@@ -438,6 +472,30 @@ def test_a_file_that_cannot_be_written(without_compiler):
     flags = {"trainer": "encoder", "results": "/dev/null/r.jsonl", **TOY}
     with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
         tpu_compile.main(config_of(**flags))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[1]\n", "damaged or of another version in line 1: remove that line"),
+        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
+        (b'{"trainer": "none"}', "of another version in line 1"),
+        (b"\xff\n", "results=.*jsonl: it is not text"),
+    ],
+)
+def test_what_are_no_results(tmp_path, content, message):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        Results(path)
+
+
+def test_a_report_that_cannot_be_written(tmp_path):
+    (tmp_path / "r.md").mkdir()
+    with pytest.raises(TrainingError, match=r"cannot write .*r\.md"):
+        Results(tmp_path / "r.jsonl").write_report()
+    with pytest.raises(ConfigError, match="is the name of the report"):
+        config_of(trainer="encoder", results="r.md", **TOY)
 
 
 def test_what_no_tpu_and_no_trainer_takes():

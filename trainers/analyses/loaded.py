@@ -9,7 +9,6 @@ import tensorflow as tf
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.evaluation import with_evaluation
-from trainers.records.checkpoints import load_weights
 from trainers.records.opened_run import OpenedRun, open_run
 
 
@@ -54,7 +53,7 @@ def load(config, text):
     strategy = make_strategy("one_device")
     model, _, problem = opened.experiment.make_parts(analyzed, strategy)
     opened.prepare(problem)
-    load_weights(model, opened.checkpoint, opened.digest)
+    opened, _ = opened.load(model)
     return Loaded(opened, model, problem)
 
 

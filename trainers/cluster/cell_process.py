@@ -1,7 +1,7 @@
 """Runs the command of one cell of a sweep in a process of its own.
 
-Imports the standard library alone: on other machines, Ray runs these functions
-without TensorFlow in its own processes.
+Imports the standard library and `datasets.files` alone: on other machines, Ray
+runs these functions without TensorFlow in its own processes.
 
 A root directory has for each cell, by its name:
 
@@ -27,6 +27,8 @@ import socket
 import subprocess
 import sys
 import time
+
+from datasets.files import no_links, only_files
 
 LAST_LINES = 20
 """Most lines of a log that a record keeps."""
@@ -130,7 +132,7 @@ def has_failed(record):
 
 def _run(job, environment, started, claimed):
     """Runs the command to its end and returns its status."""
-    with _find_log(job).open("ab") as log:
+    with open(_find_log(job), "ab", opener=only_files) as log:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", *job.arguments),
@@ -176,7 +178,7 @@ def _find_log(job):
 
 
 def _read_last_lines(path):
-    with path.open("rb") as file:
+    with open(path, "rb", opener=only_files) as file:
         file.seek(max(0, path.stat().st_size - 10_000))
         text = file.read().decode(errors="replace")
     return [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
@@ -196,7 +198,7 @@ def claim(path, about=None):
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        file = path.open("a+")
+        file = _open_claim(path)
         try:
             if not _lock(file):
                 file.close()
@@ -225,10 +227,14 @@ def claim(path, about=None):
             path.unlink(missing_ok=True)
 
 
+def _open_claim(path):
+    return open(path, "a+", opener=no_links)
+
+
 def is_locked(path):
     """Returns whether a process holds the lock of a file."""
     try:
-        with path.open("r+") as file:
+        with open(path, "r+", opener=no_links) as file:
             return not _lock(file)
     except FileNotFoundError:
         return False
@@ -242,7 +248,7 @@ def read_claim(path):
     if not is_locked(path):
         return None
     with contextlib.suppress(FileNotFoundError, ValueError):
-        about = json.loads(path.read_text())
+        about = json.loads(_read_text(path))
         if isinstance(about, dict):
             return about
     return {}
@@ -283,7 +289,7 @@ def read_record(root, name):
     An empty dict if there is none, or none that can be read as a record.
     """
     try:
-        record = json.loads(_find_record(root, name).read_text())
+        record = json.loads(_read_text(_find_record(root, name)))
     except (FileNotFoundError, ValueError):
         return {}
     if not isinstance(record, dict):
@@ -299,8 +305,14 @@ def write_record(root, name, record):
     """Writes the record of a cell, as a whole or not at all."""
     path = _find_record(root, name)
     beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    beside.write_text(json.dumps(record, indent=2) + "\n")
+    with open(beside, "w", opener=no_links) as file:
+        file.write(json.dumps(record, indent=2) + "\n")
     os.replace(beside, path)
+
+
+def _read_text(path):
+    with open(path, opener=only_files) as file:
+        return file.read()
 
 
 def _find_record(root, name):

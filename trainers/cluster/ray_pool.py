@@ -9,6 +9,7 @@ import dataclasses
 import pathlib
 import uuid
 
+from datasets import files
 from trainers.cluster import cell_process
 from trainers.cluster.cell_process import find_claim, read_claim
 from trainers.cluster.local_pool import describe_stopping, make_error
@@ -45,7 +46,8 @@ class RayPool:
                 f"no Ray cluster answers at --address={address}: {error}"
             ) from None
         # Its processes need no TensorFlow: they get the functions themselves.
-        ray.cloudpickle.register_pickle_by_value(cell_process)
+        for module in (cell_process, files):
+            ray.cloudpickle.register_pickle_by_value(module)
         self.describe = f"on the Ray cluster {address or 'of this machine'}"
         self._environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
         self._task = ray.remote(

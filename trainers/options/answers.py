@@ -267,7 +267,13 @@ class AnswersConfig(LengthsConfig):
         if text != "published":
             return parse_lengths(f"--{name}", text)
         with as_config_errors(TextTaskError):
-            return tuple(getattr(self.made_task, published))
+            found = tuple(getattr(self.made_task, published))
+        if not found:
+            raise ConfigError(
+                f"--{name}=published: {self.task} has no problems of such "
+                "lengths: look at the files in --data_dir."
+            )
+        return found
 
     def total_length(self, length):
         """Returns the most tokens of a prompt with its answer and its end."""

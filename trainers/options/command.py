@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import typing
 
 from absl import app, flags, logging
 
+from datasets.files import only_files
 from trainers.cluster.interruption import (
     check_received,
     destructors_silenced,
@@ -26,7 +28,7 @@ from trainers.errors import (
 )
 from trainers.options.fields import resolve
 from trainers.options.help import find_request, make_help
-from trainers.options.option import options
+from trainers.options.option import check_text, options
 
 MAX_RESTARTS = 100
 """Largest number of times that a worker restarts for a lost one."""
@@ -49,6 +51,8 @@ def run(config_class, presets, main, operands=""):
             empty: there is none.
     """
     names = _define_flags(config_class)
+    # Names of files may have characters that the terminal cannot show.
+    sys.stdout.reconfigure(errors="backslashreplace")
 
     # TensorFlow warns of many programs, which are intended, one for each
     # bucket, and reports every file it saves.
@@ -63,6 +67,7 @@ def run(config_class, presets, main, operands=""):
             if name is not None:
                 print(make_help(config_class, presets, name))
                 sys.exit()
+            _check_flagfiles(argv[1:])
             return flags.FLAGS(argv)
         except (ConfigError, flags.Error) as error:
             _fail(error, 2)
@@ -107,7 +112,27 @@ def _define_flags(config_class):
     return [field.name for field in fields]
 
 
+def _check_flagfiles(arguments, seen=()):
+    """Raises `ConfigError` for a file of flags that is no text, or no file."""
+    for argument, following in itertools.zip_longest(arguments, arguments[1:]):
+        flag, given, path = argument.partition("=")
+        path = os.path.expanduser(path if given else following or "")
+        if flag not in ("--flagfile", "-flagfile") or path in ("", *seen):
+            continue
+        try:
+            with open(path, opener=only_files) as file:
+                lines = [line.strip() for line in file]
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise ConfigError(
+                f"cannot read --flagfile={path}: {reason}."
+            ) from None
+        _check_flagfiles(lines, (*seen, path))
+
+
 def _check_operands(given, operands):
+    for text in given:
+        check_text(operands or "an argument", text)
     if given and not operands:
         raise ConfigError(
             f"unexpected argument {given[0]!r}: flags start with --."
@@ -148,7 +173,7 @@ def errors_as_statuses():
         of_data = re.search("CorpusError: (.*)", str(text))
         if not of_data:
             raise
-        _fail(of_data[1], 1)
+        _fail(f"{of_data[1]} Then run the same command again to resume.", 1)
 
 
 def _start_again(error):

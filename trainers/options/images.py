@@ -4,7 +4,7 @@ import dataclasses
 
 from datasets.images import BAD_IMAGES, IMAGES, ImageError
 from datasets.images.pixels import DELIMITERS
-from trainers.errors import ConfigError, as_config_errors
+from trainers.errors import ConfigError, DataError, as_config_errors
 from trainers.options.fields import TrainerConfig, normalization_option
 from trainers.options.option import option, with_default
 from trainers.options.sizes import MAX_SIZES, merge_sizes, parse_sizes
@@ -106,7 +106,7 @@ class ImagesConfig(TrainerConfig):
         """
         if self.num_classes:
             return self.num_classes
-        with as_config_errors(ImageError):
+        with as_config_errors(ImageError, made=DataError):
             return IMAGES[self.dataset].count_classes(self.data_dir)
 
     @property

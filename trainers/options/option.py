@@ -72,6 +72,9 @@ class Option:
         """Raises `ConfigError` for a value that cannot work."""
         if value == self.default:
             return
+        self._check_kind(flag, value)
+        if isinstance(value, str):
+            check_text(flag, value)
         if self.choices:
             check_choice(flag, value, self.choices)
         if self.registry:
@@ -80,6 +83,16 @@ class Option:
             _check_path(flag, value)
         if isinstance(value, int | float):
             self._check_number(flag, value)
+
+    def _check_kind(self, flag, value):
+        # Configurations are also read from files.
+        kind = type(self.default)
+        kinds = (float, int) if kind is float else (kind,)
+        if type(value) not in kinds:
+            raise ConfigError(
+                f"{flag} must be of type {kind.__name__}; got "
+                f"{described(value)}."
+            )
 
     def describe_bounds(self):
         """Describes the numbers that are allowed, as `above 0`, or `""`."""
@@ -152,6 +165,20 @@ def check_options(config):
         known.check(f"--{name}", getattr(config, name))
 
 
+def check_text(name, value):
+    """Raises `ConfigError` for a str that no encoding writes.
+
+    The bytes of a command line that are not UTF-8 become halves of pairs of
+    surrogates, which JSON files, plots and TensorFlow do not take.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{name} must be text in UTF-8; got {described(value)}."
+        ) from None
+
+
 def _check_path(flag, value):
     got = described(value)
     if "://" in value:
@@ -170,7 +197,7 @@ def _check_path(flag, value):
             "home directory of this machine: write the whole path."
         )
     # What Linux takes for a path, and for a name in it.
-    encoded = value.encode("utf-8", "surrogatepass")
+    encoded = value.encode()
     if len(encoded) > 4096 or max(map(len, encoded.split(b"/"))) > 255:
         raise ConfigError(
             f"{flag} is a path of a file system; got {got}, which is longer "

@@ -18,6 +18,7 @@ import struct
 import keras
 import numpy as np
 
+from datasets.files import only_files
 from trainers.cluster.workers import refuse_together, workers_agree
 from trainers.errors import ConfigError, StoppedError, TrainingError
 from trainers.records.files import replacing, writing
@@ -201,9 +202,11 @@ class Checkpoints:
         return None
 
     def _read(self, path):
-        """Reads a checkpoint of this run; `None` if it is damaged."""
+        """Reads a checkpoint of this run; `None` if it is damaged or gone."""
         try:
             state = read_checkpoint(path, self._digest)
+        except GoneError:
+            return None
         except DamagedError as error:
             print(f"checkpoint {path} is damaged ({error}): not used")
             return None
@@ -233,6 +236,10 @@ class DamagedError(Exception):
     """A checkpoint is not what was written."""
 
 
+class GoneError(ConfigError):
+    """A checkpoint was there, and is there no longer."""
+
+
 def find_checkpoints(directory, kind):
     """Returns the paths of checkpoints, the newest first.
 
@@ -260,21 +267,31 @@ def read_checkpoint(path, digest):
 
     Raises:
         DamagedError: If the file is damaged.
+        GoneError: If there is no file.
         ConfigError: If it is whole, but not of this run, of another version
             of the format, or holds numbers that are not finite.
     """
     try:
-        with path.open("rb") as file, np.load(file) as arrays:
+        with (
+            open(path, "rb", opener=only_files) as file,
+            np.load(file) as arrays,
+        ):
             _check_count(file, len(arrays.files))
             state = {name: arrays[name] for name in arrays.files}
+        _check_numbers(state, path)
         step, own_digest = int(state["step"]), state.get("digest")
+        version = int(state.get("format", 1))
+    except ConfigError:
+        raise
+    except FileNotFoundError:
+        raise GoneError(f"there is no checkpoint {path}.") from None
     except IsADirectoryError:
         raise ConfigError(
             f"{path} is a directory where a checkpoint belongs: move it away."
         ) from None
     except Exception as error:  # A damaged archive fails in many ways.
         raise DamagedError(error) from None
-    _check_format(state, path)
+    _check_format(version, path)
     if own_digest is None or own_digest.tobytes().hex() != digest:
         raise ConfigError(
             f"checkpoint {path} is of a run with another configuration: move "
@@ -368,9 +385,18 @@ def _check_count(file, found):
         raise ValueError(f"{found} of {written} arrays are listed")
 
 
-def _check_format(state, path):
+def _check_numbers(state, path):
+    """Raises `ConfigError` if an array of a checkpoint has no real numbers."""
+    for name, values in state.items():
+        if values.dtype.kind not in "biuf":
+            raise ConfigError(
+                f"checkpoint {path} holds no numbers in {name}: move it away "
+                "to resume from the one before it."
+            )
+
+
+def _check_format(version, path):
     """Raises `ConfigError` if a checkpoint is of another version."""
-    version = int(state.get("format", 1))
     if version != FORMAT:
         raise ConfigError(
             f"checkpoint {path} has format {version}, and this version of the "

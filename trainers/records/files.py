@@ -3,6 +3,7 @@
 import contextlib
 import os
 
+from datasets.files import no_links, only_files
 from trainers.errors import ConfigError, TrainingError
 
 
@@ -31,21 +32,20 @@ def replacing(path, consequence="what was there before is whole"):
     """
     beside = path.with_name(f"{path.name}.partial")
     with writing(path, consequence):
-        try:
-            with beside.open("wb") as file:
+        # What is no file, such as a link or a directory, is not ours.
+        with open(beside, "wb", opener=no_links) as file:
+            try:
                 yield file
                 sync(file)
-            os.replace(beside, path)
-            # The name is on disk when its directory is.
-            directory = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
+                os.replace(beside, path)
             finally:
-                os.close(directory)
-        finally:
-            # A directory of this name is not ours.
-            with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
+        # The name is on disk when its directory is.
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
 
 def sync(file):
@@ -58,10 +58,11 @@ def read_bytes(path):
     """Returns the content of a file; `None` if nothing is there.
 
     Raises:
-        ConfigError: If it cannot be read, as a directory.
+        ConfigError: If it cannot be read, as a directory or a pipe.
     """
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=only_files) as file:
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -16,6 +16,7 @@ import json
 import os
 import socket
 
+from datasets.files import no_links
 from trainers.errors import ConfigError
 
 
@@ -32,7 +33,7 @@ def lock_directory(path):
         OSError: If the file of the lock cannot be written.
     """
     # Not "w", which would empty the file of the process that holds the lock.
-    with (path / "run.lock").open("a+") as file:
+    with open(path / "run.lock", "a+", opener=no_links) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

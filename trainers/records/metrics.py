@@ -27,9 +27,14 @@ class Metrics(keras.callbacks.Callback):
         super().__init__()
         self._path = pathlib.Path(path) / "metrics.csv"
         self._problem = problem
-        self._tensorboard = tf.summary.create_file_writer(
-            str(pathlib.Path(path) / "tensorboard")
-        )
+        directory = pathlib.Path(path) / "tensorboard"
+        try:
+            self._tensorboard = tf.summary.create_file_writer(str(directory))
+        except tf.errors.OpError:
+            raise ConfigError(
+                f"cannot write to {directory}: move it away, or choose another "
+                "--workdir."
+            ) from None
 
     def on_train_begin(self, logs=None):
         """Drops rows that a killed run wrote after its last checkpoint."""
@@ -80,6 +85,13 @@ class Metrics(keras.callbacks.Callback):
                 by_metric = found.setdefault(row["step"], {})
                 by_length = by_metric.setdefault(row["metric"], {})
                 by_length[row["length"]] = row["value"]
+        for step, by_metric in found.items():
+            if self._problem.metrics[0].name not in by_metric:
+                raise ConfigError(
+                    f"{self._path} has no {self._problem.metrics[0].name} of "
+                    f"step {step}: remove the lines of that step, or choose "
+                    "another --workdir."
+                )
         return {
             step: summarize(by_metric, self._problem, step)
             for step, by_metric in found.items()

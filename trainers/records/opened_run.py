@@ -1,5 +1,6 @@
 """Runs that a tool looks at, and the experiments that they are of."""
 
+import contextlib
 import dataclasses
 import importlib
 import os
@@ -9,8 +10,12 @@ from typing import Any
 import trainers
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice
-from trainers.options.option import options
-from trainers.records.checkpoints import find_checkpoints
+from trainers.options.option import check_options, options
+from trainers.records.checkpoints import (
+    GoneError,
+    find_checkpoints,
+    load_weights,
+)
 from trainers.records.workdir import (
     check_data,
     check_digest,
@@ -18,6 +23,9 @@ from trainers.records.workdir import (
     make_digest,
     read_config,
 )
+
+ATTEMPTS = 5
+"""Largest number of times that the newest checkpoint is looked for."""
 
 
 def registered():
@@ -36,9 +44,12 @@ def make_problem(results, source="a run"):
         source: What has them, for messages.
 
     Raises:
-        ConfigError: If they are of an unknown trainer or of another version.
+        ConfigError: If they are of an unknown trainer or of another version, or
+            their flags are wrong.
     """
     experiment, config = read_experiment(results, source)
+    # Each flag by itself: whether they fit together may depend on data.
+    check_options(config)
     return experiment.make_problem(config)
 
 
@@ -75,6 +86,7 @@ class OpenedRun:
         digest: str. Digest of its configuration.
         data_digest: str. Digest of the data that it began with.
         checkpoint: `pathlib.Path` of the checkpoint to look at.
+        which: `"newest"` or `"best"`; `""`: this very checkpoint was given.
     """
 
     path: pathlib.Path
@@ -83,6 +95,56 @@ class OpenedRun:
     digest: str
     data_digest: str
     checkpoint: pathlib.Path
+    which: str = ""
+
+    def load(self, model):
+        """Loads the weights of the checkpoint into a model.
+
+        A run that trains on removes old checkpoints: if the checkpoint is
+        gone, the one that took its place is loaded.
+
+        Args:
+            model: Built Keras model.
+
+        Returns:
+            The `OpenedRun` whose checkpoint was loaded, and the number of
+            steps that its weights were trained for.
+
+        Raises:
+            ConfigError: If the file is damaged, or not of this run or model.
+        """
+        return self.retry(
+            lambda run: (run, load_weights(model, run.checkpoint, run.digest))
+        )
+
+    def retry(self, use):
+        """Returns `use(run)`, where `run` has a checkpoint that is there.
+
+        Args:
+            use: Function of an `OpenedRun` that raises `GoneError` if its
+                checkpoint is gone.
+        """
+        run = self
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(GoneError):
+                return use(run)
+            if run.which:
+                run = dataclasses.replace(run, checkpoint=run.find_newest())
+        return use(run)
+
+    def find_newest(self):
+        """Returns the path of the newest checkpoint of the kind `which`.
+
+        Raises:
+            ConfigError: If there is none.
+        """
+        kind = {"newest": "checkpoint", "best": "best"}[self.which]
+        found = find_checkpoints(self.path / "checkpoints", kind)
+        if not found:
+            raise ConfigError(
+                f"{self.path} has no checkpoint {kind}-*.npz yet."
+            )
+        return found[0]
 
     def prepare(self, problem):
         """Opens the data of a problem, which must be those of the run.
@@ -142,7 +204,7 @@ def open_run(text, which="newest", data_dir=""):
             version, or if its configuration was changed by hand.
     """
     given = pathlib.Path(os.path.expanduser(text)).absolute()
-    path = given.parents[1] if given.suffix == ".npz" else given
+    path = given.parent.parent if given.suffix == ".npz" else given
     record = read_config(path)
     if record is None:
         raise ConfigError(
@@ -155,23 +217,20 @@ def open_run(text, which="newest", data_dir=""):
     if data_dir:
         config = _with_data_dir(config, data_dir, experiment.name)
     config.validate()
-    checkpoint = given
-    if path == given:
-        kind = {"newest": "checkpoint", "best": "best"}[which]
-        found = find_checkpoints(path / "checkpoints", kind)
-        if not found:
-            raise ConfigError(f"{path} has no checkpoint {kind}-*.npz yet.")
-        checkpoint = found[0]
-    if not checkpoint.exists():
-        raise ConfigError(f"there is no checkpoint {checkpoint}.")
-    return OpenedRun(
+    opened = OpenedRun(
         path,
         experiment,
         config,
         record["digest"],
         record.get("data_digest", ""),
-        checkpoint,
+        given,
     )
+    if path == given:
+        opened = dataclasses.replace(opened, which=which)
+        return dataclasses.replace(opened, checkpoint=opened.find_newest())
+    if not given.exists():
+        raise GoneError(f"there is no checkpoint {given}.")
+    return opened
 
 
 def _with_data_dir(config, data_dir, trainer):

@@ -69,7 +69,8 @@ class MemberLosses(keras.callbacks.Callback):
 
     def read_last(self):
         """Returns the last losses, one for each member."""
-        *_, last = csv.reader(io.StringIO(self._path.read_text()))
+        text = (read_bytes(self._path) or b"").decode()
+        *_, last = csv.reader(io.StringIO(text))
         return [float(loss) for loss in last[2:]]
 
 

@@ -11,6 +11,7 @@ import json
 import pathlib
 import statistics
 
+from datasets.files import only_files
 from trainers.cluster.cell_process import (
     Job,
     claim,
@@ -302,7 +303,7 @@ def _read_logged(path):
         List of pairs; of one or none if there are not two steps.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=only_files) as file:
             first = file.read(1000)
             file.seek(max(0, path.stat().st_size - 1000))
             last = file.read()

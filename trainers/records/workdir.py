@@ -127,6 +127,8 @@ class Workdir(contextlib.AbstractContextManager):
                 f"the trainer was {record['trainer']}, is {self._trainer}"
             ]
         before, steps = previous["steps"], self.config["steps"]
+        if type(before) is not int:
+            raise ConfigError(_describe_damage(self.path / "config.json"))
         if steps < before:
             changed.append(
                 f"--steps was {before}, is {steps}: it can only be raised"
@@ -295,10 +297,7 @@ def _read_json(path, types):
         if not all(isinstance(record[n], kind) for n, kind in types.items()):
             raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise ConfigError(
-            f"{path} is damaged or of another version: restore it, or choose "
-            "another directory."
-        ) from None
+        raise ConfigError(_describe_damage(path)) from None
     return record
 
 
@@ -315,3 +314,10 @@ def naming_damage(file):
             f"{file} {reason}: it is damaged or of another version. Restore "
             "it, or move its directory away."
         ) from None
+
+
+def _describe_damage(path):
+    return (
+        f"{path} is damaged or of another version: restore it, or choose "
+        "another directory."
+    )

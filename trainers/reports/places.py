@@ -4,6 +4,8 @@ import dataclasses
 import statistics
 from typing import Any
 
+import numpy as np
+
 from trainers.engine.problem import average_unseen
 from trainers.errors import as_config_errors
 from trainers.records.opened_run import make_problem
@@ -184,7 +186,8 @@ def _make_place(grid, key, length, runs):
     if values and grid.statistic == "mean":
         value = statistics.fmean(values)
         if len(values) > 1:
-            deviation = statistics.stdev(values)
+            # Unlike that of `statistics`, it takes scores that are not finite.
+            deviation = float(np.std(values, ddof=1))
     elif values:
         value = {"max": max, "min": min}[grid.statistic](values)
     return Place(

@@ -111,8 +111,8 @@ def read_saved(path):
     file = path / "results.json"
     results = read_results(file)
     with naming_damage(file):
-        if results is not None and "score_metric" not in results:
-            raise KeyError("score_metric")
+        if results is not None:
+            _check_types(results)
         if record["trainer"] == POPULATION:
             return _split(path, record["config"], results)
     saved = Saved(path, record["trainer"], record["config"], results)
@@ -227,3 +227,13 @@ def _split(path, config, results):
         )
         found.append(Saved(path, ALONE, its_config, its_results))
     return found
+
+
+def _check_types(results):
+    """Raises an error that `naming_damage` knows for odd contents."""
+    if not isinstance(results["score_metric"], str):
+        raise TypeError
+    for name, by_length in results.items():
+        if name.endswith("_by_length"):
+            for length, value in by_length.items():
+                int(length), float(value)

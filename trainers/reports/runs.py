@@ -28,7 +28,7 @@ def make_grid(found, published):
             trainer=saved.trainer,
             flags=saved.config,
             row=make_problem(vars(saved)).title,
-            column=saved.config["encoding"],
+            column=saved.config.get("encoding", ""),
         )
         for saved in found
     ]

@@ -3,10 +3,12 @@
 import json
 import pathlib
 
+from datasets.files import only_files
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from trainers.errors import ConfigError
 from trainers.options.answers import DEMONSTRATIONS
 from trainers.options.fields import options
+from trainers.records.files import replacing
 from trainers.records.markdown import table
 from trainers.tpu.programs import MODES, list_trainers
 
@@ -53,11 +55,19 @@ OTHER_CHIPS = (
 
 BACKENDS = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
+DATA = ("dataset", "data_dir")
+"""Flags of the data, on which numbers of classes and of examples depend."""
+
 TEXT = {"trainer": "enwik8", "preset": "paper", "dataset": "python_source"}
-"""The trainer of text; the programs are the same for every text."""
+"""The trainer of text; every long text has the same programs."""
 
 IMAGES = {"trainer": "imagenet", "preset": "paper", "dataset": "noise"}
 """The trainer of images, with as many classes as ImageNet has."""
+
+_FIRST_DATA = {
+    flags["trainer"]: {"dataset": flags["dataset"]} for flags in (TEXT, IMAGES)
+}
+"""Data of the rows that were written before rows had them, by trainer."""
 
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
@@ -196,24 +206,41 @@ class Results:
         self.path = pathlib.Path(path)
         self._rows = {}
         try:
-            text = self.path.read_text() if self.path.exists() else ""
-        except OSError as error:
-            raise ConfigError(
-                f"cannot read --results={path}: {error.strerror}."
-            ) from None
+            with open(self.path, opener=only_files) as file:
+                text = file.read()
+        except FileNotFoundError:
+            text = ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            message = f"cannot read --results={path}: {reason}."
+            raise ConfigError(message) from None
         # The last line is incomplete if a process was killed while writing.
         self._ends = not text or text.endswith("\n")
-        for line in text.splitlines():
+        for number, line in enumerate(text.splitlines(), 1):
             try:
-                self._keep(json.loads(line))
+                row = json.loads(line)
             except ValueError:
                 continue
+            try:
+                self._keep(row)
+                _get_order(row)
+                _make_cells(row)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                raise ConfigError(
+                    f"--results={path} is damaged or of another version in "
+                    f"line {number}: remove that line, or choose another file."
+                ) from None
 
     def _keep(self, row):
         self._rows[_make_key(row)] = row
 
     def __contains__(self, key):
-        return _make_key(key) in self._rows
+        row = self._rows.get(_make_key(key))
+        if row is None:
+            return False
+        # Older versions also kept refusals for missing data.
+        may_be_of_data = DATA[1] in key and DATA[1] not in row
+        return row["status"] != "refused" or not may_be_of_data
 
     def __getitem__(self, key):
         return self._rows[_make_key(key)]
@@ -229,7 +256,7 @@ class Results:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a") as file:
+            with open(self.path, "a", opener=only_files) as file:
                 file.write("" if self._ends else "\n")
                 file.write(json.dumps(row) + "\n")
         except OSError as error:
@@ -240,9 +267,14 @@ class Results:
         self._keep(row)
 
     def write_report(self):
-        """Writes all rows as tables to a Markdown file beside the file."""
+        """Writes all rows as tables to a Markdown file beside the file.
+
+        Raises:
+            TrainingError: If it cannot be written.
+        """
         path = self.path.with_suffix(".md")
-        path.write_text(make_report(list(self)))
+        with replacing(path) as file:
+            file.write(make_report(list(self)).encode())
         print(f"report: {path}")
 
 
@@ -251,10 +283,12 @@ def _make_key(row):
     names = (
         *("backend", "topology", "trainer", "mode", "tokens", "preset"),
         *list_program_fields(),
+        *DATA,
     )
     # A flag that did not exist when a row was written had its default.
     config = list_trainers()[row["trainer"]].config
     defaults = {name: known.default for name, known in options(config).items()}
+    defaults |= _FIRST_DATA.get(row["trainer"], {})
     key = {name: row.get(name, defaults.get(name)) for name in names}
     return json.dumps(key, sort_keys=True)
 

@@ -76,6 +76,29 @@ def test_files_that_were_cut_short_are_made_again(
     assert_grays(open_(source, tmp_path))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": np.array(["0"] * 4)},
+        {"labels": np.arange(4) * 1j},
+        {"labels": np.array(4)},
+        {"skipped": np.array([1.5])},
+        None,
+    ],
+)
+def test_arrays_of_another_kind_are_made_again(source, tmp_path, changes):
+    before = open_(source, tmp_path)
+    for path in tmp_path.glob("*.npz"):
+        with np.load(path) as found:
+            arrays = {**found, **(changes or {})}
+        with path.open("wb") as file:
+            if changes is None:
+                np.save(file, arrays["labels"])
+            else:
+                np.savez(file, **arrays)
+    np.testing.assert_array_equal(open_(source, tmp_path).labels, before.labels)
+
+
 def test_other_images_have_files_of_their_own(source, tmp_path):
     open_(source, tmp_path)
     other = make_source([encode_gray(70)], identity="others")

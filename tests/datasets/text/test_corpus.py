@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,3 +74,15 @@ def test_the_digest_tells_texts_apart_and_not_places(tmp_path):
         changed.append(content[:place] + b"?" + content[place + 1 :])
     other = {digest("c", text) for text in changed}
     assert len(other) == len(changed) == 15 and first not in other
+
+
+def test_a_file_that_is_gone_or_another_kind_is_named(parts):
+    corpus = Corpus(parts[0])
+    path = parts[0][3].path
+    path.unlink()
+    message = f"cannot read {path} any more "
+    with pytest.raises(CorpusError, match=rf"{message}\(No such file or dir"):
+        corpus.read(0, 13)
+    os.mkfifo(path)
+    with pytest.raises(CorpusError, match=rf"{message}\(it is not a regular"):
+        corpus.read(0, 13)

@@ -1,4 +1,5 @@
 import hashlib
+import os
 import zipfile
 
 import numpy as np
@@ -89,3 +90,34 @@ def test_wrong_files(tmp_path):
         open_enwik8(tmp_path, **CHECKS)
     assert not path.exists()
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_an_archive_of_another_text_leaves_no_file(tmp_path):
+    path, archive = tmp_path / "enwik8", tmp_path / "enwik8.zip"
+    wrong = {**CHECKS, "sha256": "0" * 64}
+    write_zip(archive)
+    message = rf"^enwik8 in {archive} was altered, .*: download http.* again"
+    with pytest.raises(CorpusError, match=message):
+        open_enwik8(tmp_path, **wrong)
+    assert [*tmp_path.iterdir()] == [archive]
+    # An archive that is right is preferred to a file that is wrong.
+    path.write_bytes(b"wrong")
+    splits = open_enwik8(tmp_path, **CHECKS)
+    assert path.read_bytes() == CONTENT
+    assert len(splits["train"]) == 18_000
+    with pytest.raises(CorpusError, match=message):
+        open_enwik8(tmp_path, **wrong)
+    assert path.read_bytes() == CONTENT
+
+
+def test_what_is_no_file(tmp_path):
+    path, archive = tmp_path / "enwik8", tmp_path / "enwik8.zip"
+    os.mkfifo(archive)
+    with pytest.raises(CorpusError, match="it is not a regular file"):
+        open_enwik8(tmp_path)
+    archive.unlink()
+    os.mkfifo(path)
+    with pytest.raises(CorpusError, match="0 bytes instead of 100,000,000"):
+        open_enwik8(tmp_path)
+    with pytest.raises(CorpusError, match="it is not a regular file"):
+        open_enwik8(tmp_path, size=None)

@@ -149,6 +149,7 @@ LENGTHS = (
 PATHS = (
     *("a\0b", "\0", " ", "\t", "\n", "~nobody_here/x", "s3://x", "gs://b/c"),
     *("x" * 300, "é" * 150, "x/" * 3000, "\udcff" * 300),
+    *("\udcff", "x\udced\udca0\udc80", "\ud800", "\udfff/x"),
 )
 """Values that are no path."""
 

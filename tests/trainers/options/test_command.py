@@ -56,6 +56,24 @@ MISTAKES = {
     "not a number": (["--steps=many"], "--steps"),
     "unknown flag": (["--step=3"], "Unknown command line flag 'step'"),
     "stray argument": (["reverse_string"], "unexpected argument"),
+    "a path that is no text": (
+        ["--encoding=RoPE", "--workdir=\udcff"],
+        "--workdir must be text in UTF-8; got",
+    ),
+    "an argument that is no text": (["\udcff"], "must be text in UTF-8"),
+    "flags without end": (
+        ["--flagfile=/dev/zero"],
+        "--flagfile=/dev/zero: it is not a regular file",
+    ),
+    "flags without end behind a flag": (
+        ["--seed=1", "--flagfile", "/dev/zero"],
+        "--flagfile=/dev/zero: it is not a regular file",
+    ),
+    "a file that is no text": (
+        [f"--flagfile={sys.executable}"],
+        "it is not text",
+    ),
+    "no file of flags": (["--flagfile=none"], "No such file or directory"),
 }
 
 # TensorFlow is imported once; every command runs in a fork of its own.
@@ -103,18 +121,31 @@ def test_mistake(outcomes, name):
     assert len(output.splitlines()) == 1
 
 
-def test_a_text_that_got_shorter_during_training(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lambda path: path.write_bytes(bytes(5)),
+            " ends after 5 bytes, and had 9 when it was opened: restore it.",
+        ),
+        (
+            lambda path: path.unlink(),
+            " any more (No such file or directory): restore it.",
+        ),
+    ],
+)
+def test_a_text_that_changed_during_training(tmp_path, capsys, damage, message):
     path = tmp_path / "text"
     path.write_bytes(bytes(9))
     corpus = Corpus([Part(path, 0, 9)])
     windows = tf.data.Dataset.range(9).map(
         lambda start: corpus.read_windows(start[None], 4)
     )
-    path.write_bytes(bytes(5))
+    damage(path)
     with pytest.raises(SystemExit) as ended, errors_as_statuses():
         list(windows)
     assert ended.value.code == 1
-    assert capsys.readouterr().err == (
-        f"error: {path} ends after 5 bytes, and had 9 when it was opened: "
-        "restore it.\n"
-    )
+    written = capsys.readouterr().err
+    assert f"{path}{message}" in written
+    assert written.endswith(" Then run the same command again to resume.\n")
+    assert len(written.splitlines()) == 1

@@ -186,6 +186,26 @@ FOREIGN = {
         change(seconds=np.float64("nan")),
         "checkpoint-2.npz holds numbers that are not finite, in seconds",
     ),
+    "text": (
+        change(seconds=np.array("1.5")),
+        "checkpoint-2.npz holds no numbers in seconds: move it away",
+    ),
+    "complex numbers": (
+        change(seconds=np.array(1j)),
+        "checkpoint-2.npz holds no numbers in seconds: move it away",
+    ),
+    "a format that is text": (
+        change(format=np.array("three")),
+        "checkpoint-2.npz holds no numbers in format: move it away",
+    ),
+    "several formats": (
+        change(format=np.zeros(2, np.int64)),
+        "no checkpoint in .* whole",
+    ),
+    "a pipe": (
+        lambda path: (path.unlink(), os.mkfifo(path)),
+        "no checkpoint in .* whole",
+    ),
     "another model": (
         change(more=np.zeros(3)),
         r"is of another model: its more has shape \(3,\), this model's None",

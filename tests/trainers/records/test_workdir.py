@@ -1,5 +1,7 @@
 import errno
 import json
+import os
+import shutil
 
 import pytest
 
@@ -171,9 +173,31 @@ def write_text(text):
     return lambda path: path.write_text(text)
 
 
+def change_steps(path):
+    record = json.loads(path.read_text())
+    record["config"]["steps"] = "two"
+    path.write_text(json.dumps(record))
+
+
+def make_file(path):
+    shutil.rmtree(path)
+    path.touch()
+
+
 def make_directory(path):
     path.unlink(missing_ok=True)
     path.mkdir()
+
+
+def make_pipe(path):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def make_link(path):
+    path.unlink(missing_ok=True)
+    (path.parent / "mine").write_text("mine")
+    path.symlink_to("mine")
 
 
 @pytest.mark.parametrize(
@@ -197,8 +221,22 @@ def make_directory(path):
             write_text("step,seconds,metric,length,value\n2,0,x,3\n\n"),
             "metrics.csv is damaged in line 2: remove that line",
         ),
+        ("config.json", change_steps, "config.json is damaged or of another"),
+        (
+            "metrics.csv",
+            write_text("step,seconds,metric,length,value\n2,0,x,5,3\n"),
+            "metrics.csv has no accuracy of step 2: remove the lines of that",
+        ),
+        ("tensorboard", make_file, "cannot write to .*tensorboard: move"),
         ("run.lock", make_directory, "cannot write to --workdir=.*directory"),
+        ("run.lock", make_pipe, "cannot write .*: it is not a regular file"),
+        ("run.lock", make_link, "run.lock is a symbolic link: remove it"),
+        ("config.json", make_pipe, "config.json: it is not a regular file. M"),
+        ("results.json", make_pipe, "results.json: it is not a regular file"),
+        ("metrics.csv", make_pipe, "metrics.csv: it is not a regular file"),
         ("config.json.partial", make_directory, "cannot write .*directory"),
+        ("config.json.partial", make_pipe, "cannot write .*config.json: "),
+        ("config.json.partial", make_link, "partial is a symbolic link: rem"),
     ],
 )
 def test_broken_files_are_named(tmp_path, name, damage, message):
@@ -212,6 +250,9 @@ def test_broken_files_are_named(tmp_path, name, damage, message):
         _ = workdir.results
         Metrics(tmp_path, PROBLEM).evaluations()
     assert "\n" not in str(caught.value)
+    if damage is make_link:
+        assert (tmp_path / "mine").read_text() == "mine"
+        assert (tmp_path / name).is_symlink()
 
 
 def test_a_configuration_changed_by_hand_is_refused(tmp_path):

@@ -1,3 +1,6 @@
+import dataclasses
+import math
+
 import pytest
 
 from tests.trainers.reports.toy_grid import make_grid, write_run
@@ -174,3 +177,11 @@ def test_hours_of_training(tmp_path):
     # The paper prints this row twice.
     assert place.published.text == "2.34"
     assert place.published.deviation == "0.39"
+
+
+def test_a_score_that_is_not_finite(tmp_path):
+    grid = make_grid(seeds=2, rows=["even_pairs"], columns=["RoPE"])
+    grid = dataclasses.replace(grid, statistic="mean")
+    write(grid, tmp_path, [0.5, float("nan")])
+    (place,) = make_places(grid, read(grid, tmp_path))
+    assert math.isnan(place.value) and math.isnan(place.deviation)

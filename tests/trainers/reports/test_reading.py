@@ -58,6 +58,9 @@ def test_no_run(tmp_path):
     ("file", "name", "value", "message"),
     [
         ("results", "score_metric", ..., "has no score_metric: it is damaged"),
+        ("results", "score_metric", 5, "cannot be read: it is damaged"),
+        ("results", "floor_by_length", None, "cannot be read: it is damaged"),
+        ("results", "floor_by_length", {"5": "x"}, "cannot be read: it is dam"),
         ("results", "final", 3, "is damaged or of another version"),
         ("results", "final", {"score": "x"}, "has no accuracy_by_length"),
         (
@@ -99,3 +102,17 @@ def test_a_run_is_saved_as_one(tmp_path):
     (saved,) = read_saved(write_run(tmp_path, cell, {3: 1.0, 5: 0.5, 6: 0.5}))
     assert (saved.trainer, saved.config["seed"]) == ("algorithmic", 0)
     assert saved.results["final"]["score"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "none"}, "--task must be one of"),
+        ({"task": None}, "--task must be of type str; got None"),
+        ({"test_lengths": 5}, "--test_lengths must be of type str; got 5"),
+        ({"colour": 1}, "flags that this version does not know"),
+    ],
+)
+def test_flags_that_are_damaged(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        make_problem({"trainer": "algorithmic", "config": changes})
