@@ -61,6 +61,7 @@ class Problem(abc.ABC):
             a run is the first one's mean over lengths above
             `longest_trained`.
         lengths: Tuple of int. Lengths to evaluate, increasing.
+        trained_lengths: Tuple of int. The trained lengths, increasing.
         longest_trained: int. The longest trained length.
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
@@ -83,7 +84,8 @@ class Problem(abc.ABC):
     def __init__(self, config):
         self.config = config
         self.lengths = config.evaluated_lengths
-        self.longest_trained = max(config.trained_lengths)
+        self.trained_lengths = config.trained_lengths
+        self.longest_trained = max(self.trained_lengths)
 
     def prepare(self):  # noqa: B027, there may be nothing to open.
         """Opens the data, before work starts.
