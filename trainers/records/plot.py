@@ -221,7 +221,12 @@ def add_legend(axes):
         handles,
         # A name is broken at its spaces, not within a value.
         [
-            textwrap.fill(label, LEGEND_WIDTH, break_on_hyphens=False)
+            textwrap.fill(
+                label,
+                LEGEND_WIDTH,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
             for label in labels
         ],
         loc="upper left",

@@ -66,12 +66,10 @@ def _draw(grid, groups):
     name = name_curve(grid, first.results).removesuffix("_by_length")
     labels = _label(places)
     colors = _choose_colors(labels)
-    band = "lowest to highest run"
     for label, group in zip(labels, groups, strict=True):
         _draw_place(axes, grid, group, label, *colors[label])
-        if len(groups) <= BANDS and len(group[0].counted) > 1:
-            _draw_band(axes, group[0], colors[label][0], band)
-            band = None
+    if len(groups) <= BANDS:
+        _draw_bands(axes, places, [colors[label][0] for label in labels])
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
@@ -129,14 +127,19 @@ def _draw_place(axes, grid, group, label, color, style, marker):
         )
 
 
-def _draw_band(axes, place, color, label):
-    curves = [run.curve for run in place.counted]
-    lengths = sorted(set.intersection(*map(set, curves)))
-    low, high = (
-        [choose(curve[n] for curve in curves) for n in lengths]
-        for choose in (min, max)
-    )
-    draw_band(axes, lengths, low, high, color, label)
+def _draw_bands(axes, places, colors):
+    name = "lowest to highest run"
+    for place, color in zip(places, colors, strict=True):
+        curves = [run.curve for run in place.counted]
+        if len(curves) < 2:
+            continue
+        lengths = sorted(set.intersection(*map(set, curves)))
+        low, high = (
+            [choose(curve[n] for curve in curves) for n in lengths]
+            for choose in (min, max)
+        )
+        draw_band(axes, lengths, low, high, color, name)
+        name = None
 
 
 def _label(places):
