@@ -120,8 +120,8 @@ def evaluate(opened, config, strategy):
     check_same_data(strategy, problem)
     step = load_weights(model, opened.checkpoint, opened.digest)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
-    name, lengths = opened.checkpoint.stem, problem.lengths
-    progress = functools.partial(show_evaluation, Line(), name, lengths)
+    name = opened.checkpoint.stem
+    progress = functools.partial(show_evaluation, Line(), name, problem)
     evaluation = make_evaluation(config, model, problem, strategy)
     found = evaluation(progress)
     of_model = measure_model(model, problem, strategy, progress)

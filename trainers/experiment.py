@@ -346,7 +346,7 @@ class _Run:
         line = Line()
 
         def progress(*done):
-            show_evaluation(line, self.name, self.problem.lengths, *done)
+            show_evaluation(line, self.name, self.problem, *done)
             self.stop.check(lambda: self.checkpoints.save(step, seconds))
 
         done = self.metrics.has_evaluation(step)
@@ -371,7 +371,7 @@ class _Run:
         line, name = Line(), f"{self.name}, generated"
 
         def progress(*done):
-            show_evaluation(line, name, self.problem.lengths, *done)
+            show_evaluation(line, name, self.problem, *done)
             self.stop.check(lambda: None)
 
         of_model = measure_model(
