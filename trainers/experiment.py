@@ -44,7 +44,7 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.results import choose_metric
+from trainers.records.results import describe_score
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = {
@@ -391,8 +391,7 @@ class _Run:
         self.workdir.write_json("results.json", results)
         if self.problem.note:
             print(f"note: {self.problem.note}")
-        _, name = choose_metric([results], self.problem.metrics[0].name)
-        score = f"{name.replace('_', ' ')} {results['final'][name]:.3f}"
+        score = describe_score(results, self.problem)
         print(f"{self.name}: {score}, see {path}/results.json")
         return results
 

@@ -14,11 +14,14 @@ class Metric:
         unit: str. Its unit, for axes and tables; empty for a fraction between
             0 and 1.
         higher_is_better: bool. Whether higher values are better.
+        second_unit: Pair of another unit, a str, and of how many of it are one
+            `unit`, a float; `None`: values have one unit.
     """
 
     name: str
     unit: str = ""
     higher_is_better: bool = True
+    second_unit: tuple[str, float] | None = None
 
     @property
     def is_share(self):

@@ -210,6 +210,10 @@ def finish_axes(axes, problem, xlabel, title, *, name=None):
     )
     if metric.is_share:
         axes.set_ylim(0, 1.03)
+    if metric.second_unit:
+        unit, factor = metric.second_unit
+        convert = (lambda value: value * factor, lambda value: value / factor)
+        axes.secondary_yaxis("right", functions=convert).set_ylabel(unit)
     axes.grid(alpha=0.3)
     add_legend(axes)
 
@@ -230,7 +234,7 @@ def add_legend(axes):
             for label in labels
         ],
         loc="upper left",
-        bbox_to_anchor=(1, 1),
+        bbox_to_anchor=(1.14 if axes.child_axes else 1, 1),
         fontsize="small",
         handlelength=3,
     )

@@ -34,6 +34,27 @@ def choose_metric(results, metric):
     return metric, "score"
 
 
+def describe_score(results, problem):
+    """Describes the score of results in words.
+
+    Args:
+        results: Dict, contents of `results.json`.
+        problem: Its `Problem`.
+    """
+    first = problem.metrics[0]
+    metric, name = choose_metric([results], first.name)
+    score, longest = results["final"][name], problem.longest_trained
+    where = f"at all {problem.length_name}s"
+    if max(problem.lengths) > longest:
+        longest = problem.describe_length(longest)
+        where = f"at {problem.length_name}s above {longest}"
+    about = f"mean {metric} {where}".replace("_", " ")
+    if first.second_unit:
+        unit, factor = first.second_unit
+        about += f"; {score * factor:.3f} {unit}"
+    return f"{name.replace('_', ' ')} {score:.3f} ({about})"
+
+
 def describe_results(trainer, digest, config, problem, strategy):
     """Returns what results of a run have in common, whoever measured them.
 

@@ -1,4 +1,5 @@
 import builtins
+import math
 import types
 
 import pytest
@@ -107,6 +108,25 @@ def test_bands_have_an_entry_and_nothing_hides_them(tmp_path, saved):
     assert sorted(read_legend(axes)) == sorted(labels)
     bands = [band.zorder for band in axes.collections]
     assert axes.patches[0].zorder < min(bands)
+
+
+def test_a_metric_with_two_units_has_two_axes(tmp_path, saved):
+    problem = train_on(1, 2)
+    problem.metrics = (
+        Metric("accuracy", "nats", second_unit=("bits", 1 / math.log(2))),
+    )
+    plot_results(tmp_path, {"RoPE": make_results({})}, problem)
+    (axes,) = saved[0].axes
+    (second,) = axes.child_axes
+    assert axes.get_ylabel() == "accuracy (nats)"
+    assert second.get_ylabel() == "bits"
+    ratios = [
+        bits / nats
+        for bits, nats in zip(second.get_ylim(), axes.get_ylim(), strict=True)
+    ]
+    assert ratios == pytest.approx([1 / math.log(2)] * 2)
+    legend = axes.get_legend().get_window_extent()
+    assert legend.x0 > second.get_tightbbox().x1
 
 
 def test_the_legend_stands_beside_the_curves_and_is_whole(tmp_path, saved):
