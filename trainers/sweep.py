@@ -155,11 +155,12 @@ def _describe(root, grid, cells):
     ]
     seconds, unknown = root.estimate(cells)(left)
     if seconds:
-        print(f"time of one cell after the other: {format_seconds(seconds)}")
+        time = format_seconds(seconds)
+        print(f"estimated time, with one cell after the other: {time}")
     if unknown:
         print(
-            f"time of {unknown} cells: unknown until one of their trainer has "
-            "begun; --measure=true begins some"
+            f"no estimate for {unknown} cells: none of their trainer has "
+            "begun; --measure=true begins one of each row"
         )
 
 

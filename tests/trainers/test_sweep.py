@@ -293,7 +293,7 @@ def test_dry_run(tmp_path, capsys):
     assert more == "1 more: --dry_run=all lists all commands"
     assert "--initialize_from=" in commands[1]
     assert counts.endswith("small: 4 missing")
-    assert cost.startswith("time of 4 cells: unknown")
+    assert cost.startswith("no estimate for 4 cells: none of their trainer")
     sweep.main(dataclasses.replace(config, dry_run="all"))
     _, _, *every = capsys.readouterr().out.splitlines()
     assert every[:3] == commands
