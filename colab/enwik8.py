@@ -78,6 +78,11 @@ from IPython.display import Image, display
 
 # SMOKE: only three training steps, to check that the notebook runs.
 from colab.helpers.commands import RUNS, SMOKE, read_results, run
+from trainers import import_tensorflow_quietly
+
+# Without the notes of its start.
+import_tensorflow_quietly()
+
 from datasets.text.enwik8 import URL, ZIP_BYTES
 
 # %% [markdown]

@@ -138,6 +138,11 @@ run(f"trainers.export {RUN}/continued_ALiBi --format=keras")
 import inspect
 import textwrap
 
+from trainers import import_tensorflow_quietly
+
+# Without the notes of its start.
+import_tensorflow_quietly()
+
 import keras
 import numpy as np
 

@@ -67,6 +67,11 @@ except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
 install_missing()
 
 # %%
+from trainers import import_tensorflow_quietly
+
+# Without the notes of its start.
+import_tensorflow_quietly()
+
 import keras
 import matplotlib.pyplot as plt
 import numpy as np

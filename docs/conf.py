@@ -17,6 +17,8 @@ version = release
 html_title = f"{project} {release}"
 html_theme = "furo"
 html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 

@@ -177,6 +177,18 @@ def test_notebooks_install_the_release_and_its_trainers(built, tmp_path):
     assert output.splitlines()[-1] == str(tmp_path / "work" / NAME)
 
 
+def test_git_ignores_what_trainers_write_and_no_sources():
+    written = ["data/images/digits.npy", "data/enwik8", "runs/digits/RoPE"]
+    sources = ["datasets/text/new.py", "trainers/new.py", "colab/data.py"]
+    done = subprocess.run(
+        ["git", "check-ignore", *written, *sources],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines() == written
+
+
 def test_all_names_the_encodings_and_samplers():
     assert {*layers.encodings.__all__} == {
         *("AxialEncoding", "PositionalEncoding"),

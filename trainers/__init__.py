@@ -41,7 +41,7 @@ WITHOUT_TENSORFLOW = {"trainers.population", "benchmarks.population"}
 """Programs that compute with JAX alone."""
 
 
-def _import_tensorflow_quietly():
+def import_tensorflow_quietly():
     """Keeps the notes of TensorFlow's start from hiding our own lines.
 
     Some are written before its log levels count. They appear where
@@ -79,7 +79,7 @@ def _import_backend():
     chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
     try:
         if sys.modules.get("tensorflow", True):
-            _import_tensorflow_quietly()
+            import_tensorflow_quietly()
         import keras
 
         chosen = keras.backend.backend()
@@ -96,5 +96,10 @@ def _import_backend():
     sys.exit(2)
 
 
-_leave_tensorflow_out()
-_import_backend()
+# Only for `python -m`, which imports the package before the program.
+if sys.argv[:1] == ["-m"]:
+    _leave_tensorflow_out()
+    _import_backend()
+elif "--multiprocessing-fork" in sys.orig_argv:
+    # A process that such a program has spawned imports the program again.
+    import_tensorflow_quietly()

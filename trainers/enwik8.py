@@ -120,8 +120,13 @@ class ByteProblem(TextProblem):
     vocabulary = BYTES
     hint = " Or train on text that every machine has: --dataset=python_source."
     metrics = (
-        Metric("nats_per_byte", "nats per byte", higher_is_better=False),
-        Metric("bits_per_character", "bits", higher_is_better=False),
+        Metric(
+            "nats_per_byte",
+            "nats per byte",
+            higher_is_better=False,
+            second_unit=("bits per byte", 1 / math.log(2)),
+        ),
+        Metric("bits_per_character", "bits per byte", higher_is_better=False),
         Metric("loss", "nats per sequence", higher_is_better=False),
     )
 

@@ -36,6 +36,7 @@ from trainers.records.results import (
     choose_metric,
     describe_results,
     describe_worst_kind,
+    name_scored,
     summarize,
 )
 from trainers.records.workdir import read_results, write_json
@@ -125,8 +126,8 @@ def evaluate(opened, config, strategy):
     check_same_data(strategy, problem)
     opened, step = opened.load(model)
     print(f"{opened.checkpoint}: step {step}; {describe(strategy, config)}")
-    name, lengths = opened.checkpoint.stem, problem.lengths
-    progress = functools.partial(show_evaluation, Line(), name, lengths)
+    name = opened.checkpoint.stem
+    progress = functools.partial(show_evaluation, Line(), name, problem)
     evaluation = make_evaluation(config, model, problem, strategy)
     found = evaluation(progress)
     of_model = measure_model(model, problem, strategy, progress)
@@ -208,6 +209,9 @@ def write(opened, results, problem, first, name):
     print(f"{metric} at each {problem.length_name}:")
     head = (problem.length_name, *compared)
     print(table(head, [*rows, ("score", *scores)]))
+    if len(set(map(frozenset, columns))) > 1:
+        scored = name_scored(problem)
+        print(f"A score is the mean over the {scored} of its own column.")
     plot_results(path.with_suffix(".png"), compared, problem)
     worst = describe_worst_kind(results)
     if worst:

@@ -44,7 +44,7 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.results import choose_metric, describe_worst_kind
+from trainers.records.results import describe_score, describe_worst_kind
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = {
@@ -348,7 +348,7 @@ class _Run:
         line = Line()
 
         def progress(*done):
-            show_evaluation(line, self.name, self.problem.lengths, *done)
+            show_evaluation(line, self.name, self.problem, *done)
             self.stop.check(lambda: self.checkpoints.save(step, seconds))
 
         done = self.metrics.has_evaluation(step)
@@ -373,7 +373,7 @@ class _Run:
         line, name = Line(), f"{self.name}, generated"
 
         def progress(*done):
-            show_evaluation(line, name, self.problem.lengths, *done)
+            show_evaluation(line, name, self.problem, *done)
             self.stop.check(lambda: None)
 
         of_model = measure_model(
@@ -397,8 +397,7 @@ class _Run:
         ):
             if line:
                 print(line)
-        _, name = choose_metric([results], self.problem.metrics[0].name)
-        score = f"{name.replace('_', ' ')} {results['final'][name]:.3f}"
+        score = describe_score(results, self.problem)
         print(f"{self.name}: {score}, see {path}/results.json")
         return results
 

@@ -37,6 +37,9 @@ from trainers.options.sweep import SweepConfig, parse_shard, split_flags
 from trainers.records.progress import Table, format_seconds
 from trainers.records.sweep_root import SweepRoot, find_root
 
+SHOWN = 3
+"""Number of commands that a dry run lists, unless it lists all."""
+
 
 def main(config):
     """Runs the cells of a grid that are not finished."""
@@ -49,17 +52,16 @@ def main(config):
         root.make_config(cell)
     if config.measure == "true":
         measure(root, functools.partial(_open_pool, config, root), cells)
-    if config.dry_run == "true":
-        _list_commands(root, cells)
-    if "true" in (config.measure, config.dry_run):
-        _describe(root, grid, cells)
-        return
-    if config.retry_failed == "true":
+    ends = config.dry_run != "false" or config.measure == "true"
+    if config.retry_failed == "true" and not ends:
         for cell in cells:
             if root.find_state(cell) == "failed":
                 root.forget_failure(cell)
     _describe(root, grid, cells)
-    run_cells(config, root, cells)
+    if config.dry_run != "false":
+        _list_commands(root, cells, config.dry_run == "all")
+    if not ends:
+        run_cells(config, root, cells)
 
 
 def _open_root(config, arguments):
@@ -125,15 +127,18 @@ def _report_failures(root, failed, gave_up=False):
     )
 
 
-def _list_commands(root, cells):
-    """Prints the commands of cells with their states."""
-    for cell in cells:
+def _list_commands(root, cells, all_of_them):
+    """Prints the commands of cells with their states, or the first ones."""
+    shown = len(cells) if all_of_them else SHOWN
+    for cell in cells[:shown]:
         job = root.make_job(cell)
         command = [
             *("python", "-m", *job.arguments),
             f"--workdir={job.workdir}",
         ]
         print(f"{root.find_state(cell)}: {shlex.join(command)}")
+    if cells[shown:]:
+        print(f"{len(cells[shown:])} more: --dry_run=all lists all commands")
 
 
 def _describe(root, grid, cells):
@@ -150,11 +155,12 @@ def _describe(root, grid, cells):
     ]
     seconds, unknown = root.estimate(cells)(left)
     if seconds:
-        print(f"time of one cell after the other: {format_seconds(seconds)}")
+        time = format_seconds(seconds)
+        print(f"estimated time, with one cell after the other: {time}")
     if unknown:
         print(
-            f"time of {unknown} cells: unknown until one of their trainer has "
-            "begun; --measure=true begins some"
+            f"no estimate for {unknown} cells: none of their trainer has "
+            "begun; --measure=true begins one of each row"
         )
 
 

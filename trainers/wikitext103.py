@@ -105,7 +105,9 @@ class TokenProblem(TextProblem):
 
     def __init__(self, config):
         super().__init__(config)
-        nats = Metric("nats_per_token", "nats", higher_is_better=False)
+        nats = Metric(
+            "nats_per_token", "nats per token", higher_is_better=False
+        )
         loss = Metric("loss", "nats per sequence", higher_is_better=False)
         self.title = (
             "wikitext103" if config.files == "published" else "other_text"
@@ -114,7 +116,9 @@ class TokenProblem(TextProblem):
             first = Metric("perplexity", "of a token", higher_is_better=False)
         else:
             self.title += "_word_pieces"
-            first = Metric("nats_per_word", "nats", higher_is_better=False)
+            first = Metric(
+                "nats_per_word", "nats per word", higher_is_better=False
+            )
             self.note = (
                 "The word pieces were learned here: losses are not comparable "
                 "with published ones."

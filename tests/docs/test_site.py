@@ -81,6 +81,12 @@ def test_files_and_anchors_exist(site):
                 assert f'id="{fragment}"' in target.read_text(), fragment
 
 
+def test_every_page_has_the_styles_of_wide_tables(site):
+    for page in DOCS.glob("*.md"):
+        paths = [path for path, _ in list_targets(site / f"{page.stem}.html")]
+        assert "_static/site.css" in paths
+
+
 def test_files_outside_of_docs_are_downloads(site):
     text = (site / "reproducing.html").read_text()
     link = r'href="_downloads/\w+/README.md"><span[^>]*>The page of benchmarks<'

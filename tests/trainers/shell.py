@@ -6,6 +6,6 @@ import os
 def shell_environment():
     """Returns a copy of the environment without what imports here have set."""
     environment = {**os.environ}
-    # Importing the trainers sets it to 3, importing JAX to 1.
+    # Importing JAX sets it to 1.
     environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     return environment

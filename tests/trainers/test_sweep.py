@@ -251,8 +251,12 @@ def test_cost(tmp_path):
     # 0.5 s a step after the first ones.
     write_progress(root, cells[0], (10, 60.0), (20, 61.0), (30, 70.0))
     assert root.is_measured(cells[0])
-    assert root.estimate(cells)(cells[1:]) == (100, 0)
-    assert root.estimate(cells)(cells[:1]) == (35, 0)
+    # And 55 s before the first ones, which every process needs.
+    assert root.estimate(cells)(cells[1:]) == (2 * (55 + 50), 0)
+    assert root.estimate(cells)(cells[:1]) == (55 + 35, 0)
+    # Its process took 12 s more than that, to start and to save its state.
+    write_record(root, cells[0], status=143, seconds=82)
+    assert root.estimate(cells)(cells[1:2]) == (55 + 12 + 50, 0)
     # The cells of the row that have finished know better.
     write_record(root, cells[1], status=0, seconds=200)
     assert root.estimate(cells)(cells[2:]) == (200, 0)
@@ -267,18 +271,33 @@ def test_cost(tmp_path):
     assert seconds([make_cell(9, row="other", steps=10)]) == (100, 0)
 
 
+def test_cost_of_a_shorter_run(tmp_path):
+    root, cell = open_root(tmp_path), make_cell(steps=100)
+    write_progress(root, cell, (10, 60.0), (100, 105.0))
+    write_record(root, cell, status=0, seconds=130)
+    # 50 s are those of the steps, the start and the evaluation take the rest.
+    seconds = root.estimate([cell])
+    assert seconds([make_cell(1, steps=100)]) == (130, 0)
+    assert seconds([make_cell(1, steps=10)]) == (80 + 5, 0)
+
+
 def test_dry_run(tmp_path, capsys):
     flags = {"grid": "confounding_table_2", "root": str(tmp_path / "root")}
     config = resolve(
         SweepConfig, {}, {**flags, "dry_run": "true", "shard": "0/2"}
     )
     sweep.main(config)
-    *commands, counts, cost = capsys.readouterr().out.splitlines()
-    assert len(commands) == 4
+    counts, cost, *commands, more = capsys.readouterr().out.splitlines()
+    assert len(commands) == 3
     assert commands[0].startswith("missing: python -m trainers.enwik8 --")
+    assert more == "1 more: --dry_run=all lists all commands"
     assert "--initialize_from=" in commands[1]
     assert counts.endswith("small: 4 missing")
-    assert cost.startswith("time of 4 cells: unknown")
+    assert cost.startswith("no estimate for 4 cells: none of their trainer")
+    sweep.main(dataclasses.replace(config, dry_run="all"))
+    _, _, *every = capsys.readouterr().out.splitlines()
+    assert every[:3] == commands
+    assert len(every) == 4
     assert not (tmp_path / "root").exists()
 
 

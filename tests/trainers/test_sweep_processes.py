@@ -146,7 +146,7 @@ def test_a_cell_of_each_row_is_measured_and_then_resumed(tmp_path):
     output = end(start(tmp_path, *measure, fake="--pause=1"))
     assert output.count("measuring row: ") == 1
     assert "Fake, small: 6 missing" in output
-    assert "time of one cell after the other: " in output
+    assert "estimated time, with one cell after the other: " in output
     assert len(find_cells(tmp_path, "steps")) == 1
     assert not find_cells(tmp_path, "results.json")
     assert "measuring" not in end(start(tmp_path, *measure))

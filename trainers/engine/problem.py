@@ -18,11 +18,14 @@ class Metric:
         unit: str. Its unit, for axes and tables; empty for a fraction between
             0 and 1.
         higher_is_better: bool. Whether higher values are better.
+        second_unit: Pair of another unit, a str, and of how many of it are one
+            `unit`, a float; `None`: values have one unit.
     """
 
     name: str
     unit: str = ""
     higher_is_better: bool = True
+    second_unit: tuple[str, float] | None = None
 
     @property
     def is_share(self):
@@ -65,6 +68,7 @@ class Problem(abc.ABC):
             a run is the first one's mean over lengths above
             `longest_trained`.
         lengths: Tuple of int. Lengths to evaluate, increasing.
+        trained_lengths: Tuple of int. The trained lengths, increasing.
         longest_trained: int. The longest trained length.
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
@@ -92,7 +96,8 @@ class Problem(abc.ABC):
     def __init__(self, config):
         self.config = config
         self.lengths = config.evaluated_lengths
-        self.longest_trained = max(config.trained_lengths)
+        self.trained_lengths = config.trained_lengths
+        self.longest_trained = max(self.trained_lengths)
 
     def prepare(self):  # noqa: B027, there may be nothing to open.
         """Opens the data, before work starts.

@@ -65,7 +65,8 @@ def run(config_class, presets, main, operands=""):
         try:
             name = find_request(argv)
             if name is not None:
-                print(make_help(config_class, presets, name))
+                about = sys.modules["__main__"].__doc__ or ""
+                print(make_help(config_class, presets, name, about))
                 sys.exit()
             _check_flagfiles(argv[1:])
             return flags.FLAGS(argv)

@@ -7,7 +7,6 @@ import ast
 import inspect
 import re
 import shlex
-import sys
 import textwrap
 
 from keras_lengen.arguments import constructor_arguments, described
@@ -48,19 +47,20 @@ def find_request(argv):
     return None
 
 
-def make_help(config_class, presets, name=""):
+def make_help(config_class, presets, name="", about=""):
     """Returns the text of `--help`, or of `--help=name`.
 
     Args:
         config_class: Class of the configuration, whose fields are flags.
         presets: Dict from the name of a preset to the fields it sets.
         name: str. A flag, a preset or a name that a flag takes; empty: all.
+        about: str. What the program does, which begins the text of `--help`.
 
     Raises:
         ConfigError: If nothing has the name.
     """
     if not name:
-        return _describe_all(config_class, presets)
+        return _describe_all(config_class, presets, about)
     found = list(_describe(config_class, presets, name))
     if not found:
         hint = suggest(name, _list_names(config_class, presets))
@@ -71,30 +71,29 @@ def make_help(config_class, presets, name=""):
     return "\n\n".join(found)
 
 
-def _describe_all(config_class, presets):
+def _describe_all(config_class, presets, about):
     """Describes the program, its flags, their names, and the presets."""
     known = options(config_class)
-    module = sys.modules[config_class.__module__]
+    flags = [_format_flag(config_class, presets, flag) for flag in known]
+    # The presets of a tool without fields are those of a trainer.
+    has_presets = any(presets.values())
+    title = "Flags, with their defaults"
+    if has_presets:
+        title += f", those of --preset={_find_preset(config_class)}"
     parts = [
-        inspect.cleandoc(module.__doc__ or ""),
+        inspect.cleandoc(about),
         _fill(
             "--help=NAME describes a flag, a preset, or a name below with its "
             "arguments."
         ),
-        "\n".join(
-            [
-                "Flags, with their defaults:",
-                *(_format_flag(flag, option) for flag, option in known.items()),
-            ]
-        ),
+        "\n".join([f"{title}:", *flags]),
     ]
     parts += [
         f"Names for --{flag}:\n{_format_names(option.names)}"
         for flag, option in known.items()
         if option.names
     ]
-    # The presets of a tool without fields are those of a trainer.
-    if any(presets.values()):
+    if has_presets:
         parts += [
             _format_preset(preset, fields) for preset, fields in presets.items()
         ]
@@ -106,7 +105,7 @@ def _describe(config_class, presets, name):
     known = options(config_class)
     flag = name.removeprefix("--")
     if flag in known:
-        yield _describe_flag(flag, known[flag], presets)
+        yield _describe_flag(config_class, presets, flag)
     for flag, option in known.items():
         if name in option.names:
             yield _describe_name(flag, name, option)
@@ -120,27 +119,44 @@ def _list_names(config_class, presets):
     return [*known, *names, *presets]
 
 
-def _describe_flag(name, option, presets):
+def _describe_flag(config_class, presets, name):
     """Describes a flag: its values, and its names if it takes names."""
-    parts = [_format_flag(name, option)]
+    option = options(config_class)[name]
+    parts = [_format_flag(config_class, presets, name)]
     bounds = option.describe_bounds()
     if bounds:
         parts.append(f"      The value must be {bounds}.")
-    parts += [
-        f"      --preset={preset} sets {fields[name]}."
-        for preset, fields in presets.items()
-        if name in fields
-    ]
     if option.names:
         parts += ["", "Names:", _format_names(option.names)]
     return "\n".join(parts)
 
 
-def _format_flag(name, option):
+def _format_flag(config_class, presets, name):
+    """Describes a flag: its default, its text, and the values of presets."""
+    option = options(config_class)[name]
     text = option.help
     if option.choices and not option.names:
         text += f" One of {', '.join(option.choices)}."
-    return f"  --{name}={option.default}\n" + _fill(text, indent=6)
+    # A preset leaves a flag that it does not set at the default of the class.
+    values = {
+        preset: fields.get(name, option.default)
+        for preset, fields in presets.items()
+    }
+    default = values.get(_find_preset(config_class), option.default)
+    others = [
+        f"--preset={preset}: {value}"
+        for preset, value in values.items()
+        if value != default
+    ]
+    if others:
+        text += f" With {'; '.join(others)}."
+    return f"  --{name}={default}\n" + _fill(text, indent=6)
+
+
+def _find_preset(config_class):
+    """Returns the name of the default preset, or `None` without presets."""
+    preset = options(config_class).get("preset")
+    return preset and preset.default
 
 
 def _format_names(names):

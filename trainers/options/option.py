@@ -55,10 +55,11 @@ class Option:
     @property
     def names(self):
         """Dict from the names that the flag takes to what they name."""
-        choices = self.choices
-        return self.registry or (
-            choices if isinstance(choices, Mapping) else {}
-        )
+        if self.registry or not isinstance(self.choices, Mapping):
+            return self.registry
+        # Presets, which are dicts of fields, have a description of their own.
+        plain = any(isinstance(v, Mapping) for v in self.choices.values())
+        return {} if plain else self.choices
 
     def normalize(self, value):
         """Returns a value of the user without what has no meaning."""

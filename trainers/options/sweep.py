@@ -53,8 +53,9 @@ class SweepConfig:
     )
     dry_run: str = option(
         "false",
-        "Whether to list the cells and their cost, and run nothing.",
-        choices=YES_NO,
+        "Whether to print the cost of the cells and the first commands, and "
+        "run nothing; all: print all commands.",
+        choices=(*YES_NO, "all"),
     )
     measure: str = option(
         "false",

@@ -27,17 +27,17 @@ def plot_results(path, results, problem):
     except ImportError:
         print("no plot: matplotlib is not installed (extra: plots)")
         return
-    plot = figure.Figure(figsize=(7, 4), layout="constrained")
+    plot = figure.Figure(figsize=(7, 4))
     _draw_lengths(plot.subplots(), results, problem)
     _save(plot, path)
     metric = problem.metrics[0]
     if any(
         f"{metric.name}_by_position" in r["final"] for r in results.values()
     ):
-        plot = figure.Figure(figsize=(11, 4), layout="constrained")
-        left, right = plot.subplots(1, 2)
-        _draw_positions(left, results, problem)
-        _draw_unseen(right, results, problem)
+        plot = figure.Figure(figsize=(7, 8))
+        upper, lower = plot.subplots(2, gridspec_kw={"hspace": 0.35})
+        _draw_positions(upper, results, problem)
+        _draw_unseen(lower, results, problem)
         _save(plot, path.with_stem(f"{path.stem}_positions"))
 
 
@@ -49,6 +49,7 @@ def _draw_lengths(axes, results, problem):
         for label, result in results.items()
     }
     _draw_curves(axes, curves)
+    label = "95% interval"
     for number, result in enumerate(results.values()):
         bounds = [
             result["final"].get(f"{name}_{end}_by_length")
@@ -57,26 +58,25 @@ def _draw_lengths(axes, results, problem):
         if all(bounds):
             (lengths, low), (_, high) = map(_points, bounds)
             color = COLORS[number % len(COLORS)]
-            axes.fill_between(lengths, low, high, color=color, alpha=0.2)
+            draw_band(axes, lengths, low, high, color, label)
+            label = None
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
         points = _points(first[f"{floor}_by_length"])
         axes.plot(*points, style, color="0.4", label=label)
+    shade_lengths(axes, problem)
     axis = problem.length_name
-    longest = problem.describe_length(problem.longest_trained)
-    title = f"trained on {axis}s up to {longest}"
+    title = f"trained on {describe_lengths(problem)}"
     finish_axes(axes, problem, axis, title, name=name)
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
-    names = list(map(problem.describe_length, lengths))
-    if names != list(map(str, lengths)):
-        axes.set_xticks(lengths, names, rotation=45)
+    scale_lengths(axes, problem, lengths)
 
 
 def _draw_positions(axes, results, problem):
     """Draws the metric at the positions of each length.
 
-    Of several results, it draws the longest length alone.
+    Of several results, it draws the longest length only.
     """
     key = f"{problem.metrics[0].name}_by_position"
     curves = {}
@@ -86,30 +86,33 @@ def _draw_positions(axes, results, problem):
         for length in lengths if len(results) == 1 else lengths[-1:]:
             curves[f"{label}, length {length}"] = by_length[length]
     _draw_curves(axes, curves)
+    longest = problem.longest_trained
+    label = f"within the longest trained {problem.length_name}"
+    axes.axvspan(0, longest, color=SHADE, zorder=0, label=label)
     finish_axes(axes, problem, "position", "at each position")
+    axes.set_xlim(0, None)
 
 
 def _draw_unseen(axes, results, problem):
     """Draws which part of a sequence training has not covered."""
-    _draw_curves(
-        axes,
-        {
-            f"{label}, {kind}": result["final"][f"unseen_{kind}_by_length"]
-            for label, result in results.items()
-            for kind in ("positions", "distances")
-            if f"unseen_{kind}_by_length" in result["final"]
-        },
-    )
+    curves = {
+        f"{label}, {kind}": result["final"][f"unseen_{kind}_by_length"]
+        for label, result in results.items()
+        for kind in ("positions", "distances")
+        if f"unseen_{kind}_by_length" in result["final"]
+    }
+    _draw_curves(axes, curves)
     axes.set(
-        xlabel="length",
+        xlabel=problem.length_name,
         ylabel="not seen in training (fraction)",
         title="positions and distances beyond training",
         ylim=(-0.02, 1.03),
-        xlim=(0, None),
     )
     axes.grid(alpha=0.3)
-    if axes.lines:
-        _add_legend(axes)
+    lengths = sorted({int(n) for curve in curves.values() for n in curve})
+    if lengths:
+        scale_lengths(axes, problem, lengths)
+        add_legend(axes)
 
 
 def _draw_curves(axes, curves):
@@ -120,8 +123,74 @@ def _draw_curves(axes, curves):
         axes.plot(*_points(curve), style, ms=3, color=color, label=label)
 
 
+def draw_band(axes, lengths, low, high, color, label):
+    """Draws a band around a curve; `label` names it, unless it is `None`."""
+    axes.fill_between(lengths, low, high, color=color, alpha=0.2, lw=0)
+    # Gray: the bands of all curves have one entry in the legend.
+    _add_entry(axes, "0.78", label)
+
+
+def shade_lengths(axes, problem):
+    """Shades the trained lengths, behind the curves, and no others."""
+    for first, last in _find_spans(problem.trained_lengths):
+        # The edge makes a single length visible.
+        axes.axvspan(first, last, color=SHADE, lw=4, zorder=0)
+    _add_entry(axes, SHADE, f"trained {problem.length_name}s")
+
+
+def _add_entry(axes, color, label):
+    """Adds the entry of a filled area to the legend, if it has a label."""
+    if label:
+        axes.fill_between([], [], [], color=color, lw=0, label=label)
+
+
+def describe_lengths(problem):
+    """Describes the trained lengths of a problem, as in `lengths 1-20`."""
+    name, describe = f"{problem.length_name}s", problem.describe_length
+    spans = _find_spans(problem.trained_lengths)
+    if len(spans) > NAMED_SPANS:
+        first, last = problem.trained_lengths[0], problem.longest_trained
+        return f"{name} from {describe(first)} to {describe(last)}"
+    if spans == [(problem.longest_trained,) * 2]:
+        name = problem.length_name
+    named = ("-".join(dict.fromkeys(map(describe, span))) for span in spans)
+    return f"{name} {', '.join(named)}"
+
+
+def _find_spans(lengths):
+    """Returns the first and the last of lengths without gaps between them."""
+    # In such a span, a length and its number grow alike.
+    groups = itertools.groupby(
+        enumerate(lengths), lambda pair: pair[1] - pair[0]
+    )
+    spans = ([length for _, length in group] for _, group in groups)
+    return [(span[0], span[-1]) for span in spans]
+
+
+def scale_lengths(axes, problem, lengths):
+    """Scales an axis of lengths so that the trained ones can be seen.
+
+    Args:
+        axes: `matplotlib.axes.Axes` with the curves.
+        problem: Their `Problem`.
+        lengths: Non-empty list of int. The lengths of the curves, increasing.
+    """
+    from matplotlib import ticker
+
+    if lengths[-1] > LINEAR_RANGE * problem.longest_trained:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+    else:
+        axes.set_xlim(0, None)
+    names = list(map(problem.describe_length, lengths))
+    if names != list(map(str, lengths)):
+        axes.set_xticks(lengths, names, rotation=45)
+
+
 def finish_axes(axes, problem, xlabel, title, *, name=None):
-    """Labels a plot of a metric, and shades the trained lengths.
+    """Labels a plot of a metric, and adds its legend.
 
     Args:
         axes: `matplotlib.axes.Axes` with the curves.
@@ -133,43 +202,66 @@ def finish_axes(axes, problem, xlabel, title, *, name=None):
     named = {metric.name: metric for metric in problem.metrics}
     metric = named.get((name or "").removeprefix("generated_"))
     metric = metric or problem.metrics[0]
-    axes.axvspan(
-        0,
-        problem.longest_trained,
-        color="0.92",
-        label=f"trained {problem.length_name}s",
-    )
     name = (name or metric.name).replace("_", " ")
     axes.set(
         xlabel=xlabel,
         ylabel=name if metric.unit in ("", name) else f"{name} ({metric.unit})",
         title=f"{problem.title}: {title}",
-        xlim=(0, None),
     )
     if metric.is_share:
         axes.set_ylim(0, 1.03)
+    if metric.second_unit:
+        unit, factor = metric.second_unit
+        convert = (lambda value: value * factor, lambda value: value / factor)
+        axes.secondary_yaxis("right", functions=convert).set_ylabel(unit)
     axes.grid(alpha=0.3)
-    _add_legend(axes)
+    add_legend(axes)
 
 
-def _add_legend(axes):
+def add_legend(axes):
+    """Adds a legend beside the curves, which it would hide."""
     handles, labels = axes.get_legend_handles_labels()
-    # A legend wider than the plot would take its room.
-    wrapped = [textwrap.fill(label, LEGEND_WIDTH) for label in labels]
-    small = len(labels) > 5 or wrapped != labels
     axes.legend(
-        handles, wrapped, loc="best", fontsize="x-small" if small else None
+        handles,
+        # A name is broken at its spaces, not within a value.
+        [
+            textwrap.fill(
+                label,
+                LEGEND_WIDTH,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for label in labels
+        ],
+        loc="upper left",
+        bbox_to_anchor=(1.14 if axes.child_axes else 1, 1),
+        fontsize="small",
+        handlelength=3,
     )
 
 
 def _save(plot, path):
     with replacing(path) as file:
-        plot.savefig(file, format="png", dpi=120)
+        save_figure(plot, file)
     print(f"plot: {path}")
 
 
-LEGEND_WIDTH = 50
+def save_figure(plot, file):
+    """Writes a `matplotlib.figure.Figure`, as large as its legends need."""
+    plot.savefig(file, format="png", dpi=120, bbox_inches="tight")
+
+
+LEGEND_WIDTH = 40
 """Most characters of a line of a legend."""
+
+SHADE = "0.91"
+"""Gray of trained lengths."""
+
+LINEAR_RANGE = 10
+"""Longest length, over the longest trained one, up to which axes are linear."""
+
+NAMED_SPANS = 4
+"""Most spans of trained lengths that a title names."""
 
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Distinguishable without red and green."""

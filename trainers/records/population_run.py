@@ -12,7 +12,7 @@ from trainers.records.population import (
     MemberLosses,
     describe_members,
 )
-from trainers.records.progress import Line, Progress, show_evaluation
+from trainers.records.progress import Line, Progress, show_length
 from trainers.records.results import find_backend_version, versions
 from trainers.records.workdir import Workdir
 
@@ -124,6 +124,7 @@ class PopulationRun:
 
     def _evaluate(self, population, evaluation, check):
         line, lengths = Line(), self._config.evaluated_lengths
+        text = f"{self._name}: evaluated length"
         diverged = list(population.find_diverged(self._config.steps))
         for length in lengths:
             if length not in evaluation.sums:
@@ -134,7 +135,7 @@ class PopulationRun:
                 # They may not be finite, and nobody reads them.
                 sums[diverged] = 0
                 evaluation.add(length, sums, time.monotonic() - start)
-                show_evaluation(line, self._name, lengths, length, 1)
+                show_length(line, text, lengths, length)
                 check(lambda: None)
 
     def _describe(self, workdir, seconds, evaluation):

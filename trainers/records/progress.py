@@ -96,20 +96,38 @@ class Table:
         print(f"{above}{text}", end="", flush=True)
 
 
-def show_evaluation(line, name, lengths, length, fraction):
+def show_evaluation(line, name, problem, length, fraction):
     """Shows how far an evaluation is.
 
     Args:
         line: The `Line`.
         name: str. Name of the run.
-        lengths: Tuple of all lengths, increasing.
+        problem: The `Problem`.
         length: int. The length that is evaluated.
+        fraction: float. Fraction of its batches that are done.
+    """
+    show_length(
+        line,
+        f"{name}: evaluated {problem.length_name}",
+        list(map(problem.describe_length, problem.lengths)),
+        problem.describe_length(length),
+        fraction,
+    )
+
+
+def show_length(line, text, lengths, length, fraction=1):
+    """Shows which length is done, or which fraction of it.
+
+    Args:
+        line: The `Line`.
+        text: str. What is done.
+        lengths: Sequence of all lengths, or of their names.
+        length: One of them.
         fraction: float. Fraction of its batches that are done.
     """
     last = length == lengths[-1] and fraction == 1
     share = "" if fraction == 1 else f" ({fraction:.0%})"
-    text = f"{name}: evaluated length {length}/{lengths[-1]}{share}"
-    line.show(text, last=last)
+    line.show(f"{text} {length}/{lengths[-1]}{share}", last=last)
 
 
 def format_seconds(seconds):

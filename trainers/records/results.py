@@ -34,6 +34,31 @@ def choose_metric(results, metric):
     return metric, "score"
 
 
+def describe_score(results, problem):
+    """Describes the score of results in words.
+
+    Args:
+        results: Dict, contents of `results.json`.
+        problem: Its `Problem`.
+    """
+    first = problem.metrics[0]
+    metric, name = choose_metric([results], first.name)
+    score = results["final"][name]
+    about = f"mean {metric} at {name_scored(problem)}".replace("_", " ")
+    if first.second_unit:
+        unit, factor = first.second_unit
+        about += f"; {score * factor:.3f} {unit}"
+    return f"{name.replace('_', ' ')} {score:.3f} ({about})"
+
+
+def name_scored(problem):
+    """Returns the name of the lengths that a score is the mean over."""
+    name, longest = f"{problem.length_name}s", problem.longest_trained
+    if max(problem.lengths) > longest:
+        return f"{name} above {problem.describe_length(longest)}"
+    return f"all {name}"
+
+
 def describe_results(trainer, digest, config, problem, strategy):
     """Returns what results of a run have in common, whoever measured them.
 

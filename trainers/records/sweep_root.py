@@ -209,14 +209,14 @@ class SweepRoot:
 
     def is_measured(self, cell):
         """Returns whether it is known how long the steps of a cell take."""
-        return self._find_rate(cell) is not None
+        return self._find_cost(cell) is not None
 
     def estimate(self, cells):
         """Estimates what cells cost from those that have run.
 
-        A cell is as fast as the mean of the finished cells of its row; where
-        there are none, of those that have begun; where there are none, of its
-        trainer.
+        A cell costs as much as the mean of the finished cells of its row;
+        where there are none, of those that have begun; where there are none,
+        of its trainer.
 
         Args:
             cells: Iterable of `Cell`: all of the sweep.
@@ -227,7 +227,7 @@ class SweepRoot:
         """
         finished, begun = (collections.defaultdict(list) for _ in range(2))
         for cell in cells:
-            self._add_rate(cell, finished, begun)
+            self._add_cost(cell, finished, begun)
 
         def find_seconds(left):
             total, unknown = 0.0, 0
@@ -235,48 +235,56 @@ class SweepRoot:
                 keys = ((cell.trainer, cell.row), cell.trainer)
                 known = next(
                     (
-                        rates[key]
+                        costs[key]
                         for key in keys
-                        for rates in (finished, begun)
-                        if key in rates
+                        for costs in (finished, begun)
+                        if key in costs
                     ),
                     None,
                 )
                 if known is None:
                     unknown += 1
                     continue
+                start, rate = map(statistics.fmean, zip(*known, strict=True))
                 steps = self.make_config(cell).steps
                 done = min(self.find_progress(cell)[0], steps)
-                total += (steps - done) * statistics.fmean(known)
+                total += start + (steps - done) * rate
             return total, unknown
 
         return find_seconds
 
-    def _add_rate(self, cell, finished, begun):
-        """Adds the seconds of a step of a cell to one of two dicts, if known.
-
-        The dicts have lists by trainer, and by trainer and row.
-        """
-        rate = self._find_rate(cell)
-        if rate is not None:
+    def _add_cost(self, cell, finished, begun):
+        """Adds the cost of a cell to one of two dicts, if it is known."""
+        cost = self._find_cost(cell)
+        if cost is not None:
             has_ended = self.read_record(cell).get("status") == 0
-            rates = finished if has_ended else begun
-            rates[cell.trainer, cell.row].append(rate)
-            rates[cell.trainer].append(rate)
+            costs = finished if has_ended else begun
+            costs[cell.trainer, cell.row].append(cost)
+            costs[cell.trainer].append(cost)
 
-    def _find_rate(self, cell):
-        rates = []
+    def _find_cost(self, cell):
+        """Returns the seconds of a cell beside its steps, and of a step.
+
+        The first ones are those of the start of its command, of compilation
+        and, if it has finished, of the last evaluation.
+        """
         record = self.read_record(cell)
-        if record.get("status") == 0 and "seconds" in record:
-            # With the start of the command and the evaluations, but without
-            # the processes that no sweep has survived.
-            rates.append(record["seconds"] / self.make_config(cell).steps)
+        # Without the processes that no sweep has survived.
+        seconds = record.get("seconds", 0.0)
         logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
+        has_ended = record.get("status") == 0 and "seconds" in record
+        steps = self.make_config(cell).steps
         if len(logged) == 2:
             # The steps before the first report are slow.
             (first, begin), (last, end) = logged
-            rates.append((end - begin) / (last - first))
-        return max(rates, default=None)
+            rate = (end - begin) / (last - first)
+            seconds = max(seconds, end)
+            steps = steps if has_ended else last
+        elif has_ended:
+            rate = seconds / steps
+        else:
+            return None
+        return max(0.0, seconds - steps * rate), rate
 
 
 @contextlib.contextmanager

@@ -5,7 +5,15 @@ import re
 import statistics
 
 from trainers.records.opened_run import make_problem
-from trainers.records.plot import COLORS, finish_axes
+from trainers.records.plot import (
+    COLORS,
+    describe_lengths,
+    draw_band,
+    finish_axes,
+    save_figure,
+    scale_lengths,
+    shade_lengths,
+)
 from trainers.reports.blocks import Picture
 from trainers.reports.matching import RANDOMIZED
 from trainers.reports.reading import find_scale, name_curve
@@ -53,15 +61,15 @@ def _draw(grid, groups):
     problem = make_problem(first.results)
     # The legend stands beside the curves.
     height = max(4.5, 0.2 * (len(groups) + 4))
-    plot = figure.Figure(figsize=(8, height), layout="constrained")
+    plot = figure.Figure(figsize=(8, height))
     axes = plot.subplots()
     name = name_curve(grid, first.results).removesuffix("_by_length")
     labels = _label(places)
     colors = _choose_colors(labels)
     for label, group in zip(labels, groups, strict=True):
         _draw_place(axes, grid, group, label, *colors[label])
-        if len(groups) <= BANDS:
-            _draw_band(axes, group[0], colors[label][0])
+    if len(groups) <= BANDS:
+        _draw_bands(axes, places, [colors[label][0] for label in labels])
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
@@ -75,17 +83,18 @@ def _draw(grid, groups):
                 *zip(*points, strict=True), style, color="0.4", label=label
             )
     kind = {"max": "best runs", "min": "best runs", "mean": "means"}
-    title = f"{kind[grid.statistic]}, trained on {problem.length_name}s up to "
-    title += problem.describe_length(problem.longest_trained)
+    title = kind[grid.statistic]
+    runs = [run for place in places for run in place.counted]
+    known = [make_problem(run.results).trained_lengths for run in runs]
+    # The runs of a picture may differ in their trained lengths.
+    if len(set(known)) == 1:
+        shade_lengths(axes, problem)
+        title += f", trained on {describe_lengths(problem)}"
     finish_axes(axes, problem, problem.length_name, title, name=name)
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        fontsize="x-small",
-        handlelength=4,
-    )
+    lengths = sorted({length for run in runs for length in run.curve})
+    scale_lengths(axes, problem, lengths)
     file = io.BytesIO()
-    plot.savefig(file, format="png", dpi=120)
+    save_figure(plot, file)
     readable = re.sub(r"\W+", "-", places[0].problem).strip("-")
     text = f"{problem.title}: {name.replace('_', ' ')} at each length"
     return Picture(f"{readable}.png", text, file.getvalue())
@@ -118,14 +127,19 @@ def _draw_place(axes, grid, group, label, color, style, marker):
         )
 
 
-def _draw_band(axes, place, color):
-    curves = [run.curve for run in place.counted]
-    lengths = sorted(set.intersection(*map(set, curves)))
-    low, high = (
-        [choose(curve[n] for curve in curves) for n in lengths]
-        for choose in (min, max)
-    )
-    axes.fill_between(lengths, low, high, color=color, alpha=0.15, lw=0)
+def _draw_bands(axes, places, colors):
+    name = "lowest to highest run"
+    for place, color in zip(places, colors, strict=True):
+        curves = [run.curve for run in place.counted]
+        if len(curves) < 2:
+            continue
+        lengths = sorted(set.intersection(*map(set, curves)))
+        low, high = (
+            [choose(curve[n] for curve in curves) for n in lengths]
+            for choose in (min, max)
+        )
+        draw_band(axes, lengths, low, high, color, name)
+        name = None
 
 
 def _label(places):

@@ -109,8 +109,38 @@ def test_help_of_a_flag_has_its_bounds_and_presets():
         text = make_help(CONFIG, PRESETS, name)
         assert "  --steps=1500\n      Training steps." in text
         assert "at least 1 and at most 2147483647" in text
-        assert "--preset=paper sets 2000000." in text
+        assert "With --preset=paper: 2000000." in text
     assert "  ALiBi " in make_help(CONFIG, PRESETS, "encoding")
+
+
+def test_the_defaults_are_those_of_the_default_preset():
+    presets = {
+        "small": {"dropout": 0.0},
+        "paper": {"steps": 7},
+        "other": {"dropout": 0.2, "steps": 8},
+    }
+    text = make_help(CONFIG, presets)
+    assert "defaults, those of --preset=small:\n" in text
+    assert (
+        "  --steps=1500\n"
+        "      Training steps. With --preset=paper: 7; --preset=other: 8.\n"
+    ) in text
+    # `paper` does not set the rate, and leaves it at that of the class.
+    words = " ".join(make_help(CONFIG, presets, "dropout").split())
+    assert words.startswith("--dropout=0.0 Dropout rate of each residual br")
+    assert "With --preset=paper: 0.1; --preset=other: 0.2." in words
+
+
+def test_help_of_presets_with_fields_as_choices():
+    @dataclasses.dataclass(frozen=True)
+    class PresetConfig(LengthsConfig):
+        """Options of this trainer; every field is a flag."""
+
+        preset: str = option("small", "Defaults.", choices={"small": {}})
+
+    text = make_help(PresetConfig, {"small": {}})
+    assert "Defaults. One of small.\n" in text
+    assert "Names for --preset" not in text
 
 
 def test_help_of_a_preset():
@@ -181,6 +211,8 @@ def test_help_of_a_tool():
         (["trainers.algorithmic", "--help"], "Names for --curriculum:"),
         (["trainers.algorithmic", "--help=RoPE"], "--encoding='RoPE("),
         (["trainers.tpu_compile", "--help"], "--topology=v5e:2x2"),
+        # Its flags are described in another module.
+        (["trainers.sweep", "--help"], "Runs all runs of a table"),
     ],
 )
 def test_help_of_a_command(arguments, expected):

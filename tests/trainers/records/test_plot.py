@@ -1,15 +1,19 @@
 import builtins
+import math
 import types
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.image import imread
 
 from trainers.engine.problem import Metric
-from trainers.records.plot import plot_results
+from trainers.records import plot as of_plots
+from trainers.records.plot import describe_lengths, plot_results
 
 PROBLEM = types.SimpleNamespace(
     metrics=(Metric("accuracy"),),
     title="reverse_string",
+    trained_lengths=(1, 2, 3, 4, 5),
     longest_trained=5,
     floor_labels={"floor": "always a"},
     length_name="length",
@@ -36,6 +40,131 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(Axes, "plot", remember)
     return found
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """The figures that are saved."""
+    found = []
+    save = of_plots.save_figure
+    monkeypatch.setattr(
+        of_plots,
+        "save_figure",
+        lambda plot, file: found.append(plot) or save(plot, file),
+    )
+    return found
+
+
+def train_on(*lengths):
+    changed = {"trained_lengths": lengths, "longest_trained": lengths[-1]}
+    return types.SimpleNamespace(**{**vars(PROBLEM), **changed})
+
+
+def read_legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def list_shaded(axes):
+    return [
+        (patch.get_x(), patch.get_x() + patch.get_width())
+        for patch in axes.patches
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trained", "shaded", "text"),
+    [
+        ((1, 2, 3), [(1, 3)], "lengths 1-3"),
+        ((4, 5, 6), [(4, 6)], "lengths 4-6"),
+        ((8,), [(8, 8)], "length 8"),
+        ((1, 2, 4, 8), [(1, 2), (4, 4), (8, 8)], "lengths 1-2, 4, 8"),
+        (
+            (1, 3, 5, 7, 9),
+            [(n, n) for n in (1, 3, 5, 7, 9)],
+            "lengths from 1 to 9",
+        ),
+    ],
+)
+def test_trained_lengths_alone_are_shaded(
+    trained, shaded, text, tmp_path, saved
+):
+    problem = train_on(*trained)
+    plot_results(tmp_path, {"RoPE": make_results({})}, problem)
+    (axes,) = saved[0].axes
+    assert list_shaded(axes) == shaded
+    assert describe_lengths(problem) == text
+    assert axes.get_title() == f"reverse_string: trained on {text}"
+
+
+def test_bands_have_an_entry_and_nothing_hides_them(tmp_path, saved):
+    bounds = {
+        "accuracy_low_by_length": {"1": 0.9, "10": 0.4},
+        "accuracy_high_by_length": {"1": 1.0, "10": 0.6},
+    }
+    results = {name: make_results(bounds) for name in ("RoPE", "NoPE")}
+    plot_results(tmp_path, results, PROBLEM)
+    (axes,) = saved[0].axes
+    labels = ["RoPE", "NoPE", "95% interval", "always a", "trained lengths"]
+    assert sorted(read_legend(axes)) == sorted(labels)
+    bands = [band.zorder for band in axes.collections]
+    assert axes.patches[0].zorder < min(bands)
+
+
+def test_a_metric_with_two_units_has_two_axes(tmp_path, saved):
+    problem = train_on(1, 2)
+    problem.metrics = (
+        Metric("accuracy", "nats", second_unit=("bits", 1 / math.log(2))),
+    )
+    plot_results(tmp_path, {"RoPE": make_results({})}, problem)
+    (axes,) = saved[0].axes
+    (second,) = axes.child_axes
+    assert axes.get_ylabel() == "accuracy (nats)"
+    assert second.get_ylabel() == "bits"
+    ratios = [
+        bits / nats
+        for bits, nats in zip(second.get_ylim(), axes.get_ylim(), strict=True)
+    ]
+    assert ratios == pytest.approx([1 / math.log(2)] * 2)
+    legend = axes.get_legend().get_window_extent()
+    assert legend.x0 > second.get_tightbbox().x1
+
+
+def test_the_legend_stands_beside_the_curves_and_is_whole(tmp_path, saved):
+    results = {f"a long name, {n}, " * 4: make_results({}) for n in range(40)}
+    plot_results(tmp_path, results, PROBLEM)
+    (axes,) = saved[0].axes
+    curves, legend = axes.get_window_extent(), axes.get_legend()
+    frame = legend.get_window_extent()
+    assert frame.x0 >= curves.x1
+    path = tmp_path / "length_generalization.png"
+    pixels = imread(path).shape[:2]
+    # Of the two resolutions; the hinting of fonts depends on them.
+    scale = 0.9 * 120 / saved[0].dpi
+    assert pixels[0] > scale * frame.height
+    assert pixels[1] > scale * (frame.x1 - curves.x0)
+
+
+def test_short_axes_are_linear(tmp_path, saved):
+    plot_results(tmp_path, {"RoPE": make_results({})}, train_on(1))
+    (axes,) = saved[0].axes
+    assert (axes.get_xscale(), axes.get_xlim()[0]) == ("linear", 0)
+
+
+def test_trained_lengths_fill_more_than_a_tenth_of_the_axis(tmp_path, saved):
+    curve = {str(n): 1.0 for n in (1, 10, 20, 50, 100, 200, 500)}
+    result = {"floor_by_length": curve, "final": {"accuracy_by_length": curve}}
+    plot_results(tmp_path, {"RoPE": result}, train_on(*range(1, 11)))
+    (axes,) = saved[0].axes
+    assert axes.get_xscale() == "log"
+    low, high = axes.get_xlim()
+    ticks = [
+        text.get_text()
+        for place, text in zip(
+            axes.get_xticks(), axes.get_xticklabels(), strict=True
+        )
+        if low <= place <= high
+    ]
+    assert ticks == ["1", "2", "5", "10", "20", "50", "100", "200", "500"]
 
 
 def test_lengths_with_names(tmp_path, monkeypatch):
@@ -114,5 +243,5 @@ def test_a_long_label_leaves_room_for_the_curves(tmp_path, monkeypatch):
     label = "encoding, of a long name, " * 9
     plot_results(tmp_path, {label: make_results({})}, PROBLEM)
     lines = found[0].splitlines()
-    assert max(map(len, lines)) <= 50
+    assert max(map(len, lines)) <= of_plots.LEGEND_WIDTH
     assert " ".join(lines).split() == label.split()

@@ -2,7 +2,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from tests.trainers.reports.test_places import read, write
-from tests.trainers.reports.toy_grid import make_grid
+from tests.trainers.reports.toy_grid import make_grid, write_run
+from trainers.reports import curves as of_curves
 from trainers.reports import places as of_places
 from trainers.reports.curves import draw_curves
 from trainers.reports.places import make_places
@@ -47,6 +48,31 @@ def test_the_curve_of_the_best_run(tmp_path, drawn):
     )
     assert (dashed, solid) == ("--", "-")
     assert color == same
+
+
+def test_what_the_picture_says_of_its_runs(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        of_curves, "save_figure", lambda plot, file: found.append(plot)
+    )
+    grid = make_grid(rows=["even_pairs"])
+    write(grid, tmp_path, [0.4, 0.6, 0.8, None])
+    draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    # The last run is trained on other lengths.
+    write_run(tmp_path, grid.cells[-1], {3: 1, 5: 0.7}, train_length="1-2")
+    draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    (first,), (second,) = (plot.axes for plot in found)
+    assert first.get_title() == "even_pairs: best runs, trained on lengths 1-3"
+    assert second.get_title() == "even_pairs: best runs"
+    assert len(first.patches) == 1
+    assert not second.patches
+    legends = [
+        [text.get_text() for text in axes.get_legend().get_texts()]
+        for axes in (first, second)
+    ]
+    assert "trained lengths" in legends[0]
+    assert "trained lengths" not in legends[1]
+    assert all("lowest to highest run" in legend for legend in legends)
 
 
 def test_the_mean_curve_and_published_points(tmp_path, drawn, monkeypatch):

@@ -41,11 +41,11 @@ def make_grid(rows=ROWS, columns=COLUMNS, seeds=2, rates=(1e-3,), **fields):
     return Grid(cells=cells, **{**known, **fields})
 
 
-def write_run(root, cell, accuracies=None, step=2):
+def write_run(root, cell, accuracies=None, step=2, **flags):
     """Writes a run of a cell with accuracies by length; `None`: unfinished."""
     path = root / "cells" / f"{cell.row}-{cell.column}-{cell.digest}"
     path.mkdir(parents=True)
-    config = vars(toy_config(**{**cell.flags, "test_lengths": "5,6"}))
+    config = vars(toy_config(**{**cell.flags, "test_lengths": "5,6", **flags}))
     record = {"trainer": "algorithmic", "digest": "0", "config": config}
     (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:

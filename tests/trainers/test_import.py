@@ -1,0 +1,57 @@
+"""Importing the trainers has no effect; their programs start quietly."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.checkout import ROOT
+from tests.trainers.shell import shell_environment
+
+pytestmark = pytest.mark.process
+
+NO_EFFECT = """
+import os, signal, sys
+handler, variables = signal.getsignal(signal.SIGINT), {**os.environ}
+import trainers
+assert signal.getsignal(signal.SIGINT) is handler
+assert os.environ == variables
+assert not {"tensorflow", "keras"} & {*sys.modules}
+"""
+
+
+def start(*arguments, **variables):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**shell_environment(), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_an_import_has_no_effect():
+    # Keras cannot train on this backend, but nobody asked it to.
+    done = start("-c", NO_EFFECT, KERAS_BACKEND="torch")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "program", ["trainers.algorithmic", "benchmarks.train_step"]
+)
+def test_a_program_starts_without_notes(program):
+    done = start("-m", program, "--help")
+    assert "--" in done.stdout
+    assert done.stderr == ""
+
+
+def test_errors_of_the_start_are_shown():
+    done = start("-m", "trainers.algorithmic", KERAS_BACKEND="torch")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: Keras is set to torch, ")
+
+
+def test_notes_are_shown_to_those_who_ask_for_them():
+    done = start("-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0")
+    assert "oneDNN" in done.stderr
