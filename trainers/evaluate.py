@@ -35,6 +35,7 @@ from trainers.records.progress import Line, show_evaluation
 from trainers.records.results import (
     choose_metric,
     describe_results,
+    name_scored,
     summarize,
 )
 from trainers.records.workdir import read_results, write_json
@@ -172,6 +173,9 @@ def write(opened, results, problem, name):
     print(f"{metric} at each {problem.length_name}:")
     head = (problem.length_name, *compared)
     print(table(head, [*rows, ("score", *scores)]))
+    if len(set(map(frozenset, columns))) > 1:
+        scored = name_scored(problem)
+        print(f"A score is the mean over the {scored} of its own column.")
     plot_results(path.with_suffix(".png"), compared, problem)
     print(f"results: {path}")
 

@@ -42,13 +42,16 @@ def test_the_same_evaluation_gives_the_same_numbers(finished, capsys):
     assert "| length | results.json | this evaluation |" in output
     score = f"{results['final']['score']:.4g}"
     assert f"| score | {score} | {score} |" in output
+    assert "its own column" not in output
     assert (path / "evaluations" / "checkpoint-2.png").exists()
 
 
-def test_other_lengths_and_positions(finished):
+def test_other_lengths_and_positions(finished, capsys):
     path, results = finished
     flags = {"test_lengths": "5,9", "evaluation": "even"}
     evaluate_again(path / "checkpoints" / "checkpoint-1.npz", **flags)
+    scored = "A score is the mean over the lengths above 3 of its own column."
+    assert scored in capsys.readouterr().out
     name, again = read_only_file(path)
     assert name == "checkpoint-1-test_lengths=5,9-evaluation=even.json"
     assert again["final"]["step"] == 1

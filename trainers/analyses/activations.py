@@ -7,6 +7,7 @@ from trainers.analyses.loaded import find_counted, read
 from trainers.errors import ConfigError
 from trainers.records.files import replacing
 from trainers.records.markdown import table
+from trainers.records.plot import save_figure
 from trainers.records.workdir import write_json
 
 POINTS = 5000
@@ -175,7 +176,7 @@ def _draw(path, problem, planes, points, shares):
         title_fontsize=8,
     )
     with replacing(path) as file:
-        plot.savefig(file, format="png", dpi=120)
+        save_figure(plot, file)
     print(f"picture: {path}")
 
 

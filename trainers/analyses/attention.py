@@ -63,7 +63,7 @@ def write_attention(config, loaded):
     measured = ("least_divergence", "mean_divergence") if others else ()
     head = [
         "layer",
-        "distance by head",
+        "mean distance by head, in tokens",
         *(n.replace("_", " ") for n in measured),
     ]
     rows = [

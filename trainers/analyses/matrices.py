@@ -7,6 +7,7 @@ from trainers.analyses.attention import find_layers
 from trainers.analyses.loaded import find_counted, read, take
 from trainers.errors import ConfigError
 from trainers.records.files import replacing
+from trainers.records.plot import save_figure
 
 
 def write_matrices(loaded, lengths, examples):
@@ -89,8 +90,9 @@ def _draw(path, problem, found):
                 f"block {number + 1}, up to {shown.max():.2f}", fontsize=8
             )
             axes.tick_params(labelsize=6)
+            axes.locator_params(integer=True)
         described = problem.describe_length(length)
-        trained = " (trained)" * (length <= problem.longest_trained)
+        trained = " (trained)" * (length in problem.trained_lengths)
         row[0].set_ylabel(
             f"{problem.length_name} {described}{trained}\nquery", fontsize=8
         )
@@ -100,5 +102,5 @@ def _draw(path, problem, found):
         "attention, maximum over heads; bright: strongest", fontsize=9
     )
     with replacing(path) as file:
-        plot.savefig(file, format="png", dpi=120)
+        save_figure(plot, file)
     print(f"picture: {path}")

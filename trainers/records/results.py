@@ -43,16 +43,20 @@ def describe_score(results, problem):
     """
     first = problem.metrics[0]
     metric, name = choose_metric([results], first.name)
-    score, longest = results["final"][name], problem.longest_trained
-    where = f"at all {problem.length_name}s"
-    if max(problem.lengths) > longest:
-        longest = problem.describe_length(longest)
-        where = f"at {problem.length_name}s above {longest}"
-    about = f"mean {metric} {where}".replace("_", " ")
+    score = results["final"][name]
+    about = f"mean {metric} at {name_scored(problem)}".replace("_", " ")
     if first.second_unit:
         unit, factor = first.second_unit
         about += f"; {score * factor:.3f} {unit}"
     return f"{name.replace('_', ' ')} {score:.3f} ({about})"
+
+
+def name_scored(problem):
+    """Returns the name of the lengths that a score is the mean over."""
+    name, longest = f"{problem.length_name}s", problem.longest_trained
+    if max(problem.lengths) > longest:
+        return f"{name} above {problem.describe_length(longest)}"
+    return f"all {name}"
 
 
 def describe_results(trainer, digest, config, problem, strategy):
