@@ -39,6 +39,10 @@ class WrittenAnswer(AnswerProblem):
         self.vocabulary = config.vocabulary
         self.end_token = self.vocabulary.end
 
+    def prepare(self):
+        if self.task.digest:
+            self.keep_digest([self.task])
+
     @functools.cached_property
     def training(self):
         """The training `Examples`."""
