@@ -17,7 +17,11 @@ from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import replacing, writing
 from trainers.records.markdown import code, table
-from trainers.records.opened_run import make_problem, registered
+from trainers.records.opened_run import (
+    are_of_other_data,
+    make_problem,
+    registered,
+)
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric
 from trainers.records.workdir import naming_damage, read_results
@@ -123,8 +127,7 @@ def check_same_problem(first, results, path, others):
                 f"and {theirs}): compare runs of one problem"
                 f"{other if name in SAME else ''}."
             )
-    ours, theirs = map(_list_data, (results, others))
-    if ours != theirs and ours[:-1] == theirs[:-1] and ours[-1] and theirs[-1]:
+    if are_of_other_data(results, others):
         raise ConfigError(
             f"{first} and {path} are on different data: compare runs on the "
             "same data."
@@ -139,18 +142,6 @@ def check_same_problem(first, results, path, others):
             f"measure both at the same {kind}s by `python -m trainers.evaluate "
             f"RUN --test_{kind}s=...`, and compare the files that it writes."
         )
-
-
-def _list_data(results):
-    """Returns what says which data were read, the digest last."""
-    known = options(registered()[results["trainer"]].config)
-    named = [
-        results["config"].get(name, known[name].default)
-        for name in known
-        # The same data may be in another directory.
-        if known[name].names_data and known[name].changes_result
-    ]
-    return [*named, results.get("data_digest")]
 
 
 def _list_scored(results):

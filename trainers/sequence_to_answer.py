@@ -40,6 +40,10 @@ class WrittenAnswer(AnswerProblem):
         self.end_token = self.vocabulary.end
         self.kinds = config.evaluated_kinds
 
+    def prepare(self):
+        if self.task.digest:
+            self.keep_digest([self.task])
+
     @functools.cached_property
     def training(self):
         """The training `Examples`."""

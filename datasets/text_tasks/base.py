@@ -108,6 +108,8 @@ class TextTask(abc.ABC):
         ignores_case: bool. Whether answers are compared without case.
         trained_lengths: Increasing ints. Lengths of published training data.
         tested_lengths: Increasing ints. Lengths of published test data.
+        digest: bytes that differ where other data are read; empty: all data
+            are computed.
 
     Raises:
         ValueError: If there is no such template.
@@ -126,6 +128,7 @@ class TextTask(abc.ABC):
     ignores_case: ClassVar[bool] = False
     trained_lengths: ClassVar[Sequence]
     tested_lengths: ClassVar[Sequence]
+    digest: ClassVar[bytes] = b""
 
     def __post_init__(self):
         """Raises `ValueError` for an unknown template."""

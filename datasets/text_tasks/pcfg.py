@@ -6,6 +6,8 @@ For example:
 """
 
 import dataclasses
+import hashlib
+import json
 import pathlib
 import string
 
@@ -63,6 +65,11 @@ class PCFG(FiniteTask):
                 length = sum(word in FUNCTIONS for word in words)
                 problems.setdefault(length, []).append(pair)
         return problems
+
+    @property
+    def digest(self):
+        """Bytes that differ where the files have other problems."""
+        return hashlib.sha256(json.dumps(self.problems).encode()).digest()
 
     @property
     def _folder(self):

@@ -16,6 +16,15 @@ MISTAKES = {
         ["trainers.evaluate", "a"],
         "a is not the working directory of a run",
     ),
+    "evaluate data in a bucket": (
+        ["trainers.evaluate", "a", "--data_dir=gs://bucket"],
+        "--data_dir is a path of a file system; got 'gs://bucket'",
+    ),
+    "compare a long path": (["trainers.compare", "a" * 300], "name too long"),
+    "other files": (
+        ["trainers.wikitext103", "--files=mine"],
+        "--files must be one of published, any; got 'mine'.",
+    ),
     "evaluate a flag": (["trainers.evaluate", "a", "--steps=3"], "'steps'"),
     "export": (
         ["trainers.export", "a", "--format=onnx"],

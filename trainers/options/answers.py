@@ -84,7 +84,11 @@ class AnswersConfig(LengthsConfig):
 
     preset: str = option("small", "Set of defaults.", choices=PRESETS)
     task: str = option(
-        "copy", "Task.", choices=TEXT_TASKS, changes_program=True
+        "copy",
+        "Task.",
+        choices=TEXT_TASKS,
+        changes_program=True,
+        names_data=True,
     )
     template: str = option(
         "code",
@@ -122,6 +126,7 @@ class AnswersConfig(LengthsConfig):
         "Of --task=pcfg, the directory of its files.",
         is_path=True,
         changes_result=False,
+        names_data=True,
     )
     train_examples: int = option(
         100_000, "Training examples; 0: without end.", least=0, most=2**31 - 1

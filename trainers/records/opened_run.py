@@ -53,6 +53,27 @@ def make_problem(results, source="a run"):
     return experiment.make_problem(config)
 
 
+def are_of_other_data(results, others):
+    """Returns whether data of the same name were others.
+
+    Args:
+        results: Dict, the content of `results.json`.
+        others: Dict, that of another run of the same trainer.
+    """
+    known = options(registered()[results["trainer"]].config)
+    for name, of_flag in known.items():
+        # The same data may be in another directory.
+        if of_flag.names_data and of_flag.changes_result:
+            ours, theirs = (
+                found["config"].get(name, of_flag.default)
+                for found in (results, others)
+            )
+            if ours != theirs:
+                return False
+    digests = [found.get("data_digest") for found in (results, others)]
+    return all(digests) and digests[0] != digests[1]
+
+
 def read_experiment(record, source):
     """Returns the `Experiment` and the configuration of a record.
 

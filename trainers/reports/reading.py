@@ -115,14 +115,18 @@ def read_saved(path):
             _check_types(results)
         if record["trainer"] == POPULATION:
             return _split(path, record["config"], results)
-    saved = Saved(path, record["trainer"], record["config"], results)
+    # A run that trains on has other flags than its results.
+    config = (results or record)["config"]
+    saved = Saved(path, record["trainer"], config, results)
     if saved.trainer not in registered():
         raise ConfigError(f"{path} is of an unknown trainer, {saved.trainer}.")
-    if saved.config.keys() - options(registered()[saved.trainer].config).keys():
-        raise ConfigError(
-            f"{path / 'config.json'} has flags that this version does not "
-            "know: use the version that began the run."
-        )
+    known = options(registered()[saved.trainer].config)
+    for source, of in ((path / "config.json", record), (file, results)):
+        if of is not None and of["config"].keys() - known.keys():
+            raise ConfigError(
+                f"{source} has flags that this version does not know: use the "
+                "version that began the run."
+            )
     return [saved]
 
 

@@ -5,7 +5,11 @@ import dataclasses
 from trainers.errors import ConfigError
 from trainers.grids import Cell, Grid
 from trainers.options.option import options
-from trainers.records.opened_run import make_problem, registered
+from trainers.records.opened_run import (
+    are_of_other_data,
+    make_problem,
+    registered,
+)
 from trainers.records.results import choose_metric
 from trainers.reports.published import find_statistic
 
@@ -21,8 +25,10 @@ def make_grid(found, published):
         published: str. Name of a file of published numbers, or empty.
 
     Raises:
-        ConfigError: If runs have different metrics.
+        ConfigError: If runs have different metrics, or a row has different
+            data.
     """
+    _check_data(found)
     cells = [
         Cell(
             trainer=saved.trainer,
@@ -52,6 +58,19 @@ def make_grid(found, published):
         higher_is_better=not metrics or metrics[0].higher_is_better,
         published=(published,) if published else (),
     )
+
+
+def _check_data(found):
+    firsts: dict = {}
+    for saved in found:
+        if saved.results is not None:
+            title = make_problem(vars(saved)).title
+            first = firsts.setdefault((saved.trainer, title), saved)
+            if are_of_other_data(first.results, saved.results):
+                raise ConfigError(
+                    f"{first.path} and {saved.path} are on different data: "
+                    "report runs on the same data."
+                )
 
 
 def _name_column(cell, cells):

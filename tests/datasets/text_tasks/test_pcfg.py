@@ -1,5 +1,7 @@
 """PCFG: problems from files."""
 
+import shutil
+
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS, TextTaskError, base
@@ -55,6 +57,20 @@ def test_a_length_with_one_problem_leaves_it_for_validation(folder):
     training = training_examples(task, [1, 2], size=0)
     assert training.counts == (8, 0)
     assert validation_examples(training, 2).available == 1
+
+
+def test_the_digest_tells_problems_apart_and_not_places(folder, tmp_path):
+    def digest(path):
+        return TEXT_TASKS["pcfg"](directory=str(path)).digest
+
+    first = digest(folder)
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved)
+    assert digest(moved) == first != b""
+    path = moved / "test.tgt"
+    path.write_text(path.read_text().replace("A1", "A2"))
+    assert digest(moved) != first
+    assert TEXT_TASKS["copy"]().digest == b""
 
 
 def test_missing_and_wrong_files(folder):

@@ -50,6 +50,16 @@ def test_members_of_a_population_are_runs(tmp_path):
     assert [saved.results for saved in found] == [None] * 4
 
 
+def test_a_finished_run_has_the_flags_of_its_results(tmp_path):
+    grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
+    path = write_run(tmp_path, grid.cells[0], {5: 1, 6: 1})
+    record = json.loads((path / "config.json").read_text())
+    config = {**record["config"], "encoding": "ALiBi", "steps": 9}
+    change(path / "config.json", "config", config)
+    (saved,) = read_saved(path)
+    assert (saved.config["encoding"], saved.config["steps"]) == ("RoPE", 2)
+
+
 def test_no_run(tmp_path):
     assert read_saved(tmp_path) == []
 
