@@ -158,10 +158,13 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     grows with `T` and not with its square. Dropout drops other weights than
     without chunks. With `return_attention_scores`, there are no chunks.
 
-    Under `keras.RematScope`, the backward pass repeats all random draws. A
-    `keras.remat` of a user's own function around the layer repeats none, so
-    that the gradients belong to other positions, unless positions are given,
-    and to another dropout.
+    If the layer, or a model of this library, is made under
+    `keras.RematScope`, the backward pass repeats all its random draws. Make
+    models of your own around it, functional models included, after the scope:
+    a model that is made in it is computed again as a whole, which Keras cannot
+    do in a TensorFlow graph, and which repeats no draws. The gradients then
+    belong to other positions, unless positions are given, and to another
+    dropout. The same holds for `keras.remat` of a function around the layer.
 
     Raises:
         ValueError: If an argument is out of range; if the encoding is one of

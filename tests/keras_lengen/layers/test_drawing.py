@@ -119,6 +119,23 @@ def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
     np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=0.02)
 
 
+def test_a_functional_model_around_a_layer_is_made_after_the_scope():
+    """In the scope, Keras would compute it again and repeat no draws."""
+    with keras.RematScope(mode="full"):
+        layer = LAYERS["attention"]()
+    inputs = keras.Input(INPUTS.shape[1:])
+    model = keras.Model(inputs, layer(inputs, inputs))
+    gradients = []
+    for each in (layer, model):
+        rewind(layer)
+
+        def loss(inputs, each=each):
+            return ops.sum(ops.tanh(run(each, inputs)))
+
+        gradients.append(np.asarray(value_and_gradient(loss, INPUTS)[1]))
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
+
+
 def test_draws_move_on_under_rematerialization():
     with keras.RematScope(mode="full"):
         layer = LAYERS["attention"]()

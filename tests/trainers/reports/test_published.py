@@ -77,7 +77,7 @@ def test_doubts_are_told_from_other_notes():
         for row in read_published(name)
     } - {(name, "") for name in list_published()}
     assert ("ruoss_2023_table_5", "Table 4 has 99.4") in doubts
-    assert len(doubts) == 9
+    assert len(doubts) == 10
     numbers = [row for row in read_published("warping_table_3") if row["value"]]
     doubted = [row for row in numbers if find_doubt(row["note"])]
     # Those of the method, and of the largest maximum position.
