@@ -295,6 +295,12 @@ def _draw_sequences(sampler, train_lengths, test_length, draws):
             f"sampler={type(sampler).__name__} samples a row and a column for "
             "each token: pass the samplers of its axes one at a time."
         )
+    if sampler.reads_tokens:
+        raise ValueError(
+            f"sampler={type(sampler).__name__} reads token ids, so that its "
+            "positions do not follow from a length: choose another sampler, "
+            "such as RandomizedPositions."
+        )
     train_lengths = _check_lengths(train_lengths)
     test_length = check_integer(
         "test_length", test_length, what="the tokens of the test sequence"

@@ -7,6 +7,7 @@ from keras_lengen.layers.side_inputs import (
     check_padding_mask,
     check_rank,
     check_same_size,
+    where_holds,
 )
 from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Transformer, copy_encoding
@@ -106,10 +107,16 @@ class TransformerDecoder(Transformer):
                 f"memory must have the width of the model, {self.model_dim}; "
                 f"got {states.shape[-1]}."
             )
+        if states.shape[1] == 0:
+            raise ValueError(
+                "memory must have at least one token to attend to; got shape "
+                f"{tuple(states.shape)}."
+            )
         check_same_size(0, memory=states, token_ids=inputs["token_ids"])
-        memory["memory_mask"], _ = check_padding_mask(
+        memory["memory_mask"], holds = check_padding_mask(
             memory["memory_mask"], states, name="memory_mask"
         )
+        memory["memory"] = where_holds(holds, states)
         encoding, positions = self.cross_encoding, memory["memory_positions"]
         if encoding is None:
             return memory

@@ -22,7 +22,12 @@ from keras_lengen.analysis import (
     rope_raw_attention,
     total_difference,
 )
-from keras_lengen.layers import GridPositions, OrdinalPositions, RoPE
+from keras_lengen.layers import (
+    AbacusPositions,
+    GridPositions,
+    OrdinalPositions,
+    RoPE,
+)
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen.bad_inputs import (
     FLAGS,
@@ -176,6 +181,7 @@ def analysis_calls():
             OrdinalPositions,
             RoPE(),
             GridPositions(width=3),
+            AbacusPositions(digits=[1]),
         ],
         "train_lengths": [
             *NO_TENSORS,

@@ -82,6 +82,9 @@ def model_calls(name):
             **(LOOPS if cls is LoopedDecoder else {}),
         },
     )
+    if cls is EncoderDecoder:
+        wrong = {"token_ids": [integers(BATCH, TOKENS)[:, :0]]}
+        yield Call(f"{name} without a source", call, right, wrong)
     for prefix in prefixes:
         yield Call(
             f"{name} with {prefix}lengths",
@@ -117,6 +120,7 @@ def memory_calls():
                 *FEATURES,
                 None,
                 memory[:1],
+                memory[:, :0],
                 floats(BATCH_OF_MORE, OTHERS, MODEL_DIM),
                 floats(BATCH, TOKENS, MODEL_DIM + 1),
             ],
