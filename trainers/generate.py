@@ -71,6 +71,11 @@ class GenerateConfig(RunConfig):
         super().validate()
         if self.prompt and self.prompt_file:
             raise ConfigError("give --prompt or --prompt_file, not both.")
+        if self.top_p < 1 and not self.temperature:
+            raise ConfigError(
+                f"--top_p={self.top_p} has no effect without a temperature: "
+                "give --temperature=1 too, or leave --top_p out."
+            )
 
 
 def main(config, text):

@@ -77,6 +77,8 @@ def test_what_cannot_be_continued(run, tmp_path):
         generate.main(config, run)
     with pytest.raises(ConfigError, match="not both"):
         dataclasses.replace(config, prompt="a").validate()
+    with pytest.raises(ConfigError, match=r"top_p=0.9 has no effect without"):
+        dataclasses.replace(config, top_p=0.9).validate()
     long = dataclasses.replace(config, prompt_file="", max_new_tokens=100)
     with pytest.raises(ConfigError, match="max_position"):
         generate.main(long, run)
