@@ -147,8 +147,8 @@ def main(argv):
     done = {identify(row) for row in rows}
     seeds = range(FLAGS.seeds)
     runs = [
-        ("ordinal", 0, measure),
         *(("coupled", seed, measure) for seed in seeds),
+        ("ordinal", 0, measure),
         *((name, 0, measure_change) for name in CHANGES),
     ]
     order = [run[:2] for run in runs]

@@ -49,7 +49,7 @@ PRESETS = {
         "train_length": "1-10",
         "test_lengths": "20,50,100,200,500",
         "num_layers": 1,
-        "num_heads": 4,
+        "num_heads": 8,
         "model_dim": 128,
         "dropout": 0.0,
         "learning_rate_schedule": "Cosine(end=1e-5)",
