@@ -233,11 +233,11 @@ def open_run(text, which="newest", data_dir=""):
             "config.json, nor one of its checkpoints."
         )
     experiment, config = read_experiment(record, path / "config.json")
-    fixed = find_fixed(config, record["config"])
-    check_digest(path, record, make_digest(record["trainer"], fixed))
     if data_dir:
         config = _with_data_dir(config, data_dir, experiment.name)
     config.validate()
+    fixed = find_fixed(config, record["config"])
+    check_digest(path, record, make_digest(record["trainer"], fixed))
     opened = OpenedRun(
         path,
         experiment,
