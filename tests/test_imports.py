@@ -6,6 +6,8 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
+FILES = "datasets.files"
+"""How any file is opened, which knows of no data."""
 
 
 def imports(path):
@@ -46,5 +48,7 @@ def test_imports_go_one_way(path, forbidden):
     found = list(imports(path))
     assert found
     for module, file in found:
+        if module == FILES or module.startswith(f"{FILES}."):
+            continue
         for name in forbidden:
             assert module != name and not module.startswith(f"{name}."), file

@@ -9,7 +9,7 @@ import dataclasses
 import pathlib
 import uuid
 
-from datasets import files
+import datasets.files
 from trainers.cluster import cell_process
 from trainers.cluster.cell_process import find_claim, read_claim
 from trainers.cluster.local_pool import describe_stopping, make_error
@@ -46,7 +46,7 @@ class RayPool:
                 f"no Ray cluster answers at --address={address}: {error}"
             ) from None
         # Its processes need no TensorFlow: they get the functions themselves.
-        for module in (cell_process, files):
+        for module in (cell_process, datasets.files):
             ray.cloudpickle.register_pickle_by_value(module)
         self.describe = f"on the Ray cluster {address or 'of this machine'}"
         self._environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}

@@ -48,6 +48,25 @@ def replacing(path, consequence="what was there before is whole"):
             os.close(directory)
 
 
+@contextlib.contextmanager
+def appending(path):
+    """Opens a text file that is there, and puts what is added on disk.
+
+    Raises:
+        TrainingError: If it is gone, or cannot be written.
+    """
+
+    def open_existing(path, flags):
+        return only_files(path, flags & ~os.O_CREAT)
+
+    with (
+        writing(path, "earlier lines and checkpoints are whole"),
+        open(path, "a", newline="", opener=open_existing) as file,
+    ):
+        yield file
+        sync(file)
+
+
 def sync(file):
     """Returns when the content of an open file is on disk."""
     file.flush()

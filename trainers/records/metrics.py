@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
-from trainers.records.files import read_bytes, replacing, sync, writing
+from trainers.records.files import appending, read_bytes, replacing
 from trainers.records.results import summarize
 
 COLUMNS = ("step", "seconds", "metric", "length", "value")
@@ -98,15 +98,11 @@ class Metrics(keras.callbacks.Callback):
         }
 
     def _append(self, step, seconds, metric, by_length):
-        with (
-            writing(self._path, "earlier lines and checkpoints are whole"),
-            self._path.open("a", newline="") as file,
-        ):
+        with appending(self._path) as file:
             csv.writer(file).writerows(
                 (step, f"{seconds:.3f}", metric, length, value)
                 for length, value in by_length.items()
             )
-            sync(file)
 
     def _rows(self):
         content = read_bytes(self._path)

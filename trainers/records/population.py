@@ -10,7 +10,8 @@ import keras
 import numpy as np
 
 from trainers.engine.problem import average_unseen
-from trainers.records.files import read_bytes, replacing, sync, writing
+from trainers.errors import ConfigError
+from trainers.records.files import appending, read_bytes, replacing
 from trainers.records.workdir import write_json
 
 METRICS = ("accuracy", "exact_match", "loss")
@@ -38,10 +39,11 @@ class MemberLosses(keras.callbacks.Callback):
         content = read_bytes(self._path) or b""
         # A kill may have cut the last line short.
         lines = content.decode(errors="replace").rpartition("\n")[0]
+        rows = [line.split(",") for line in lines.splitlines()]
         kept = [
             row
-            for row in list(csv.reader(io.StringIO(lines)))[1:]
-            if row and row[0].isdecimal() and int(row[0]) <= logs["step"]
+            for row in rows
+            if self._is_row(row) and int(row[0]) <= logs["step"]
         ]
         members = map(str, self._population.members)
         text = io.StringIO(newline="")
@@ -52,12 +54,8 @@ class MemberLosses(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         """Adds the mean losses of the steps since the last call."""
         row = (batch, f"{logs['seconds']:.3f}", *self._population.losses)
-        with (
-            writing(self._path, "earlier lines and checkpoints are whole"),
-            self._path.open("a", newline="") as file,
-        ):
+        with appending(self._path) as file:
             csv.writer(file).writerow(row)
-            sync(file)
         for number, step in self._population.find_diverged(batch).items():
             if number not in self._reported:
                 self._reported.add(number)
@@ -68,10 +66,28 @@ class MemberLosses(keras.callbacks.Callback):
                 )
 
     def read_last(self):
-        """Returns the last losses, one for each member."""
-        text = (read_bytes(self._path) or b"").decode()
-        *_, last = csv.reader(io.StringIO(text))
+        """Returns the last losses, one for each member.
+
+        Raises:
+            ConfigError: If there are none.
+        """
+        lines = (read_bytes(self._path) or b"").decode().splitlines()
+        last = lines[-1].split(",") if lines else []
+        if not self._is_row(last):
+            raise ConfigError(
+                f"{self._path} has no losses of the last step: restore it, or "
+                "choose another --workdir."
+            )
         return [float(loss) for loss in last[2:]]
+
+    def _is_row(self, row):
+        """Returns whether texts are a step, seconds and a loss a member."""
+        try:
+            numbers = [float(text) for text in row]
+        except ValueError:
+            return False
+        expected = 2 + len(self._population.members)
+        return len(numbers) == expected and row[0].isdecimal()
 
 
 class Evaluation:
@@ -81,23 +97,28 @@ class Evaluation:
         path: `pathlib.Path` of the working directory.
         digest: str. Digest of the run's configuration.
         step: int. Number of steps that the members were trained for.
+        members: int. Number of members.
 
     Attributes:
         sums: Dict from lengths to lists `(members, 2 * metrics)`.
         seconds: float. Seconds spent evaluating.
     """
 
-    def __init__(self, path, digest, step):
+    def __init__(self, path, digest, step, members):
         self._path = path / "evaluation.json"
         self._of = {"digest": digest, "step": step}
         self.sums, self.seconds = {}, 0.0
         content = read_bytes(self._path)
         if content is None:
             return
+        shape = (members, 2 * len(METRICS))
         try:
             found = json.loads(content)
             if self._of == {name: found[name] for name in self._of}:
-                sums = {int(n): own for n, own in found["sums"].items()}
+                sums = {
+                    int(n): np.reshape(np.array(own, float), shape).tolist()
+                    for n, own in found["sums"].items()
+                }
                 self.sums, self.seconds = sums, float(found["seconds"])
         except (ValueError, TypeError, KeyError, AttributeError):
             print(f"{self._path} is damaged: evaluating again")

@@ -100,7 +100,9 @@ class PopulationRun:
                 callbacks=[losses, Progress(self._name, steps=config.steps)],
                 check=check,
             )
-            evaluation = Evaluation(self._path, workdir.digest, config.steps)
+            evaluation = Evaluation(
+                self._path, workdir.digest, config.steps, models
+            )
             self._evaluate(population, evaluation, check)
         results = {
             **self._describe(workdir, seconds, evaluation),

@@ -1,9 +1,11 @@
 import dataclasses
+import os
 
 import numpy as np
 import pytest
 
 from trainers.engine.population import Member
+from trainers.errors import ConfigError, TrainingError
 from trainers.records.population import (
     Evaluation,
     MemberLosses,
@@ -38,6 +40,30 @@ def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
     assert losses.read_last() == [0.5, 0.25, 1e-5]
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"a,b\n2,1,x,y,z\n", b"2,1.0,0.5\n", b"\xff\r\0\r,\n"]
+)
+def test_damaged_losses_are_dropped(tmp_path, content):
+    (tmp_path / "losses.csv").write_bytes(content)
+    losses = MemberLosses(tmp_path, Members())
+    losses.on_train_begin({"step": 4})
+    with pytest.raises(ConfigError, match=r"losses\.csv has no losses of the"):
+        losses.read_last()
+
+
+def test_losses_that_are_gone_during_training(tmp_path):
+    losses = MemberLosses(tmp_path, Members())
+    losses.on_train_begin({"step": 0})
+    path = tmp_path / "losses.csv"
+    path.unlink()
+    with pytest.raises(TrainingError, match=r"losses\.csv: No such file"):
+        losses.on_train_batch_end(2, {"seconds": 1})
+    assert not path.exists()
+    os.mkfifo(path)
+    with pytest.raises(TrainingError, match=r"cannot write .*losses\.csv"):
+        losses.on_train_batch_end(2, {"seconds": 1})
+
+
 def test_a_member_that_diverges_is_reported_once(tmp_path, capsys):
     losses = MemberLosses(tmp_path, Members(diverged={1: 3}))
     losses.on_train_begin({"step": 0})
@@ -55,16 +81,28 @@ def test_an_evaluation_continues_that_of_the_same_step(
     digest, step, kept, tmp_path
 ):
     sums = np.arange(6.0).reshape(1, 6)
-    Evaluation(tmp_path, "ab", 9).add(12, sums, 1.5)
-    again = Evaluation(tmp_path, digest, step)
+    Evaluation(tmp_path, "ab", 9, 1).add(12, sums, 1.5)
+    again = Evaluation(tmp_path, digest, step, 1)
     assert again.seconds == (1.5 if kept else 0)
     assert again.sums == ({12: sums.tolist()} if kept else {})
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"digest": "ab", "step": 9}'])
+RECORD = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": SUMS}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{", "[]", '{"digest": "ab", "step": 9}'),
+        *(
+            RECORD.replace("SUMS", sums)
+            for sums in ("3", "null", '[["a"]]', "[[1, 2]]", "[[0], [1, 2]]")
+        ),
+    ],
+)
 def test_a_damaged_evaluation_begins_again(content, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text(content)
-    assert Evaluation(tmp_path, "ab", 9).sums == {}
+    assert Evaluation(tmp_path, "ab", 9, 1).sums == {}
     assert "damaged: evaluating again" in capsys.readouterr().out
 
 
