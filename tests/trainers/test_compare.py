@@ -240,7 +240,7 @@ BROKEN = {
     ),
     "a wrong configuration": (
         {"config": {"train_length": 3}},
-        "{file} cannot be read: it is damaged",
+        "--train_length must be of type str; got 3.",
     ),
     "no metric": ({"score_metric": None}, "{file} has no score_metric: it is"),
     "another metric": (
