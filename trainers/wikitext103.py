@@ -22,7 +22,7 @@ from datasets.text import (
 from keras_lengen.models import TransformerDecoder, presets
 from trainers.engine.problem import Metric
 from trainers.enwik8 import TextProblem
-from trainers.errors import as_config_errors
+from trainers.errors import DataError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 from trainers.options.option import option
@@ -90,7 +90,7 @@ def count_tokens(config):
     """Returns the largest number of ids of the vocabulary."""
     if not config.vocabulary:
         return config.word_pieces
-    with as_config_errors(CorpusError):
+    with as_config_errors(CorpusError, made=DataError):
         return BytePairVocabulary(config.vocabulary).size
 
 
