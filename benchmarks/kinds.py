@@ -18,11 +18,8 @@ import re
 
 from absl import app, flags
 
-from benchmarks.frontier import (
-    SEEDS,
-    list_arguments,
-)
-from benchmarks.measure import write_report
+from benchmarks.frontier import METHODS, list_arguments
+from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import describe, run_at_once, train_alone
 from trainers.records.results import find_kinds
 from trainers.records.workdir import read_results
@@ -31,6 +28,7 @@ FLAGS = flags.FLAGS
 FLAGS.set_default("root", "runs/kinds")
 FLAGS.set_default("output", "benchmarks/results/kinds.json")
 EVALUATION = ("--kinds=all", "--evaluation_examples=224")
+DEFINE_count("seeds", 1, "Number of seeds of the best method.")
 BEST = "coupled near keys"
 OTHERS = {
     "copy": ("DAPE", "RandomizedRelativeEncoding", "FIRE", "LogKERPLE"),
@@ -48,7 +46,7 @@ STRUCTURED = {
 
 def choose_runs():
     """Lists the task, the method, the training and the seed of every run."""
-    for seed in range(SEEDS):
+    for seed in range(FLAGS.seeds):
         for training in ("uniform", "structured"):
             yield from ((task, BEST, training, seed) for task in STRUCTURED)
         if seed == 0:
@@ -80,12 +78,16 @@ def main(argv):
     path = pathlib.Path(FLAGS.output)
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
     done = {identify(row) for row in rows}
-    runs = list(choose_runs())
-    missing = [run for run in runs if run not in done]
+    order = list(choose_runs())
+    missing = [
+        run
+        for run in order
+        if run not in done and run[1] in (FLAGS.only or METHODS)
+    ]
     calls = [functools.partial(measure, *run) for run in missing]
     for number, (_, row) in enumerate(run_at_once(calls, jobs=FLAGS.jobs), 1):
         rows.append(row)
-        rows.sort(key=lambda row: runs.index(identify(row)))
+        rows.sort(key=lambda row: order.index(identify(row)))
         lowest = min(min(by.values()) for by in row["by_kind"].values())
         print(
             f"{number}/{len(calls)} {row['run']}: lowest share {lowest:.3f}, "

@@ -39,6 +39,11 @@ COMMANDS = {
         "--only=coupled RoPE",
         "--flags=steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2",
     ],
+    "kinds": [
+        "--root={path}/runs",
+        "--only=Abacus",
+        "--flags=steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2",
+    ],
     "addition": [
         "--root={path}/runs",
         "--seeds=1",

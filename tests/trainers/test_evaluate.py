@@ -93,7 +93,12 @@ def test_mistakes(finished, flags, message):
 )
 def test_damaged_results_are_named_before_work(finished, tmp_path, final):
     path = finished[0]
-    shutil.copytree(path, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(
+        path,
+        tmp_path,
+        ignore=shutil.ignore_patterns("evaluations"),
+        dirs_exist_ok=True,
+    )
     results = json.loads((path / "results.json").read_text())
     text = json.dumps({**results, "final": final})
     (tmp_path / "results.json").write_text(text)

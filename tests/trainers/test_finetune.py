@@ -368,12 +368,12 @@ def test_the_run_is_found_among_flags(arguments, wanted):
 
 def test_help_shows_the_values_of_the_run(source):
     config_class = make_config_class(open_run(str(source)).config)
-    text = make_help(config_class, {})
+    text = make_help(config_class, {}, about=finetune.__doc__)
     assert "\n  --model_dim=8\n" in text and "\n  --encoding=RoPE\n" in text
     assert "--preset" not in text and "--initialize_from" not in text
-    assert "Continues the training of a model" in text
-    text = make_help(make_config_class(TrainerConfig()), {})
+    assert text.startswith("Continues the training of a model")
     assert "python -m trainers.finetune RUN --help" in text
+    text = make_help(make_config_class(TrainerConfig()), {})
     assert "RandomizedRoPE" in text
 
 

@@ -200,16 +200,17 @@ class AnswerProblem(Problem):
         mistakes = []
         for length in self.lengths:
             wanted = self.fit_count(length, count)
-            of_kinds = {kind: [] for kind in self.kinds}
-            verdicts = collections.Counter()
+            verdicts, kinds = [], collections.defaultdict(list)
             written = self._write(model, length, wanted)
             for index, tokens in enumerate(written):
                 verdict, group = self.judge(length, index, tokens)
+                is_right = verdict == "right"
                 kind = self.name_kind(length, index)
-                verdicts[verdict] += 1
-                groups[group].append(verdict == "right")
-                of_kinds.setdefault(kind, []).append(verdict == "right")
-                if verdict != "right" and index - verdicts["right"] < SHOWN:
+                verdicts.append(verdict)
+                groups[group].append(is_right)
+                kinds[kind].append(is_right)
+                wrong = len(verdicts) - verdicts.count("right")
+                if not is_right and wrong <= SHOWN:
                     mistakes.append(
                         {
                             "length": length,
@@ -222,18 +223,12 @@ class AnswerProblem(Problem):
                     )
                 if (index + 1) % BATCH == 0 or index + 1 == wanted:
                     progress(length, (index + 1) / wanted)
-            low, high = find_interval(verdicts["right"], wanted)
             for name, value in {
-                "generated_exact_match": verdicts["right"] / wanted,
-                "generated_exact_match_low": low,
-                "generated_exact_match_high": high,
+                **_describe_verdicts(verdicts),
                 **{
-                    f"generated_exact_match_{kind}": _mean(of_kinds[kind])
+                    f"generated_exact_match_{kind}": _mean(kinds[kind])
                     for kind in self.kinds
                 },
-                "answers": wanted,
-                "unreadable": verdicts["unreadable"],
-                "unfinished": verdicts["unfinished"],
                 "seen_in_training": self.seen_share(length, wanted),
             }.items():
                 if value is not None:
@@ -287,6 +282,20 @@ class AnswerProblem(Problem):
                 inputs, new_tokens, end_token=self.end_token
             )
             yield from answers[: count - start]
+
+
+def _describe_verdicts(verdicts):
+    """Returns what verdicts, a list of str, say of the answers of a length."""
+    count, right = len(verdicts), verdicts.count("right")
+    low, high = find_interval(right, count)
+    return {
+        "generated_exact_match": right / count,
+        "generated_exact_match_low": low,
+        "generated_exact_match_high": high,
+        "answers": count,
+        "unreadable": verdicts.count("unreadable"),
+        "unfinished": verdicts.count("unfinished"),
+    }
 
 
 def _mean(values):

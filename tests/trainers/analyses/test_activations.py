@@ -24,7 +24,7 @@ def load(path, trainer, **changes):
         config, make_strategy("one_device")
     )
     problem.prepare()
-    opened = OpenedRun(path, experiment, config, "", path / "none.npz")
+    opened = OpenedRun(path, experiment, config, "", "", path / "none.npz")
     return Loaded(opened, model, problem)
 
 
