@@ -128,8 +128,9 @@ if not SMOKE:
 # the model sees where the numbers end.
 #
 # Half of the training problems have structured digits: zeros, runs, equal and
-# complementary parts. Uniform digits hardly ever look like the numbers that
-# people write, and a model that is trained only on them gets 1000 + 1000 wrong.
+# complementary parts, as in numbers that people write. Without these problems
+# and the mark, the model adds uniform digits of any length, but never
+# 99999 + 99999.
 #
 # `--preset=addition` trains both models for 3,000 steps and tests up to 500
 # digits; this takes about seven minutes. Here are 2,000 steps, and 100 digits.
