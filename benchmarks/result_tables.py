@@ -361,7 +361,7 @@ def make_kinds():
             task,
             f"`{method}`" if method[0].isupper() else method,
             training,
-            len(runs),
+            str(len(runs)),
             *(_format_worst(runs, digits) for digits in shown),
         )
         for (task, method, training), runs in grouped.items()
