@@ -79,6 +79,9 @@ MISTAKES = {
 # TensorFlow is imported once; every command runs in a fork of its own.
 DRIVER = """
 import json, os, runpy, sys, tempfile
+import trainers
+# As `python -m` does.
+trainers.import_tensorflow_quietly()
 import trainers.algorithmic
 del sys.modules["trainers.algorithmic"]
 found = {}
