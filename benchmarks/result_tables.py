@@ -286,22 +286,19 @@ def make_addition():
             _format_minutes(found["ordinal"]),
         )
     ]
-    for name, is_counted in (
-        ("uniform digits", lambda kind: kind == UNIFORM),
-        ("structured digits", lambda kind: kind != UNIFORM),
-    ):
-        near, further = (
-            [_average_kinds(run["by_kind"], is_counted) for run in runs]
-            for runs in (
-                found["coupled"],
-                [run["far"] for run in found["coupled"]],
-            )
+    near, further = (
+        [_average_kinds(run["by_kind"]) for run in runs]
+        for runs in (
+            found["coupled"],
+            [run["far"] for run in found["coupled"]],
         )
+    )
+    for part, name in enumerate(("uniform digits", "structured digits")):
         cells.append(
             (
                 f"coupled positions, {name}",
-                *_format_medians(near, ADDED),
-                *_format_medians(further, far),
+                *_format_medians([run[part] for run in near], ADDED),
+                *_format_medians([run[part] for run in further], far),
                 _format_minutes(found["coupled"]),
             )
         )
@@ -336,11 +333,7 @@ def make_addition_changes():
     cells = [
         (
             "as in the demonstration" if variant == "coupled" else variant,
-            *(
-                _format_kinds(run["by_kind"], digits)
-                for run in runs[:1]
-                for digits in ADDED
-            ),
+            *(_format_kinds(runs[:1], digits) for digits in ADDED),
         )
         for variant, runs in _read_variants("addition.json").items()
         if variant != "ordinal"
@@ -351,10 +344,11 @@ def make_addition_changes():
 def make_kinds():
     """Right answers to each kind of problem, of methods of the frontier."""
     rows = json.loads((RESULTS / "kinds.json").read_text())["rows"]
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
     grouped: dict = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: tasks.index(row["task"])):
         key = row["task"], row["method"], row["training"]
-        grouped.setdefault(key, []).append(row["by_kind"])
+        grouped.setdefault(key, []).append(row)
     shown = ("10", "20", "50", "100")
     cells = [
         (
@@ -362,15 +356,13 @@ def make_kinds():
             f"`{method}`" if method[0].isupper() else method,
             training,
             str(len(runs)),
-            *(_format_worst(runs, digits) for digits in shown),
+            *(
+                _format_kinds(runs, digits) + _format_worst(runs, digits)
+                for digits in shown
+            ),
         )
         for (task, method, training), runs in grouped.items()
     ]
-    cells.sort(
-        key=lambda row: list(dict.fromkeys(key[0] for key in grouped)).index(
-            row[0]
-        )
-    )
     head = ("task", "method", "training", "seeds", *(f"at {n}" for n in shown))
     return table(head, cells)
 
@@ -383,36 +375,37 @@ def _read_variants(name):
     return found
 
 
-def _average_kinds(by_kind, is_counted):
-    """Returns the mean share of some kinds at each length, a dict."""
-    counted = [by for kind, by in by_kind.items() if is_counted(kind)]
-    return {n: np.mean([by[n] for by in counted]) for n in counted[0]}
+def _average_kinds(by_kind):
+    """Finds the shares of uniform and, on average, of structured problems.
+
+    Returns:
+        A pair of dicts from lengths to shares.
+    """
+    structured = [by for kind, by in by_kind.items() if kind != UNIFORM]
+    return by_kind[UNIFORM], {
+        n: np.mean([by[n] for by in structured]) for n in structured[0]
+    }
 
 
-def _format_kinds(by_kind, digits):
-    """Formats the shares of uniform and of structured problems."""
-    shares = (
-        _average_kinds(by_kind, is_counted)[digits]
-        for is_counted in (
-            lambda kind: kind == UNIFORM,
-            lambda kind: kind != UNIFORM,
-        )
+def _format_kinds(runs, length):
+    """Formats the shares of uniform and of structured problems of some runs."""
+    pairs = [_average_kinds(run["by_kind"]) for run in runs]
+    return " / ".join(
+        f"{np.mean([share[length] for share in shares]):.2f}"
+        for shares in zip(*pairs, strict=True)
     )
-    return " / ".join(f"{share:.2f}" for share in shares)
 
 
 def _format_worst(runs, length):
-    """Formats shares of uniform and structured problems, and the worst kind."""
-    kinds = list(runs[0])
+    """Names the kind with the lowest share, unless all answers are right."""
     means = {
-        kind: np.mean([run[kind][length] for run in runs]) for kind in kinds
+        kind: np.mean([run["by_kind"][kind][length] for run in runs])
+        for kind in runs[0]["by_kind"]
     }
-    structured = [means[kind] for kind in kinds if kind != UNIFORM]
-    text = f"{means[UNIFORM]:.2f} / {np.mean(structured):.2f}"
     worst = min(means, key=means.get)
-    if means[worst] < 1:
-        text += f" ({worst.replace('_', ' ')} {means[worst]:.2f})"
-    return text
+    if means[worst] == 1:
+        return ""
+    return f" ({worst.replace('_', ' ')} {means[worst]:.2f})"
 
 
 def _format_minutes(runs):

@@ -60,7 +60,7 @@ def main(config, *runs):
         check_same_problem(paths[0], results[0], path, found)
     metric = results[0]["score_metric"]
     labelled = dict(zip(find_labels(paths, results), results, strict=True))
-    # Of runs with different trained lengths, the plot shows the longest.
+    # If runs were trained on different lengths, the plot shows the longest.
     problem = max(map(make_problem, results), key=lambda p: p.longest_trained)
     directory = pathlib.Path(config.output or find_common(paths))
     with writing(directory, "nothing was written"):

@@ -291,7 +291,7 @@ def _open(path, size):
         return np.memmap(path, np.uint8, "r", shape=shape), *kept
     except (
         FileNotFoundError,
-        # Of an array in place of several, and of one without a length.
+        # Raised if the file holds one array, or one without a length.
         *(IndexError, TypeError),
         *(KeyError, ValueError, EOFError, MemoryError),
         zipfile.BadZipFile,

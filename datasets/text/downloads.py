@@ -10,7 +10,7 @@ from datasets.text.corpus import CorpusError
 _CHUNK = 2**20
 _DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, KeyError, EOFError),
-    # Of encrypted files, and of methods of compression that Python lacks.
+    # Raised for encryption, and for compression that Python lacks.
     *(RuntimeError, NotImplementedError),
 )
 

@@ -158,13 +158,14 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     grows with `T` and not with its square. Dropout drops other weights than
     without chunks. With `return_attention_scores`, there are no chunks.
 
-    If the layer, or a model of this library, is made under
-    `keras.RematScope`, the backward pass repeats all its random draws. Make
-    models of your own around it, functional models included, after the scope:
-    a model that is made in it is computed again as a whole, which Keras cannot
-    do in a TensorFlow graph, and which repeats no draws. The gradients then
-    belong to other positions, unless positions are given, and to another
-    dropout. The same holds for `keras.remat` of a function around the layer.
+    If the layer, or a model of this library, is created in a
+    `keras.RematScope`, the backward pass repeats its random draws. Create
+    other models that contain the layer, functional ones included, outside of
+    the scope. In the scope, Keras would recompute the whole model, which fails
+    in a TensorFlow graph. Elsewhere the recomputation draws again, so that
+    gradients belong to another dropout and, unless positions are given, to
+    other positions. `keras.remat` of a function that calls the layer does the
+    same.
 
     Raises:
         ValueError: If an argument is out of range; if the encoding is one of

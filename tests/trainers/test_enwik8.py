@@ -58,7 +58,7 @@ def test_a_uniform_model(text):
         assert found[f"nats_per_byte_{bound}"] == pytest.approx(
             math.log(256), abs=1e-2
         )
-    # Of a window, whatever the length of the last one.
+    # The score of a window, whatever the length of the last one.
     assert found["loss"] == pytest.approx(8 * math.log(256), rel=1e-6)
 
 

@@ -161,11 +161,12 @@ def outputs(environment, tmp_path_factory):
 def assert_alike(found, expected):
     np.testing.assert_allclose(found["losses"], expected["losses"], rtol=2e-6)
     np.testing.assert_array_equal(found["begin"], expected["begin"])
-    # Relative to what training has changed. Both round differently.
+    # Relative to what training has changed. Both round differently, and
+    # processors differ in how.
     one, other = (
         np.subtract(x["weights"], x["begin"]) for x in (found, expected)
     )
-    assert np.linalg.norm(one - other) < 2e-5 * np.linalg.norm(other)
+    assert np.linalg.norm(one - other) < 1e-4 * np.linalg.norm(other)
     np.testing.assert_allclose(found["sums"], expected["sums"], rtol=1e-5)
 
 

@@ -59,7 +59,7 @@ class NextTokenProblem(Problem):
         nats = float(losses.sum() / counts.sum())
         tokens = int(np.count_nonzero(counts))
         variance = max(squares / windows - (means / windows) ** 2, 0.0)
-        # Of 95%, for the mean of a normal distribution.
+        # The 95% interval for the mean of a normal distribution.
         half = 1.96 * math.sqrt(variance / windows)
         found = self.convert(nats, tokens)
         first = self.metrics[0].name

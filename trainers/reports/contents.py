@@ -62,7 +62,7 @@ def make_blocks(grid, runs, pictures, flags=""):
     ]
     other = grid.with_statistic(find_other_statistic(grid))
     others = make_places(other, runs)
-    # Of one run, both are the same.
+    # They are the same if there is one run.
     if any(
         len(place.runs) > 1
         or (place.published and place.published.statistic == other.statistic)

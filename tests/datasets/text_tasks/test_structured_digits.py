@@ -114,7 +114,7 @@ def test_training_has_long_equal_and_complementary_parts():
         found["equal"] += all(a == b for a, b in pairs)
         found["complementary"] += all(a + b == 9 for a, b in pairs)
         found["zeros"] += all(a == b == 0 for a, b in pairs)
-    # Of uniform digits, one pair in ten thousand or less has such parts.
+    # With uniform digits, at most one pair in 10,000 has such parts.
     assert min(found.values()) > 10, found
 
 

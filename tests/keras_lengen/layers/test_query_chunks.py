@@ -89,7 +89,7 @@ def program(layer, chunk_size, mode="eager", **arguments):
     def run(*inputs):
         reset_draws(layer)
         results = output_and_gradients(*map(tf.convert_to_tensor, inputs))
-        # Of tables that are read, TensorFlow gives the gradient by rows.
+        # TensorFlow gives the gradient of a table that is read by rows.
         return [
             np.asarray(tf.cast(tf.convert_to_tensor(array), "float32"))
             for array in results

@@ -195,9 +195,10 @@ def own_and_other_samplers():
             of_rows = variant in encodings.ROWS
             others = samplers.VARIANTS if of_rows else samplers.ROWS
             for sampler in others:
-                integers = samplers.row_of(sampler).integers
-                dtype = "int32" if integers else "float32"
-                if dtype in row.position_dtypes:
+                numbers = samplers.row_of(sampler)
+                dtype = "int32" if numbers.integers else "float32"
+                defined = numbers.bottom >= row.bottom
+                if defined and dtype in row.position_dtypes:
                     yield model, variant, sampler
 
 

@@ -138,7 +138,7 @@ def test_the_legend_stands_beside_the_curves_and_is_whole(tmp_path, saved):
     assert frame.x0 >= curves.x1
     path = tmp_path / "length_generalization.png"
     pixels = imread(path).shape[:2]
-    # Of the two resolutions; the hinting of fonts depends on them.
+    # The two resolutions differ, and fonts are hinted for each.
     scale = 0.9 * 120 / saved[0].dpi
     assert pixels[0] > scale * frame.height
     assert pixels[1] > scale * (frame.x1 - curves.x0)

@@ -127,7 +127,7 @@ def test_scores_are_means_over_unseen_lengths():
     summary = found["by_learning_rate"]["0.001"]
     assert summary["best"] == pytest.approx(0.6)
     assert summary["mean"] == pytest.approx(0.45)
-    # Of a sample of two.
+    # The standard deviation of a sample of two.
     assert summary["standard_deviation"] == pytest.approx(0.3 / 2**0.5)
     assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
 

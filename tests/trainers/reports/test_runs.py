@@ -37,7 +37,7 @@ def test_rows_have_data_of_their_own():
         save("a", "sha256:1"),
         save("b", "sha256:1", encoding="ALiBi", data_dir="elsewhere"),
         save("c", "sha256:2", dataset="python_source"),
-        # Of a version that kept no digest there.
+        # An older version kept no digest there.
         save("d", ""),
     ]
     grid = make_grid(runs, "")

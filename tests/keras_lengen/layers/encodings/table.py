@@ -38,6 +38,7 @@ class Row:
         ranks: Maps arguments to whether positions are read by their rank, so
             that pairs equally many tokens apart are equally far apart.
         counts_tokens: Whether other keys of a query change the result.
+        bottom: Smallest position for which it is defined.
         top: Largest position for which it is defined.
         longest: Tokens of the longest sequence, `None` for any.
         position_dtypes: Kinds of numbers that positions may be.
@@ -53,6 +54,7 @@ class Row:
     shifts: bool = False
     ranks: Callable = lambda arguments: False
     counts_tokens: bool = False
+    bottom: float = float("-inf")
     top: int = 100_000
     longest: int | None = None
     position_dtypes: tuple = ("int32", "float32")
@@ -227,6 +229,7 @@ FIRE = Row(
         "threshold": 32,
         "share_layers": True,
     },
+    bottom=0,
     idle=("share_layers",),
     idle_weights=("output_bias",),
 )
