@@ -13,15 +13,14 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
+from benchmarks.encoders import make_encoder, make_keras_encoder
 from benchmarks.measure import (
     DEFINE_count,
     compare_speeds,
-    make_encoding,
     time_in_turns,
     write_report,
 )
 from keras_lengen.layers import ENCODINGS
-from keras_lengen.models import TransformerEncoder, presets
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("shapes", ["128x41", "8x512"], "Batch size x tokens.")
@@ -40,36 +39,6 @@ flags.DEFINE_string(
 )
 
 PEER = "keras.layers.MultiHeadAttention"
-MAX_POSITION = 2048
-
-
-def make_keras_encoder():
-    """Makes the encoder of `presets["ruoss"]` of Keras layers."""
-    size = presets["ruoss"]
-    width, heads = size["model_dim"], size["num_heads"]
-    token_ids = keras.Input((None,), dtype="int32")
-    x = keras.layers.Embedding(3, width)(token_ids)
-    for _ in range(size["num_layers"]):
-        attended = keras.layers.MultiHeadAttention(
-            heads, width // heads, use_bias=False
-        )(x, x)
-        attended = keras.layers.Dropout(size["dropout"])(attended)
-        x = keras.layers.LayerNormalization(epsilon=1e-5)(x + attended)
-        hidden = keras.layers.Dense(4 * width, activation="relu")(x)
-        hidden = keras.layers.Dense(width)(hidden)
-        hidden = keras.layers.Dropout(size["dropout"])(hidden)
-        x = keras.layers.LayerNormalization(epsilon=1e-5)(x + hidden)
-    return keras.Model(token_ids, keras.layers.Dense(2)(x))
-
-
-def make_encoder(name):
-    """Makes the same encoder with one of our encodings."""
-    return TransformerEncoder(
-        vocabulary_size=3,
-        output_size=2,
-        encoding=make_encoding(name, MAX_POSITION),
-        **presets["ruoss"],
-    )
 
 
 def make_training_step(model, batch_size, tokens):

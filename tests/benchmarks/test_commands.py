@@ -13,6 +13,10 @@ TOY = [
 ]
 COMMANDS = {
     "train_step": ["--shapes=2x4", "--encodings=RoPE", "--rounds=1"],
+    "overhead": [
+        "--encodings=RandomizedRoPE",
+        *("--num_layers=1", "--rounds=1", "--repeats=1"),
+    ],
     "length_sweep": ["--lengths=1-3", "--examples=2", "--rounds=1"],
     "task_throughput": ["--lengths=2", "--rounds=1", "--seconds=0.01"],
     "encoding_layers": ["--lengths=8,16", "--encodings=RoPE,ALiBi"],
