@@ -133,7 +133,7 @@ if not SMOKE:
 # 99999 + 99999.
 #
 # `--preset=addition` trains both models for 3,000 steps and tests up to 500
-# digits; this takes about seven minutes. Here are 2,000 steps, and 100 digits.
+# digits; this takes about six minutes. Here are 2,000 steps, and 100 digits.
 
 # %%
 FLAGS = (
