@@ -139,10 +139,11 @@ def read_problem(text, problem):
     prompt = text if asked is None else task.write_prompt(asked)
     tokens = vocabulary.tokenize(prompt)
     if not tokens or vocabulary.unknown in tokens:
-        example = problem.prompt(problem.lengths[0], 0)
+        prompt = problem.prompt(problem.lengths[0], 0)
+        example = task.typed or " ".join(vocabulary.detokenize(prompt))
         raise ConfigError(
             f"--prompt={text!r} is not a problem of {problem.title}: write "
-            f"it like {' '.join(vocabulary.detokenize(example))!r}."
+            f"it like {example!r}."
         )
     return asked, tokens
 

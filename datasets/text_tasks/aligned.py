@@ -58,6 +58,7 @@ class AlignedDigits(Aligned):
 
     alignment = Alignment(DIGITS, "=", order="ascending")
     kinds = tuple(DIGITS_OF_KIND)
+    typed = "1 0 1"
     choices = 10
     """Number of digits to draw from."""
 
@@ -168,6 +169,7 @@ class AlignedAddition(AlignedNumbers):
     symbols = (*DIGITS, operator)
     alignment = Alignment(DIGITS, "=", (operator,))
     kinds = tuple(PAIRS_OF_KIND)
+    typed = "12 + 345"
 
     def draw_kind(self, kind, rng, place):
         """Draws two numbers of a kind, the first one as long as the longer."""

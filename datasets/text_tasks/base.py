@@ -105,6 +105,8 @@ class TextTask(abc.ABC):
             answer have no counterparts.
         kinds: Tuple of str. Kinds of problems that `draw_kind` draws; empty:
             the task has one kind.
+        typed: str. A problem as a person may type it, as `read_problem` reads
+            it; empty: the task takes only its own words.
         ignores_case: bool. Whether answers are compared without case.
         trained_lengths: Increasing ints. Lengths of published training data.
         tested_lengths: Increasing ints. Lengths of published test data.
@@ -125,6 +127,7 @@ class TextTask(abc.ABC):
     step_words: ClassVar[str | None] = None
     alignment: ClassVar[Alignment | None] = None
     kinds: ClassVar[tuple] = ()
+    typed: ClassVar[str] = ""
     ignores_case: ClassVar[bool] = False
     trained_lengths: ClassVar[Sequence]
     tested_lengths: ClassVar[Sequence]

@@ -459,6 +459,12 @@ def test_problems_as_people_type_them(name, text, prompt):
     assert task.write_prompt(problem) == prompt
 
 
+@pytest.mark.parametrize("name", TEXT_TASKS)
+def test_examples_of_what_people_type_are_problems(name):
+    task = TEXT_TASKS[name]()
+    assert not task.typed or task.read_problem(task.typed) is not None
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
