@@ -16,7 +16,7 @@ import time
 import tensorflow as tf
 from absl import flags
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
 from trainers.records.results import versions
 

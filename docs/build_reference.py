@@ -29,7 +29,7 @@ from docs.examples import (
     get_call,
     make,
 )
-from keras_lengen.layers.encodings.base import Randomized
+from keras_lengen.layers.encodings.randomized import Randomized
 from trainers.records.markdown import table
 
 DOCS = pathlib.Path(__file__).parent

@@ -7,7 +7,7 @@ import re
 from datasets.tasks import TASKS
 from docs.examples import ENCODINGS, SAMPLERS
 from keras_lengen import __version__
-from keras_lengen.layers.encodings.base import Randomized
+from keras_lengen.layers.encodings.randomized import Randomized
 from trainers.records.markdown import table
 
 ROOT = pathlib.Path(__file__).parent.parent

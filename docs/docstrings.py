@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 
 LISTS = ("Args:", "Attributes:", "Call arguments:", "Raises:")
 """Docstring lines that begin a list of entries."""

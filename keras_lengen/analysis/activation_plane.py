@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_lengen.arguments import check_share
+from keras_lengen.checks.arguments import check_share
 
 CHUNK = 1000
 """Number of points whose distances to all trained ones are in memory."""

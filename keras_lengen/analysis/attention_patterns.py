@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_lengen.arguments import described
+from keras_lengen.checks.arguments import described
 
 TOLERANCE = 1e-3
 """Largest deviation of a row's sum from 1; float16 reaches 2e-4."""

@@ -9,7 +9,7 @@ Reference: position index warping, equations 3 to 9.
 
 import numpy as np
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_callable,

@@ -5,8 +5,8 @@ import contextlib
 import keras
 import numpy as np
 
-from keras_lengen.arguments import check_instance
-from keras_lengen.layers.attention import MultiHeadAttention
+from keras_lengen.checks.arguments import check_instance
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 
 def attention_weights(model, inputs, *, name=None, return_outputs=False):

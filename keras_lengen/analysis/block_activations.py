@@ -5,7 +5,7 @@ import contextlib
 import keras
 import numpy as np
 
-from keras_lengen.arguments import check_instance
+from keras_lengen.checks.arguments import check_instance
 from keras_lengen.layers.transformer import TransformerBlock
 
 

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     check_instance,
     check_integer,
     check_number,

@@ -1,6 +1,7 @@
 """Layers whose random draws can be repeated under `keras.RematScope`."""
 
 import contextlib
+import dataclasses
 
 import keras
 
@@ -29,6 +30,17 @@ class DrawingLayer(keras.layers.Layer):
         )
 
     def rematerialized_call(self, layer_call, *args, **kwargs):
+        # Their tensors are hidden from Keras.
+        kinds = {
+            name: type(value)
+            for name, value in kwargs.items()
+            if dataclasses.is_dataclass(value)
+        }
+        kwargs = {
+            name: vars(value) if name in kinds else value
+            for name, value in kwargs.items()
+        }
+
         def repeatable(*tensors):
             given = iter(tensors)
             arguments, keywords, values = keras.tree.pack_sequence_as(
@@ -38,6 +50,8 @@ class DrawingLayer(keras.layers.Layer):
                     for leaf in leaves
                 ],
             )
+            for name, kind in kinds.items():
+                keywords[name] = kind(**keywords[name])
             mapping = zip(variables, values, strict=True)
             with (
                 self.parts_scope(),

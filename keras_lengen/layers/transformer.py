@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     check_activation,
     check_boolean,
     check_choice,
@@ -13,7 +13,13 @@ from keras_lengen.arguments import (
     check_subclass,
     described,
 )
-from keras_lengen.layers.attention import (
+from keras_lengen.checks.inputs import (
+    NamedInputs,
+    check_rank,
+    guard_same_size,
+    read_mask,
+)
+from keras_lengen.layers.attention.multi_head import (
     MultiHeadAttention,
     check_chunk_size,
     check_score_factor,
@@ -22,12 +28,6 @@ from keras_lengen.layers.attention import (
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.layers.part_policies import PartPolicies
-from keras_lengen.layers.side_inputs import (
-    NamedInputs,
-    check_padding_mask,
-    check_rank,
-    check_same_size,
-)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -266,51 +266,39 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         inputs_mask=None,
         cache=None,
         cache_update_index=None,
+        context=None,
+        memory_context=None,
         training=None,
     ):
-        if mask is None:
-            # Keras' name of the mask if the call has other tensors too.
-            mask = inputs_mask
-        self._check_widths(inputs=inputs)
-        self._check_cache(cache, cache_update_index)
-        slots = inputs if cache is None else cache["attention"][0]
-        mask, _ = check_padding_mask(mask, slots, name="mask")
-        memory_positions, memory_mask = self._check_memory(
-            inputs, memory, memory_positions, memory_mask, cache
-        )
+        own, other = {"context": context}, {"context": memory_context}
+        if context is None:
+            # Keras has another name for the mask if there are more tensors.
+            mask = inputs_mask if mask is None else mask
+            own, other = self._read_inputs(
+                inputs,
+                own={
+                    "attention_mask": attention_mask,
+                    "positions": positions,
+                    "key_positions": key_positions,
+                    "length": length,
+                },
+                memory=(memory, memory_positions, memory_mask),
+                mask=mask,
+                cache=cache,
+                index=cache_update_index,
+            )
         new_cache: dict = {}
 
         def attend(x):
-            return self._attend_with_cache(
-                self.attention_layer,
-                new_cache,
-                x,
-                x,
-                query_mask=None if cache is not None else mask,
-                value_mask=mask,
-                attention_mask=attention_mask,
-                use_causal_mask=self.use_causal_mask,
-                positions=positions,
-                key_positions=key_positions,
-                length=length,
-                cache=None if cache is None else cache["attention"],
-                cache_update_index=cache_update_index,
-                training=training,
+            return self._attend(
+                self.attention_layer, x, x, cache, new_cache, training, own
             )
 
         def cross_attend(x):
-            return self._attend_with_cache(
-                self.cross_attention_layer,
-                new_cache,
-                x,
-                x if memory is None else memory,
-                query_mask=None if cache is not None else mask,
-                value_mask=memory_mask,
-                positions=positions,
-                key_positions=memory_positions,
-                cache=None if cache is None else cache["cross_attention"],
-                cache_update_index=None if memory is None else 0,
-                training=training,
+            layer, source = self.cross_attention_layer, memory
+            source = x if source is None else source
+            return self._attend(
+                layer, x, source, cache, new_cache, training, other
             )
 
         def feed_forward(x):
@@ -323,6 +311,57 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             x = self._add_residual(x, cross_attend, norm, training)
         x = self._add_residual(x, feed_forward, "feedforward_norm", training)
         return x if cache is None else (x, new_cache)
+
+    def _attend(self, layer, x, source, caches, new_cache, training, options):
+        """Calls an attention layer, and adds its cache to `new_cache`."""
+        if caches is None:
+            return layer(x, source, training=training, **options)
+        output, new_cache[layer.name] = layer(
+            x, source, cache=caches[layer.name], training=training, **options
+        )
+        return output
+
+    def _read_inputs(self, inputs, *, own, memory, mask, cache, index):
+        """Checks what the attention layers do not check themselves.
+
+        Args:
+            inputs: `(B, T, M)`.
+            own: Dict of call arguments of the self-attention.
+            memory: Tuple of `memory`, `memory_positions` and `memory_mask`.
+            mask: Boolean tensor `(B, T)`, or `(B, S)` with a cache, or `None`.
+            cache: Dict of caches, or `None`.
+            index: Value of `cache_update_index`.
+
+        Returns:
+            Two dicts, the call arguments of self-attention and of
+            cross-attention.
+
+        Raises:
+            ValueError: If an input does not fit the block.
+        """
+        self._check_widths(inputs=inputs)
+        self._check_cache(cache, index)
+        slots = inputs if cache is None else cache["attention"][0]
+        mask, _ = read_mask(mask, slots, name="mask")
+        positions, memory_mask = self._read_memory(inputs, *memory, cache)
+        query_mask = mask if cache is None else None
+        own = {
+            **own,
+            "query_mask": query_mask,
+            "value_mask": mask,
+            "use_causal_mask": self.use_causal_mask,
+            "cache_update_index": index,
+        }
+        other = {
+            "query_mask": query_mask,
+            "value_mask": memory_mask,
+            "positions": own["positions"],
+            "key_positions": positions,
+            "cache_update_index": (
+                None if memory[0] is None or cache is None else 0
+            ),
+        }
+        return own, other
 
     def _check_widths(self, **tensors):
         """Raises `ValueError` if the block was built for other widths."""
@@ -361,12 +400,8 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         for name, layer in layers.items():
             layer.check_cache(cache[name])
 
-    def _check_memory(self, inputs, memory, positions, mask, cache):
-        """Checks the memory and what belongs to it.
-
-        Returns:
-            The checked positions and mask of the memory.
-        """
+    def _read_memory(self, inputs, memory, positions, mask, cache):
+        """Checks the memory; returns its checked positions and mask."""
         if not self.cross_attention:
             for name, value in (
                 ("memory", memory),
@@ -387,7 +422,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         slots = memory
         if memory is not None:
             self._check_widths(memory=memory)
-            check_same_size(0, memory=memory, inputs=inputs)
+            guard_same_size((), 0, memory=memory, inputs=inputs)
         else:
             slots = cache["cross_attention"][0]
         encoding = self.cross_encoding
@@ -407,18 +442,8 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             positions = encoding.given_positions(
                 positions, slots, name="memory_positions"
             )
-        mask, _ = check_padding_mask(mask, slots, name="memory_mask")
+        mask, _ = read_mask(mask, slots, name="memory_mask")
         return positions, mask
-
-    def _attend_with_cache(self, attention, new_cache, *args, cache, **kwargs):
-        """Calls an attention layer and adds its new cache to `new_cache`."""
-        if cache is None:
-            kwargs.pop("cache_update_index")
-            return attention(*args, **kwargs)
-        output, new_cache[attention.name] = attention(
-            *args, cache=cache, **kwargs
-        )
-        return output
 
     def make_cache(self, batch_size, length, memory=None):
         """Makes an empty cache, to be passed as `cache`.

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     check_boolean,
     check_choice,
     check_initializer,
@@ -12,27 +12,26 @@ from keras_lengen.arguments import (
     check_number,
     check_share,
 )
-from keras_lengen.layers.attention import with_encoding
-from keras_lengen.layers.drawing import DrawingLayer, Dropout
-from keras_lengen.layers.encodings.base import (
-    PositionalEncoding,
-    check_encoding,
-)
-from keras_lengen.layers.part_policies import PartPolicies
-from keras_lengen.layers.side_inputs import (
-    as_signed,
-    as_tensor,
-    both,
-    check_lengths,
-    check_padding_mask,
-    check_rank,
-    check_reference_length,
-    demand,
+from keras_lengen.checks.guards import mark_like
+from keras_lengen.checks.inputs import (
     is_convertible,
-    is_integer,
+    read_lengths,
+    read_mask,
+    read_reference_length,
+    read_token_ids,
     show,
-    where_holds,
 )
+from keras_lengen.layers.attention.cache import (
+    find_new_positions,
+    find_sequence_length,
+)
+from keras_lengen.layers.attention.inputs import make_context
+from keras_lengen.layers.attention.multi_head import with_encoding
+from keras_lengen.layers.attention.token_order import guard_order
+from keras_lengen.layers.drawing import DrawingLayer, Dropout
+from keras_lengen.layers.encodings.base import check_encoding
+from keras_lengen.layers.encodings.nope import NoPE
+from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.transformer import (
     TransformerBlock,
     attention_name,
@@ -188,9 +187,7 @@ class Transformer(TokenModel):
             "embedding_dropout", embedding_dropout, optional=True
         )
         encoding = check_encoding("encoding", encoding)
-        self.encoding = copy_encoding(
-            PositionalEncoding() if encoding is None else encoding
-        )
+        self.encoding = copy_encoding(NoPE() if encoding is None else encoding)
         self.tie_embeddings = check_boolean("tie_embeddings", tie_embeddings)
         self.embedding_scale = check_number(
             "embedding_scale", embedding_scale, optional=True
@@ -291,17 +288,15 @@ class Transformer(TokenModel):
         self.settle_policies()
 
     def call(self, inputs, training=None):
-        inputs, holds = self._unpack(inputs)
-        mask = self.padding_mask(inputs)
+        inputs = self._unpack(inputs)
         positions = inputs.get("positions")
         if positions is None:
             positions = self.sample_positions(inputs, training=training)
         features, _ = self.features(
             inputs["token_ids"],
             self.by_layer(positions),
-            mask=mask,
+            mask=self.padding_mask(inputs),
             length=inputs.get("reference_length"),
-            holds=holds,
             training=training,
             **self.memory(inputs, training),
         )
@@ -311,16 +306,17 @@ class Transformer(TokenModel):
         """Samples the positions of the tokens.
 
         Args:
-            inputs: Dict of inputs, as in a call of the model.
+            inputs: Dict of checked inputs, as in a call of the model.
             training: bool. Whether to sample as in training.
 
         Returns:
             Positions `(T,)` or `(B, T)`; with `draw="layer"`, a list of the
             positions for each layer.
         """
+        self.encoding.sampler.check_inputs(inputs["token_ids"])
         draws = self.num_layers if self.draw == "layer" else 1
         positions = [
-            self.encoding.sample_positions(
+            self.encoding.find_positions(
                 inputs["token_ids"],
                 lengths=inputs.get("lengths"),
                 mask=inputs.get("padding_mask"),
@@ -342,47 +338,147 @@ class Transformer(TokenModel):
         token_ids,
         positions,
         *,
+        mask=None,
+        length=None,
+        memory=None,
+        memory_positions=None,
+        memory_mask=None,
         cache=None,
         cache_update_index=None,
-        holds=True,
         training=None,
         **kwargs,
     ):
         """Maps token ids `(B, T)` to features `(B, T, M)` before the head.
 
         Args:
-            token_ids: int32 `(B, T)`.
+            token_ids: int32 `(B, T)`, checked.
             positions: List of the positions for each block. With a cache, they
                 are the positions of all tokens that it has room for.
+            mask: Boolean tensor `(B, T)`, or `(B, S)` with a cache, true for
+                real tokens; or `None`.
+            length: Length of the whole sequence, as in `MultiHeadAttention`.
+            memory: `(B, S, M)`, the sequence to attend to, or `None` if there
+                is none or the cache has it.
+            memory_positions: Positions of the memory, or `None`.
+            memory_mask: Boolean tensor `(B, S)`, or `None`.
             cache: List of the caches of the blocks, or `None`.
             cache_update_index: int or scalar int tensor. Index in the cache
                 of the first token of `token_ids`; `None` without a cache.
-            holds: `True`, or bool `(1 or B,)`: examples whose inputs are
-                valid; the features of all other examples are NaN.
             training: bool. Whether to apply dropout.
-            **kwargs: Further call arguments of the blocks.
+            **kwargs: Further arguments of `_apply_blocks`.
 
         Returns:
             Tuple of the features and the list of updated caches, which is
             empty without a cache.
         """
-        own = [
-            _slice_positions(of_layer, cache_update_index, token_ids)
-            for of_layer in positions
-        ]
-        x = self._begin(token_ids, own[0], holds=holds, training=training)
-        if cache is None:
-            kwargs["training"] = training
-        else:
-            kwargs["cache_update_index"] = cache_update_index
-        x, new_cache = self._apply_blocks(x, own, positions, cache, **kwargs)
+        x, contexts = self._enter(
+            token_ids,
+            positions,
+            mask=mask,
+            length=length,
+            memory=memory,
+            memory_positions=memory_positions,
+            memory_mask=memory_mask,
+            cache=cache,
+            cache_update_index=cache_update_index,
+            training=training,
+        )
+        x, new_cache = self._apply_blocks(
+            x, contexts, cache, memory=memory, training=training, **kwargs
+        )
         return self._end(x, training=training), new_cache
 
-    def _begin(self, token_ids, positions, *, holds=True, training=None):
+    def _enter(
+        self,
+        token_ids,
+        positions,
+        *,
+        mask,
+        length,
+        memory=None,
+        memory_positions=None,
+        memory_mask=None,
+        cache=None,
+        cache_update_index=None,
+        training=None,
+    ):
+        """Computes what the blocks get; `features` describes the arguments.
+
+        Returns:
+            Tuple of the input of the first block, `(B, T, M)`, and the
+            contexts of self- and cross-attention, a pair for each block.
+        """
+        own = _once(
+            lambda of_layer: _slice_positions(
+                of_layer, cache_update_index, token_ids
+            ),
+            positions,
+        )
+        x = self._begin(token_ids, own[0], training=training)
+        if self.causal:
+            for pair in _distinct(own, positions):
+                x = guard_order(
+                    x, self.encoding, *pair, cache_update_index, mask
+                )
+        contexts = self._make_contexts(
+            x, own, positions, mask, length, cache, cache_update_index
+        )
+        memory_contexts = self._make_memory_contexts(
+            x, own, memory, memory_positions, memory_mask, cache
+        )
+        return x, list(zip(contexts, memory_contexts, strict=True))
+
+    def _make_contexts(self, x, own, positions, mask, length, cache, index):
+        """Makes the contexts of the self-attention of the blocks."""
+        attention = self.blocks[0].attention_layer
+        if length is None and attention.encoding.uses_length:
+            length = find_sequence_length(mask, cache and cache[0]["attention"])
+
+        def make(own, positions):
+            return make_context(
+                attention,
+                x,
+                x if cache is None else cache[0]["attention"][0],
+                positions=own,
+                key_positions=own if cache is None else positions,
+                new_positions=own,
+                key_mask=mask,
+                causal=self.causal,
+                length=length,
+                index=index,
+            )
+
+        return _once(make, own, positions)
+
+    def _make_memory_contexts(self, x, own, memory, positions, mask, cache):
+        """Makes the contexts of the cross-attention of the blocks."""
+        if not self.blocks[0].cross_attention:
+            return [None] * len(own)
+        attention = self.blocks[0].cross_attention_layer
+
+        def make(own):
+            key_positions = own if positions is None else positions
+            new = memory is not None
+            return make_context(
+                attention,
+                x,
+                memory if cache is None else cache[0]["cross_attention"][0],
+                positions=own,
+                key_positions=key_positions,
+                new_positions=key_positions if new else None,
+                key_mask=mask,
+                own=False,
+                new=new,
+                index=0 if new and cache is not None else None,
+            )
+
+        return _once(make, own)
+
+    def _begin(self, token_ids, positions, *, training=None):
         """Returns the input of the first block, `(B, T, M)`."""
-        x = self._embed(token_ids, holds)
+        x = self._embed(token_ids)
         if self.encoding.stage == "embeddings":
-            x = self.encoding(x, positions=positions)
+            x = self.encoding.add_to_embeddings(x, positions)
         if (
             self.encoding.stage == "embeddings"
             or self.embedding_dropout is not None
@@ -398,15 +494,16 @@ class Transformer(TokenModel):
                 x = self.dropout_layer(x, training=training)
         return x
 
-    def _apply_blocks(self, x, own, positions, cache, **kwargs):
+    def _apply_blocks(self, x, contexts, cache, *, memory=None, training=None):
         """Applies the blocks one after the other.
 
         Args:
             x: `(B, T, M)`.
-            own: List of the positions of these tokens for each block.
-            positions: List of the positions of all tokens for each block.
+            contexts: List of the contexts of self- and cross-attention, a
+                pair for each block.
             cache: List of the caches of the blocks, or `None`.
-            **kwargs: Further call arguments of the blocks.
+            memory: `(B, S, M)`, the sequence to attend to, or `None`.
+            training: bool. Whether to apply dropout.
 
         Returns:
             Tuple of `(B, T, M)` and the list of updated caches, which is empty
@@ -414,31 +511,24 @@ class Transformer(TokenModel):
         """
         new_cache = []
         for layer, block in enumerate(self.blocks):
+            own, other = contexts[layer]
+            options = {"context": own, "training": training}
+            if other is not None:
+                options |= {"memory": memory, "memory_context": other}
             if cache is None:
-                x = block(x, positions=own[layer], **kwargs)
+                x = block(x, **options)
                 continue
-            x, of_layer = block(
-                x,
-                positions=own[layer],
-                key_positions=positions[layer],
-                cache=cache[layer],
-                **kwargs,
-            )
+            x, of_layer = block(x, cache=cache[layer], **options)
             new_cache.append(of_layer)
         return x, new_cache
 
-    def _embed(self, token_ids, holds):
-        """Returns scaled embeddings, NaN where the condition does not hold."""
+    def _embed(self, token_ids):
+        """Returns scaled embeddings, NaN for examples with invalid ids."""
         scale = self.embedding_scale
         scale = self.model_dim**0.5 if scale is None else scale
-        if holds is not True:
-            # A negative id in a compiled look-up would be clamped, or raise
-            # an error that does not name the argument.
-            token_ids = ops.maximum(token_ids, 0)
-        x = self.embedding(token_ids)
-        if holds is not True:
-            scale = where_holds(holds, ops.full((1, 1, 1), scale, x.dtype))
-        return x * scale
+        # Ids are invalid only if a compiled program finds it out.
+        x = self.embedding(ops.maximum(token_ids, 0)) * scale
+        return mark_like(x, token_ids)
 
     def make_cache(self, batch_size, length, memory=None):
         """Creates empty caches of keys and values for all blocks.
@@ -479,9 +569,8 @@ class Transformer(TokenModel):
                 `"positions"` must include their positions.
 
         Returns:
-            Tuple of the dict and a condition: `True`, or a bool tensor
-            `(1 or B,)` that tells, when the program runs, for which examples
-            the inputs are valid.
+            Dict of the checked inputs. Examples for which an input proves
+            wrong only when the program runs have invalid ids.
 
         Raises:
             ValueError: If an input is invalid.
@@ -511,19 +600,21 @@ class Transformer(TokenModel):
                 "are padding."
             )
         inputs = {name: inputs[name] for name in names}
-        ids, holds = self._check_token_ids(inputs["token_ids"])
+        ids = self._read_token_ids(inputs["token_ids"])
+        if "lengths" in names:
+            lengths = read_lengths(
+                inputs["lengths"], ids, name=self.input_name("lengths")
+            )
+            inputs["lengths"], ids = lengths, mark_like(ids, lengths)
+        if "padding_mask" in names:
+            inputs["padding_mask"], ids = read_mask(
+                inputs["padding_mask"],
+                ids,
+                name=self.input_name("padding_mask"),
+            )
         inputs["token_ids"] = ids
-        for name, check in (
-            ("lengths", check_lengths),
-            ("padding_mask", check_padding_mask),
-        ):
-            if name in names:
-                inputs[name], fits = check(
-                    inputs[name], ids, name=self.input_name(name)
-                )
-                holds = both(holds, flatten_condition(fits))
         if "reference_length" in names:
-            inputs["reference_length"] = check_reference_length(
+            inputs["reference_length"] = read_reference_length(
                 inputs["reference_length"],
                 ids,
                 name=self.input_name("reference_length"),
@@ -538,40 +629,12 @@ class Transformer(TokenModel):
             inputs["positions"] = self._check_positions(
                 inputs["positions"], tokens
             )
-        return inputs, holds
+        return inputs
 
-    def _check_token_ids(self, token_ids):
-        """Returns int32 token ids, and whether those of each example are valid.
-
-        The second value is `True`, or bool `(B,)` if only a run of the program
-        can tell. Ids outside the vocabulary become -1.
-        """
-        name = self.input_name("token_ids")
-        token_ids = as_tensor(name, token_ids, "integers of shape (B, T)")
-        check_rank(name, token_ids, (2,), "(B, T)")
-        if not is_integer(token_ids):
-            dtype = keras.backend.standardize_dtype(token_ids.dtype)
-            raise ValueError(
-                f"{name} must be integers; got {dtype}: cast them, and give "
-                'keras.Input dtype="int32".'
-            )
-        if isinstance(token_ids, keras.KerasTensor):
-            return token_ids, True
-        token_ids = as_signed(token_ids)
-        inside = demand(
-            ops.logical_and(token_ids >= 0, token_ids < self.vocabulary_size),
-            f"{name} must be from 0 to {self.vocabulary_size - 1}, below "
-            "vocabulary_size; got ids from ",
-            ops.min(token_ids, initial=0),
-            " to ",
-            ops.max(token_ids, initial=0),
-            ".",
+    def _read_token_ids(self, token_ids):
+        return read_token_ids(
+            self.input_name("token_ids"), token_ids, self.vocabulary_size
         )
-        token_ids = ops.cast(token_ids, "int32")
-        if inside is True:
-            return token_ids, True
-        # -1, so that a later check finds the same ids invalid.
-        return ops.where(inside, token_ids, -1), ops.all(inside, axis=-1)
 
     def _check_positions(self, positions, token_ids):
         name = self.input_name("positions")
@@ -607,16 +670,14 @@ class Transformer(TokenModel):
             return inputs.get("padding_mask")
         shape = ops.shape(inputs["token_ids"])
         tokens = ops.arange(shape[1], dtype="int32")
-        lengths = ops.cast(inputs["lengths"], "int32")
-        return ops.broadcast_to(
-            ops.less(tokens, ops.reshape(lengths, (-1, 1))), shape
-        )
+        lengths = ops.reshape(ops.cast(inputs["lengths"], "int32"), (-1, 1))
+        return ops.broadcast_to(ops.less(tokens, lengths), shape)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None
 
     def compute_output_spec(self, inputs, training=None):
-        inputs, _ = self._unpack(inputs)
+        inputs = self._unpack(inputs)
         shape = inputs["token_ids"].shape
         if inputs.get("positions") is None:
             self.encoding.sampler.compute_output_spec(inputs["token_ids"])
@@ -692,19 +753,36 @@ def _convert(name, value):
     )
 
 
-def flatten_condition(holds):
-    """Reshapes a condition `()`, `(1,)` or `(B,)` to one axis; keeps `True`."""
-    return holds if holds is True else ops.reshape(holds, (-1,))
+def _once(function, *lists):
+    """Maps lists for the blocks, once for the same entries.
+
+    Args:
+        function: Function of one entry of each list.
+        *lists: Lists of equal length.
+
+    Returns:
+        List of what the function returned.
+    """
+    found = {
+        _identify(entries): function(*entries) for entries in _distinct(*lists)
+    }
+    return [found[_identify(entries)] for entries in zip(*lists, strict=True)]
+
+
+def _distinct(*lists):
+    """Lists the entries of some lists side by side, the same ones once."""
+    together = list(zip(*lists, strict=True))
+    return {_identify(entries): entries for entries in together}.values()
+
+
+def _identify(entries):
+    return tuple(map(id, entries))
 
 
 def _slice_positions(positions, index, token_ids):
     """Slices these tokens' positions out of the full sequence's."""
-    if index is None:
-        return positions
-    indices = index + ops.arange(ops.shape(token_ids)[1], dtype="int32")
-    return keras.tree.map_structure(
-        lambda axis: ops.take(axis, indices, axis=-1), positions
-    )
+    found = find_new_positions(positions, index, token_ids)
+    return positions if found is None else found
 
 
 def _get_layer_encoding(encoding, layer):

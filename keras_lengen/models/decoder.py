@@ -1,13 +1,13 @@
 """Causal Transformer over token ids, with generation."""
 
 import keras
+from keras import ops
 
-from keras_lengen.arguments import check_boolean
-from keras_lengen.layers.side_inputs import (
-    check_padding_mask,
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.inputs import (
     check_rank,
-    check_same_size,
-    where_holds,
+    guard_same_size,
+    read_mask,
 )
 from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Transformer, copy_encoding
@@ -112,11 +112,13 @@ class TransformerDecoder(Transformer):
                 "memory must have at least one token to attend to; got shape "
                 f"{tuple(states.shape)}."
             )
-        check_same_size(0, memory=states, token_ids=inputs["token_ids"])
-        memory["memory_mask"], holds = check_padding_mask(
+        states = guard_same_size(
+            states, 0, memory=states, token_ids=inputs["token_ids"]
+        )
+        memory["memory_mask"], states = read_mask(
             memory["memory_mask"], states, name="memory_mask"
         )
-        memory["memory"] = where_holds(holds, states)
+        memory["memory"] = ops.cast(states, self.compute_dtype)
         encoding, positions = self.cross_encoding, memory["memory_positions"]
         if encoding is None:
             return memory

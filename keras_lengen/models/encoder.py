@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_lengen.arguments import check_subclass
-from keras_lengen.layers.attention import MultiHeadAttention
+from keras_lengen.checks.arguments import check_subclass
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.models.base import Transformer
 

@@ -2,14 +2,14 @@
 
 import keras
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     check_boolean,
     check_integer,
     check_keys,
     described,
 )
-from keras_lengen.layers.attention import with_encoding
-from keras_lengen.layers.side_inputs import check_same_size, where_holds
+from keras_lengen.checks.inputs import guard_same_size
+from keras_lengen.layers.attention.multi_head import with_encoding
 from keras_lengen.layers.transformer import with_attention
 from keras_lengen.models.base import TokenModel, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
@@ -189,19 +189,15 @@ class EncoderDecoder(TokenModel):
             whose = target if name.startswith(_TARGET) else source
             whose[name.removeprefix(_TARGET)] = value
         target["token_ids"] = target.pop("ids")
-        source, holds = self.encoder._unpack(source)
+        source = self.encoder._unpack(source)
         if source["token_ids"].shape[1] == 0:
             raise ValueError(
                 "token_ids must have at least one token, for the target to "
                 f"attend to; got shape {tuple(source['token_ids'].shape)}."
             )
-        # Later checks see only the ids.
-        source["token_ids"] = where_holds(holds, source["token_ids"])
-        target["token_ids"], _ = self.decoder._check_token_ids(
-            target["token_ids"]
-        )
-        check_same_size(
-            0, token_ids=source["token_ids"], target_ids=target["token_ids"]
+        ids = self.decoder._read_token_ids(target["token_ids"])
+        target["token_ids"] = guard_same_size(
+            ids, 0, token_ids=source["token_ids"], target_ids=ids
         )
         return source, target
 

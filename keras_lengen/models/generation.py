@@ -4,7 +4,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_boolean, check_integer, check_number
+from keras_lengen.checks.arguments import (
+    check_boolean,
+    check_integer,
+    check_number,
+)
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.models.base import convert_numbers
 from keras_lengen.models.programs import compile_function
@@ -235,9 +239,7 @@ def _prepare(
             "every token that it may generate. Make a model with equal sizes, "
             "or pass max_new_tokens=1."
         )
-    inputs, _ = model._unpack(
-        convert_numbers(inputs), new_tokens=max_new_tokens
-    )
+    inputs = model._unpack(convert_numbers(inputs), new_tokens=max_new_tokens)
     token_ids = _cast_to_int32(inputs["token_ids"])
     batch_size, prompt_tokens = token_ids.shape
     if batch_size == 0:

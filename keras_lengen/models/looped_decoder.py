@@ -3,17 +3,15 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean, check_integer
-from keras_lengen.layers.side_inputs import (
+from keras_lengen.checks.arguments import check_boolean, check_integer
+from keras_lengen.checks.guards import guard, is_integer, mark_like
+from keras_lengen.checks.inputs import (
     as_tensor,
-    both,
-    check_padding_mask,
-    check_same_size,
-    demand,
-    is_integer,
-    where_holds,
+    guard_each,
+    guard_same_size,
+    read_mask,
 )
-from keras_lengen.models.base import convert_numbers, flatten_condition
+from keras_lengen.models.base import convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.programs import compile_function
 
@@ -81,26 +79,25 @@ class LoopedDecoder(TransformerDecoder):
         }
 
     def _unpack(self, inputs, *, new_tokens=0):
-        inputs, holds = super()._unpack(inputs, new_tokens=new_tokens)
+        inputs = super()._unpack(inputs, new_tokens=new_tokens)
+        ids = inputs["token_ids"]
         if "loops" in inputs:
-            inputs["loops"], fits = _check_loops(
-                inputs["loops"], inputs["token_ids"]
-            )
-            holds = both(holds, fits)
+            loops = _read_loops(inputs["loops"], ids)
             if new_tokens:
-                self._check_number(inputs["loops"])
+                loops = self._guard_number(loops, loops)
+            inputs["loops"], ids = loops, mark_like(ids, loops)
         if "scored" in inputs:
             if new_tokens:
                 raise ValueError(_NOT_SETTLED)
-            inputs["scored"], fits = check_padding_mask(
-                inputs["scored"], inputs["token_ids"], name="scored"
+            inputs["scored"], ids = read_mask(
+                inputs["scored"], ids, name="scored"
             )
-            holds = both(holds, flatten_condition(fits))
-        return inputs, holds
+        return {**inputs, "token_ids": ids}
 
-    def _check_number(self, loops):
-        """Demands that blocks are not applied too often, for `where_holds`."""
-        return demand(
+    def _guard_number(self, guarded, loops):
+        """Guards tensors by the condition that loops are not too many."""
+        return guard(
+            guarded,
             loops <= self.loops,
             "training and generation apply the blocks at most loops="
             f"{self.loops} times; got ",
@@ -120,8 +117,7 @@ class LoopedDecoder(TransformerDecoder):
     def _apply_blocks(
         self,
         x,
-        own,
-        positions,
+        contexts,
         cache,
         *,
         loops=None,
@@ -133,7 +129,7 @@ class LoopedDecoder(TransformerDecoder):
 
         def apply(x, part):
             return super(LoopedDecoder, self)._apply_blocks(
-                x, own, positions, part, training=training, **kwargs
+                x, contexts, part, training=training, **kwargs
             )
 
         if scored is not None:
@@ -146,12 +142,11 @@ class LoopedDecoder(TransformerDecoder):
             )
             return x, []
         if loops is not None:
-            few = cache is None and not training
-            holds = few or self._check_number(loops)
-            loops = ops.reshape(loops, (-1, 1, 1))
-            if few:
+            if cache is None and not training:
+                loops = ops.reshape(loops, (-1, 1, 1))
                 return _repeat(lambda x: apply(x, None)[0], x, loops), []
-            x = where_holds(holds, x)
+            x = self._guard_number(x, loops)
+            loops = ops.reshape(loops, (-1, 1, 1))
         for number in range(self.loops):
             part, step = cache, len(self.blocks)
             if cache is not None:
@@ -187,7 +182,7 @@ class LoopedDecoder(TransformerDecoder):
         """
         check_integer("most", most)
         check_boolean("jit_compile", jit_compile)
-        inputs, _ = self._unpack(convert_numbers(inputs))
+        inputs = self._unpack(convert_numbers(inputs))
         if inputs.pop("loops", None) is not None:
             raise ValueError(
                 'inputs have "loops", which `settle` finds itself.'
@@ -198,7 +193,7 @@ class LoopedDecoder(TransformerDecoder):
             # Drawn here, because the program draws no random numbers.
             inputs["positions"] = self.sample_positions(inputs, training=False)
         if scored is not None:
-            scored, _ = check_padding_mask(
+            scored, inputs["token_ids"] = read_mask(
                 scored, inputs["token_ids"], name="scored"
             )
         program = self.programs.get(
@@ -209,25 +204,23 @@ class LoopedDecoder(TransformerDecoder):
         return program(inputs, ops.convert_to_tensor(most, "int32"), scored)
 
     def _settle(self, inputs, most, scored):
-        positions = self.by_layer(inputs["positions"])
         mask = self.padding_mask(inputs)
         if scored is None:
             token_ids = inputs["token_ids"]
             scored = ops.ones_like(token_ids) if mask is None else mask
-        first = self._begin(inputs["token_ids"], positions[0])
-        kwargs = self.memory(inputs)
-        del kwargs["loops"], kwargs["scored"]
+        memory = super().memory(inputs)
+        first, contexts = self._enter(
+            inputs["token_ids"],
+            self.by_layer(inputs["positions"]),
+            mask=mask,
+            length=inputs.get("reference_length"),
+            training=False,
+            **memory,
+        )
 
         def apply(x):
             return super(LoopedDecoder, self)._apply_blocks(
-                x,
-                positions,
-                positions,
-                None,
-                mask=mask,
-                length=inputs.get("reference_length"),
-                training=False,
-                **kwargs,
+                x, contexts, None, memory=memory.get("memory"), training=False
             )[0]
 
         most = ops.broadcast_to(most, ops.shape(first)[:1])
@@ -314,12 +307,12 @@ def _inject(x, first, number):
     return x + ops.where(number > 0, first, ops.zeros_like(first))
 
 
-def _check_loops(loops, token_ids):
-    """Checks how often the blocks are to be applied.
+def _read_loops(loops, token_ids):
+    """Reads how often the blocks are to be applied.
 
     Returns:
-        int32 `()` or `(B,)`, and a condition: `True`, or bool `(1 or B,)` if
-        only a run of the program can tell.
+        int32 `()` or `(B,)`. Numbers that prove wrong only at run time are
+        invalid.
     """
     loops = as_tensor("loops", loops, "integers of shape () or (B,)")
     if not is_integer(loops) or len(loops.shape) > 1:
@@ -328,18 +321,15 @@ def _check_loops(loops, token_ids):
             f"are applied; got {keras.backend.standardize_dtype(loops.dtype)} "
             f"of shape {tuple(loops.shape)}."
         )
-    fits = True
     if len(loops.shape) == 1:
-        fits = check_same_size(0, loops=loops, token_ids=token_ids)
+        loops = guard_same_size(loops, 0, loops=loops, token_ids=token_ids)
     if isinstance(loops, keras.KerasTensor):
-        return loops, True
-    holds = both(
-        fits,
-        demand(
-            ops.logical_and(loops >= 1, loops <= 2**31 - 1),
-            "loops must be at least 1 and below 2**31; got ",
-            loops,
-            ".",
-        ),
+        return loops
+    loops = guard_each(
+        loops,
+        ops.logical_and(loops >= 1, loops <= 2**31 - 1),
+        "loops must be at least 1 and below 2**31; got ",
+        loops,
+        ".",
     )
-    return ops.cast(loops, "int32"), flatten_condition(holds)
+    return ops.cast(loops, "int32")

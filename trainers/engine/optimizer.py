@@ -10,7 +10,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_number
+from keras_lengen.checks.arguments import check_number
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.structured_digits import UNIFORM
 from datasets.text_tasks.vocabulary import WordVocabulary
-from keras_lengen.arguments import described
+from keras_lengen.checks.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
 from trainers.engine.evaluation_sizes import PROGRAMS

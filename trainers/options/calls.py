@@ -4,7 +4,7 @@ import ast
 import re
 import warnings
 
-from keras_lengen.arguments import constructor_arguments, described
+from keras_lengen.checks.arguments import constructor_arguments, described
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_lengen.arguments import LARGEST_POSITION, LARGEST_WIDTH
+from keras_lengen.checks.arguments import LARGEST_POSITION, LARGEST_WIDTH
 from keras_lengen.layers import ATTENTIONS
 from trainers.engine.optimizer import SCHEDULES
 from trainers.errors import ConfigError, as_config_errors

@@ -9,7 +9,7 @@ import re
 import shlex
 import textwrap
 
-from keras_lengen.arguments import constructor_arguments, described
+from keras_lengen.checks.arguments import constructor_arguments, described
 from trainers.errors import ConfigError
 from trainers.options.choices import suggest
 from trainers.options.layers import FROM_FLAGS

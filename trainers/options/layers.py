@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,

@@ -2,7 +2,7 @@
 
 import re
 
-from keras_lengen.arguments import described
+from keras_lengen.checks.arguments import described
 from trainers.errors import ConfigError
 
 MAX_LENGTH = 2**20

@@ -3,7 +3,7 @@
 import math
 import re
 
-from keras_lengen.arguments import described
+from keras_lengen.checks.arguments import described
 from trainers.errors import ConfigError
 from trainers.options.option import LARGEST_INTEGER
 

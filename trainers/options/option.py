@@ -5,7 +5,7 @@ import operator
 import os
 from collections.abc import Collection, Mapping
 
-from keras_lengen.arguments import described, fits_float32
+from keras_lengen.checks.arguments import described, fits_float32
 from trainers.errors import ConfigError
 from trainers.options.calls import parse_call
 from trainers.options.choices import check_choice

@@ -2,7 +2,7 @@
 
 import re
 
-from keras_lengen.arguments import described
+from keras_lengen.checks.arguments import described
 from keras_lengen.layers import GridPositions
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError

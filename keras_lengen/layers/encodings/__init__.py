@@ -1,8 +1,10 @@
 """Positional encodings, which bring the positions of tokens into a model."""
 
+from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.cape import CAPE
 from keras_lengen.layers.encodings.clipped_bias import ClippedBias
 from keras_lengen.layers.encodings.cope import CoPE
@@ -17,6 +19,7 @@ from keras_lengen.layers.encodings.log_kerple import (
     LogKERPLE,
     RandomizedLogKERPLE,
 )
+from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.ntk_rope import NTKRoPE
 from keras_lengen.layers.encodings.power_kerple import (
     PowerKERPLE,
@@ -27,6 +30,7 @@ from keras_lengen.layers.encodings.relative_encoding import (
     RelativeEncoding,
 )
 from keras_lengen.layers.encodings.rope import RandomizedRoPE, RoPE
+from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sandwich import (
     RandomizedSandwich,
     Sandwich,
@@ -41,8 +45,6 @@ from keras_lengen.layers.encodings.t5_bias import T5Bias
 from keras_lengen.layers.encodings.warped_rope import WarpedRoPE
 from keras_lengen.layers.encodings.xpos import XPos
 from keras_lengen.layers.encodings.yarn import YaRN
-
-NoPE = PositionalEncoding
 
 ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "NoPE": NoPE,
@@ -86,7 +88,9 @@ __all__ = [
     "FIRE",
     "SHAPE",
     "ALiBi",
+    "AbsoluteEncoding",
     "AxialEncoding",
+    "BiasEncoding",
     "ClippedBias",
     "CoPE",
     "HardALiBi",
@@ -107,6 +111,7 @@ __all__ = [
     "RandomizedSinusoidalEncoding",
     "RelativeEncoding",
     "RoPE",
+    "RotaryEncoding",
     "Sandwich",
     "ShawEncoding",
     "SinusoidalEncoding",

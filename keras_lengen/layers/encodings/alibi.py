@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
     check_asymmetry,
@@ -63,18 +63,19 @@ class ALiBi(BiasEncoding):
         self.distances = check_distances(distances)
         self.reads_ranks = self.distances == "sampled"
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         penalties = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,
-            causal=causal,
+            causal=spec.causal,
             distances=self.distances,
         )
-        slopes = make_slopes(query.shape[2])[:, None, None]
+        slopes = make_slopes(spec.heads)[:, None, None]
         return ops.multiply(-slopes, penalties)
+
+    def bias_at(self, prepared, query, key):
+        return prepared
 
     def get_config(self):
         return {

@@ -3,16 +3,17 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.inputs import (
+    is_pair,
+    read_reference_length,
+)
 from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_encoding,
+    pass_on,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
-from keras_lengen.layers.side_inputs import (
-    check_reference_length,
-    is_pair,
-)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,6 +55,7 @@ class AxialEncoding(PositionalEncoding):
     own). https://arxiv.org/abs/1912.12180
     """
 
+    stage = "embeddings"  # Replaced by that of `row` and `column`.
     takes_pairs = True
 
     def __init__(self, *, row, column, **kwargs):
@@ -161,7 +163,7 @@ class AxialEncoding(PositionalEncoding):
             )
             return self.add_to_embeddings(self._cast(query), positions)
         pair = (query, query if key is None else key)
-        length = check_reference_length(length, query, name="length")
+        length = read_reference_length(length, query, name="length")
         positions, key_positions = self._find_pair_positions(
             *pair, positions, key_positions, start_index, training
         )
@@ -199,15 +201,43 @@ class AxialEncoding(PositionalEncoding):
             axis=-1,
         )
 
+    def prepare(self, query_positions, key_positions, spec):
+        if self.stage == "bias":
+            spec = spec._replace(heads=spec.heads // 2)
+        else:
+            spec = spec._replace(width=spec.width // 2)
+        # Columns begin anew in every row.
+        specs = (spec, spec._replace(causal=False))
+        prepared = tuple(
+            encoding.prepare(*positions, of_axis)
+            for encoding, of_axis, *positions in zip(
+                (self.row, self.column),
+                specs,
+                _check_pair(query_positions),
+                _check_pair(key_positions),
+                strict=True,
+            )
+        )
+        return None if prepared == (None, None) else prepared
+
     def rotate(
-        self, query, key, query_positions, key_positions, *, length=None
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        length=None,
+        prepared=None,
     ):
         if self.stage != "rotation":
             return query, key
         rotated = [
-            encoding.rotate(*half, length=length)
-            for encoding, *half in self._zip_axes(
-                query, key, query_positions, key_positions
+            encoding.rotate(*half, length=length, **pass_on(known))
+            for known, (encoding, *half) in zip(
+                prepared or (None, None),
+                self._zip_axes(query, key, query_positions, key_positions),
+                strict=True,
             )
         ]
         return tuple(
@@ -216,15 +246,23 @@ class AxialEncoding(PositionalEncoding):
         )
 
     def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        causal=False,
+        prepared=None,
     ):
         if self.stage != "bias":
             return None
         biases = [
-            encoding.attention_bias(*half, causal=one_sided)
-            for one_sided, (encoding, *half) in zip(
+            encoding.attention_bias(*half, causal=one_sided, **pass_on(known))
+            for one_sided, known, (encoding, *half) in zip(
                 # Columns begin anew in every row.
                 (causal, False),
+                prepared or (None, None),
                 self._zip_axes(query, key, query_positions, key_positions),
                 strict=True,
             )

@@ -1,59 +1,103 @@
-"""Base classes of the positional encodings, one for each stage."""
+"""Base class of the positional encodings."""
 
-import functools
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
-    check_boolean,
-    check_instance,
-    constructor_arguments,
+from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.guards import (
+    INVALID_POSITION,
+    guard,
+    is_integer,
+    mark_like,
+)
+from keras_lengen.checks.inputs import (
+    NamedInputs,
+    check_rank,
+    compare_sizes,
+    find_size,
+    format_size,
+    guard_same_size,
+    read_index,
+    read_lengths,
+    read_mask,
+    read_positions,
+    read_reference_length,
 )
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import (
     PositionSampler,
-    check_reach,
     check_sampler,
-    check_tokens,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
-from keras_lengen.layers.positions.randomized_positions import (
-    RandomizedPositions,
-)
-from keras_lengen.layers.side_inputs import (
-    INVALID_POSITION,
-    NamedInputs,
-    both,
-    check_index,
-    check_padding_mask,
-    check_positions,
-    check_rank,
-    check_reference_length,
-    check_same_size,
-    compare_sizes,
-    demand,
-    find_size,
-    format_size,
-    is_integer,
-    where_holds,
-)
+
+_BASES = {
+    "embeddings": "AbsoluteEncoding",
+    "rotation": "RotaryEncoding",
+    "bias": "BiasEncoding",
+}
+"""The base class of the encodings of each stage."""
+
+_STAGES = {
+    "add_to_embeddings": "embeddings",
+    "rotate": "rotation",
+    "attention_bias": "bias",
+}
+"""The stage of each method that an encoding may implement."""
+
+
+class AttentionSpec(NamedTuple):
+    """What `prepare` needs to know of attention, apart from positions.
+
+    Attributes:
+        heads: int, number of heads `H`.
+        width: int, width `D` of a head.
+        dtype: str, dtype of queries and keys.
+        batch_size: int, or `None` if it is not known.
+        length: Length of the whole sequence, as for `rotate`.
+        causal: bool, whether keys at larger positions are masked, as for
+            `attention_bias`.
+    """
+
+    heads: int
+    width: int
+    dtype: str = "float32"
+    batch_size: int | None = None
+    length: Any = None
+    causal: bool = False
+
+    @classmethod
+    def of(cls, query, **others):
+        """Makes the description for queries `(B, T, H, D)`."""
+        batch_size, _, heads, width = query.shape
+        dtype = keras.backend.standardize_dtype(query.dtype)
+        return cls(heads, width, dtype, batch_size, **others)
+
+
+def pass_on(prepared):
+    """Makes the keyword argument `prepared`, which not all encodings have."""
+    return {} if prepared is None else {"prepared": prepared}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class PositionalEncoding(NamedInputs, DrawingLayer):
-    """Base class of positional encodings; by itself it has no effect (NoPE).
+    """Base class of positional encodings.
 
     An encoding brings the positions of the tokens into a model. It acts at
-    one of three stages:
+    one of three stages, each with a base class of its own:
 
-    - `add_to_embeddings`, called once before the first block,
-    - `rotate`, called on the queries and keys of every attention layer, or
-    - `attention_bias`, called for the scaled scores of every attention layer.
+    - `AbsoluteEncoding.add_to_embeddings`, called once before the first block,
+    - `RotaryEncoding.rotate`, called on the queries and keys of every
+      attention layer, or
+    - `BiasEncoding.attention_bias`, called for the scaled scores of every
+      attention layer.
 
-    `MultiHeadAttention` and the models call these methods. An encoding can
-    also be called as a layer: it then takes positions from its sampler, unless
-    they are given, and applies its own stage.
+    `MultiHeadAttention` and the models call these methods. What all layers of
+    a model have in common, such as cosines or distances, is computed once for
+    a call of the model by `prepare`. An encoding can also be called as a
+    layer: it then takes positions from its sampler, unless they are given, and
+    applies its own stage.
 
     Shapes: `B` batch, `T` query length, `S` key length, `H` heads, `D` width
     of a head, `M` width of the model. Positions are integers or floats of
@@ -91,16 +135,14 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             the shape that the encoding needs, or if its widths are not those
             that the encoding was built for.
 
+        TypeError: If a subclass implements a stage that is not its own.
+
     Example:
 
     >>> from keras import ops
-    >>> from keras_lengen.layers import NoPE
-    >>> NoPE()(ops.ones((1, 3, 4))).shape
-    TensorShape([1, 3, 4])
-
-    Reference: Kazemnejad et al., 2023, section 5 (what a causal Transformer
-    recovers without any encoding).
-    https://arxiv.org/abs/2305.19466
+    >>> from keras_lengen.layers import PositionalEncoding, RoPE
+    >>> isinstance(RoPE(), PositionalEncoding)
+    True
     """
 
     stage: str | None = None
@@ -143,6 +185,16 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
 
     hides_keys = False
     """Whether the bias of some pairs of tokens is `HIDDEN`."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for method, stage in _STAGES.items():
+            if method in vars(cls) and cls.stage is None:
+                raise TypeError(
+                    f"{cls.__name__} implements `{method}` but does not say "
+                    f"that it acts there: derive it from {_BASES[stage]}, or "
+                    f'set stage = "{stage}".'
+                )
 
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -216,9 +268,9 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         start_index=0,
         training=None,
     ):
-        check_index("start_index", start_index)
+        read_index("start_index", start_index)
         if key is None:
-            _check_no_key_positions(key_positions)
+            check_no_key_positions(key_positions)
         # NoPE ignores positions, but a wrong number of them is a mistake.
         for name, given, inputs in (
             ("positions", positions, query),
@@ -275,27 +327,23 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         return name, shape
 
     def _check(self, query, key):
-        """Checks the shapes of a query and a key, or of embeddings given twice.
-
-        Returns:
-            `True`, or a boolean tensor if sizes are known only at run time.
-        """
+        """Checks the axes of query and key, or of embeddings given twice."""
         name, shape = self._check_rank(query)
         check_rank("key", key, (len(query.shape),), shape.replace("T", "S"))
         self.check_widths(query.shape, name=name)
-        if key is query:
-            return True
+
+    def _guard_sizes(self, guarded, query, key):
+        """Guards tensors by the condition that query and key fit each other."""
         # The axes of examples, heads and features.
-        axes = (0, 2, -1) if len(query.shape) == 4 else (0, -1)
-        return functools.reduce(
-            both, (check_same_size(axis, query=query, key=key) for axis in axes)
-        )
+        for axis in (0, 2, -1) if len(query.shape) == 4 else (0, -1):
+            guarded = guard_same_size(guarded, axis, query=query, key=key)
+        return guarded
 
     def _find_pair_positions(
         self, query, key, positions, key_positions, start_index, training
     ):
         """Returns checked positions of the queries and of the keys."""
-        shapes_hold = self._check(query, key)
+        self._check(query, key)
         if positions is None:
             positions = self.sample_positions(
                 query, start_index=start_index, training=training
@@ -307,10 +355,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 key_positions, key, name="key_positions"
             )
         elif key is query:
-            key_positions = positions
+            return positions, positions
         else:
             tokens, keys = find_size(query, 1), find_size(key, 1)
-            holds = demand(
+            key_positions = guard(
+                positions,
                 compare_sizes(tokens, keys),
                 format_size(tokens),
                 " queries and ",
@@ -318,13 +367,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 " keys cannot share positions: pass `positions` and "
                 "`key_positions`.",
             )
-            key_positions = keras.tree.map_structure(
-                lambda axis: where_holds(holds, axis), positions
-            )
-        positions = keras.tree.map_structure(
-            lambda axis: where_holds(shapes_hold, axis), positions
-        )
-        return positions, key_positions
+        return self._guard_sizes(positions, query, key), key_positions
 
     def _find_positions(
         self, embeddings, positions, start_index, mask, training
@@ -337,11 +380,11 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 mask=mask,
                 training=training,
             )
-        _, holds = check_padding_mask(mask, embeddings, name="mask")
-        return keras.tree.map_structure(
-            lambda axis: where_holds(holds, axis),
-            self.given_positions(positions, embeddings),
+        positions = self.given_positions(positions, embeddings)
+        _, positions = read_mask(
+            mask, positions, inputs=embeddings, name="mask"
         )
+        return positions
 
     def given_positions(self, positions, inputs, *, name="positions"):
         """Checks positions that the caller passes.
@@ -362,7 +405,25 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             ValueError: If the positions are not finite numbers from `-2 ** 24`
                 to `2 ** 24`, one for each token.
         """
-        return check_positions(positions, inputs, name=name)
+        return read_positions(positions, inputs, name=name)
+
+    def prepare(self, query_positions, key_positions, spec):
+        """Computes what all attention layers of a model have in common.
+
+        A model calls it once and hands the result to `rotate` or
+        `attention_bias` of all its layers as `prepared`; without it, these
+        methods compute the same themselves. Weights may be read only if
+        `share_layers`.
+
+        Args:
+            query_positions: As for `rotate` and `attention_bias`.
+            key_positions: As for `rotate` and `attention_bias`.
+            spec: `AttentionSpec`.
+
+        Returns:
+            A structure of tensors, or `None` if nothing is in common.
+        """
+        return None
 
     def add_to_embeddings(self, embeddings, positions):
         """Adds the encoded positions to the embeddings (first stage).
@@ -383,7 +444,14 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         return embeddings
 
     def rotate(
-        self, query, key, query_positions, key_positions, *, length=None
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        length=None,
+        prepared=None,
     ):
         """Rotates queries and keys by their positions (second stage).
 
@@ -398,6 +466,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             length: Length of the whole sequence in tokens, a number or a
                 tensor `()` or `(B,)`; `None` for the number of keys. Read only
                 if `uses_length`.
+            prepared: What `prepare` returned for these positions, or `None`.
 
         Returns:
             The rotated query and key, with the shapes and dtypes of the
@@ -410,7 +479,14 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         return query, key
 
     def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        causal=False,
+        prepared=None,
     ):
         """Computes the bias to be added to scaled scores (third stage).
 
@@ -424,6 +500,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             causal: bool, whether the attention masks keys at larger positions:
                 those of later tokens, if positions keep the order of the
                 tokens.
+            prepared: What `prepare` returned for these positions, or `None`.
 
         Returns:
             float32 tensor that broadcasts to `(B, H, T, S)`, or `None` if the
@@ -482,32 +559,28 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 depend on the whole sequence; if `mask` or `lengths` do not fit
                 the tokens.
         """
-        check_tokens(inputs)
-        start_index = check_index("start_index", start_index)
+        self.sampler.check_inputs(inputs)
+        start_index = read_index("start_index", start_index)
         if mask is not None and lengths is not None:
             raise ValueError(
                 "give at most one of mask and lengths: both say which tokens "
                 "are padding."
             )
-        mask, mask_holds = check_padding_mask(mask, inputs, name="mask")
-        if mask is not None:
-            lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
-            if self.sampler.reads_tokens:
-                inputs = _move_real_tokens(inputs, mask)
-        positions = self.sampler(
+        # Positions are marked by a number that is marked itself.
+        mask, marked = (
+            read_mask(mask, ops.zeros((), "int32"), inputs=inputs, name="mask")
+            if mask is not None
+            else (None, None)
+        )
+        lengths = read_lengths(lengths, inputs)
+        positions = self.find_positions(
             inputs,
+            mask=mask,
             lengths=lengths,
-            reference_length=reference_length,
+            reference_length=read_reference_length(reference_length, inputs),
             training=training,
         )
-        if mask is not None:
-            # A pair of rows and columns is a structure of two tensors.
-            positions = keras.tree.map_structure(
-                lambda axis: where_holds(
-                    mask_holds, _number_real_tokens(axis, mask)
-                ),
-                positions,
-            )
+        positions = mark_like(mark_like(positions, marked), lengths)
         if isinstance(start_index, int) and start_index == 0:
             return positions
         if (
@@ -522,16 +595,54 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 "from a part of it: call the sampler once for the whole "
                 "sequence and pass `positions`."
             )
-        holds = True
-        if not isinstance(start_index, int):
-            start_index = ops.cast(start_index, "int32")
-            holds = demand(
-                start_index >= 0,
-                "start_index must be at least 0; got ",
-                start_index,
-                ".",
-            )
-        return where_holds(holds, positions + start_index)
+        if isinstance(start_index, int):
+            return positions + start_index
+        start_index = ops.cast(start_index, "int32")
+        return guard(
+            positions + start_index,
+            start_index >= 0,
+            "start_index must be at least 0; got ",
+            start_index,
+            ".",
+        )
+
+    def find_positions(
+        self,
+        inputs,
+        *,
+        mask=None,
+        lengths=None,
+        reference_length=None,
+        training=None,
+    ):
+        """Takes positions from the sampler for arguments that are checked.
+
+        Args:
+            inputs: Tensor `(B, T, ...)`.
+            mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
+            lengths: int32 tensor `()` or `(B,)`, or `None`.
+            reference_length: float32 tensor `()` or `(B,)`, or `None`.
+            training: bool or `None`, whether the call belongs to training.
+
+        Returns:
+            Positions as of `sample_positions`.
+        """
+        if mask is not None:
+            lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
+            if self.sampler.reads_tokens:
+                inputs = _move_real_tokens(inputs, mask)
+        positions = self.sampler.sample(
+            inputs,
+            lengths=lengths,
+            reference_length=reference_length,
+            training=training,
+        )
+        if mask is None:
+            return positions
+        # A pair of rows and columns is a structure of two tensors.
+        return keras.tree.map_structure(
+            lambda axis: _number_real_tokens(axis, mask), positions
+        )
 
     def get_config(self):
         return {
@@ -547,210 +658,6 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
                 config["sampler"]
             )
         return cls(**config)
-
-
-class AbsoluteEncoding(PositionalEncoding):
-    """Base class of encodings that are added to the embeddings.
-
-    Subclasses implement `add_to_embeddings`. Called as a layer, the encoding
-    takes and returns embeddings `(B, T, M)`. The call argument `mask` is a
-    boolean tensor `(B, T)`, true for real tokens.
-    """
-
-    stage = "embeddings"
-    query_ranks = (3,)
-
-    def build(self, query_shape):
-        super().build(query_shape)
-
-    def call(
-        self,
-        embeddings,
-        *,
-        positions=None,
-        start_index=0,
-        training=None,
-        mask=None,
-    ):
-        self._check(embeddings, embeddings)
-        positions = self._find_positions(
-            embeddings, positions, start_index, mask, training
-        )
-        return self.add_to_embeddings(self._cast(embeddings), positions)
-
-    def compute_output_spec(self, embeddings, positions=None, **kwargs):
-        return super().compute_output_spec(embeddings, positions=positions)
-
-    def compute_output_shape(self, embeddings_shape):
-        return super().compute_output_shape(embeddings_shape)
-
-
-class RotaryEncoding(PositionalEncoding):
-    """Base class of encodings that rotate queries and keys.
-
-    Subclasses implement `rotate`. Called as a layer, the encoding takes a
-    query, or a query and a key, of shape `(B, T, H, D)` or `(B, T, D)`, and
-    returns the same. The call argument `length` is the length of the whole
-    sequence in tokens, a number or a tensor `()` or `(B,)`, for encodings that
-    depend on it; `None` for the number of keys.
-    """
-
-    stage = "rotation"
-    query_ranks = (3, 4)
-
-    def call(
-        self,
-        query,
-        key=None,
-        *,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        length=None,
-        training=None,
-    ):
-        alone = key is None
-        if alone:
-            key, key_positions = query, _check_no_key_positions(key_positions)
-        length = check_reference_length(length, query, name="length")
-        positions, key_positions = self._find_pair_positions(
-            query, key, positions, key_positions, start_index, training
-        )
-        query = self._cast(query)
-        key = query if alone else self._cast(key)
-        flat = len(query.shape) == 3
-        if flat:
-            query = ops.expand_dims(query, 2)
-            key = query if alone else ops.expand_dims(key, 2)
-        query, key = self.rotate(
-            query, key, positions, key_positions, length=length
-        )
-        if flat:
-            query, key = ops.squeeze(query, 2), ops.squeeze(key, 2)
-        return query if alone else (query, key)
-
-
-class BiasEncoding(PositionalEncoding):
-    """Base class of encodings that add a bias to the attention scores.
-
-    Subclasses implement `attention_bias`. Called as a layer, the encoding
-    takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias,
-    which is float32 with every dtype policy and broadcasts to `(B, H, T, S)`.
-    The call argument `causal` (bool) says whether the attention masks later
-    keys. If there are fewer queries than keys, the queries are the last tokens.
-    """
-
-    stage = "bias"
-
-    def call(
-        self,
-        query,
-        key=None,
-        *,
-        causal=False,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        training=None,
-    ):
-        check_boolean("causal", causal)
-        if key is None:
-            key, key_positions = query, _check_no_key_positions(key_positions)
-        positions, key_positions = self._find_pair_positions(
-            query, key, positions, key_positions, start_index, training
-        )
-        if self.counts_tokens:
-            tokens, keys = ops.shape(query)[1], ops.shape(key)[1]
-            positions, key_positions = number_by_index(
-                positions,
-                key_positions,
-                keys - tokens + ops.arange(tokens, dtype="int32"),
-            )
-        return self.attention_bias(
-            query,
-            key,
-            positions,
-            key_positions,
-            causal=causal and self.sampler.keeps_order,
-        )
-
-    def compute_mask(self, *args, **kwargs):
-        return None
-
-
-class FixedSampler(PositionalEncoding):
-    """Mixin that gives an encoding a fixed sampler (a randomized form of it).
-
-    List it before the class of the encoding among the base classes. The
-    constructor then takes the arguments of `sampler_class` in addition to
-    those of the encoding; a subclass names them in its own constructor.
-    """
-
-    sampler_class: type[PositionSampler]
-    """Class of the fixed sampler, a `PositionSampler`."""
-
-    def __init__(self, **kwargs):
-        if kwargs.pop("sampler", None) is not None:
-            raise ValueError(
-                f"{type(self).__name__} brings its own sampler: pass the "
-                "sampler to the plain encoding instead."
-            )
-        arguments = {
-            name: kwargs.pop(name)
-            for name in self._list_sampler_arguments()
-            if name in kwargs
-        }
-        sampler = self.sampler_class(**arguments)
-        super().__init__(sampler=sampler, **kwargs)
-        for name in self._list_sampler_arguments():
-            setattr(self, name, getattr(sampler, name))
-
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
-        # Checked here first, so that the message names the encoding, which the
-        # user chose, and not the sampler.
-        check_reach(self, tokens, unit)
-        super().check_length(tokens, sampler=sampler, unit=unit)
-
-    @classmethod
-    def _list_sampler_arguments(cls):
-        return list(constructor_arguments(cls.sampler_class))
-
-    def get_config(self):
-        config = super().get_config()
-        del config["sampler"]
-        arguments = self._list_sampler_arguments()
-        return {**config, **{name: getattr(self, name) for name in arguments}}
-
-
-class Randomized(FixedSampler):
-    """Mixin that gives an encoding randomized positions.
-
-    List it before the class of the encoding among the base classes. The
-    arguments are those of `RandomizedPositions`.
-    """
-
-    sampler_class = RandomizedPositions
-
-    def __init__(
-        self,
-        *,
-        max_position=2048,
-        resample="batch",
-        evaluation="random",
-        ordered=True,
-        include_zero=False,
-        seed=None,
-        **kwargs,
-    ):
-        super().__init__(
-            max_position=max_position,
-            resample=resample,
-            evaluation=evaluation,
-            ordered=ordered,
-            include_zero=include_zero,
-            seed=seed,
-            **kwargs,
-        )
 
 
 def expand_positions(positions, axes):
@@ -832,7 +739,8 @@ def check_encoding(name, encoding, *, optional=True):
     )
 
 
-def _check_no_key_positions(key_positions):
+def check_no_key_positions(key_positions):
+    """Raises `ValueError` if there are positions of keys without keys."""
     if key_positions is not None:
         raise ValueError(
             "key_positions are given without a key: pass the key too, or the "

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     SinusoidalEncoding,
 )

@@ -3,13 +3,13 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_integer,
     check_number,
 )
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
     as_indices,
@@ -106,9 +106,7 @@ class ClippedBias(BiasEncoding):
             autocast=False,
         )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -116,14 +114,18 @@ class ClippedBias(BiasEncoding):
             steps = ops.expand_dims(steps, 0)
         reach = self.max_distance
         indices = as_indices(ops.clip(steps, -reach, reach)) + reach
+        beyond = ops.expand_dims(ops.maximum(ops.abs(steps) - reach, 0), 1)
+        return make_nan_factor(steps), indices, beyond
+
+    def bias_at(self, prepared, query, key):
+        valid, indices, beyond = prepared
         rows = ops.cast(self.table, "float32") * self.table_scale
         bias = ops.transpose(ops.take(rows, indices, axis=0), (0, 3, 1, 2))
-        beyond = ops.expand_dims(ops.maximum(ops.abs(steps) - reach, 0), 1)
         if self.slope is None:
             bias = ops.where(beyond > 0, HIDDEN, bias)
         else:
             bias = bias - self.slope * beyond
-        return make_nan_factor(steps) * bias
+        return valid * bias
 
     def get_config(self):
         return {

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean, check_integer
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.checks.arguments import check_boolean, check_integer
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
     make_nan_factor,
@@ -74,9 +74,13 @@ class CoPE(BiasEncoding):
             autocast=False,
         )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
+        return find_signed_distances(
+            query_positions, key_positions, "positions"
+        )
+
+    def bias_at(self, prepared, query, key):
+        steps = prepared
         if key.shape[1] == 0:
             # No axis of keys to read from.
             batch_size, tokens, heads, _ = ops.shape(query)
@@ -84,9 +88,6 @@ class CoPE(BiasEncoding):
         query = ops.cast(query, "float32") * query.shape[-1] ** -0.5
         key = ops.cast(key, "float32")
         gates = ops.sigmoid(ops.einsum("bthd,bshd->bhts", query, key))
-        steps = find_signed_distances(
-            query_positions, key_positions, "positions"
-        )
         # Positions are indices, and padding is later than all queries.
         gates = gates * ops.cast(ops.expand_dims(steps, -3) <= 0, "float32")
         positions = ops.flip(

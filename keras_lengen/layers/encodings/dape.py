@@ -3,8 +3,13 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import LARGEST_WIDTH, check_boolean, check_integer
-from keras_lengen.layers.encodings.base import BiasEncoding, check_encoding
+from keras_lengen.checks.arguments import (
+    LARGEST_WIDTH,
+    check_boolean,
+    check_integer,
+)
+from keras_lengen.layers.encodings.base import check_encoding, pass_on
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.encodings.log_kerple import LogKERPLE
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
@@ -113,11 +118,26 @@ class DAPE(BiasEncoding):
     def check_positions(self, positions):
         self.encoding.check_positions(positions)
 
+    def prepare(self, query_positions, key_positions, spec):
+        return self.encoding.prepare(query_positions, key_positions, spec)
+
     def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        causal=False,
+        prepared=None,
     ):
         bias = self.encoding.attention_bias(
-            query, key, query_positions, key_positions, causal=causal
+            query,
+            key,
+            query_positions,
+            key_positions,
+            causal=causal,
+            **pass_on(prepared),
         )
         scores = ops.einsum(
             "bthd,bshd->bhts",

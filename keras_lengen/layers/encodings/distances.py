@@ -2,12 +2,13 @@
 
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_choice,
     check_number,
 )
-from keras_lengen.layers.encodings.base import Randomized, expand_positions
+from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.randomized import Randomized
 
 HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""

@@ -3,19 +3,17 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     LARGEST_WIDTH,
     check_boolean,
     check_integer,
     check_number,
 )
-from keras_lengen.layers.encodings.base import (
-    BiasEncoding,
-    Randomized,
-    expand_positions,
-)
-from keras_lengen.layers.side_inputs import demand, where_holds
+from keras_lengen.checks.guards import guard
+from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.bias import BiasEncoding
+from keras_lengen.layers.encodings.randomized import Randomized
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -114,18 +112,16 @@ class FIRE(BiasEncoding):
         positions = super().given_positions(positions, inputs, name=name)
         if isinstance(positions, keras.KerasTensor):
             return positions
-        holds = demand(
+        return guard(
+            positions,
             ops.all(positions >= 0, axis=-1),
             f"{name} must be at least 0, from where {type(self).__name__} "
             "counts; got ",
-            ops.min(positions, initial=0),
+            lambda: ops.min(positions, initial=0),
             ": shift them, or choose another encoding, such as LogKERPLE.",
         )
-        return where_holds(holds, positions)
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         # A sampler within DAPE or AxialEncoding may give negative positions.
         queries, keys = (
             ops.where(numbers >= 0, numbers, float("nan"))
@@ -134,6 +130,10 @@ class FIRE(BiasEncoding):
                 ops.expand_dims(expand_positions(key_positions, 0), -2),
             )
         )
+        return queries - keys, ops.maximum(queries, keys)
+
+    def bias_at(self, prepared, query, key):
+        steps, further = prepared
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
             ops.cast(weight, "float32")
             for weight in (
@@ -146,8 +146,8 @@ class FIRE(BiasEncoding):
             )
         )
         threshold = ops.abs(m * self.threshold)
-        reach = ops.maximum(ops.maximum(queries, keys), threshold)
-        distances = ops.log1p(ops.abs(c * (queries - keys)))
+        reach = ops.maximum(further, threshold)
+        distances = ops.log1p(ops.abs(c * steps))
         distances = distances / (ops.log1p(ops.abs(c * reach)) + 1e-6)
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_integer
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.checks.arguments import check_integer
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
     find_signed_distances,
@@ -68,19 +68,20 @@ class HardALiBi(BiasEncoding):
                 f"number of heads, {heads}: lower it, or use more heads."
             )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
         distances = ops.abs(steps)
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
-        windows = self._find_windows(query.shape[-2])
+        windows = self._find_windows(spec.heads)
         outside = ops.expand_dims(distances, 1) > windows
         bias = ops.where(outside, HIDDEN, 0.0)
         return make_nan_factor(steps) * ops.cast(bias, "float32")
+
+    def bias_at(self, prepared, query, key):
+        return prepared
 
     def _find_windows(self, heads):
         """Returns the largest visible distance of each head `(H, 1, 1)`."""

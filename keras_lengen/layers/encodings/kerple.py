@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     check_asymmetry,
     find_asymmetric_distances,
@@ -46,7 +46,7 @@ class KERPLE(BiasEncoding):
             autocast=False,
         )
 
-    def bias_at(self, distances, a, p):
+    def penalize(self, distances, a, p):
         """Computes the bias of the distances.
 
         Args:
@@ -59,17 +59,18 @@ class KERPLE(BiasEncoding):
         """
         raise NotImplementedError
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         distances = find_asymmetric_distances(
             query_positions,
             key_positions,
             asymmetry=self.asymmetry,
-            causal=causal,
+            causal=spec.causal,
         )
-        return self.bias_at(
-            ops.maximum(distances, 0),
+        return ops.maximum(distances, 0)
+
+    def bias_at(self, prepared, query, key):
+        return self.penalize(
+            prepared,
             *(
                 ops.reshape(ops.cast(weight, "float32"), (-1, 1, 1))
                 for weight in (self.a, self.p)

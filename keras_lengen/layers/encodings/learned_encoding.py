@@ -3,14 +3,16 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_initializer,
     check_integer,
 )
-from keras_lengen.layers.encodings.base import AbsoluteEncoding, Randomized
+from keras_lengen.checks.guards import INVALID_POSITION, guard
+from keras_lengen.checks.inputs import describe_range
+from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
+from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.positions.base import check_reach
-from keras_lengen.layers.side_inputs import INVALID_POSITION, demand
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -105,7 +107,7 @@ class LearnedEncoding(AbsoluteEncoding):
         )
 
     def add_to_embeddings(self, embeddings, positions):
-        self.check_positions(positions)
+        positions = self.check_positions(positions)
         # Under XLA, a look-up would clamp positions outside the table without
         # any sign; NaN makes them visible.
         inside = (positions >= 0) & (positions < self.max_position)
@@ -148,16 +150,20 @@ class LearnedEncoding(AbsoluteEncoding):
                 f"{self.max_position} rows: raise max_position or use an "
                 "encoding without a table."
             )
-        demand(
-            ops.logical_or(
-                positions == INVALID_POSITION,
-                ops.logical_and(positions >= 0, positions < self.max_position),
+        return guard(
+            positions,
+            ops.all(
+                ops.logical_or(
+                    positions == INVALID_POSITION,
+                    ops.logical_and(
+                        positions >= 0, positions < self.max_position
+                    ),
+                ),
+                axis=-1,
             ),
             f"positions must be from 0 to {self.max_position - 1}, the rows of "
             f"{own}; got numbers from ",
-            ops.min(positions, initial=0),
-            " to ",
-            ops.max(positions, initial=0),
+            *describe_range(positions),
             ": raise max_position or use an encoding without a table.",
         )
 

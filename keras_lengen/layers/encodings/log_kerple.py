@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import Randomized
 from keras_lengen.layers.encodings.kerple import KERPLE
+from keras_lengen.layers.encodings.randomized import Randomized
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -52,7 +52,7 @@ class LogKERPLE(KERPLE):
     Reference: Chi et al., 2022, section 4. https://arxiv.org/abs/2205.09921
     """
 
-    def bias_at(self, distances, a, p):
+    def penalize(self, distances, a, p):
         return -p * ops.log1p(a * distances)
 
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_integer,
     check_number,

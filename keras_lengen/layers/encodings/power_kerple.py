@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import Randomized
 from keras_lengen.layers.encodings.kerple import KERPLE
+from keras_lengen.layers.encodings.randomized import Randomized
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,7 +54,7 @@ class PowerKERPLE(KERPLE):
 
     highest_p = 2.0
 
-    def bias_at(self, distances, a, p):
+    def penalize(self, distances, a, p):
         # At distance 0, the gradient of p would be 0 * log(0).
         together = distances <= 0
         powers = ops.power(ops.where(together, 1, distances), p)

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     SampledDistances,
     check_distances,
@@ -97,29 +97,36 @@ class RelativeEncoding(BiasEncoding):
             autocast=False,
         )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
+        if self._is_table_cheaper(spec, query_positions, key_positions):
+            distances = find_signed_distances(
+                query_positions, key_positions, self.distances
+            )
+            return {"table": self._make_sinusoid(distances)}
+        if self.distances == "sampled":
+            # One distance for each difference of ranks, not for each pair.
+            indices, table = make_distance_table(query_positions, key_positions)
+            return {"indices": indices, "ranks": self._make_sinusoid(table)}
+        queries = self._make_sinusoid(query_positions)
+        if key_positions is query_positions:
+            return {"queries": queries, "keys": queries}
+        return {"queries": queries, "keys": self._make_sinusoid(key_positions)}
+
+    def bias_at(self, prepared, query, key):
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
         content_bias = ops.cast(self.content_bias, "float32")
         content = ops.einsum("hd,bshd->bhs", content_bias, key)
         query = query + ops.cast(self.position_bias, "float32")
-        if self._is_table_cheaper(query, query_positions, key_positions):
-            position = self._score_by_table(
-                query, query_positions, key_positions
-            )
-        elif self.distances == "sampled":
-            position = self._score_by_rank(
-                query, query_positions, key_positions
-            )
+        if "table" in prepared:
+            position = self._score_by_table(query, prepared["table"])
+        elif "ranks" in prepared:
+            position = self._score_by_rank(query, **prepared)
         else:
-            position = self._score_by_angle(
-                query, query_positions, key_positions
-            )
+            position = self._score_by_angle(query, **prepared)
         scale = query.shape[-1] ** -0.5
         return scale * (ops.expand_dims(content, -2) + position)
 
-    def _is_table_cheaper(self, query, query_positions, key_positions):
+    def _is_table_cheaper(self, spec, query_positions, key_positions):
         """Whether mapping the distances of all pairs costs the least.
 
         Multiplications per pair of tokens: the table takes `M * M`, shared by
@@ -130,7 +137,7 @@ class RelativeEncoding(BiasEncoding):
         """
         if len(query_positions.shape) + len(key_positions.shape) > 2:
             return False
-        batch_size, _, heads, width = query.shape
+        batch_size, heads, width = spec.batch_size, spec.heads, spec.width
         pairs = (query_positions.shape[0], key_positions.shape[0])
         size = heads * width * math.prod(pairs) if None not in pairs else 0
         if size > LARGEST_TABLE:
@@ -143,37 +150,31 @@ class RelativeEncoding(BiasEncoding):
             return False
         return heads * width + batch_size < heads * batch_size
 
-    def _score_by_rank(self, query, query_positions, key_positions):
-        # One distance for each difference of ranks, not for each pair.
-        indices, table = make_distance_table(query_positions, key_positions)
-        table = self._project(table)
+    def _score_by_rank(self, query, indices, ranks):
+        table = self._project(ranks)
         batch = "b" if len(table.shape) == 4 else ""
         scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
         return read_scores(scores, indices)
 
-    def _score_by_table(self, query, query_positions, key_positions):
-        table = self._project(
-            find_signed_distances(
-                query_positions, key_positions, self.distances
-            )
-        )
+    def _score_by_table(self, query, table):
+        table = self._project(table)
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
 
-    def _project(self, distances):
-        """Maps distances by `W R(d)`, to float32 `(..., H, D)`."""
+    def _project(self, sinusoid):
+        """Maps sinusoids `(..., M)` by `W`, to float32 `(..., H, D)`."""
         model_width, heads, width = self.kernel.shape
         # A product of two matrices is faster than one of tensors with more
         # axes.
-        flat = ops.reshape(self._make_sinusoid(distances), (-1, model_width))
+        flat = ops.reshape(sinusoid, (-1, model_width))
         kernel = ops.reshape(
             ops.cast(self.kernel, "float32"), (model_width, heads * width)
         )
         return ops.reshape(
-            ops.matmul(flat, kernel), (*ops.shape(distances), heads, width)
+            ops.matmul(flat, kernel), (*ops.shape(sinusoid)[:-1], heads, width)
         )
 
-    def _score_by_angle(self, query, query_positions, key_positions):
+    def _score_by_angle(self, query, queries, keys):
         # The sine and cosine of a difference are sums of products of sines and
         # cosines: rotate the mapped query by its position, then multiply it by
         # the sinusoid of the key.
@@ -181,10 +182,7 @@ class RelativeEncoding(BiasEncoding):
         query = ops.einsum("bthd,mhd->bhtm", query, kernel)
         at_sine, at_cosine = ops.split(query, 2, axis=-1)
         sine, cosine = (
-            ops.expand_dims(part, -3)
-            for part in ops.split(
-                self._make_sinusoid(query_positions), 2, axis=-1
-            )
+            ops.expand_dims(part, -3) for part in ops.split(queries, 2, axis=-1)
         )
         turned = ops.concatenate(
             [
@@ -193,7 +191,6 @@ class RelativeEncoding(BiasEncoding):
             ],
             axis=-1,
         )
-        keys = self._make_sinusoid(key_positions)
         batch = "b" if len(keys.shape) == 3 else ""
         return ops.einsum(f"bhtm,{batch}sm->bhts", turned, keys)
 

@@ -1,19 +1,20 @@
 """Rotary position embedding."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_choice, check_number
+from keras_lengen.checks.arguments import check_choice, check_number
 from keras_lengen.layers.encodings.base import (
-    Randomized,
-    RotaryEncoding,
+    AttentionSpec,
     expand_positions,
 )
+from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     check_max_wavelength,
     frequencies,
-    interleave,
 )
 
 
@@ -81,17 +82,31 @@ class RoPE(RotaryEncoding):
                 f"{query_shape[-1]} rotates nothing: raise one of the two."
             )
 
-    def rotate(
-        self, query, key, query_positions, key_positions, *, length=None
-    ):
-        width = self._find_rotary_width(query.shape[-1])
-        length = ops.shape(key)[1] if length is None else length
-        rates = self._find_rates(width, length)
+    def prepare(self, query_positions, key_positions, spec):
+        """Computes cosines and sines of the queries and of the keys."""
+        width, length = self._find_rotary_width(spec.width), spec.length
+        length = ops.shape(key_positions)[-1] if length is None else length
+        rates = self._double(self._find_rates(width, length))
         magnitude = self._find_magnitude(length)
         query_turn = self._turn(query_positions, rates, magnitude)
-        key_turn = query_turn
-        if key_positions is not query_positions:
-            key_turn = self._turn(key_positions, rates, magnitude)
+        if key_positions is query_positions:
+            return query_turn, query_turn
+        return query_turn, self._turn(key_positions, rates, magnitude)
+
+    def rotate(
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        length=None,
+        prepared=None,
+    ):
+        if prepared is None:
+            spec = AttentionSpec.of(query, length=length)
+            prepared = self.prepare(query_positions, key_positions, spec)
+        query_turn, key_turn = prepared
         return self._apply(query, *query_turn), self._apply(key, *key_turn)
 
     def _find_rotary_width(self, head_width):
@@ -114,12 +129,25 @@ class RoPE(RotaryEncoding):
         """Computes the factor of rotated queries and keys, `None` for 1."""
         return None
 
+    def _double(self, pairs):
+        """Repeats a number of each pair `(..., R / 2)` for both features."""
+        numpy = isinstance(pairs, np.ndarray)
+        repeat, concatenate = (
+            (np.repeat, np.concatenate)
+            if numpy
+            else (ops.repeat, ops.concatenate)
+        )
+        if self.layout == "halves":
+            return concatenate([pairs, pairs], axis=-1)
+        return repeat(pairs, 2, axis=-1)
+
     def _turn(self, positions, rates, magnitude=None):
         """Computes the factors of every feature and of its pair's other one.
 
         Args:
             positions: Integer or float tensor `(T,)` or `(B, T)`.
-            rates: Angle per position of each pair, as of `_find_rates`.
+            rates: Angle per position of each feature, float32 `(R,)` or
+                `(B, 1, R)`.
             magnitude: Factor of the result, or `None` for 1.
 
         Returns:
@@ -128,36 +156,43 @@ class RoPE(RotaryEncoding):
             `(B, T, 1, R)` each.
         """
         angles = expand_positions(positions, 1) * rates
-        sines, cosines = ops.sin(angles), ops.cos(angles)
+        cosines, sines = (
+            ops.cos(angles),
+            ops.sin(angles) * self._find_signs(angles.shape[-1]),
+        )
         if magnitude is not None:
-            sines, cosines = magnitude * sines, magnitude * cosines
-        if self.layout == "halves":
-            sines = ops.concatenate([-sines, sines], axis=-1)
-            cosines = ops.concatenate([cosines, cosines], axis=-1)
-        else:
-            sines = interleave(-sines, sines)
-            cosines = interleave(cosines, cosines)
+            cosines, sines = magnitude * cosines, magnitude * sines
         return ops.expand_dims(cosines, -2), ops.expand_dims(sines, -2)
+
+    def _find_signs(self, width):
+        """Returns -1 for the first feature of every pair, else 1."""
+        signs = np.ones((width // 2,), "float32")
+        if self.layout == "halves":
+            return np.concatenate([-signs, signs])
+        return np.stack([-signs, signs], axis=-1).reshape(-1)
 
     def _apply(self, features, cosines, sines):
         cosines = ops.cast(cosines, features.dtype)
         sines = ops.cast(sines, features.dtype)
         width = cosines.shape[-1]
-        turned, kept = features[..., :width], features[..., width:]
+        if width == features.shape[-1]:
+            return features * cosines + self._swap_pairs(features) * sines
+        turned, kept = ops.split(features, [width], axis=-1)
         turned = turned * cosines + self._swap_pairs(turned) * sines
-        if kept.shape[-1] == 0:
-            return turned
         return ops.concatenate([turned, kept], axis=-1)
 
     def _swap_pairs(self, features):
         """Swaps the two features of every pair."""
+        width = features.shape[-1]
         if self.layout == "halves":
-            first, second = ops.split(features, 2, axis=-1)
-            return ops.concatenate([second, first], axis=-1)
-        # Strided slices would take several times as long as a flip on a CPU.
-        shape = ops.shape(features)
-        pairs = ops.reshape(features, (*shape[:-1], shape[-1] // 2, 2))
-        return ops.reshape(ops.flip(pairs, axis=-1), shape)
+            return ops.roll(features, width // 2, axis=-1)
+        # Strided slices would take several times as long on a CPU.
+        first = np.arange(width) % 2 == 0
+        return ops.where(
+            first,
+            ops.roll(features, -1, axis=-1),
+            ops.roll(features, 1, axis=-1),
+        )
 
     def get_config(self):
         return {

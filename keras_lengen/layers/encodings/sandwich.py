@@ -4,12 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import LARGEST_WIDTH, check_integer
-from keras_lengen.layers.encodings.base import (
-    BiasEncoding,
-    Randomized,
-    expand_positions,
-)
+from keras_lengen.checks.arguments import LARGEST_WIDTH, check_integer
+from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.bias import BiasEncoding
+from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     make_sinusoid,
@@ -64,9 +62,7 @@ class Sandwich(BiasEncoding):
         )
         check_even(self.dimension, "dimension")
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         queries = expand_positions(query_positions, 0)
         keys = expand_positions(key_positions, 0)
         # Positions are counted from the first key: only differences matter,
@@ -80,10 +76,13 @@ class Sandwich(BiasEncoding):
         )
         if len(similarity.shape) == 2:
             similarity = ops.expand_dims(similarity, 0)
-        heads = query.shape[2]
+        heads = spec.heads
         ratios = heads / (8.0 * np.arange(1, heads + 1, dtype="float32"))
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
         return ops.multiply(ratios[:, None, None], penalties)
+
+    def bias_at(self, prepared, query, key):
+        return prepared
 
     def _make_sinusoid(self, positions):
         return make_sinusoid(positions, self.dimension, max_wavelength=10000)

@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_integer,
 )
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
     find_signed_distances,
@@ -69,18 +69,20 @@ class ShawEncoding(BiasEncoding):
             autocast=False,
         )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
         reach = self.max_distance
-        scale = make_nan_factor(steps) * query.shape[-1] ** -0.5
-        steps = ops.clip(ops.round(steps), -reach, reach)
+        indices = ops.clip(ops.round(steps), -reach, reach)
+        scale = make_nan_factor(steps) * spec.width**-0.5
+        return scale, as_indices(indices) + reach
+
+    def bias_at(self, prepared, query, key):
+        scale, indices = prepared
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)
-        return scale * read_scores(scores, as_indices(steps) + reach)
+        return scale * read_scores(scores, indices)
 
     def get_config(self):
         return {

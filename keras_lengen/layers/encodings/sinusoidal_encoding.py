@@ -4,12 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import check_choice, check_number
-from keras_lengen.layers.encodings.base import (
-    AbsoluteEncoding,
-    Randomized,
-    expand_positions,
-)
+from keras_lengen.checks.arguments import check_choice, check_number
+from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
+from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.randomized import Randomized
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

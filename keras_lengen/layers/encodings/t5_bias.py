@@ -6,12 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_integer,
 )
-from keras_lengen.layers.encodings.base import BiasEncoding
+from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
     find_signed_distances,
@@ -110,18 +110,21 @@ class T5Bias(BiasEncoding):
             autocast=False,
         )
 
-    def attention_bias(
-        self, query, key, query_positions, key_positions, *, causal=False
-    ):
+    def prepare(self, query_positions, key_positions, spec):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
         reach = self.max_distance
-        valid = make_nan_factor(steps)
-        steps = as_indices(ops.clip(steps, -reach, reach))
-        buckets = ops.convert_to_tensor(self._find_buckets(causal), "int32")
+        indices = as_indices(ops.clip(steps, -reach, reach)) + reach
+        buckets = ops.convert_to_tensor(
+            self._find_buckets(spec.causal), "int32"
+        )
+        return make_nan_factor(steps), indices, buckets
+
+    def bias_at(self, prepared, query, key):
+        valid, indices, buckets = prepared
         rows = ops.take(self.table, buckets, axis=0)
-        bias = ops.take(rows, steps + reach, axis=0)
+        bias = ops.take(rows, indices, axis=0)
         if len(bias.shape) == 3:
             bias = ops.expand_dims(bias, 0)
         bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")

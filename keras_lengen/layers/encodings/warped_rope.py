@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.positions.warped_positions import WarpedPositions
 

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.guards import guard
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.layers.side_inputs import demand, where_holds
 
 LARGEST_EXPONENTS = {"float16": 8}
 """Largest natural logarithm of a decay factor, by dtype of the features, with
@@ -86,36 +86,35 @@ class XPos(RoPE):
             "scale_base", scale_base, above=0, most=LARGEST_POSITION
         )
 
-    def rotate(
-        self, query, key, query_positions, key_positions, *, length=None
-    ):
-        width = self._find_rotary_width(query.shape[-1])
-        rates = self._find_rates(width, length)
-        query_decay = self._find_decay(query_positions, width, query.dtype)
-        key_decay = self._find_decay(key_positions, width, key.dtype)
-        query_turn = self._turn(query_positions, rates, query_decay)
-        key_turn = self._turn(key_positions, rates, 1 / key_decay)
-        return self._apply(query, *query_turn), self._apply(key, *key_turn)
+    def prepare(self, query_positions, key_positions, spec):
+        width = self._find_rotary_width(spec.width)
+        rates = self._double(self._find_rates(width, spec.length))
+        query_decay = self._find_decay(query_positions, width, spec.dtype)
+        key_decay = self._find_decay(key_positions, width, spec.dtype)
+        return (
+            self._turn(query_positions, rates, query_decay),
+            self._turn(key_positions, rates, 1 / key_decay),
+        )
 
     def _find_decay(self, positions, width, dtype):
-        """Computes `zeta ** (p / scale_base)` for all positions and pairs.
+        """Computes `zeta ** (p / scale_base)` for all positions and features.
 
         Args:
             positions: Integer or float tensor `(T,)` or `(B, T)`.
             width: int, number `R` of rotated features.
-            dtype: Dtype of the features, which limits the exponent.
+            dtype: str, dtype of the features, which limits the exponent.
 
         Returns:
-            float32 `(T, R / 2)` or `(B, T, R / 2)`.
+            float32 `(T, R)` or `(B, T, R)`.
         """
         zeta = (np.arange(0, width, 2) + 0.4 * width) / (1.4 * width)
         logarithm = (np.log(zeta) / self.scale_base).astype("float32")
-        dtype = keras.backend.standardize_dtype(dtype)
         exponent = LARGEST_EXPONENTS.get(dtype, LARGEST_EXPONENT)
         reach = int(exponent / -logarithm[0])
         positions = expand_positions(positions, 1)
         furthest = ops.max(ops.abs(positions), axis=(-2, -1), initial=0)
-        holds = demand(
+        positions = guard(
+            positions,
             # NaN, a position invalid for another reason, passes.
             ops.logical_not(furthest > reach),
             "positions reach ",
@@ -123,8 +122,7 @@ class XPos(RoPE):
             f", but XPos with scale_base={self.scale_base} keeps {dtype} "
             f"features finite up to {reach}: raise scale_base.",
         )
-        positions = where_holds(holds, positions)
-        return ops.exp(ops.multiply(positions, logarithm))
+        return ops.exp(ops.multiply(positions, self._double(logarithm)))
 
     def get_config(self):
         return {**super().get_config(), "scale_base": self.scale_base}

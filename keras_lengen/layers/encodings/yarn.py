@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
 from keras_lengen.layers.encodings.ntk_rope import (
     check_original_length,
     check_scaling_factor,

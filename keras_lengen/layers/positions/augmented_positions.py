@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_number,

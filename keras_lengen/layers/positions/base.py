@@ -3,14 +3,14 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_instance
-from keras_lengen.layers.drawing import DrawingLayer
-from keras_lengen.layers.side_inputs import (
+from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.guards import mark_like
+from keras_lengen.checks.inputs import (
     NamedInputs,
-    check_lengths,
-    check_reference_length,
-    where_holds,
+    read_lengths,
+    read_reference_length,
 )
+from keras_lengen.layers.drawing import DrawingLayer
 
 
 class PositionSampler(NamedInputs, DrawingLayer):
@@ -88,17 +88,19 @@ class PositionSampler(NamedInputs, DrawingLayer):
     def call(
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
-        check_tokens(inputs)
-        lengths, holds = check_lengths(lengths, inputs)
+        self.check_inputs(inputs)
+        lengths = read_lengths(lengths, inputs)
         positions = self.sample(
             inputs,
             lengths=lengths,
-            reference_length=check_reference_length(reference_length, inputs),
+            reference_length=read_reference_length(reference_length, inputs),
             training=training,
         )
-        return keras.tree.map_structure(
-            lambda axis: where_holds(holds, axis), positions
-        )
+        return mark_like(positions, lengths)
+
+    def check_inputs(self, inputs):
+        """Raises `ValueError` unless inputs are a tensor `(B, T, ...)`."""
+        check_tokens(inputs)
 
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None

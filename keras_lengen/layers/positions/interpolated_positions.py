@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_integer,
     check_number,

@@ -3,21 +3,16 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_boolean,
     check_choice,
     check_integer,
     check_seed,
 )
+from keras_lengen.checks.guards import guard
+from keras_lengen.checks.inputs import as_size, find_static_size, format_size
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
-from keras_lengen.layers.side_inputs import (
-    as_size,
-    demand,
-    find_static_size,
-    format_size,
-    where_holds,
-)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -108,14 +103,8 @@ class RandomizedPositions(PositionSampler):
         self, inputs, *, lengths=None, reference_length=None, training=None
     ):
         tokens = count_tokens(inputs)
-        holds = demand(
-            as_size(tokens) <= self.max_position,
-            "a sequence of ",
-            format_size(tokens),
-            " tokens needs as many positions, but max_position is "
-            f"{self.max_position}: raise max_position to at least the longest "
-            "sequence of training and evaluation.",
-        )
+        if find_static_size(tokens) is not None:
+            self._guard_reach((), tokens)  # Before the draw fails.
         if training or self.evaluation == "random":
             positions = self._draw(ops.shape(inputs)[0], tokens, lengths)
         else:
@@ -123,7 +112,18 @@ class RandomizedPositions(PositionSampler):
             if self.evaluation == "even":
                 lengths = tokens if lengths is None else lengths
                 positions = self._spread(positions, lengths)
-        return where_holds(holds, positions)
+        return self._guard_reach(positions, tokens)
+
+    def _guard_reach(self, guarded, tokens):
+        return guard(
+            guarded,
+            as_size(tokens) <= self.max_position,
+            "a sequence of ",
+            format_size(tokens),
+            " tokens needs as many positions, but max_position is "
+            f"{self.max_position}: raise max_position to at least the longest "
+            "sequence of training and evaluation.",
+        )
 
     def _draw(self, batch_size, tokens, lengths):
         draws = (batch_size,) if self.resample == "example" else ()

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_integer
-from keras_lengen.layers.positions.base import PositionSampler, check_tokens
-from keras_lengen.layers.side_inputs import is_integer
+from keras_lengen.checks.arguments import check_integer
+from keras_lengen.checks.guards import is_integer
+from keras_lengen.layers.positions.base import PositionSampler
 
 PADDING = -1
 """Id that stands for padding while positions are computed."""
@@ -35,10 +35,8 @@ class TokenPositions(PositionSampler):
     reads_tokens = True
     keeps_order = False
 
-    def call(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
-        check_tokens(inputs)
+    def check_inputs(self, inputs):
+        super().check_inputs(inputs)
         if len(inputs.shape) != 2 or not is_integer(inputs):
             dtype = keras.backend.standardize_dtype(inputs.dtype)
             raise ValueError(
@@ -48,12 +46,6 @@ class TokenPositions(PositionSampler):
                 f"pass its result as `positions`; got inputs of dtype {dtype} "
                 f"and shape {tuple(inputs.shape)}."
             )
-        return super().call(
-            inputs,
-            lengths=lengths,
-            reference_length=reference_length,
-            training=training,
-        )
 
     def sample(
         self, inputs, *, lengths=None, reference_length=None, training=None

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean
-from keras_lengen.layers.attention import MultiHeadAttention
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

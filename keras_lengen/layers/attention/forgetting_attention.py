@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_lengen.layers.attention import MultiHeadAttention
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -72,19 +72,20 @@ class ForgettingAttention(MultiHeadAttention):
         self.settle_policies()
 
     def _project(self, query, key, value):
-        gates = ops.expand_dims(self.gate_dense(key), -1)
+        gates = None if key is None else self.gate_dense(key)
         query, key, value = super()._project(query, key, value)
+        if gates is None:
+            return query, None, None
+        gates = ops.expand_dims(gates, -1)
         return query, key, ops.concatenate([value, gates], axis=-1)
 
-    def _attend(self, queries, others, *, causal, training):
+    def _attend(self, queries, others, **options):
         others = {
             **others,
             "value": others["value"][..., :-1],
             "gate": others["value"][..., -1],
         }
-        return super()._attend(
-            queries, others, causal=causal, training=training
-        )
+        return super()._attend(queries, others, **options)
 
     def _compute_scores(self, queries, others, *, causal):
         scores = super()._compute_scores(queries, others, causal=causal)

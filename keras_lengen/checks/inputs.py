@@ -1,11 +1,11 @@
-"""Checks of the inputs other than the tokens: positions, lengths and masks.
+"""Readers of the inputs of layers and models: positions, lengths and masks.
 
-Values and sizes that are known when a layer is called are checked at once, and
-errors raise `ValueError`. Those that are known only when a compiled program
-runs are checked by an assertion in the program. Assertions do not run under
-XLA and in compiled JAX programs; there, `where_holds` turns results to NaN.
+Each reader takes what a caller has passed and returns a tensor that the
+mathematics behind it may trust: what is wrong raises `ValueError` at once, or
+is guarded (see `guards.py`) if it is known only when a compiled program runs.
 """
 
+import functools
 import inspect
 import numbers
 
@@ -13,94 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.arguments import LARGEST_POSITION, described
-
-INVALID_POSITION = -(2**31)
-"""Marks an invalid integer position; cast to float, it becomes NaN."""
-
-
-def demand(holds, *message):
-    """Requires a condition, now or when the compiled program runs.
-
-    Args:
-        holds: bool, or a boolean tensor whose entries must all be true.
-        *message: Strings and numbers, which are joined to the error message.
-
-    Returns:
-        `True`, or `holds` for `where_holds` if it is known only at run time.
-
-    Raises:
-        ValueError: If the condition is known not to hold. At run time, an
-            assertion fails instead.
-    """
-    if isinstance(holds, keras.KerasTensor):
-        return True
-    known = find_numbers(holds)
-    if known is None:
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            # XLA leaves assertions out.
-            assertion = tf.debugging.Assert(tf.reduce_all(holds), list(message))
-            # The assertion must run before any operation that would fail with
-            # another message.
-            with tf.control_dependencies([assertion]):
-                return tf.identity(holds)
-        return holds
-    if not known.all():
-        raise ValueError("".join(map(_format, message)))
-    return True
-
-
-def both(first, second):
-    """Combines two conditions, each `True` or a boolean tensor, by "and"."""
-    if first is True:
-        return second
-    return first if second is True else ops.logical_and(first, second)
-
-
-def where_holds(holds, tensor):
-    """Replaces the entries of examples whose condition fails by NaN.
-
-    Args:
-        holds: `True`, or a boolean tensor `()` or `(B,)`.
-        tensor: Tensor of any shape; `(B, ...)` if `holds` is `(B,)` and the
-            tensor has more than one axis. Integers are taken for positions,
-            and are replaced by `INVALID_POSITION`.
-
-    Returns:
-        A tensor of the same shape. If `holds` is `(B,)` and `tensor` has one
-        axis, all entries are replaced if any condition fails.
-    """
-    if holds is True:
-        return tensor
-    rank = len(tensor.shape)
-    if len(holds.shape) == 1:
-        holds = (
-            ops.all(holds)
-            if rank < 2
-            else ops.reshape(holds, (-1,) + (1,) * (rank - 1))
-        )
-    if is_integer(tensor):
-        return ops.where(holds, as_signed(tensor), INVALID_POSITION)
-    return ops.where(holds, tensor, float("nan"))
-
-
-def find_numbers(value):
-    """Reads the numbers of a tensor.
-
-    Returns:
-        A NumPy array, or `None` if the numbers are known only at run time.
-    """
-    if isinstance(value, bool | numbers.Number | np.ndarray | np.generic):
-        return np.asarray(value)
-    if isinstance(value, keras.KerasTensor):
-        return None
-    try:
-        return np.asarray(ops.convert_to_numpy(value))
-    except Exception:
-        # Each backend raises its own error for a tensor inside a program.
-        return None
+from keras_lengen.checks.arguments import LARGEST_POSITION, described
+from keras_lengen.checks.guards import find_numbers, guard, is_integer
 
 
 def find_static_size(size):
@@ -134,16 +48,10 @@ def find_size(tensor, axis):
 
     `None` stands for an unknown size of a symbolic tensor.
     """
-    if isinstance(tensor, keras.KerasTensor):
-        return tensor.shape[axis]
+    size = tensor.shape[axis]
+    if isinstance(size, int) or isinstance(tensor, keras.KerasTensor):
+        return size
     return ops.shape(tensor)[axis]
-
-
-def is_integer(tensor):
-    """Whether the dtype of a tensor is an integer dtype, other than bool."""
-    return keras.backend.is_int_dtype(
-        keras.backend.standardize_dtype(tensor.dtype)
-    )
 
 
 def as_signed(tensor):
@@ -153,6 +61,12 @@ def as_signed(tensor):
     return ops.cast(tensor, "int64" if wide else "int32")
 
 
+@functools.cache
+def _list_arguments(call):
+    """Lists the arguments of a method, without the layer."""
+    return tuple(inspect.signature(call).parameters)[1:]
+
+
 class NamedInputs(keras.layers.Layer):
     """Mixin whose errors name the argument that Keras cannot convert.
 
@@ -160,9 +74,12 @@ class NamedInputs(keras.layers.Layer):
     """
 
     def __call__(self, *args, **kwargs):
-        names = inspect.signature(self.call).parameters
-        check_tensors(**dict(zip(names, args, strict=False)))
+        names = _list_arguments(type(self).call)
+        for name, value in zip(names, args, strict=False):
+            check_tensors(**{name: value})
         for name, value in kwargs.items():
+            if value is None or isinstance(value, bool | int | float):
+                continue
             leaves = keras.tree.flatten(value)
             if any(hasattr(leaf, "shape") for leaf in leaves):
                 for leaf in leaves:
@@ -239,20 +156,24 @@ def check_rank(name, tensor, ranks, shape):
         )
 
 
-def check_same_size(axis, **tensors):
-    """Requires that two tensors have the same size along an axis.
+def guard_same_size(guarded, axis, **tensors):
+    """Guards tensors by the condition that two others are equally long.
 
     Args:
+        guarded: The tensors to return, as for `guard`.
         axis: int, index of the axis: 0, 1, 2 or -1.
         **tensors: Two tensors, by the names of their arguments.
 
     Returns:
-        `True`, or a boolean tensor if sizes are known only at run time.
+        The guarded tensors.
     """
     (name, tensor), (other_name, other) = tensors.items()
+    if tensor is other:
+        return guarded
     size, other_size = find_size(tensor, axis), find_size(other, axis)
     what = {0: "examples", 1: "tokens", 2: "heads", -1: "features"}[axis]
-    return demand(
+    return guard(
+        guarded,
         compare_sizes(size, other_size),
         f"{name} and {other_name} must have equally many {what}; got ",
         format_size(size),
@@ -262,8 +183,8 @@ def check_same_size(axis, **tensors):
     )
 
 
-def check_positions(positions, inputs, *, name="positions"):
-    """Returns valid positions of tokens, or raises `ValueError`.
+def read_positions(positions, inputs, *, name="positions"):
+    """Reads positions of tokens.
 
     Args:
         positions: Tensor, array or list of numbers `(T,)`, `(1, T)` or
@@ -274,16 +195,22 @@ def check_positions(positions, inputs, *, name="positions"):
     Returns:
         Integer or float tensor `(T,)` or `(B, T)`, or a pair of these.
         Positions that prove wrong only at run time are invalid.
+
+    Raises:
+        ValueError: If they are known not to be one finite number from
+            `-2 ** 24` to `2 ** 24` for each token.
     """
     if is_pair(positions):
         return tuple(
-            check_positions(axis, inputs, name=name) for axis in positions
+            read_positions(axis, inputs, name=name) for axis in positions
         )
     positions = _as_tensor(name, positions, "numbers of shape (T,) or (B, T)")
     check_rank(name, positions, (1, 2), "(T,) or (B, T)")
-    tokens = find_size(inputs, 1)
-    count = find_size(positions, -1)
-    holds = demand(
+    if is_integer(positions) and not isinstance(positions, keras.KerasTensor):
+        positions = as_signed(positions)
+    tokens, count = find_size(inputs, 1), find_size(positions, -1)
+    positions = guard(
+        positions,
         compare_sizes(count, tokens),
         f"{name} must be one number for each token: got ",
         format_size(count),
@@ -296,43 +223,36 @@ def check_positions(positions, inputs, *, name="positions"):
             positions = positions[0]
         else:
             examples, batch_size = find_size(positions, 0), find_size(inputs, 0)
-            holds = both(
-                holds,
-                demand(
-                    compare_sizes(examples, batch_size),
-                    f"{name} of shape (B, T) must have one row for each "
-                    "example: got ",
-                    format_size(examples),
-                    " rows for a batch of ",
-                    format_size(batch_size),
-                    ".",
-                ),
+            positions = guard(
+                positions,
+                compare_sizes(examples, batch_size),
+                f"{name} of shape (B, T) must have one row for each "
+                "example: got ",
+                format_size(examples),
+                " rows for a batch of ",
+                format_size(batch_size),
+                ".",
             )
     if isinstance(positions, keras.KerasTensor):
         return positions
-    if is_integer(positions):
-        positions = as_signed(positions)
-    positions = where_holds(holds, positions)
-    return where_holds(_check_reach(name, positions), positions)
-
-
-def _check_reach(name, positions):
-    """Checks that float32 tells the positions of each example apart.
-
-    Returns:
-        `True`, or a boolean tensor `()` or `(B,)`.
-    """
-    # The comparison is false for NaN.
-    inside = ops.abs(positions) <= LARGEST_POSITION
-    return demand(
-        ops.all(inside, axis=-1),
+    return guard(
+        positions,
+        # The comparison is false for NaN.
+        ops.all(ops.abs(positions) <= LARGEST_POSITION, axis=-1),
         f"{name} must be finite numbers from -{LARGEST_POSITION} to "
         f"{LARGEST_POSITION}, beyond which float32 merges neighbours; got "
         "numbers from ",
-        ops.min(positions, initial=0),
-        " to ",
-        ops.max(positions, initial=0),
+        *describe_range(positions),
         ".",
+    )
+
+
+def describe_range(numbers):
+    """Describes the smallest and the largest of some numbers, for `guard`."""
+    return (
+        lambda: ops.min(numbers, initial=0),
+        " to ",
+        lambda: ops.max(numbers, initial=0),
     )
 
 
@@ -348,8 +268,8 @@ def is_pair(positions):
     )
 
 
-def check_lengths(lengths, inputs, *, name="lengths"):
-    """Checks true lengths, integers from 0 to the number of tokens.
+def read_lengths(lengths, inputs, *, name="lengths"):
+    """Reads true lengths, integers from 0 to the number of tokens.
 
     Args:
         lengths: Integers of shape `()` or `(B,)`, or `None`.
@@ -357,24 +277,25 @@ def check_lengths(lengths, inputs, *, name="lengths"):
         name: str, name of the argument, for the error message.
 
     Returns:
-        The lengths as an int32 tensor or `None`; and for `where_holds` whether
-        they are valid, `True` or a boolean tensor of the lengths' shape.
+        int32 tensor `()` or `(B,)`, or `None`. Lengths that prove wrong only
+        at run time are invalid, which `mark_like` passes on.
     """
     if lengths is None:
-        return None, True
+        return None
     lengths = _as_tensor(name, lengths, "integers of shape () or (B,)")
     if not is_integer(lengths):
         raise ValueError(
             f"{name} must be integers, the true lengths of the sequences; got "
             f"{keras.backend.standardize_dtype(lengths.dtype)}."
         )
-    holds = _check_one_each(name, lengths, inputs)
+    lengths = _guard_one_each(name, lengths, inputs)
     tokens = find_size(inputs, 1)
     if isinstance(lengths, keras.KerasTensor) or tokens is None:
-        return lengths, True
+        return lengths
     lengths = as_signed(lengths)
     most = ops.cast(as_size(tokens), lengths.dtype)
-    inside = demand(
+    lengths = guard_each(
+        lengths,
         ops.logical_and(lengths >= 0, lengths <= most),
         f"{name} must be integers from 0 to the ",
         format_size(tokens),
@@ -382,15 +303,11 @@ def check_lengths(lengths, inputs, *, name="lengths"):
         lengths,
         ".",
     )
-    lengths = ops.cast(lengths, "int32")
-    if inside is not True:
-        # Invalid lengths stay invalid if they are checked again.
-        lengths = ops.where(inside, lengths, -1)
-    return lengths, both(holds, inside)
+    return ops.cast(lengths, "int32")
 
 
-def check_reference_length(length, inputs, *, name="reference_length"):
-    """Returns a valid length to scale by, or raises `ValueError`.
+def read_reference_length(length, inputs, *, name="reference_length"):
+    """Reads a length to scale by.
 
     Args:
         length: Numbers above 0 of shape `()` or `(B,)`, or `None`.
@@ -404,26 +321,32 @@ def check_reference_length(length, inputs, *, name="reference_length"):
     if length is None:
         return None
     length = _as_tensor(name, length, "numbers of shape () or (B,)")
-    holds = _check_one_each(name, length, inputs)
+    length = _guard_one_each(name, length, inputs)
     if isinstance(length, keras.KerasTensor):
         return length
     length = ops.cast(length, "float32")
     positive = ops.logical_and(length > 0, ops.isfinite(length))
-    positive = demand(positive, f"{name} must be above 0; got ", length, ".")
-    return where_holds(both(holds, positive), length)
+    return guard_each(
+        length, positive, f"{name} must be above 0; got ", length, "."
+    )
 
 
-def _check_one_each(name, lengths, inputs):
-    """Checks that there is one length, or one for each example.
+def guard_each(numbers, condition, *message):
+    """Guards every number `()` or `(B,)` by its own condition."""
+    if len(numbers.shape) == 0:
+        return guard(numbers, condition, *message)
+    columns = guard(ops.expand_dims(numbers, -1), condition, *message)
+    return ops.squeeze(columns, -1)
 
-    Returns:
-        `True`, or a boolean tensor if sizes are known only at run time.
-    """
+
+def _guard_one_each(name, lengths, inputs):
+    """Guards lengths by the condition that each example has one, or all one."""
     check_rank(name, lengths, (0, 1), "() or (B,)")
     if len(lengths.shape) == 0:
-        return True
+        return lengths
     count, batch_size = find_size(lengths, 0), find_size(inputs, 0)
-    return demand(
+    return guard(
+        lengths,
         compare_sizes(count, batch_size),
         f"{name} must be one number, or one for each example: got ",
         format_size(count),
@@ -433,46 +356,123 @@ def _check_one_each(name, lengths, inputs):
     )
 
 
-def check_padding_mask(mask, inputs, *, name="padding_mask"):
-    """Checks a padding mask.
+def read_mask(mask, guarded, *, inputs=None, name="padding_mask"):
+    """Reads a padding mask.
+
+    A mask cannot be marked where it proves wrong only at run time; the reader
+    therefore marks the tensors whose results depend on it.
 
     Args:
-        mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
-        inputs: Tensor `(B, T, ...)`; only its shape is read.
+        mask: Boolean tensor `(B, T)`, true for real tokens, or `None`; also
+            integers 1 and 0.
+        guarded: A tensor `(B, ...)` or a structure of tensors, to be marked.
+        inputs: Tensor `(B, T, ...)`, of which only the shape is read; `None`
+            for `guarded`.
         name: str, name of the argument, for the error message.
 
     Returns:
-        The mask as a boolean tensor or `None`; and for `where_holds` whether
-        its shape is right, `True` or a boolean tensor.
+        A pair of the mask, a boolean tensor or `None`, and `guarded`.
     """
     if mask is None:
-        return None, True
-    mask, holds = check_truth_values(name, mask, (2,), "(B, T)")
+        return None, guarded
+    inputs = guarded if inputs is None else inputs
+    mask, guarded = read_truth_values(name, mask, (2,), "(B, T)", guarded)
     for axis, what in ((0, "examples"), (1, "tokens")):
         size, wanted = find_size(mask, axis), find_size(inputs, axis)
-        holds = both(
-            holds,
-            demand(
-                compare_sizes(size, wanted),
-                f"{name} must have the shape (B, T) of the tokens: got ",
-                format_size(size),
-                " for ",
-                format_size(wanted),
-                f" {what}.",
-            ),
+        mask, guarded = guard(
+            (mask, guarded),
+            compare_sizes(size, wanted),
+            f"{name} must have the shape (B, T) of the tokens: got ",
+            format_size(size),
+            " for ",
+            format_size(wanted),
+            f" {what}.",
         )
-    if isinstance(mask, keras.KerasTensor):
-        return mask, True
-    mask = ops.cast(mask, "bool")
-    if holds is not True:
-        # Depends on `holds`, so that the assertion, which names the caller's
-        # argument, runs before the mask is used.
-        mask = ops.logical_or(mask, ops.logical_not(holds))
-    return mask, holds
+    return mask, guarded
 
 
-def check_index(name, index):
-    """Returns a valid index, or raises `ValueError`.
+def read_truth_values(name, value, ranks, shape, guarded):
+    """Reads truth values: booleans, or the integers 1 and 0.
+
+    Args:
+        name: str, name of the argument, for the error message.
+        value: Value of the argument.
+        ranks: tuple of ints, allowed numbers of axes.
+        shape: str, expected shape, for the error message.
+        guarded: A tensor or a structure of tensors, to be marked.
+
+    Returns:
+        A pair of a boolean tensor and `guarded`.
+
+    Raises:
+        ValueError: If the value is known to be no such tensor.
+    """
+    wanted = f"truth values of shape {shape}"
+    value = _as_tensor(name, value, wanted, truth=True)
+    check_rank(name, value, ranks, shape)
+    dtype = keras.backend.standardize_dtype(value.dtype)
+    if keras.backend.is_float_dtype(dtype):
+        raise ValueError(
+            f"{name} must be {wanted}, true for visible tokens; got {dtype}, "
+            "perhaps numbers to add to scores: pass a comparison such as "
+            "mask == 0."
+        )
+    if dtype == "bool" or isinstance(value, keras.KerasTensor):
+        return value, guarded
+    value = as_signed(value)
+    value, guarded = guard(
+        (value, guarded),
+        ops.all(ops.logical_or(value == 0, value == 1)),
+        f"{name} must be {wanted}, True or 1 for visible tokens and False or 0 "
+        "for hidden ones; got integers from ",
+        *describe_range(value),
+        ".",
+    )
+    return ops.cast(value, "bool"), guarded
+
+
+def read_token_ids(name, token_ids, vocabulary_size):
+    """Reads token ids.
+
+    Args:
+        name: str, name of the argument, for the error message.
+        token_ids: Integers `(B, T)`.
+        vocabulary_size: int, number of token ids.
+
+    Returns:
+        int32 tensor `(B, T)`. Examples with an id that proves wrong only at
+        run time are invalid, which `mark_like` passes on.
+
+    Raises:
+        ValueError: If ids are known to be outside of the vocabulary, or the
+            value is no such tensor.
+    """
+    token_ids = as_tensor(name, token_ids, "integers of shape (B, T)")
+    check_rank(name, token_ids, (2,), "(B, T)")
+    if not is_integer(token_ids):
+        dtype = keras.backend.standardize_dtype(token_ids.dtype)
+        raise ValueError(
+            f"{name} must be integers; got {dtype}: cast them, and give "
+            'keras.Input dtype="int32".'
+        )
+    if isinstance(token_ids, keras.KerasTensor):
+        return token_ids
+    token_ids = as_signed(token_ids)
+    inside = ops.logical_and(token_ids >= 0, token_ids < vocabulary_size)
+    given = token_ids
+    token_ids = guard(
+        token_ids,
+        ops.all(inside, axis=-1),
+        f"{name} must be from 0 to {vocabulary_size - 1}, below "
+        "vocabulary_size; got ids from ",
+        *describe_range(given),
+        ".",
+    )
+    return ops.cast(token_ids, "int32")
+
+
+def read_index(name, index):
+    """Reads an index.
 
     Args:
         name: str, name of the argument, for the error message.
@@ -527,46 +527,6 @@ def as_tensor(name, value, wanted):
     return _as_tensor(name, value, wanted, truth=True)
 
 
-def check_truth_values(name, value, ranks, shape):
-    """Checks truth values: booleans, or the integers 1 and 0.
-
-    Args:
-        name: str, name of the argument, for the error message.
-        value: Value of the argument.
-        ranks: tuple of ints, allowed numbers of axes.
-        shape: str, expected shape, for the error message.
-
-    Returns:
-        A tensor of booleans or integers; and for `where_holds` whether all
-        integers are 0 or 1, `True` or a boolean tensor `()`.
-
-    Raises:
-        ValueError: If the value is known to be no such tensor.
-    """
-    wanted = f"truth values of shape {shape}"
-    value = _as_tensor(name, value, wanted, truth=True)
-    check_rank(name, value, ranks, shape)
-    dtype = keras.backend.standardize_dtype(value.dtype)
-    if keras.backend.is_float_dtype(dtype):
-        raise ValueError(
-            f"{name} must be {wanted}, true for visible tokens; got {dtype}, "
-            "perhaps numbers to add to scores: pass a comparison such as "
-            "mask == 0."
-        )
-    if dtype == "bool" or isinstance(value, keras.KerasTensor):
-        return value, True
-    value = as_signed(value)
-    return value, demand(
-        ops.all(ops.logical_or(value == 0, value == 1)),
-        f"{name} must be {wanted}, True or 1 for visible tokens and False or 0 "
-        "for hidden ones; got integers from ",
-        ops.min(value, initial=0),
-        " to ",
-        ops.max(value, initial=0),
-        ".",
-    )
-
-
 def _as_tensor(name, value, wanted, *, truth=False):
     kinds = "iub" if truth else "iu"
     if not is_dense(value):
@@ -608,10 +568,3 @@ def show(value):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"{dtype} of shape {tuple(value.shape)}"
     return described(value)
-
-
-def _format(part):
-    if isinstance(part, str):
-        return part
-    known = find_numbers(part)
-    return str(part if known is None else known)

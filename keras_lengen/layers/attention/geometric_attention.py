@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_lengen.arguments import check_boolean
-from keras_lengen.layers.attention import MultiHeadAttention
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -99,7 +99,7 @@ class GeometricAttention(MultiHeadAttention):
         self.settle_policies()
 
     def _project(self, query, key, value):
-        if not (query is key and key is value):
+        if key is not None and not (query is key and key is value):
             raise ValueError(
                 "GeometricAttention is self-attention: query, key and value "
                 "must be the same tensor."

@@ -2,34 +2,41 @@
 
 from keras import ops
 
+from keras_lengen.checks.guards import guard
+from keras_lengen.checks.inputs import find_static_size
 from keras_lengen.layers.encodings.base import expand_positions
-from keras_lengen.layers.side_inputs import both, demand, find_static_size
 
 
-def check_order(positions, key_positions, first, mask, *, name):
-    """Checks that no token has a larger position than a later token.
+def guard_order(guarded, encoding, positions, key_positions, index, mask):
+    """Guards tensors by the condition that positions do not fall.
+
+    Nothing is checked if the encoding needs no order, or its sampler keeps
+    none.
 
     Args:
+        guarded: Tensors to return, as for `guard`.
+        encoding: `PositionalEncoding`.
         positions: Positions of the queries, a tensor `(T,)` or `(B, T)`.
         key_positions: Positions of the keys, a tensor `(S,)` or `(B, S)`, of
             which the queries are a part.
-        first: int or scalar integer tensor, index of the first query among
-            the keys. The order of the keys before it is not checked.
+        index: int or scalar integer tensor, index of the first query among
+            the keys, whose own order is not checked before it; or `None` if
+            there are no other keys.
         mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
-        name: str, name of the encoding, for the error message.
 
     Returns:
-        `True`, or a boolean tensor `()` or `(B,)` if positions are known only
-        at run time.
+        The guarded tensors.
     """
+    if not (encoding.needs_order and encoding.sampler.keeps_order):
+        return guarded
     message = (
         "positions must not fall from token to token in causal attention with "
-        f"{name}, which takes keys at larger positions for later tokens: give "
-        "it the sampler of the positions, or choose an encoding such as "
-        "ClippedBias or RoPE."
+        f"{type(encoding).__name__}, which takes keys at larger positions for "
+        "later tokens: give it the sampler of the positions, or choose an "
+        "encoding such as ClippedBias or RoPE."
     )
-    numbers = expand_positions(positions, 0)
-    holds, real = True, None
+    first = 0 if index is None else index
+    numbers, real = expand_positions(positions, 0), None
     tokens = find_static_size(ops.shape(numbers)[-1])
     alone = isinstance(first, int) and first == 0
     if mask is not None:
@@ -38,9 +45,9 @@ def check_order(positions, key_positions, first, mask, *, name):
             indices = first + ops.arange(ops.shape(numbers)[-1], dtype="int32")
             real = ops.take(mask, indices, axis=-1)
     if tokens != 1:
-        holds = demand(_keep_order(numbers, real), message)
+        guarded = guard(guarded, _keep_order(numbers, real), message)
     if alone:
-        return holds
+        return guarded
     keys = expand_positions(key_positions, 0)
     earlier = ops.arange(ops.shape(keys)[-1], dtype="int32") < first
     if mask is not None:
@@ -48,12 +55,10 @@ def check_order(positions, key_positions, first, mask, *, name):
         numbers = ops.where(real, numbers, float("inf"))
     last = ops.max(ops.where(earlier, keys, -float("inf")), axis=-1)
     # The comparison is false for NaN, a position invalid for another reason.
-    return both(
-        holds,
-        demand(
-            ops.logical_not(last > ops.min(numbers, axis=-1)),
-            message,
-        ),
+    return guard(
+        guarded,
+        ops.logical_not(last > ops.min(numbers, axis=-1)),
+        message,
     )
 
 

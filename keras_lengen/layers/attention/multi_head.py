@@ -1,11 +1,9 @@
 """Multi-head attention with a positional encoding."""
 
-import functools
-
 import keras
 from keras import ops
 
-from keras_lengen.arguments import (
+from keras_lengen.checks.arguments import (
     check_boolean,
     check_choice,
     check_initializer,
@@ -13,38 +11,16 @@ from keras_lengen.arguments import (
     check_seed,
     check_share,
 )
-from keras_lengen.layers.cached_keys import (
-    CachedKeys,
-    find_sequence_length,
-    update_cache,
-)
+from keras_lengen.checks.inputs import NamedInputs, check_tensors
+from keras_lengen.layers.attention.cache import CachedKeys, update_cache
+from keras_lengen.layers.attention.chunks import attend_in_chunks
+from keras_lengen.layers.attention.inputs import find_output_spec, read_inputs
+from keras_lengen.layers.attention.masks import join_masks, log_visible
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
-from keras_lengen.layers.encodings.base import (
-    PositionalEncoding,
-    check_encoding,
-    number_by_index,
-)
+from keras_lengen.layers.encodings.base import check_encoding, pass_on
 from keras_lengen.layers.encodings.distances import HIDDEN
+from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.part_policies import PartPolicies
-from keras_lengen.layers.query_chunks import attend_in_chunks
-from keras_lengen.layers.side_inputs import (
-    NamedInputs,
-    as_size,
-    both,
-    check_padding_mask,
-    check_rank,
-    check_reference_length,
-    check_same_size,
-    check_tensors,
-    check_truth_values,
-    compare_sizes,
-    demand,
-    find_size,
-    find_static_size,
-    format_size,
-    where_holds,
-)
-from keras_lengen.layers.token_order import check_order
 
 DIRECT_PAIRS = 2**22
 """Largest number of pairs of queries and keys that `"auto"` computes without
@@ -246,7 +222,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 "embeddings and does nothing in attention: apply it to the "
                 "input of the first block."
             )
-        self.encoding = PositionalEncoding() if encoding is None else encoding
+        self.encoding = NoPE() if encoding is None else encoding
         self.dropout = check_share("dropout", dropout)
         self.use_bias = check_boolean("use_bias", use_bias)
         self.output_dim = check_integer("output_dim", output_dim, optional=True)
@@ -383,152 +359,142 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         length=None,
         cache=None,
         cache_update_index=None,
+        context=None,
         training=None,
     ):
-        own = (value if key is None else key) is query
-        if self_attention is not None:
-            own = check_boolean("self_attention", self_attention)
-        if own and key is None:
-            if value is not query:
-                check_rank("query", query, (3,), "(B, T, M)")
-                check_rank("value", value, (3,), "(B, T, M)")
-                check_same_size(1, query=query, value=value)
-            value = query
-        key = query if own else (value if key is None else key)
-        mask_name = "value_mask"
-        if value_mask is None and key_mask is not None:
-            value_mask, mask_name = key_mask, "key_mask"
-        check_boolean("use_causal_mask", use_causal_mask)
-        check_boolean("return_attention_scores", return_attention_scores)
-        new = cache is None or cache_update_index is not None
-        holds = self._check_shapes(query, *((value, key) if new else ()))
-        for layer, kind in ((self, "attention"), (self.encoding, "encoding")):
-            if layer.causal_only and not (
-                use_causal_mask or attention_mask is not None
-            ):
-                raise ValueError(
-                    f"{type(layer).__name__} is for causal attention, where "
-                    "no query sees a later key: set use_causal_mask, or "
-                    f"choose another {kind}."
-                )
-        cache_update_index, cache_holds = self._check_cache(
-            cache, value_mask, key, cache_update_index
-        )
-        slots = key if cache is None else cache[0]
-        if cache is None:
-            # With a cache, Keras' mask of the queries covers the whole cache.
-            query_mask, fits = check_padding_mask(
-                query_mask, query, name="query_mask"
+        if context is None:
+            check_boolean("return_attention_scores", return_attention_scores)
+            query, value, key, cache, context = read_inputs(
+                self,
+                *(query, value, key),
+                masks=(query_mask, value_mask, key_mask, attention_mask),
+                places=(positions, key_positions, length),
+                slots=(cache, cache_update_index),
+                causal=use_causal_mask,
+                own=self_attention,
+                training=training,
             )
-            holds = both(holds, fits)
-        value_mask, mask_holds = check_padding_mask(
-            value_mask, slots, name=mask_name
+        elif context.own:
+            value = key = query
+        else:
+            key = value
+        inputs = query
+        query, key, value = self._project(
+            query, key if context.new else None, value
         )
-        if use_causal_mask and not (own and cache is None):
-            holds = both(holds, _check_order(query, slots))
-        holds = both(holds, both(cache_holds, mask_holds))
-        if length is None and self.encoding.uses_length:
-            length = find_sequence_length(value_mask, cache)
-        length = check_reference_length(length, query, name="length")
-        positions, key_positions, new_positions = self._find_positions(
-            query,
-            key,
-            positions,
-            key_positions,
-            own=own,
-            query_mask=query_mask,
-            key_mask=value_mask,
-            cache=cache,
-            start_index=cache_update_index,
+        # Rotated before they are cached, so that every key is rotated once. An
+        # encoding that rotates has no bias, which would need other keys.
+        query, key = self._rotate(query, key, context)
+        if cache is not None:
+            key, value = cache = update_cache(cache, key, value, context.index)
+        output, weights = self._attend_to_all(
+            *(query, key, value, inputs),
+            context=context,
+            in_chunks=not return_attention_scores,
             training=training,
         )
-        inputs = query
-        if new:
-            query, key, value = self._project(query, key, value)
-        else:
-            query = self._split_heads(self.query_dense(query), self.key_dim)
-            key, new_positions = query, positions
-        # Rotated before they are cached, so that every key is rotated only
-        # once. This is safe, because an encoding that rotates has no bias,
-        # which would need the unrotated keys.
-        query, key = self.encoding.rotate(
-            query, key, positions, new_positions, length=length
+        results = [self._combine(output)]
+        results += [weights] if return_attention_scores else []
+        results += [cache] if cache is not None else []
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _project(self, query, key, value):
+        """Computes queries, keys and values `(B, T or S, heads, width)`.
+
+        Args:
+            query: `(B, T, M)`.
+            key: `(B, S, M)`, or `None` for queries alone.
+            value: `(B, S, M)`.
+
+        Returns:
+            Tuple of queries, keys and values; without a key, the last two are
+            `None`.
+        """
+        if key is None:
+            return _split(self.query_dense, query, self.key_dim), None, None
+        denses = (self.query_dense, self.key_dense, self.value_dense)
+        alike = query is key and key is value and self.key_dim == self.value_dim
+        if not alike or self.use_bias or any(map(_is_quantized, denses)):
+            return (
+                _split(self.query_dense, query, self.key_dim),
+                _split(self.key_dense, key, self.key_dim),
+                _split(self.value_dense, value, self.value_dim),
+            )
+        # One matrix product is faster than three narrow ones.
+        kernel = ops.concatenate([dense.kernel for dense in denses], axis=-1)
+        kernel = ops.cast(kernel, self.compute_dtype)
+        kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
+        query = ops.cast(query, self.compute_dtype)
+        heads = self.num_heads
+        return ops.split(
+            ops.einsum("btm,mhd->bthd", query, kernel),
+            [heads, heads + (self.num_key_value_heads or heads)],
+            axis=2,
         )
-        if cache is not None:
-            # Later calls read the cache, so invalid entries must be NaN.
-            entries = where_holds(holds, key), where_holds(holds, value)
-            key, value = cache = update_cache(
-                cache, entries, cache_update_index
-            )
-        keys = ops.shape(key)[1]
-        tokens = ops.shape(query)[1]
-        first = keys - tokens
-        if cache is not None and cache_update_index is not None:
-            first = cache_update_index
-        indices = first + ops.arange(tokens, dtype="int32")
-        if (
-            self.encoding.needs_order
-            and self.encoding.sampler.keeps_order
-            and own
-            and new
-            and use_causal_mask
-            and attention_mask is None
-        ):
-            order_holds = check_order(
-                positions,
-                key_positions,
-                0 if cache is None else first,
-                value_mask,
-                name=type(self.encoding).__name__,
-            )
-            holds = both(holds, order_holds)
-        if self.encoding.counts_tokens:
-            positions, key_positions = number_by_index(
-                positions, key_positions, indices, value_mask
-            )
-        attention_mask, fits = self._check_mask(attention_mask, query, key)
-        holds = both(holds, fits)
+
+    def _rotate(self, query, key, context):
+        """Rotates queries and keys, if the encoding does so."""
+        if self.encoding.stage != "rotation":
+            return query, key
+        rotated, new_key = self.encoding.rotate(
+            query,
+            query if key is None else key,
+            context.positions,
+            context.positions if key is None else context.new_positions,
+            length=context.length,
+            **pass_on(context.prepared),
+        )
+        return rotated, key if key is None else new_key
+
+    def _attend_to_all(
+        self, query, key, value, inputs, *, context, in_chunks, training
+    ):
+        """Computes the attention of all queries, perhaps in chunks of them.
+
+        Args:
+            query: Rotated queries `(B, T, H, D)`.
+            key: Rotated keys `(B, S, heads, D)`.
+            value: Values `(B, S, heads, value_dim)`.
+            inputs: `(B, T, M)`, from which the queries were computed.
+            context: `Context`.
+            in_chunks: bool, whether chunks are allowed.
+            training: bool or `None`, whether to apply dropout.
+
+        Returns:
+            Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
+            float32 `(B, H, T, S)`; `None` in chunks.
+        """
         queries = {
             "query": query,
             "inputs": inputs,
-            "positions": positions,
-            "indices": indices,
-            "mask": attention_mask,
+            "positions": context.positions,
+            "indices": context.indices,
+            "mask": context.attention_mask,
         }
         others = {
             "key": self._repeat(key),
             "value": self._repeat(value),
-            "positions": key_positions,
-            "mask": value_mask,
+            "positions": context.key_positions,
+            "mask": context.key_mask,
         }
-        attend = functools.partial(
-            self._attend, causal=use_causal_mask, training=training
+        options = {"causal": context.causal, "training": training}
+        if context.chunk_size is None:
+            others["prepared"] = context.prepared
+            return self._attend(queries, others, joined=context.mask, **options)
+        if not in_chunks:
+            return self._attend(queries, others, **options)
+        output = attend_in_chunks(
+            lambda *chunk: self._attend(*chunk, **options)[0],
+            queries,
+            others,
+            chunk_size=context.chunk_size,
+            shape=(self.num_heads, self.value_dim),
+            layer=self,
+            generator=self._find_dropout_generator(training),
         )
-        chunk_size = self._find_chunk_size(query, key)
-        if chunk_size is None or return_attention_scores:
-            output, weights = attend(queries, others)
-        else:
-            output = attend_in_chunks(
-                lambda *chunk: attend(*chunk)[0],
-                queries,
-                others,
-                chunk_size=chunk_size,
-                shape=(self.num_heads, self.value_dim),
-                layer=self,
-                generator=self._find_dropout_generator(training),
-            )
-        output = ops.reshape(
-            output,
-            (*ops.shape(output)[:2], self.num_heads * self.value_dim),
-        )
-        results = [where_holds(holds, self.output_dense(output))]
-        if return_attention_scores:
-            results.append(where_holds(holds, weights))
-        if cache is not None:
-            results.append(cache)
-        return results[0] if len(results) == 1 else tuple(results)
+        return output, None
 
-    def _attend(self, queries, others, *, causal, training):
+    def _attend(self, queries, others, *, causal, training, joined=None):
         """Computes the attention of some queries to all keys.
 
         Args:
@@ -537,33 +503,37 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 `"indices"` among the keys, int32 `(T,)`, and a boolean
                 `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
             others: Dict of `"key"` and `"value"` `(B, S, H, width)`, their
-                `"positions"`, and a boolean `"mask"` `(B, S)` or `None`.
+                `"positions"`, a boolean `"mask"` `(B, S)` or `None`, and
+                perhaps what the encoding has `"prepared"`.
             causal: bool, whether queries attend to no later keys.
             training: bool or `None`, whether to apply dropout.
+            joined: All masks joined, or `None`.
 
         Returns:
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`.
         """
         scores = self._compute_scores(queries, others, causal=causal)
-        mask = _join_masks(queries, others, causal=causal)
+        mask = joined
+        if mask is None:
+            mask = join_masks(
+                queries["mask"],
+                others["mask"],
+                queries["indices"] if causal else None,
+                ops.shape(others["key"])[1],
+            )
         if self.score_factor == "log_length":
             scores = self._scale_by_length(scores, mask)
         weights = self._compute_weights(scores, mask, queries["indices"])
-        dropped = self.dropout_layer(weights, training=training)
+        dropped = weights
+        if self.dropout:
+            dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
         output = ops.einsum("bhts,bshd->bthd", dropped, others["value"])
         return output, weights
 
     def _compute_scores(self, queries, others, *, causal):
         """Computes scores without masks, float32 `(B, H, T, S)`."""
-        bias = self.encoding.attention_bias(
-            queries["query"],
-            others["key"],
-            queries["positions"],
-            others["positions"],
-            causal=causal and self.encoding.sampler.keeps_order,
-        )
         query = ops.cast(queries["query"], "float32")
         if self.scale_scores:
             query = query * self.key_dim**-0.5
@@ -571,20 +541,44 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         scores = ops.einsum("bthd,bshd->bhts", query, key)
         if self.score_factor == "head":
             scores = scores * ops.cast(self.factor, "float32")
-        return scores if bias is None else scores + bias
+        if self.encoding.stage != "bias":
+            return scores
+        return scores + self.encoding.attention_bias(
+            queries["query"],
+            others["key"],
+            queries["positions"],
+            others["positions"],
+            causal=causal and self.encoding.sampler.keeps_order,
+            **pass_on(others.get("prepared")),
+        )
+
+    def _combine(self, output):
+        """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`."""
+        dense = self.output_dense
+        if _is_quantized(dense):
+            shape = (*ops.shape(output)[:2], self.num_heads * self.value_dim)
+            return dense(ops.reshape(output, shape))
+        kernel = ops.reshape(
+            ops.cast(dense.kernel, dense.compute_dtype),
+            (self.num_heads, self.value_dim, -1),
+        )
+        output = ops.einsum("bthd,hdm->btm", output, kernel)
+        if dense.bias is None:
+            return output
+        return output + ops.cast(dense.bias, dense.compute_dtype)
 
     def _scale_by_length(self, scores, mask):
         """Multiplies scores by a factor and the logarithm of visible keys."""
         factor = ops.cast(self.factor, "float32")
         if not self.encoding.hides_keys:
-            return scores * (factor * _log_visible(scores, mask))
+            return scores * (factor * log_visible(scores, mask))
         hidden = scores < HIDDEN / 2
         shown = ops.logical_not(hidden)
         visible = shown if mask is None else ops.logical_and(shown, mask)
         # The scores of hidden keys are kept: of a single visible key, the
         # logarithm is 0.
         return ops.where(
-            hidden, scores, scores * (factor * _log_visible(scores, visible))
+            hidden, scores, scores * (factor * log_visible(scores, visible))
         )
 
     def _compute_weights(self, scores, mask, indices):
@@ -604,16 +598,22 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
-    def _find_chunk_size(self, query, key):
-        """Finds the number of queries in a chunk, or `None` for no chunks."""
-        tokens, keys = map(find_static_size, (query.shape[1], key.shape[1]))
+    def find_chunk_size(self, tokens, keys):
+        """Finds the number of queries in a chunk, or `None` for no chunks.
+
+        Args:
+            tokens: Number of queries as in a tensor's shape: an int, `None`,
+                or a symbol of JAX.
+            keys: Number of keys, in the same form.
+        """
         size = self.chunk_size
-        if tokens is None and query.shape[1] is not None:
-            # A symbolic size, for which JAX cannot verify that it splits into
-            # chunks.
+        if not isinstance(tokens, int | None):
+            # JAX cannot verify that a symbolic size splits into chunks.
             return None
         if size == "auto":
-            if None in (tokens, keys) or tokens * keys <= DIRECT_PAIRS:
+            if not (isinstance(tokens, int) and isinstance(keys, int)):
+                return None
+            if tokens * keys <= DIRECT_PAIRS:
                 return None
             size = max(1, CHUNK_PAIRS // keys)
         if size is None or (tokens is not None and tokens <= size):
@@ -625,121 +625,6 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if not (training and self.dropout):
             return None
         return self.dropout_layer.seed_generator
-
-    def _check_shapes(self, query, value=None, key=None):
-        """Checks that query, value and key fit each other and the layer.
-
-        Returns:
-            `True`, or a boolean tensor if sizes are known only at run time.
-        """
-        names = {"query": query, "value": value, "key": key}
-        for part, tensor in names.items():
-            if tensor is None:
-                continue
-            # The caller's argument: without a key, the value is the key.
-            name = next(each for each in names if names[each] is tensor)
-            tokens = "T" if name == "query" else "S"
-            check_rank(name, tensor, (3,), f"(B, {tokens}, M)")
-            width, built = tensor.shape[-1], self.input_widths[part]
-            if width != built:
-                raise ValueError(
-                    f"{name} has width {width}, but this "
-                    f"{type(self).__name__} was built for {built}."
-                )
-            if tensor.shape[1] == 0 and query.shape[1] != 0:
-                raise ValueError(
-                    f"{name} must have at least one token for the queries to "
-                    f"attend to; got shape {tuple(tensor.shape)}."
-                )
-        if value is query or value is None:
-            return True
-        if key is value:
-            return check_same_size(0, query=query, value=value)
-        return both(
-            check_same_size(0, query=query, value=value),
-            both(
-                check_same_size(0, query=query, key=key),
-                check_same_size(1, key=key, value=value),
-            ),
-        )
-
-    def _check_mask(self, mask, query, key):
-        """Checks an attention mask and adds its missing axes.
-
-        Returns:
-            Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`; and for
-            `where_holds` whether it is valid, `True` or a boolean tensor.
-        """
-        if mask is None:
-            return None, True
-        shape = "(T, S), (B, T, S) or (B, H, T, S)"
-        mask, holds = check_truth_values(
-            "attention_mask", mask, (2, 3, 4), shape
-        )
-        mask = ops.cast(mask, "bool")
-        if len(mask.shape) == 2:
-            mask = ops.expand_dims(mask, 0)
-        if len(mask.shape) == 3:
-            mask = ops.expand_dims(mask, 1)
-        sizes = (
-            find_size(query, 0),
-            self.num_heads,
-            find_size(query, 1),
-            find_size(key, 1),
-        )
-        for axis, wanted in enumerate(sizes):
-            size = find_size(mask, axis)
-            if find_static_size(size) == 1:
-                continue
-            holds = both(
-                holds,
-                demand(
-                    _is_one_or(size, wanted),
-                    f"attention_mask must have shape {shape}: got ",
-                    format_size(size),
-                    f" {_MASK_AXES[axis]}, wanted 1 or ",
-                    format_size(wanted),
-                    ".",
-                ),
-            )
-        if holds is not True:
-            # Depends on `holds`, so that the assertion runs before the mask is
-            # used.
-            mask = ops.logical_or(mask, ops.logical_not(holds))
-        batch_size, heads, _, keys = ops.shape(mask)
-        mask = ops.broadcast_to(mask, (batch_size, heads, sizes[2], keys))
-        return mask, holds
-
-    def _project(self, query, key, value):
-        """Computes queries, keys and values `(B, T or S, heads, width)`."""
-        denses = (self.query_dense, self.key_dense, self.value_dense)
-        plain = not self.use_bias and not any(
-            dense.quantization_mode for dense in denses
-        )
-        if query is key and key is value and plain:
-            # One matrix product is faster than three narrow ones.
-            kernel = ops.concatenate([dense.kernel for dense in denses], -1)
-            inputs = ops.cast(query, self.compute_dtype)
-            ends = (denses[0].units, denses[0].units + denses[1].units)
-            query, key, value = ops.split(
-                ops.matmul(inputs, ops.cast(kernel, self.compute_dtype)),
-                ends,
-                axis=-1,
-            )
-        else:
-            query = self.query_dense(query)
-            key = self.key_dense(key)
-            value = self.value_dense(value)
-        return (
-            self._split_heads(query, self.key_dim),
-            self._split_heads(key, self.key_dim),
-            self._split_heads(value, self.value_dim),
-        )
-
-    def _split_heads(self, features, width):
-        shape = ops.shape(features)[:2]
-        heads = features.shape[-1] // width
-        return ops.reshape(features, (*shape, heads, width))
 
     def _repeat(self, features):
         """Repeats heads of keys or values, to one for each query head."""
@@ -754,29 +639,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
 
     def compute_output_spec(self, query, value, key=None, **kwargs):
         own = (value if key is None else key) is query
-        self._check_shapes(query, value, value if key is None else key)
-        cache = kwargs.get("cache")
-        if self.encoding.stage is not None and cache is None:
-            positions, key_positions = (
-                kwargs.get(name) for name in ("positions", "key_positions")
-            )
-            if not (own or kwargs.get("self_attention")):
-                self._check_drawn_apart(positions, key_positions)
-            if positions is None:
-                self.encoding.sampler.compute_output_spec(query)
-        results = [
-            keras.KerasTensor(
-                self.compute_output_shape(query.shape, value.shape),
-                dtype=self.compute_dtype,
-            )
-        ]
-        if kwargs.get("return_attention_scores"):
-            keys = value.shape[1] if cache is None else cache[0].shape[1]
-            shape = (query.shape[0], self.num_heads, query.shape[1], keys)
-            results.append(keras.KerasTensor(shape, dtype="float32"))
-        if cache is not None:
-            results.append(cache)
-        return results[0] if len(results) == 1 else tuple(results)
+        return find_output_spec(
+            self, query, value, key, own=own, options=kwargs
+        )
 
     def get_config(self):
         return {
@@ -848,69 +713,33 @@ def check_chunk_size(chunk_size):
 _MEAN_LOG = 5.935754
 """Mean of the logarithms of 1 to 1,024."""
 
-_MASK_AXES = ("examples", "heads", "queries", "keys")
+
+def _is_quantized(dense):
+    return dense.quantization_mode is not None
 
 
-def _is_one_or(size, wanted):
-    """Whether the size of an axis is one or the wanted size."""
-    equal = compare_sizes(size, wanted)
-    if equal is True or find_static_size(size) is not None:
-        return equal
-    return ops.logical_or(equal, as_size(size) == 1)
+def _split(dense, features, width):
+    """Applies a dense layer and splits its results into heads.
 
-
-def _check_order(query, key):
-    """Checks that a causal mask gets no more queries than keys.
+    Args:
+        dense: `keras.layers.Dense` with `heads * width` units.
+        features: `(B, T, M)`.
+        width: int, width of a head.
 
     Returns:
-        `True`, or a boolean tensor if sizes are known only at run time.
+        `(B, T, heads, width)`.
     """
-    tokens, keys = find_size(query, 1), find_size(key, 1)
-    return demand(
-        as_size(tokens) <= as_size(keys),
-        "use_causal_mask needs at least as many keys as queries, because the "
-        "queries are the last tokens; got ",
-        format_size(tokens),
-        " queries and ",
-        format_size(keys),
-        " keys: pass an attention_mask instead.",
+    heads = dense.units // width
+    if _is_quantized(dense):
+        flat = dense(features)
+        return ops.reshape(flat, (*ops.shape(flat)[:2], heads, width))
+    # No size of the features has to be read to split the kernel.
+    kernel = ops.reshape(
+        ops.cast(dense.kernel, dense.compute_dtype), (-1, heads, width)
     )
-
-
-def _join_masks(queries, others, *, causal):
-    """Combines all masks.
-
-    Args:
-        queries: Dict, as for `_attend`.
-        others: Dict, as for `_attend`.
-        causal: bool, whether queries attend to no later keys.
-
-    Returns:
-        Boolean tensor that broadcasts to `(B, H, T, S)`, true where a query
-        may attend to a key; `None` if there is no mask.
-    """
-    masks = [] if queries["mask"] is None else [queries["mask"]]
-    if others["mask"] is not None:
-        # Not [:, None, None]: TensorFlow Lite adds one axis at a time.
-        masks.append(ops.expand_dims(others["mask"], (1, 2)))
-    if causal:
-        keys = ops.arange(ops.shape(others["key"])[1], dtype="int32")
-        masks.append(keys <= ops.expand_dims(queries["indices"], -1))
-    return functools.reduce(ops.logical_and, masks) if masks else None
-
-
-def _log_visible(scores, mask):
-    """Computes the logarithm of the number of keys that queries may see.
-
-    Args:
-        scores: float32 `(B, H, T, S)`.
-        mask: Boolean tensor that broadcasts to the scores, or `None`.
-
-    Returns:
-        float32 that broadcasts to `(B, H, T, 1)`.
-    """
-    if mask is None:
-        return ops.log(ops.cast(ops.shape(scores)[-1], "float32"))
-    count = ops.sum(ops.cast(mask, "float32"), axis=-1, keepdims=True)
-    # A query without keys has no weights to scale.
-    return ops.log(ops.maximum(count, 1.0))
+    features = ops.cast(features, dense.compute_dtype)
+    heads_of = ops.einsum("btm,mhd->bthd", features, kernel)
+    if dense.bias is None:
+        return heads_of
+    bias = ops.cast(dense.bias, dense.compute_dtype)
+    return heads_of + ops.reshape(bias, (heads, width))

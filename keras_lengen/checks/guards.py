@@ -1,0 +1,137 @@
+"""Conditions on tensors that hold now, or when the compiled program runs."""
+
+import numbers
+
+import keras
+import numpy as np
+from keras import ops
+
+INVALID_POSITION = -(2**31)
+"""Marks an invalid integer; a position cast to float becomes NaN by it."""
+
+
+def guard(tensors, condition, *message):
+    """Returns tensors that are meant to be used only if a condition holds.
+
+    A condition that is known is checked at once. Otherwise, a program of
+    TensorFlow gets an assertion, which runs before the tensors are used. XLA
+    and JAX have no assertions: there, the entries of all examples that fail
+    become NaN, or `INVALID_POSITION` if they are integers. Booleans stay.
+
+    Args:
+        tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors.
+        condition: bool, or boolean tensor `()`, `(1,)` or `(B,)`.
+        *message: Strings, numbers and tensors, joined to the error message; a
+            function that returns one of them is called only if it is needed.
+
+    Returns:
+        The tensors, or tensors of the same shapes and dtypes.
+
+    Raises:
+        ValueError: If the condition is known not to hold.
+    """
+    if condition is True or isinstance(condition, keras.KerasTensor):
+        return tensors
+    known = find_numbers(condition)
+    if known is not None:
+        if known.all():
+            return tensors
+        raise ValueError("".join(_format(part) for part in message))
+    if keras.backend.backend() == "tensorflow":
+        condition, tensors = _assert(condition, message, tensors)
+    return keras.tree.map_structure(
+        lambda tensor: _mark(tensor, condition), tensors
+    )
+
+
+def mark_like(tensors, source):
+    """Marks the examples whose integers or numbers in `source` are invalid.
+
+    Args:
+        tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors.
+        source: Integers `()`, `(B,)` or `(B, T)` that `guard` has returned.
+
+    Returns:
+        The tensors, or tensors of the same shapes and dtypes.
+    """
+    if source is None or find_numbers(source) is not None:
+        return tensors  # If they were invalid, `guard` has raised.
+    valid = source != INVALID_POSITION
+    if len(source.shape) == 2:
+        valid = ops.all(valid, axis=-1)
+    return keras.tree.map_structure(
+        lambda tensor: _mark(tensor, valid), tensors
+    )
+
+
+def find_numbers(value):
+    """Reads the numbers of a tensor.
+
+    Returns:
+        A NumPy array, or `None` if the numbers are known only at run time.
+    """
+    if isinstance(value, bool | numbers.Number | np.ndarray | np.generic):
+        return np.asarray(value)
+    if isinstance(value, keras.KerasTensor):
+        return None
+    try:
+        return np.asarray(ops.convert_to_numpy(value))
+    except Exception:
+        # Each backend raises its own error for a tensor inside a program.
+        return None
+
+
+def is_integer(tensor):
+    """Whether the dtype of a tensor is an integer dtype, other than bool."""
+    return keras.backend.is_int_dtype(
+        keras.backend.standardize_dtype(tensor.dtype)
+    )
+
+
+def _mark(tensor, condition):
+    """Makes the entries of examples invalid whose condition fails."""
+    if keras.backend.standardize_dtype(tensor.dtype) == "bool":
+        return tensor
+    rank = len(tensor.shape)
+    if len(condition.shape) == 1:
+        condition = (
+            ops.all(condition)
+            if rank < 1 or (rank == 1 and tensor.shape != condition.shape)
+            else ops.reshape(condition, (-1,) + (1,) * (rank - 1))
+        )
+    invalid = INVALID_POSITION if is_integer(tensor) else float("nan")
+    return ops.where(condition, tensor, invalid)
+
+
+def _assert(condition, message, tensors):
+    """Adds an assertion to a program of TensorFlow; XLA leaves it out.
+
+    Returns:
+        The condition and the tensors, which depend on the assertion.
+    """
+    import tensorflow as tf
+
+    parts: list = []
+    for part in message:
+        part = part() if callable(part) else part
+        part = part if ops.is_tensor(part) else str(part)
+        if parts and isinstance(part, str) and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    assertion = tf.raw_ops.Assert(
+        condition=tf.reduce_all(condition),
+        data=[tf.convert_to_tensor(part) for part in parts],
+        summarize=3,
+    )
+    # It must run before any operation that would fail with another message.
+    with tf.control_dependencies([assertion]):
+        return keras.tree.map_structure(tf.identity, (condition, tensors))
+
+
+def _format(part):
+    part = part() if callable(part) else part
+    if isinstance(part, str):
+        return part
+    known = find_numbers(part)
+    return str(part if known is None else known)

@@ -1,0 +1,26 @@
+"""Attention, each kind in a file of its own."""
+
+from keras_lengen.layers.attention.forgetting_attention import (
+    ForgettingAttention,
+)
+from keras_lengen.layers.attention.geometric_attention import (
+    GeometricAttention,
+)
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.stick_breaking_attention import (
+    StickBreakingAttention,
+)
+
+ATTENTIONS = {
+    "MultiHeadAttention": MultiHeadAttention,
+    "GeometricAttention": GeometricAttention,
+    "StickBreakingAttention": StickBreakingAttention,
+    "ForgettingAttention": ForgettingAttention,
+}
+
+__all__ = [
+    "ForgettingAttention",
+    "GeometricAttention",
+    "MultiHeadAttention",
+    "StickBreakingAttention",
+]

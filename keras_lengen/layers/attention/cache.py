@@ -1,0 +1,234 @@
+"""Cache of the keys and values of earlier calls, and their positions."""
+
+import keras
+from keras import ops
+
+from keras_lengen.checks.arguments import check_integer, described
+from keras_lengen.checks.guards import guard
+from keras_lengen.checks.inputs import (
+    as_size,
+    check_rank,
+    compare_sizes,
+    find_size,
+    find_static_size,
+    format_size,
+    guard_same_size,
+    read_index,
+)
+
+
+class CachedKeys(keras.layers.Layer):
+    """Base class of attention whose keys and values may come from a cache.
+
+    Subclasses have the attributes `num_heads`, `num_key_value_heads`,
+    `key_dim`, `value_dim` and `encoding`.
+    """
+
+    @property
+    def cached_widths(self):
+        """Widths of a head's keys and of its values in a cache."""
+        return self.key_dim, self.value_dim
+
+    def make_cache(self, batch_size, length):
+        """Makes an empty cache, to be passed as `cache`.
+
+        Args:
+            batch_size: int, at least 1, or scalar integer tensor.
+            length: int, at least 1, or scalar integer tensor. Number of tokens
+                that the cache has room for.
+
+        Returns:
+            A pair of zeros in the compute dtype: keys
+            `(batch_size, length, heads, key_dim)` and values
+            `(batch_size, length, heads, value_dim)`, where `heads` is
+            `num_key_value_heads`. A subclass may have other widths.
+
+        Raises:
+            ValueError: If `batch_size` or `length` is not a positive integer.
+        """
+        for name, size in (("batch_size", batch_size), ("length", length)):
+            if not ops.is_tensor(size):
+                check_integer(name, size)
+        heads = self.num_key_value_heads or self.num_heads
+        return tuple(
+            ops.zeros(
+                (batch_size, length, heads, width), dtype=self.compute_dtype
+            )
+            for width in self.cached_widths
+        )
+
+    def check_cache(self, cache):
+        """Checks that a cache has the form that `make_cache` returns.
+
+        Args:
+            cache: The value to check.
+
+        Raises:
+            ValueError: If `cache` is not a pair of keys and values of the
+                right shapes.
+        """
+        heads = self.num_key_value_heads or self.num_heads
+        widths = self.cached_widths
+        shapes = [f"(B, S, {heads}, {width})" for width in widths]
+        pair = "a pair of keys {} and values {}, as `make_cache` makes it"
+        pair = pair.format(*shapes)
+        if not (isinstance(cache, tuple | list) and len(cache) == 2):
+            raise ValueError(f"cache must be {pair}; got {described(cache)}.")
+        for tensor, width, shape in zip(cache, widths, shapes, strict=True):
+            check_rank("cache", tensor, (4,), shape)
+            if tuple(tensor.shape[2:]) != (heads, width):
+                raise ValueError(
+                    f"cache must be {pair}; got one of shape "
+                    f"{tuple(tensor.shape)}."
+                )
+
+
+def read_cache(layer, tensors, index, key, masks):
+    """Reads the cache and the index of the first new token.
+
+    Args:
+        layer: Attention, a `CachedKeys`.
+        tensors: Dict of the cache, a pair or `None`, and of other tensors to
+            be guarded.
+        index: Value of `cache_update_index`.
+        key: Tensor `(B, T, M)` of the new tokens; only its shape is read.
+        masks: Tuple of the query's, the value's, the key's and the attention's
+            mask.
+
+    Returns:
+        The guarded tensors, and the index, an int, a tensor or `None`.
+
+    Raises:
+        ValueError: If something is known not to fit the cache.
+    """
+    cache = tensors["cache"]
+    if cache is None:
+        if index is not None:
+            raise ValueError(
+                "cache_update_index is given without a cache: pass "
+                "`cache`, as `make_cache` makes it."
+            )
+        return tensors, None
+    layer.check_cache(cache)
+    for tensor in cache:
+        tensors = guard_same_size(tensors, 0, cache=tensor, query=key)
+    slots, values = (find_size(tensor, 1) for tensor in cache)
+    tensors = guard(
+        tensors,
+        compare_sizes(slots, values),
+        "cache must hold as many keys as values; got ",
+        format_size(slots),
+        " and ",
+        format_size(values),
+        ".",
+    )
+    _check_cached_mask(masks[2] if masks[1] is None else masks[1], slots)
+    if index is None:
+        return tensors, None
+    index, tokens = read_index("cache_update_index", index), find_size(key, 1)
+    inside = index + as_size(tokens) <= as_size(slots)
+    if not isinstance(index, int):
+        inside = ops.logical_and(index >= 0, inside)
+    tensors = guard(
+        tensors,
+        inside,
+        format_size(tokens),
+        " new tokens from cache_update_index=",
+        format_size(index),
+        " on do not fit into a cache of ",
+        format_size(slots),
+        ": make a longer cache.",
+    )
+    return tensors, index
+
+
+def _check_cached_mask(mask, slots):
+    """Raises `ValueError` if a mask is known to cover a part of the cache."""
+    if len(getattr(mask, "shape", ())) != 2:
+        return
+    size, known = find_static_size(mask.shape[1]), find_static_size(slots)
+    if None not in (size, known) and size != known:
+        raise ValueError(
+            f"with a cache of {slots} tokens, the mask of the keys "
+            f"must cover all of them; got one of {size}: pass "
+            "`value_mask`."
+        )
+
+
+def check_cached_positions(encoding, positions, key_positions, *, own):
+    """Raises `ValueError` if calls may disagree on a token's position."""
+    if encoding.stage is None:
+        return
+    if key_positions is None and encoding.sampler.draws:
+        raise ValueError(
+            f"{type(encoding.sampler).__name__} draws anew in every "
+            "call, but cached keys keep their positions: draw once for "
+            "the whole sequence and pass `positions` and `key_positions`."
+        )
+    of_all_keys = key_positions is not None or encoding.stage != "bias"
+    if own and positions is not None and not of_all_keys:
+        raise ValueError(
+            "with a cache, `positions` are only those of the new tokens: "
+            "also pass `key_positions`, those of all tokens in the cache."
+        )
+    if positions is None and not own:
+        raise ValueError(
+            "with a cache, the positions of queries that are not its new "
+            "tokens are unknown: pass their `positions`."
+        )
+
+
+def find_new_positions(key_positions, index, tokens):
+    """Reads the positions of the new tokens from those of the whole cache.
+
+    Args:
+        key_positions: Tensor `(S,)` or `(B, S)`, or a pair of these.
+        index: int or scalar integer tensor, index of the first new token, or
+            `None`.
+        tokens: Tensor `(B, T, ...)`, the new tokens; only its shape is read.
+
+    Returns:
+        Tensor `(T,)` or `(B, T)`, or a pair of these; `None` without an index.
+    """
+    if index is None:
+        return None
+    indices = index + ops.arange(ops.shape(tokens)[1], dtype="int32")
+    return keras.tree.map_structure(
+        lambda axis: ops.take(axis, indices, axis=-1), key_positions
+    )
+
+
+def find_sequence_length(key_mask, cache):
+    """Finds the length of the whole sequence from a mask or a cache.
+
+    Args:
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        cache: Pair of keys and values `(B, S, heads, width)`, or `None`.
+
+    Returns:
+        The number of real keys, int32 `(B,)`, or the length of the cache;
+        `None` if both arguments are `None`.
+    """
+    if key_mask is not None:
+        return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
+    return None if cache is None else ops.shape(cache[0])[1]
+
+
+def update_cache(cache, key, value, index):
+    """Writes new keys and values to a cache, from an index on.
+
+    Args:
+        cache: Pair of keys and values `(B, S, heads, width)`.
+        key: New keys `(B, T, heads, width)`, or `None`.
+        value: New values `(B, T, heads, width)`, or `None`.
+        index: int or scalar integer tensor, or `None` to write nothing.
+
+    Returns:
+        The new pair of keys and values.
+    """
+    if index is None:
+        return tuple(cache)
+    return tuple(
+        ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
+        for old, new in zip(cache, (key, value), strict=True)
+    )

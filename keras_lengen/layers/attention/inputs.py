@@ -1,0 +1,465 @@
+"""The door of attention: reads what a caller passes, and checks it once."""
+
+import dataclasses
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.guards import guard
+from keras_lengen.checks.inputs import (
+    as_size,
+    check_rank,
+    compare_sizes,
+    find_size,
+    find_static_size,
+    format_size,
+    guard_same_size,
+    read_mask,
+    read_reference_length,
+    read_truth_values,
+)
+from keras_lengen.layers.attention.cache import (
+    check_cached_positions,
+    find_new_positions,
+    find_sequence_length,
+    read_cache,
+)
+from keras_lengen.layers.attention.masks import join_masks
+from keras_lengen.layers.attention.token_order import guard_order
+from keras_lengen.layers.encodings.base import AttentionSpec, number_by_index
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Context:
+    """What attention knows of its tokens besides their features.
+
+    It is checked, and all layers of a model share it.
+
+    Attributes:
+        positions: Positions of the queries, `(T,)` or `(B, T)`; a pair of
+            these if the encoding takes pairs.
+        key_positions: Positions of all keys, `(S,)` or `(B, S)`.
+        new_positions: Positions of the keys that a call computes: of all keys
+            if there is no cache, and `None` if it computes none.
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+        causal: bool, whether queries attend to no later keys.
+        own: bool, whether the keys are the queries' own tokens.
+        new: bool, whether a call computes keys and values.
+        length: Length of the whole sequence for the encoding, or `None`.
+        index: Index in the cache of the first new key, or `None`.
+        chunk_size: int, number of queries in a chunk; `None`: no chunks.
+        mask: All masks joined, or `None` if there are none, or chunks.
+        prepared: What the encoding has prepared, or `None`.
+    """
+
+    positions: Any
+    key_positions: Any
+    new_positions: Any
+    indices: Any
+    key_mask: Any = None
+    attention_mask: Any = None
+    causal: bool = False
+    own: bool = True
+    new: bool = True
+    length: Any = None
+    index: Any = None
+    chunk_size: int | None = None
+    mask: Any = None
+    prepared: Any = None
+
+
+def make_context(layer, query, slots, **known):
+    """Makes the context of attention from inputs that are checked.
+
+    Args:
+        layer: `MultiHeadAttention`.
+        query: Tensor `(B, T, ...)`; only its shape is read.
+        slots: Tensor `(B, S, ...)`, an entry for each key; only its shape is
+            read.
+        **known: Attributes of the `Context`, without `indices`, `chunk_size`,
+            `mask` and `prepared`, which follow from the others.
+
+    Returns:
+        `Context`.
+    """
+    encoding = layer.encoding
+    tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
+    index = known.get("index")
+    first = keys - tokens if index is None else index
+    context = Context(
+        indices=first + ops.arange(tokens, dtype="int32"),
+        chunk_size=layer.find_chunk_size(query.shape[1], slots.shape[1]),
+        **known,
+    )
+    if encoding.counts_tokens:
+        positions, key_positions = number_by_index(
+            context.positions,
+            context.key_positions,
+            context.indices,
+            context.key_mask,
+        )
+        context = dataclasses.replace(
+            context, positions=positions, key_positions=key_positions
+        )
+    spec = AttentionSpec(
+        heads=layer.num_heads,
+        width=layer.key_dim,
+        dtype=layer.compute_dtype,
+        batch_size=query.shape[0],
+        length=context.length,
+        causal=context.causal and encoding.sampler.keeps_order,
+    )
+    prepared = mask = None
+    if encoding.stage == "rotation":
+        new = context.new_positions
+        new = context.positions if new is None else new
+        prepared = encoding.prepare(context.positions, new, spec)
+    elif encoding.stage == "bias" and context.chunk_size is None:
+        prepared = encoding.prepare(
+            context.positions, context.key_positions, spec
+        )
+    if context.chunk_size is None:
+        mask = join_masks(
+            context.attention_mask,
+            context.key_mask,
+            context.indices if context.causal else None,
+            keys,
+        )
+    return dataclasses.replace(context, prepared=prepared, mask=mask)
+
+
+def read_inputs(
+    layer, query, value, key, *, masks, places, slots, causal, own, training
+):
+    """Reads the call arguments of `MultiHeadAttention`, which describes them.
+
+    Args:
+        layer: `MultiHeadAttention`.
+        query: `(B, T, M)`.
+        value: `(B, S, M)`.
+        key: `(B, S, M)` or `None`.
+        masks: Tuple of `query_mask`, `value_mask`, `key_mask` and
+            `attention_mask`.
+        places: Tuple of `positions`, `key_positions` and `length`.
+        slots: Tuple of `cache` and `cache_update_index`.
+        causal: Value of `use_causal_mask`.
+        own: Value of `self_attention`.
+        training: bool or `None`.
+
+    Returns:
+        Tuple of query, value and key, the cache, and the `Context`. What
+        proves wrong only at run time makes the query and the value invalid.
+
+    Raises:
+        ValueError: If an argument is wrong.
+    """
+    check_boolean("use_causal_mask", causal)
+    own, query, value, key = _read_own(own, query, value, key)
+    cache, index = slots
+    new = cache is None or index is not None
+    _check_axes(layer, query, *((value, key) if new else ()))
+    _check_causal(layer, causal or masks[-1] is not None)
+    # Each tensor once: in self-attention, all three stay one.
+    tensors = {"query": query}
+    if new and value is not query:
+        tensors["value"] = value
+    if new and not (key is query or key is value):
+        tensors["key"] = key
+    if new:
+        tensors = _guard_sizes(tensors, query, value, key)
+    tensors["cache"] = cache
+    tensors, index = read_cache(layer, tensors, index, key, masks)
+    cache = tensors["cache"]
+    query_mask, key_mask, tensors = _read_masks(tensors, key, masks)
+    if causal and not (own and cache is None):
+        tensors = _guard_order_of_tokens(
+            tensors, query, key if cache is None else cache[0]
+        )
+    positions, key_positions, length = places
+    if length is None and layer.encoding.uses_length:
+        length = find_sequence_length(key_mask, cache)
+    positions, key_positions, new_positions = _read_positions(
+        layer.encoding,
+        query,
+        key,
+        (positions, key_positions),
+        own=own,
+        masks=(query_mask, key_mask),
+        cache=cache,
+        index=index,
+        training=training,
+    )
+    keys = key if cache is None else cache[0]
+    attention_mask, tensors = _read_attention_mask(
+        masks[-1], tensors, layer.num_heads, query, keys
+    )
+    if own and new and causal and attention_mask is None:
+        tensors = guard_order(
+            tensors,
+            layer.encoding,
+            positions,
+            key_positions,
+            index,
+            key_mask,
+        )
+    context = make_context(
+        layer,
+        query,
+        keys,
+        positions=positions,
+        key_positions=key_positions,
+        new_positions=new_positions,
+        key_mask=key_mask,
+        attention_mask=attention_mask,
+        causal=causal,
+        own=own,
+        new=new,
+        length=read_reference_length(length, query, name="length"),
+        index=index,
+    )
+    query = tensors["query"]
+    if new:
+        value = tensors.get("value", query if value is not None else None)
+        key = tensors.get("key", query if own else value)
+    return query, value, key, tensors["cache"], context
+
+
+def _read_own(own, query, value, key):
+    """Finds out whether keys are the queries' own tokens; names the key."""
+    is_query = (value if key is None else key) is query
+    own = is_query if own is None else check_boolean("self_attention", own)
+    if own and key is None:
+        if value is not query:
+            check_rank("query", query, (3,), "(B, T, M)")
+            check_rank("value", value, (3,), "(B, T, M)")
+            query = guard_same_size(query, 1, query=query, value=value)
+        value = query
+    key = query if own else (value if key is None else key)
+    return own, query, value, key
+
+
+def _check_axes(layer, query, value=None, key=None):
+    """Checks axes and widths of query, value and key, as far as given."""
+    names = {"query": query, "value": value, "key": key}
+    for part, tensor in names.items():
+        if tensor is None:
+            continue
+        # The caller's argument: without a key, the value is the key.
+        name = next(each for each in names if names[each] is tensor)
+        tokens = "T" if name == "query" else "S"
+        check_rank(name, tensor, (3,), f"(B, {tokens}, M)")
+        width, built = tensor.shape[-1], layer.input_widths[part]
+        if width != built:
+            raise ValueError(
+                f"{name} has width {width}, but this "
+                f"{type(layer).__name__} was built for {built}."
+            )
+        if tensor.shape[1] == 0 and query.shape[1] != 0:
+            raise ValueError(
+                f"{name} must have at least one token for the queries to "
+                f"attend to; got shape {tuple(tensor.shape)}."
+            )
+
+
+def check_shapes(layer, query, value, key):
+    """Checks that query, value and key fit each other and the layer."""
+    _check_axes(layer, query, value, key)
+    _guard_sizes((), query, value, key)
+
+
+def _guard_sizes(guarded, query, value, key):
+    """Guards tensors by the condition that the three are equally long."""
+    guarded = guard_same_size(guarded, 0, query=query, value=value)
+    if key is value:
+        return guarded
+    guarded = guard_same_size(guarded, 0, query=query, key=key)
+    return guard_same_size(guarded, 1, key=key, value=value)
+
+
+def _check_causal(layer, masked):
+    """Raises `ValueError` if what works in causal attention gets no mask."""
+    for part, kind in ((layer, "attention"), (layer.encoding, "encoding")):
+        if part.causal_only and not masked:
+            raise ValueError(
+                f"{type(part).__name__} is for causal attention, where "
+                "no query sees a later key: set use_causal_mask, or "
+                f"choose another {kind}."
+            )
+
+
+def _read_masks(tensors, key, masks):
+    """Reads the masks of padding among the queries and among the keys."""
+    query_mask, value_mask, key_mask, _ = masks
+    name = "value_mask"
+    if value_mask is None and key_mask is not None:
+        value_mask, name = key_mask, "key_mask"
+    cache = tensors["cache"]
+    if cache is None:
+        # With a cache, Keras' mask of the queries covers the whole cache.
+        query_mask, tensors = read_mask(
+            query_mask, tensors, inputs=tensors["query"], name="query_mask"
+        )
+    slots = key if cache is None else cache[0]
+    value_mask, tensors = read_mask(
+        value_mask, tensors, inputs=slots, name=name
+    )
+    return query_mask, value_mask, tensors
+
+
+def _read_positions(
+    encoding, query, key, given, *, own, masks, cache, index, training
+):
+    """Reads or samples positions of the queries, all keys and the new keys.
+
+    The positions of the new keys are `None` if there are none.
+    """
+
+    def sample(inputs, mask=None):
+        encoding.sampler.check_inputs(inputs)
+        return encoding.find_positions(inputs, mask=mask, training=training)
+
+    positions, key_positions = given
+    if positions is not None:
+        positions = encoding.given_positions(positions, query)
+    if key_positions is not None:
+        key_positions = encoding.given_positions(
+            key_positions,
+            key if cache is None else cache[0],
+            name="key_positions",
+        )
+    query_mask, key_mask = masks
+    if cache is None:
+        if not own:
+            check_drawn_apart(encoding, positions, key_positions)
+        if positions is None:
+            positions = sample(query, query_mask)
+        if key_positions is None:
+            key_positions = positions if own else sample(key, key_mask)
+        return positions, key_positions, key_positions
+    own = own and index is not None
+    check_cached_positions(encoding, positions, key_positions, own=own)
+    if key_positions is None:
+        key_positions = sample(cache[0], key_mask)
+    new_positions = find_new_positions(key_positions, index, key)
+    if not own:
+        positions = sample(query) if positions is None else positions
+        return positions, key_positions, new_positions
+    positions = new_positions if positions is None else positions
+    return positions, key_positions, positions
+
+
+def check_drawn_apart(encoding, positions, key_positions):
+    """Raises `ValueError` if queries and keys would get separate draws."""
+    drawn = encoding.stage is not None and encoding.sampler.draws
+    if drawn and (positions is None or key_positions is None):
+        raise ValueError(
+            f"{type(encoding.sampler).__name__} would draw the "
+            "positions of queries and keys apart from each other. In "
+            "self-attention, pass one tensor as query and value, computed "
+            "once; otherwise pass `positions` and `key_positions`."
+        )
+
+
+def _guard_order_of_tokens(tensors, query, key):
+    """Guards tensors by the condition that no query is before all keys."""
+    tokens, keys = find_size(query, 1), find_size(key, 1)
+    return guard(
+        tensors,
+        as_size(tokens) <= as_size(keys),
+        "use_causal_mask needs at least as many keys as queries, because the "
+        "queries are the last tokens; got ",
+        format_size(tokens),
+        " queries and ",
+        format_size(keys),
+        " keys: pass an attention_mask instead.",
+    )
+
+
+_MASK_AXES = ("examples", "heads", "queries", "keys")
+
+
+def _read_attention_mask(mask, tensors, heads, query, key):
+    """Reads an attention mask and adds its missing axes.
+
+    Returns:
+        Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`; and the guarded
+        tensors.
+    """
+    if mask is None:
+        return None, tensors
+    shape = "(T, S), (B, T, S) or (B, H, T, S)"
+    mask, tensors = read_truth_values(
+        "attention_mask", mask, (2, 3, 4), shape, tensors
+    )
+    if len(mask.shape) == 2:
+        mask = ops.expand_dims(mask, 0)
+    if len(mask.shape) == 3:
+        mask = ops.expand_dims(mask, 1)
+    sizes = (find_size(query, 0), heads, find_size(query, 1), find_size(key, 1))
+    for axis, wanted in enumerate(sizes):
+        size = find_size(mask, axis)
+        if find_static_size(size) == 1:
+            continue
+        mask, tensors = guard(
+            (mask, tensors),
+            _is_one_or(size, wanted),
+            f"attention_mask must have shape {shape}: got ",
+            format_size(size),
+            f" {_MASK_AXES[axis]}, wanted 1 or ",
+            format_size(wanted),
+            ".",
+        )
+    batch_size, mask_heads, _, keys = ops.shape(mask)
+    mask = ops.broadcast_to(mask, (batch_size, mask_heads, sizes[2], keys))
+    return mask, tensors
+
+
+def _is_one_or(size, wanted):
+    """Whether the size of an axis is one or the wanted size."""
+    equal = compare_sizes(size, wanted)
+    if equal is True or find_static_size(size) is not None:
+        return equal
+    return ops.logical_or(equal, as_size(size) == 1)
+
+
+def find_output_spec(layer, query, value, key, *, own, options):
+    """Checks symbolic inputs and finds the results of a call.
+
+    Args:
+        layer: `MultiHeadAttention`.
+        query: Symbolic tensor `(B, T, M)`.
+        value: Symbolic tensor `(B, S, M)`.
+        key: Symbolic tensor `(B, S, M)`, or `None`.
+        own: bool, whether the keys are the queries' own tokens.
+        options: Dict of the other call arguments.
+
+    Returns:
+        Symbolic tensors.
+    """
+    check_shapes(layer, query, value, value if key is None else key)
+    cache, encoding = options.get("cache"), layer.encoding
+    if encoding.stage is not None and cache is None:
+        positions, key_positions = (
+            options.get(name) for name in ("positions", "key_positions")
+        )
+        if not (own or options.get("self_attention")):
+            check_drawn_apart(encoding, positions, key_positions)
+        if positions is None:
+            encoding.sampler.compute_output_spec(query)
+    results = [
+        keras.KerasTensor(
+            layer.compute_output_shape(query.shape, value.shape),
+            dtype=layer.compute_dtype,
+        )
+    ]
+    if options.get("return_attention_scores"):
+        keys = value.shape[1] if cache is None else cache[0].shape[1]
+        shape = (query.shape[0], layer.num_heads, query.shape[1], keys)
+        results.append(keras.KerasTensor(shape, dtype="float32"))
+    if cache is not None:
+        results.append(cache)
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,92 @@
+"""Base class of the encodings that add a bias to the attention scores."""
+
+from keras import ops
+
+from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
+    PositionalEncoding,
+    check_no_key_positions,
+    number_by_index,
+)
+
+
+class BiasEncoding(PositionalEncoding):
+    """Base class of encodings that add a bias to the attention scores.
+
+    Subclasses implement `bias_at`, and `prepare` for what it gets: what layers
+    have in common, such as distances. Or they implement `attention_bias`,
+    which calls both. Called as a layer, the encoding takes a query
+    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, which is
+    float32 with every dtype policy and broadcasts to `(B, H, T, S)`. The call
+    argument `causal` (bool) says whether the attention masks later keys. If
+    there are fewer queries than keys, the queries are the last tokens.
+    """
+
+    stage = "bias"
+
+    def attention_bias(
+        self,
+        query,
+        key,
+        query_positions,
+        key_positions,
+        *,
+        causal=False,
+        prepared=None,
+    ):
+        if prepared is None:
+            spec = AttentionSpec.of(query, causal=causal)
+            prepared = self.prepare(query_positions, key_positions, spec)
+        return self.bias_at(prepared, query, key)
+
+    def bias_at(self, prepared, query, key):
+        """Computes the bias from what layers have in common.
+
+        Args:
+            prepared: What `prepare` returned.
+            query: Float tensor `(B, T, H, D)`.
+            key: Float tensor `(B, S, H, D)`.
+
+        Returns:
+            float32 tensor that broadcasts to `(B, H, T, S)`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement `bias_at` or "
+            "`attention_bias`."
+        )
+
+    def call(
+        self,
+        query,
+        key=None,
+        *,
+        causal=False,
+        positions=None,
+        key_positions=None,
+        start_index=0,
+        training=None,
+    ):
+        check_boolean("causal", causal)
+        if key is None:
+            key, key_positions = query, check_no_key_positions(key_positions)
+        positions, key_positions = self._find_pair_positions(
+            query, key, positions, key_positions, start_index, training
+        )
+        if self.counts_tokens:
+            tokens, keys = ops.shape(query)[1], ops.shape(key)[1]
+            positions, key_positions = number_by_index(
+                positions,
+                key_positions,
+                keys - tokens + ops.arange(tokens, dtype="int32"),
+            )
+        return self.attention_bias(
+            query,
+            key,
+            positions,
+            key_positions,
+            causal=causal and self.sampler.keeps_order,
+        )
+
+    def compute_mask(self, *args, **kwargs):
+        return None

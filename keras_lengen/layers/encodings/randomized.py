@@ -1,0 +1,83 @@
+"""Encodings with a sampler of their own."""
+
+from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.positions.base import PositionSampler, check_reach
+from keras_lengen.layers.positions.randomized_positions import (
+    RandomizedPositions,
+)
+
+
+class FixedSampler(PositionalEncoding):
+    """Mixin that gives an encoding a fixed sampler (a randomized form of it).
+
+    List it before the class of the encoding among the base classes. The
+    constructor then takes the arguments of `sampler_class` in addition to
+    those of the encoding; a subclass names them in its own constructor.
+    """
+
+    sampler_class: type[PositionSampler]
+    """Class of the fixed sampler, a `PositionSampler`."""
+
+    def __init__(self, **kwargs):
+        if kwargs.pop("sampler", None) is not None:
+            raise ValueError(
+                f"{type(self).__name__} brings its own sampler: pass the "
+                "sampler to the plain encoding instead."
+            )
+        arguments = {
+            name: kwargs.pop(name)
+            for name in self._list_sampler_arguments()
+            if name in kwargs
+        }
+        sampler = self.sampler_class(**arguments)
+        super().__init__(sampler=sampler, **kwargs)
+        for name in self._list_sampler_arguments():
+            setattr(self, name, getattr(sampler, name))
+
+    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+        # Checked here first, so that the message names the encoding, which the
+        # user chose, and not the sampler.
+        check_reach(self, tokens, unit)
+        super().check_length(tokens, sampler=sampler, unit=unit)
+
+    @classmethod
+    def _list_sampler_arguments(cls):
+        return list(constructor_arguments(cls.sampler_class))
+
+    def get_config(self):
+        config = super().get_config()
+        del config["sampler"]
+        arguments = self._list_sampler_arguments()
+        return {**config, **{name: getattr(self, name) for name in arguments}}
+
+
+class Randomized(FixedSampler):
+    """Mixin that gives an encoding randomized positions.
+
+    List it before the class of the encoding among the base classes. The
+    arguments are those of `RandomizedPositions`.
+    """
+
+    sampler_class = RandomizedPositions
+
+    def __init__(
+        self,
+        *,
+        max_position=2048,
+        resample="batch",
+        evaluation="random",
+        ordered=True,
+        include_zero=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(
+            max_position=max_position,
+            resample=resample,
+            evaluation=evaluation,
+            ordered=ordered,
+            include_zero=include_zero,
+            seed=seed,
+            **kwargs,
+        )

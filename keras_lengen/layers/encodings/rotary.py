@@ -1,0 +1,55 @@
+"""Base class of the encodings that rotate queries and keys."""
+
+from keras import ops
+
+from keras_lengen.checks.inputs import read_reference_length
+from keras_lengen.layers.encodings.base import (
+    PositionalEncoding,
+    check_no_key_positions,
+)
+
+
+class RotaryEncoding(PositionalEncoding):
+    """Base class of encodings that rotate queries and keys.
+
+    Subclasses implement `rotate`, and `prepare` if layers have something in
+    common. Called as a layer, the encoding takes a query, or a query and a
+    key, of shape `(B, T, H, D)` or `(B, T, D)`, and returns the same. The call
+    argument `length` is the length of the whole sequence in tokens, a number
+    or a tensor `()` or `(B,)`, for encodings that depend on it; `None` for the
+    number of keys.
+    """
+
+    stage = "rotation"
+    query_ranks = (3, 4)
+
+    def call(
+        self,
+        query,
+        key=None,
+        *,
+        positions=None,
+        key_positions=None,
+        start_index=0,
+        length=None,
+        training=None,
+    ):
+        alone = key is None
+        if alone:
+            key, key_positions = query, check_no_key_positions(key_positions)
+        length = read_reference_length(length, query, name="length")
+        positions, key_positions = self._find_pair_positions(
+            query, key, positions, key_positions, start_index, training
+        )
+        query = self._cast(query)
+        key = query if alone else self._cast(key)
+        flat = len(query.shape) == 3
+        if flat:
+            query = ops.expand_dims(query, 2)
+            key = query if alone else ops.expand_dims(key, 2)
+        query, key = self.rotate(
+            query, key, positions, key_positions, length=length
+        )
+        if flat:
+            query, key = ops.squeeze(query, 2), ops.squeeze(key, 2)
+        return query if alone else (query, key)
