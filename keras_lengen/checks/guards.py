@@ -19,8 +19,11 @@ def guard(tensors, condition, *message):
     become NaN, or `INVALID_POSITION` if they are integers. Booleans stay.
 
     Args:
-        tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors.
-        condition: bool, or boolean tensor `()`, `(1,)` or `(B,)`.
+        tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors
+            and `None`.
+        condition: bool, or boolean tensor of the tensors' first axes: `()`,
+            `(B,)` or `(B, T)`. All entries of a tensor without examples, `()`
+            or `(T,)`, depend on all conditions.
         *message: Strings, numbers and tensors, joined to the error message; a
             function that returns one of them is called only if it is needed.
 
@@ -37,11 +40,11 @@ def guard(tensors, condition, *message):
         if known.all():
             return tensors
         raise ValueError("".join(_format(part) for part in message))
+    if not keras.tree.flatten(tensors):
+        return tensors
     if keras.backend.backend() == "tensorflow":
         condition, tensors = _assert(condition, message, tensors)
-    return keras.tree.map_structure(
-        lambda tensor: _mark(tensor, condition), tensors
-    )
+    return _map(lambda tensor: _mark(tensor, condition), tensors)
 
 
 def mark_like(tensors, source):
@@ -59,9 +62,7 @@ def mark_like(tensors, source):
     valid = source != INVALID_POSITION
     if len(source.shape) == 2:
         valid = ops.all(valid, axis=-1)
-    return keras.tree.map_structure(
-        lambda tensor: _mark(tensor, valid), tensors
-    )
+    return _map(lambda tensor: _mark(tensor, valid), tensors)
 
 
 def find_numbers(value):
@@ -88,17 +89,23 @@ def is_integer(tensor):
     )
 
 
+def _map(function, tensors):
+    """Maps the tensors of a structure, and keeps `None`."""
+    return keras.tree.map_structure(
+        lambda tensor: None if tensor is None else function(tensor), tensors
+    )
+
+
 def _mark(tensor, condition):
     """Makes the entries of examples invalid whose condition fails."""
     if keras.backend.standardize_dtype(tensor.dtype) == "bool":
         return tensor
-    rank = len(tensor.shape)
-    if len(condition.shape) == 1:
-        condition = (
-            ops.all(condition)
-            if rank < 1 or (rank == 1 and tensor.shape != condition.shape)
-            else ops.reshape(condition, (-1,) + (1,) * (rank - 1))
-        )
+    if len(tensor.shape) <= 1:
+        # Examples share the tensor.
+        condition = ops.all(condition)
+    elif len(condition.shape) > 0:
+        for _ in range(len(tensor.shape) - len(condition.shape)):
+            condition = ops.expand_dims(condition, -1)
     invalid = INVALID_POSITION if is_integer(tensor) else float("nan")
     return ops.where(condition, tensor, invalid)
 
@@ -126,7 +133,7 @@ def _assert(condition, message, tensors):
     )
     # It must run before any operation that would fail with another message.
     with tf.control_dependencies([assertion]):
-        return keras.tree.map_structure(tf.identity, (condition, tensors))
+        return _map(tf.identity, (condition, tensors))
 
 
 def _format(part):

@@ -249,11 +249,7 @@ def read_positions(positions, inputs, *, name="positions"):
 
 def describe_range(numbers):
     """Describes the smallest and the largest of some numbers, for `guard`."""
-    return (
-        lambda: ops.min(numbers, initial=0),
-        " to ",
-        lambda: ops.max(numbers, initial=0),
-    )
+    return lambda: ops.min(numbers), " to ", lambda: ops.max(numbers)
 
 
 def is_pair(positions):

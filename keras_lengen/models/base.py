@@ -418,7 +418,9 @@ class Transformer(TokenModel):
         if self.causal:
             for pair in _distinct(own, positions):
                 x = guard_order(
-                    x, self.encoding, *pair, cache_update_index, mask
+                    *(x, self.encoding, *pair),
+                    index=cache_update_index,
+                    mask=mask,
                 )
         contexts = self._make_contexts(
             x, own, positions, mask, length, cache, cache_update_index

@@ -8,6 +8,7 @@ from keras_lengen.checks.arguments import (
     check_boolean,
     check_integer,
     check_number,
+    check_seed,
 )
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.models.base import convert_numbers
@@ -188,19 +189,7 @@ class _Generator:
         return state
 
 
-def _prepare(
-    model,
-    inputs,
-    max_new_tokens,
-    *,
-    temperature=0.0,
-    top_k=None,
-    top_p=None,
-    end_token=None,
-    seed=None,
-    return_logits=False,
-    jit_compile=True,
-):
+def _prepare(model, inputs, max_new_tokens, **options):
     """Checks the arguments and prepares a run.
 
     Returns:
@@ -213,6 +202,60 @@ def _prepare(
     max_new_tokens = check_integer(
         "max_new_tokens", max_new_tokens, what="the number of tokens to add"
     )
+    options = _check_options(model, **options)
+    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
+        raise ValueError(
+            f"output_size={model.output_size} is larger than "
+            f"vocabulary_size={model.vocabulary_size}: the model cannot read "
+            "every token that it may generate. Make a model with equal sizes, "
+            "or pass max_new_tokens=1."
+        )
+    inputs = model._unpack(convert_numbers(inputs), new_tokens=max_new_tokens)
+    token_ids = inputs["token_ids"]
+    constants = _place_tokens(model, inputs, max_new_tokens)
+    end_token, temperature = options["end_token"], options["temperature"]
+    constants |= {
+        "memory": model.memory(inputs),
+        "end_token": _cast_to_int32(-1 if end_token is None else end_token),
+        "temperature": ops.cast(temperature, "float32"),
+        "top_p": options["top_p"],
+        "numbers": None,
+    }
+    if temperature > 0:
+        # One number per token, because the loop draws no random numbers.
+        constants["numbers"] = keras.random.uniform(
+            (token_ids.shape[0], max_new_tokens),
+            dtype="float32",
+            seed=options["seed"],
+        )
+    constants = keras.tree.map_structure(
+        lambda value: value if value is None else ops.convert_to_tensor(value),
+        constants,
+    )
+    fixed = {
+        "max_new_tokens": max_new_tokens,
+        "top_k": options["top_k"],
+        "return_logits": options["return_logits"],
+        "jit_compile": options["jit_compile"],
+    }
+    generator = model.programs.get(
+        model, tuple(fixed.values()), lambda: _Generator(model, **fixed)
+    )
+    return generator, constants, token_ids
+
+
+def _check_options(
+    model,
+    *,
+    temperature=0.0,
+    top_k=None,
+    top_p=None,
+    end_token=None,
+    seed=None,
+    return_logits=False,
+    jit_compile=True,
+):
+    """Checks how tokens are chosen, and returns it as a dict."""
     temperature = check_number("temperature", temperature, least=0)
     top_k = check_integer("top_k", top_k, most=model.output_size, optional=True)
     top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
@@ -222,25 +265,39 @@ def _prepare(
                 f"{name}={value} has no effect at temperature=0: pass a "
                 f"temperature above 0, such as 1.0, or leave {name} out."
             )
-    end_token = check_integer(
-        "end_token",
-        end_token,
-        least=0,
-        most=model.output_size - 1,
-        optional=True,
-    )
-    check_integer("seed", seed, least=0, most=2**31 - 1, optional=True)
-    check_boolean("return_logits", return_logits)
-    check_boolean("jit_compile", jit_compile)
-    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
-        raise ValueError(
-            f"output_size={model.output_size} is larger than "
-            f"vocabulary_size={model.vocabulary_size}: the model cannot read "
-            "every token that it may generate. Make a model with equal sizes, "
-            "or pass max_new_tokens=1."
-        )
-    inputs = model._unpack(convert_numbers(inputs), new_tokens=max_new_tokens)
-    token_ids = _cast_to_int32(inputs["token_ids"])
+    return {
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "end_token": check_integer(
+            "end_token",
+            end_token,
+            least=0,
+            most=model.output_size - 1,
+            optional=True,
+        ),
+        "seed": check_seed(seed),
+        "return_logits": check_boolean("return_logits", return_logits),
+        "jit_compile": check_boolean("jit_compile", jit_compile),
+    }
+
+
+def _place_tokens(model, inputs, max_new_tokens):
+    """Finds where prompts and new tokens stand.
+
+    Args:
+        model: `TransformerDecoder`.
+        inputs: Dict of its checked inputs.
+        max_new_tokens: int.
+
+    Returns:
+        Dict of the constants `"positions"`, `"mask"`, `"length"` and `"last"`
+        of a `_Generator`.
+
+    Raises:
+        ValueError: If a prompt has no token, or there are too few positions.
+    """
+    token_ids = inputs["token_ids"]
     batch_size, prompt_tokens = token_ids.shape
     if batch_size == 0:
         raise ValueError(
@@ -253,12 +310,10 @@ def _prepare(
             "from which generation starts; got none."
         )
     mask = model.padding_mask(inputs)
-    in_cache = last = None
-    if mask is None:
-        last = ops.full((batch_size,), prompt_tokens - 1, dtype="int32")
-        length = prompt_tokens + max_new_tokens
-    else:
-        mask = ops.broadcast_to(ops.cast(mask, "bool"), token_ids.shape)
+    in_cache = None
+    last = ops.full((batch_size,), prompt_tokens - 1, dtype="int32")
+    length = prompt_tokens + max_new_tokens
+    if mask is not None:
         _check_prompts(model, mask)
         last = prompt_tokens - 1 - ops.argmax(ops.flip(mask, axis=1), axis=1)
         new = ops.ones((batch_size, max_new_tokens), dtype="bool")
@@ -281,36 +336,12 @@ def _prepare(
     positions = keras.tree.map_structure(ops.convert_to_tensor, positions)
     for of_layer in model.by_layer(positions):
         model.encoding.check_positions(of_layer)
-    constants = {
+    return {
         "positions": model.by_layer(positions),
         "mask": in_cache,
         "length": length if reference_length is None else reference_length,
         "last": _cast_to_int32(last),
-        "memory": model.memory(inputs),
-        "end_token": _cast_to_int32(-1 if end_token is None else end_token),
-        "temperature": ops.cast(temperature, "float32"),
-        "top_p": top_p,
-        "numbers": None,
     }
-    if temperature > 0:
-        # One number per token, because the loop draws no random numbers.
-        constants["numbers"] = keras.random.uniform(
-            (batch_size, max_new_tokens), dtype="float32", seed=seed
-        )
-    constants = keras.tree.map_structure(
-        lambda value: value if value is None else ops.convert_to_tensor(value),
-        constants,
-    )
-    options = {
-        "max_new_tokens": max_new_tokens,
-        "top_k": top_k,
-        "return_logits": return_logits,
-        "jit_compile": jit_compile,
-    }
-    generator = model.programs.get(
-        model, tuple(options.values()), lambda: _Generator(model, **options)
-    )
-    return generator, constants, token_ids
 
 
 def _check_prompts(model, mask):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from keras_lengen.layers.side_inputs import INVALID_POSITION
+from keras_lengen.checks.guards import INVALID_POSITION
 from tests.keras_lengen.layers.encodings.table import (
     BATCH,
     HEADS,

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,

@@ -24,7 +24,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedRoPE,
 )
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen import (
     bad_inputs_analysis,

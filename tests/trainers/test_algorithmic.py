@@ -6,7 +6,7 @@ import pytest
 
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from tests.products import product
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT

@@ -133,7 +133,7 @@ def make_context(layer, query, slots, **known):
 
 
 def read_inputs(
-    layer, query, value, key, *, masks, places, slots, causal, own, training
+    layer, query, value, key, context, training, *, masks, places, slots, modes
 ):
     """Reads the call arguments of `MultiHeadAttention`, which describes them.
 
@@ -142,74 +142,59 @@ def read_inputs(
         query: `(B, T, M)`.
         value: `(B, S, M)`.
         key: `(B, S, M)` or `None`.
+        context: `Context` of a model that has checked its inputs, besides
+            which only the cache is read; or `None`.
+        training: bool or `None`.
         masks: Tuple of `query_mask`, `value_mask`, `key_mask` and
             `attention_mask`.
         places: Tuple of `positions`, `key_positions` and `length`.
         slots: Tuple of `cache` and `cache_update_index`.
-        causal: Value of `use_causal_mask`.
-        own: Value of `self_attention`.
-        training: bool or `None`.
+        modes: Tuple of `use_causal_mask` and `self_attention`.
 
     Returns:
-        Tuple of query, value and key, the cache, and the `Context`. What
+        Tuple of query, key and value, the cache, and the `Context`. What
         proves wrong only at run time makes the query and the value invalid.
+        Key and value are `None` if all keys are in the cache.
 
     Raises:
         ValueError: If an argument is wrong.
     """
+    (cache, index), (causal, own) = slots, modes
+    if context is not None:
+        value = query if context.own else value
+        key = value if context.new else None
+        return query, key, value, cache, context
     check_boolean("use_causal_mask", causal)
     own, query, value, key = _read_own(own, query, value, key)
-    cache, index = slots
-    new = cache is None or index is not None
-    _check_axes(layer, query, *((value, key) if new else ()))
     _check_causal(layer, causal or masks[-1] is not None)
-    # Each tensor once: in self-attention, all three stay one.
-    tensors = {"query": query}
-    if new and value is not query:
-        tensors["value"] = value
-    if new and not (key is query or key is value):
-        tensors["key"] = key
-    if new:
-        tensors = _guard_sizes(tensors, query, value, key)
-    tensors["cache"] = cache
-    tensors, index = read_cache(layer, tensors, index, key, masks)
-    cache = tensors["cache"]
-    query_mask, key_mask, tensors = _read_masks(tensors, key, masks)
+    new = cache is None or index is not None
+    tensors = _read_features(layer, query, *((value, key) if new else ()))
+    tensors, index = read_cache(
+        layer, {**tensors, "cache": cache}, index, key, masks
+    )
+    keys = key if cache is None else cache[0]
+    query_mask, key_mask, tensors = _read_masks(tensors, keys, masks)
     if causal and not (own and cache is None):
-        tensors = _guard_order_of_tokens(
-            tensors, query, key if cache is None else cache[0]
-        )
-    positions, key_positions, length = places
-    if length is None and layer.encoding.uses_length:
-        length = find_sequence_length(key_mask, cache)
+        tensors = _guard_order_of_tokens(tensors, query, keys)
+    attention_mask, tensors = _read_attention_mask(
+        masks[-1], tensors, layer.num_heads, query, keys
+    )
     positions, key_positions, new_positions = _read_positions(
-        layer.encoding,
-        query,
-        key,
-        (positions, key_positions),
+        *(layer.encoding, query, key, places[:2]),
         own=own,
         masks=(query_mask, key_mask),
         cache=cache,
         index=index,
         training=training,
     )
-    keys = key if cache is None else cache[0]
-    attention_mask, tensors = _read_attention_mask(
-        masks[-1], tensors, layer.num_heads, query, keys
-    )
     if own and new and causal and attention_mask is None:
         tensors = guard_order(
-            tensors,
-            layer.encoding,
-            positions,
-            key_positions,
-            index,
-            key_mask,
+            *(tensors, layer.encoding, positions, key_positions),
+            index=index,
+            mask=key_mask,
         )
     context = make_context(
-        layer,
-        query,
-        keys,
+        *(layer, query, keys),
         positions=positions,
         key_positions=key_positions,
         new_positions=new_positions,
@@ -218,14 +203,13 @@ def read_inputs(
         causal=causal,
         own=own,
         new=new,
-        length=read_reference_length(length, query, name="length"),
+        length=_read_length(places[2], layer, query, key_mask, cache),
         index=index,
     )
     query = tensors["query"]
-    if new:
-        value = tensors.get("value", query if value is not None else None)
-        key = tensors.get("key", query if own else value)
-    return query, value, key, tensors["cache"], context
+    value = tensors.get("value", query) if new else None
+    key = tensors.get("key", query if own else value) if new else None
+    return query, key, value, tensors["cache"], context
 
 
 def _read_own(own, query, value, key):
@@ -271,6 +255,24 @@ def check_shapes(layer, query, value, key):
     _guard_sizes((), query, value, key)
 
 
+def _read_features(layer, query, value=None, key=None):
+    """Checks query, value and key, as far as given.
+
+    Returns:
+        Dict of the guarded tensors, each once, because in self-attention all
+        three must stay one tensor.
+    """
+    _check_axes(layer, query, value, key)
+    tensors = {"query": query}
+    if value is None:
+        return tensors
+    if value is not query:
+        tensors["value"] = value
+    if not (key is query or key is value):
+        tensors["key"] = key
+    return _guard_sizes(tensors, query, value, key)
+
+
 def _guard_sizes(guarded, query, value, key):
     """Guards tensors by the condition that the three are equally long."""
     guarded = guard_same_size(guarded, 0, query=query, value=value)
@@ -291,23 +293,26 @@ def _check_causal(layer, masked):
             )
 
 
-def _read_masks(tensors, key, masks):
+def _read_masks(tensors, keys, masks):
     """Reads the masks of padding among the queries and among the keys."""
     query_mask, value_mask, key_mask, _ = masks
     name = "value_mask"
     if value_mask is None and key_mask is not None:
         value_mask, name = key_mask, "key_mask"
-    cache = tensors["cache"]
-    if cache is None:
+    if tensors["cache"] is None:
         # With a cache, Keras' mask of the queries covers the whole cache.
         query_mask, tensors = read_mask(
             query_mask, tensors, inputs=tensors["query"], name="query_mask"
         )
-    slots = key if cache is None else cache[0]
-    value_mask, tensors = read_mask(
-        value_mask, tensors, inputs=slots, name=name
-    )
+    value_mask, tensors = read_mask(value_mask, tensors, inputs=keys, name=name)
     return query_mask, value_mask, tensors
+
+
+def _read_length(length, layer, query, key_mask, cache):
+    """Reads or finds the length of the whole sequence, if it is needed."""
+    if length is None and layer.encoding.uses_length:
+        length = find_sequence_length(key_mask, cache)
+    return read_reference_length(length, query, name="length")
 
 
 def _read_positions(

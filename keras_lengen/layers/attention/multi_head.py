@@ -362,41 +362,26 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         context=None,
         training=None,
     ):
-        if context is None:
-            check_boolean("return_attention_scores", return_attention_scores)
-            query, value, key, cache, context = read_inputs(
-                self,
-                *(query, value, key),
-                masks=(query_mask, value_mask, key_mask, attention_mask),
-                places=(positions, key_positions, length),
-                slots=(cache, cache_update_index),
-                causal=use_causal_mask,
-                own=self_attention,
-                training=training,
-            )
-        elif context.own:
-            value = key = query
-        else:
-            key = value
-        inputs = query
-        query, key, value = self._project(
-            query, key if context.new else None, value
+        check_boolean("return_attention_scores", return_attention_scores)
+        x, key, value, cache, context = read_inputs(
+            *(self, query, value, key, context, training),
+            masks=(query_mask, value_mask, key_mask, attention_mask),
+            places=(positions, key_positions, length),
+            slots=(cache, cache_update_index),
+            modes=(use_causal_mask, self_attention),
         )
+        query, key, value = self._project(x, key, value)
         # Rotated before they are cached, so that every key is rotated once. An
         # encoding that rotates has no bias, which would need other keys.
         query, key = self._rotate(query, key, context)
         if cache is not None:
             key, value = cache = update_cache(cache, key, value, context.index)
         output, weights = self._attend_to_all(
-            *(query, key, value, inputs),
-            context=context,
-            in_chunks=not return_attention_scores,
-            training=training,
+            query, key, value, x, context, return_attention_scores, training
         )
-        results = [self._combine(output)]
-        results += [weights] if return_attention_scores else []
-        results += [cache] if cache is not None else []
-        return results[0] if len(results) == 1 else tuple(results)
+        results = (self._combine(output), weights, cache)
+        results = tuple(each for each in results if each is not None)
+        return results[0] if len(results) == 1 else results
 
     def _project(self, query, key, value):
         """Computes queries, keys and values `(B, T or S, heads, width)`.
@@ -446,7 +431,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         return rotated, key if key is None else new_key
 
     def _attend_to_all(
-        self, query, key, value, inputs, *, context, in_chunks, training
+        self, query, key, value, inputs, context, return_weights, training
     ):
         """Computes the attention of all queries, perhaps in chunks of them.
 
@@ -456,12 +441,13 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             value: Values `(B, S, heads, value_dim)`.
             inputs: `(B, T, M)`, from which the queries were computed.
             context: `Context`.
-            in_chunks: bool, whether chunks are allowed.
+            return_weights: bool, whether weights are wanted, for which there
+                are no chunks.
             training: bool or `None`, whether to apply dropout.
 
         Returns:
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
-            float32 `(B, H, T, S)`; `None` in chunks.
+            float32 `(B, H, T, S)`, or `None`.
         """
         queries = {
             "query": query,
@@ -479,9 +465,10 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         options = {"causal": context.causal, "training": training}
         if context.chunk_size is None:
             others["prepared"] = context.prepared
-            return self._attend(queries, others, joined=context.mask, **options)
-        if not in_chunks:
-            return self._attend(queries, others, **options)
+            options["joined"] = context.mask
+        if context.chunk_size is None or return_weights:
+            output, weights = self._attend(queries, others, **options)
+            return output, weights if return_weights else None
         output = attend_in_chunks(
             lambda *chunk: self._attend(*chunk, **options)[0],
             queries,

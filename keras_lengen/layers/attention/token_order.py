@@ -7,7 +7,7 @@ from keras_lengen.checks.inputs import find_static_size
 from keras_lengen.layers.encodings.base import expand_positions
 
 
-def guard_order(guarded, encoding, positions, key_positions, index, mask):
+def guard_order(guarded, encoding, positions, key_positions, *, index, mask):
     """Guards tensors by the condition that positions do not fall.
 
     Nothing is checked if the encoding needs no order, or its sampler keeps

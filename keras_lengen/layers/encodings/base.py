@@ -331,6 +331,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
         name, shape = self._check_rank(query)
         check_rank("key", key, (len(query.shape),), shape.replace("T", "S"))
         self.check_widths(query.shape, name=name)
+        self._guard_sizes((), query, key)
 
     def _guard_sizes(self, guarded, query, key):
         """Guards tensors by the condition that query and key fit each other."""

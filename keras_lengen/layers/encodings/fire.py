@@ -117,7 +117,7 @@ class FIRE(BiasEncoding):
             ops.all(positions >= 0, axis=-1),
             f"{name} must be at least 0, from where {type(self).__name__} "
             "counts; got ",
-            lambda: ops.min(positions, initial=0),
+            lambda: ops.min(positions),
             ": shift them, or choose another encoding, such as LogKERPLE.",
         )
 

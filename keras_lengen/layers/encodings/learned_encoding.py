@@ -150,22 +150,19 @@ class LearnedEncoding(AbsoluteEncoding):
                 f"{self.max_position} rows: raise max_position or use an "
                 "encoding without a table."
             )
-        return guard(
-            positions,
-            ops.all(
-                ops.logical_or(
-                    positions == INVALID_POSITION,
-                    ops.logical_and(
-                        positions >= 0, positions < self.max_position
-                    ),
-                ),
-                axis=-1,
-            ),
+        known = ops.logical_or(
+            positions == INVALID_POSITION,
+            ops.logical_and(positions >= 0, positions < self.max_position),
+        )
+        guarded = guard(
+            ops.expand_dims(positions, -1),
+            known,
             f"positions must be from 0 to {self.max_position - 1}, the rows of "
             f"{own}; got numbers from ",
             *describe_range(positions),
             ": raise max_position or use an encoding without a table.",
         )
+        return ops.squeeze(guarded, -1)
 
     def get_config(self):
         return {

@@ -102,9 +102,9 @@ class Witness(MultiHeadAttention):
 
     seen = []
 
-    def call(self, query, value, key=None, *, positions=None, **kwargs):
-        self.seen.append(np.array(positions))
-        return super().call(query, value, key, positions=positions, **kwargs)
+    def call(self, query, value, key=None, *, context=None, **kwargs):
+        self.seen.append(np.array(context.positions))
+        return super().call(query, value, key, context=context, **kwargs)
 
 
 def added_parameters(encoding, **kwargs):

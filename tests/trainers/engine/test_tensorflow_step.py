@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from datasets.tasks import TASKS
 from datasets.tasks.batches import assemble
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
 from tests.products import product
 from tests.trainers.engine.small import small_model

@@ -1,7 +1,7 @@
 """Odd command lines: those to refuse, and those that only look odd."""
 
 from datasets.curricula import CURRICULA
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from trainers.engine.optimizer import SCHEDULES
 from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS
 

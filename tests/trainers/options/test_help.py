@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from tests.products import product
 from tests.trainers.shell import shell_environment
 from trainers import tpu_compile

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ENCODINGS,
     AxialEncoding,
@@ -11,7 +11,7 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RoPE,
 )
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from tests.trainers.toy import toy_config
 from trainers.errors import ConfigError
 from trainers.options.layers import (

@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.layers import ENCODINGS, ALiBi, RandomizedPositions
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
 MODEL_DIM = HEADS * WIDTH

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS, RandomizedPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.encodings.table import (

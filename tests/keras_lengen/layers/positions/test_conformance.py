@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import SAMPLERS, GridPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.positions.table import (

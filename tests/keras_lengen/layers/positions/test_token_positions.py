@@ -16,7 +16,7 @@ from keras_lengen.layers import (
     T5Bias,
     XPos,
 )
-from keras_lengen.layers.encodings.base import FixedSampler
+from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.models import (
     EncoderDecoder,
     TransformerDecoder,

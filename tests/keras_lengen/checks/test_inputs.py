@@ -1,115 +1,29 @@
+"""Readers of positions, lengths and masks."""
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.layers import OrdinalPositions
-from keras_lengen.layers.encodings.base import expand_positions
-from keras_lengen.layers.side_inputs import (
-    INVALID_POSITION,
+from keras_lengen.checks.guards import INVALID_POSITION, mark_like
+from keras_lengen.checks.inputs import (
     as_signed,
-    both,
-    check_index,
-    check_lengths,
-    check_padding_mask,
-    check_positions,
-    check_reference_length,
-    check_same_size,
     compare_sizes,
-    demand,
-    find_numbers,
     is_pair,
-    where_holds,
+    read_index,
+    read_lengths,
+    read_mask,
+    read_positions,
+    read_reference_length,
+    read_token_ids,
 )
+from keras_lengen.layers import OrdinalPositions
+from tests.keras_lengen.checks.test_guards import compiled
 
 NAN = float("nan")
 TOKENS = np.zeros((2, 5, 3), "float32")
 SYMBOL = keras.KerasTensor((None, None, 3))
-
-
-def compiled(function, *arrays, jit_compile=False):
-    """What a program makes that was compiled for arrays of any sizes."""
-    signature = [
-        tf.TensorSpec([None] * np.ndim(array), np.asarray(array).dtype)
-        for array in arrays
-    ]
-    program = tf.function(
-        function, input_signature=signature, jit_compile=jit_compile
-    )
-    return program(*map(tf.constant, arrays))
-
-
-def test_what_is_known_raises_at_once():
-    assert demand(True, "no") is True
-    assert demand(ops.convert_to_tensor([True, True]), "no") is True
-    for holds in (False, np.array([True, False]), ops.ones(2) > [0, 2]):
-        with pytest.raises(ValueError, match=r"^got 3 for \[1 2\]\.$"):
-            demand(holds, "got ", "3", " for ", ops.array([1, 2]), ".")
-
-
-def test_symbols_demand_nothing():
-    assert demand(keras.KerasTensor((2,), dtype="bool"), "no") is True
-
-
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_what_only_a_run_knows(jit_compile):
-    def positive(numbers):
-        return where_holds(demand(numbers > 0, "numbers: ", numbers), numbers)
-
-    right, wrong = np.ones(2, "float32"), np.array([-1, 1], "float32")
-    assert np.isfinite(compiled(positive, right, jit_compile=jit_compile)).all()
-    if jit_compile:
-        assert np.isnan(compiled(positive, wrong, jit_compile=True)).all()
-        return
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"numbers: .*-1"):
-        compiled(positive, wrong)
-
-
-def test_an_assertion_comes_before_what_would_fail_in_its_place():
-    def joined(first, second):
-        holds = check_same_size(0, first=first, second=second)
-        return where_holds(holds, first) + second
-
-    with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
-        compiled(joined, np.ones(2, "float32"), np.ones(3, "float32"))
-
-
-def test_both():
-    holds = ops.array([True, False])
-    assert both(True, True) is True
-    assert both(True, holds) is holds
-    assert both(holds, True) is holds
-    assert both(holds, True ^ holds).numpy().tolist() == [False, False]
-
-
-@pytest.mark.parametrize(
-    ("holds", "shape", "expected"),
-    [
-        (False, (2,), [NAN, NAN]),
-        ([True, False], (2, 1), [[1], [NAN]]),
-        ([True, False], (3,), [NAN] * 3),
-        ([True, True], (3,), [1] * 3),
-    ],
-)
-def test_where_conditions_do_not_hold(holds, shape, expected):
-    holds = ops.array(holds)
-    floats = where_holds(holds, ops.ones(shape))
-    np.testing.assert_array_equal(floats, expected)
-    integers = where_holds(holds, ops.ones(shape, "uint8"))
-    assert integers.dtype == tf.int32
-    np.testing.assert_array_equal(expand_positions(integers, 0), expected)
-    untouched = ops.ones(shape)
-    assert where_holds(True, untouched) is untouched
-
-
-def test_known_numbers():
-    assert find_numbers(3) == 3
-    assert find_numbers(ops.ones(2)).tolist() == [1, 1]
-    assert find_numbers(keras.KerasTensor((2,))) is None
-    assert compiled(
-        lambda x: ops.ones(()) * (find_numbers(x) is None), np.ones(2)
-    )
 
 
 def test_sizes():
@@ -137,7 +51,7 @@ def test_signed_integers_are_the_same_ones(dtype):
     ],
 )
 def test_right_positions(positions):
-    checked = check_positions(positions, TOKENS)
+    checked = read_positions(positions, TOKENS)
     np.testing.assert_array_equal(
         ops.broadcast_to(checked, (2, 5)),
         np.broadcast_to(np.asarray(positions), (2, 5)),
@@ -161,12 +75,12 @@ def test_right_positions(positions):
 )
 def test_wrong_positions(positions, message):
     with pytest.raises(ValueError, match=f"^key_positions .*{message}"):
-        check_positions(positions, TOKENS, name="key_positions")
+        read_positions(positions, TOKENS, name="key_positions")
 
 
 def test_invalid_positions_stay_invalid():
     positions = [INVALID_POSITION] * 5
-    np.testing.assert_array_equal(check_positions(positions, TOKENS), positions)
+    np.testing.assert_array_equal(read_positions(positions, TOKENS), positions)
 
 
 def test_pairs():
@@ -174,17 +88,16 @@ def test_pairs():
     assert is_pair([np.ones(3), ops.ones(3)])
     assert not is_pair(np.ones((2, 3)))
     assert not is_pair([0, 1])
-    rows, columns = check_positions(([0, 1, 2, 3, 4], [[0] * 5]), TOKENS)
+    rows, columns = read_positions(([0, 1, 2, 3, 4], [[0] * 5]), TOKENS)
     assert rows.shape == columns.shape == (5,)
 
 
 @pytest.mark.parametrize("lengths", [0, 5, [0, 5], np.array([1, 2], "uint8")])
 def test_right_lengths(lengths):
-    checked, holds = check_lengths(lengths, TOKENS)
-    assert holds is True
+    checked = read_lengths(lengths, TOKENS)
     assert checked.dtype == tf.int32
     np.testing.assert_array_equal(checked, lengths)
-    assert check_lengths(None, TOKENS) == (None, True)
+    assert read_lengths(None, TOKENS) is None
 
 
 @pytest.mark.parametrize(
@@ -202,13 +115,13 @@ def test_right_lengths(lengths):
 )
 def test_wrong_lengths(lengths, message):
     with pytest.raises(ValueError, match=f"^target_lengths .*{message}"):
-        check_lengths(lengths, TOKENS, name="target_lengths")
+        read_lengths(lengths, TOKENS, name="target_lengths")
 
 
 def test_wrong_lengths_of_a_program_stay_wrong():
     def again(lengths):
-        checked, _ = check_lengths(lengths, TOKENS)
-        return where_holds(check_lengths(checked, TOKENS)[1], ops.ones((2, 1)))
+        checked = read_lengths(read_lengths(lengths, TOKENS), TOKENS)
+        return mark_like(ops.ones((2, 1)), checked)
 
     wrong = np.array([2**32 + 1, 3], "int64")
     np.testing.assert_array_equal(
@@ -218,7 +131,7 @@ def test_wrong_lengths_of_a_program_stay_wrong():
 
 @pytest.mark.parametrize("length", [1, 0.5, [3, 4.5]])
 def test_right_reference_lengths(length):
-    checked = check_reference_length(length, TOKENS)
+    checked = read_reference_length(length, TOKENS)
     assert checked.dtype == tf.float32
     np.testing.assert_array_equal(checked, np.asarray(length, "float32"))
 
@@ -226,17 +139,17 @@ def test_right_reference_lengths(length):
 @pytest.mark.parametrize("length", [0, -1, NAN, float("inf"), [1, 0], [1] * 3])
 def test_wrong_reference_lengths(length):
     with pytest.raises(ValueError, match=r"^length must be .* got"):
-        check_reference_length(length, TOKENS, name="length")
+        read_reference_length(length, TOKENS, name="length")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8"])
 def test_right_masks(dtype):
     mask = np.tri(2, 5, dtype=dtype)
-    checked, holds = check_padding_mask(mask, TOKENS)
-    assert holds is True
+    checked, guarded = read_mask(mask, TOKENS)
+    assert guarded is TOKENS
     assert checked.dtype == tf.bool
     np.testing.assert_array_equal(checked, mask)
-    assert check_padding_mask(None, TOKENS) == (None, True)
+    assert read_mask(None, TOKENS) == (None, TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -251,12 +164,12 @@ def test_right_masks(dtype):
 )
 def test_wrong_masks(mask, message):
     with pytest.raises(ValueError, match=f"^padding_mask must .*{message}"):
-        check_padding_mask(mask, TOKENS)
+        read_mask(mask, TOKENS)
 
 
 @pytest.mark.parametrize("index", [0, np.int64(3), np.array(3), ops.array(3)])
 def test_right_indices(index):
-    assert check_index("start_index", index) == index
+    assert read_index("start_index", index) == index
 
 
 @pytest.mark.parametrize(
@@ -266,16 +179,16 @@ def test_wrong_indices(index):
     with pytest.raises(
         ValueError, match=r"^start_index must be an integer from"
     ):
-        check_index("start_index", index)
+        read_index("start_index", index)
 
 
 def test_symbols_are_checked_by_their_shapes():
     lengths = keras.KerasTensor((None,), dtype="int32")
-    assert check_lengths(lengths, SYMBOL) == (lengths, True)
+    assert read_lengths(lengths, SYMBOL) is lengths
     positions = keras.KerasTensor((None, None))
-    assert check_positions(positions, SYMBOL) is positions
+    assert read_positions(positions, SYMBOL) is positions
     with pytest.raises(ValueError, match="positions must have shape"):
-        check_positions(SYMBOL, SYMBOL)
+        read_positions(SYMBOL, SYMBOL)
 
 
 @pytest.mark.parametrize(
@@ -286,3 +199,26 @@ def test_layers_name_what_keras_cannot_convert(inputs):
         ValueError, match=r"^inputs must be a tensor of numbers"
     ):
         OrdinalPositions()(inputs)
+
+
+def test_token_ids():
+    ids = np.array([[0, 1], [3, 2]])
+    found = read_token_ids("token_ids", ids, 4)
+    assert found.dtype == tf.int32
+    np.testing.assert_array_equal(found, ids)
+    for wrong, message in (
+        (ids + 1, "0 to 3, below vocabulary_size; got ids from 1 to 4"),
+        (ids[0], r"shape \(B, T\); got \(2,\)"),
+        (ids / 2, "integers; got float"),
+        ("x", "got 'x'"),
+    ):
+        with pytest.raises(ValueError, match=f"^token_ids must .*{message}"):
+            read_token_ids("token_ids", wrong, 4)
+
+
+def test_examples_with_wrong_ids_are_invalid():
+    ids = np.array([[0, 1], [4, 2]])
+    found = compiled(
+        lambda ids: read_token_ids("token_ids", ids, 4), ids, jit_compile=True
+    )
+    np.testing.assert_array_equal(found, [[0, 1], [INVALID_POSITION] * 2])

@@ -5,7 +5,7 @@ import tensorflow as tf
 from scipy.special import expit, softmax
 
 from keras_lengen.layers import ALiBi, ForgettingAttention, MultiHeadAttention
-from keras_lengen.layers.forgetting_attention import _sum_between
+from keras_lengen.layers.attention.forgetting_attention import _sum_between
 from keras_lengen.models import TransformerDecoder
 from tests.keras_lengen.layers.arguments import assert_config_round_trip
 from tests.keras_lengen.models.small import (

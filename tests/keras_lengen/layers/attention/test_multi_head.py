@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.arguments import constructor_arguments
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -574,13 +574,13 @@ def test_the_first_queries_are_scaled_where_scores_are_not():
 
 def count_draws(layer, monkeypatch):
     draws = []
-    sample = layer.encoding.sample_positions
+    sample = layer.encoding.find_positions
 
     def counted(*args, **kwargs):
         draws.append(sample(*args, **kwargs))
         return draws[-1]
 
-    monkeypatch.setattr(layer.encoding, "sample_positions", counted)
+    monkeypatch.setattr(layer.encoding, "find_positions", counted)
     return draws
 
 
