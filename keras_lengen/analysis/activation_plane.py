@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_lengen.checks.arguments import check_share
+from keras_lengen.types import ArrayLike, BoolArray, FloatArray
 
 CHUNK = 1000
 """Number of points whose distances to all trained ones are in memory."""
@@ -41,13 +42,13 @@ class ActivationPlane:
     1.0
     """
 
-    mean: np.ndarray
-    directions: np.ndarray
-    explained: np.ndarray
-    points: np.ndarray
+    mean: FloatArray
+    directions: FloatArray
+    explained: FloatArray
+    points: FloatArray
     radius: float
 
-    def project(self, activations):
+    def project(self, activations: ArrayLike) -> FloatArray:
         """Computes coordinates in the plane.
 
         Args:
@@ -67,7 +68,7 @@ class ActivationPlane:
             )
         return (found - self.mean) @ self.directions.T
 
-    def is_outside(self, activations):
+    def is_outside(self, activations: ArrayLike) -> BoolArray:
         """Returns which activations lie outside of the trained region.
 
         Args:
@@ -81,7 +82,7 @@ class ActivationPlane:
         """
         return self.measure_distance(self.project(activations)) > self.radius
 
-    def measure_distance(self, points):
+    def measure_distance(self, points: ArrayLike) -> FloatArray:
         """Computes how far points are from the nearest trained activation.
 
         Args:
@@ -94,7 +95,7 @@ class ActivationPlane:
         nearest = _measure_nearest(points.reshape(-1, 2), self.points)
         return nearest.reshape(points.shape[:-1])
 
-    def share_outside(self, activations):
+    def share_outside(self, activations: ArrayLike) -> float:
         """Computes the fraction of activations outside of the trained region.
 
         Args:
@@ -115,7 +116,9 @@ class ActivationPlane:
         return float(outside.mean())
 
 
-def fit_activation_plane(activations, *, share_within=0.99):
+def fit_activation_plane(
+    activations: ArrayLike, *, share_within: float = 0.99
+) -> ActivationPlane:
     """Fits a plane to activations of trained lengths (PCA).
 
     The plane goes through the mean of the activations, along the two directions
@@ -186,7 +189,9 @@ def fit_activation_plane(activations, *, share_within=0.99):
     )
 
 
-def _measure_nearest(points, others, *, skip_own=False):
+def _measure_nearest(
+    points: FloatArray, others: FloatArray, *, skip_own: bool = False
+) -> FloatArray:
     """Returns the distance of each point to the nearest of others.
 
     Args:
@@ -198,9 +203,10 @@ def _measure_nearest(points, others, *, skip_own=False):
     nearest = np.empty(len(points))
     for first in range(0, len(points), CHUNK):
         some = points[first : first + CHUNK]
-        squares = sum(
+        horizontal, vertical = (
             (some[:, None, axis] - others[:, axis]) ** 2 for axis in (0, 1)
         )
+        squares = horizontal + vertical
         if skip_own:
             own = np.arange(len(some))
             squares[own, first + own] = np.inf
@@ -208,7 +214,7 @@ def _measure_nearest(points, others, *, skip_own=False):
     return nearest
 
 
-def _check_activations(activations, least):
+def _check_activations(activations: ArrayLike, least: int) -> FloatArray:
     try:
         found = np.asarray(activations)
     except (ValueError, TypeError):

@@ -3,12 +3,15 @@
 import numpy as np
 
 from keras_lengen.checks.arguments import described
+from keras_lengen.types import Array, ArrayLike, BoolArray, FloatArray
 
 TOLERANCE = 1e-3
 """Largest deviation of a row's sum from 1; float16 reaches 2e-4."""
 
 
-def attention_distance(weights, *, queries=None):
+def attention_distance(
+    weights: ArrayLike, *, queries: ArrayLike | None = None
+) -> FloatArray:
     """Computes how far the tokens are that heads attend to.
 
     This is the mean over queries of the sum of `weight * |query - key|`, where
@@ -48,7 +51,12 @@ def attention_distance(weights, *, queries=None):
     return _average(by_query, counted[:, None], axis=(0, 2))
 
 
-def attention_divergence(weights, other_weights, *, queries=None):
+def attention_divergence(
+    weights: ArrayLike,
+    other_weights: ArrayLike,
+    *,
+    queries: ArrayLike | None = None,
+) -> FloatArray:
     """Computes how unlike each other the heads of two layers attend.
 
     This is the mean over queries of the Jensen-Shannon divergence between the
@@ -101,7 +109,7 @@ def attention_divergence(weights, other_weights, *, queries=None):
     return np.clip(rows, 0, np.log(2))
 
 
-def attention_maximum(weights):
+def attention_maximum(weights: ArrayLike) -> Array:
     """Computes how strongly any head attends to a token.
 
     Args:
@@ -135,19 +143,21 @@ def attention_maximum(weights):
     return found.max(axis=1)
 
 
-def _entropy(weights):
+def _entropy(weights: FloatArray) -> FloatArray:
     """Returns the entropy of each row, in nats."""
     logarithms = np.log(np.where(weights > 0, weights, 1))
     return -np.sum(weights * logarithms, axis=-1)
 
 
-def _average(values, counted, axis):
+def _average(
+    values: FloatArray, counted: BoolArray, axis: tuple[int, ...]
+) -> FloatArray:
     return np.mean(
         values, axis=axis, where=np.broadcast_to(counted, values.shape)
     )
 
 
-def _as_weights(name, weights):
+def _as_weights(name: str, weights: ArrayLike) -> Array:
     """Returns an array `(B, H, T, S)` of floats, or raises `ValueError`."""
     wanted = "floats (B, H, T, S)"
     try:
@@ -165,7 +175,7 @@ def _as_weights(name, weights):
     return found
 
 
-def _check_weights(name, weights):
+def _check_weights(name: str, weights: ArrayLike) -> FloatArray:
     found = _as_weights(name, weights).astype(np.float64)
     sums = found.sum(axis=-1)
     if not (np.all(found >= 0) and np.all(np.abs(sums - 1) <= TOLERANCE)):
@@ -176,7 +186,7 @@ def _check_weights(name, weights):
     return found / sums[..., None]
 
 
-def _check_queries(queries, weights):
+def _check_queries(queries: ArrayLike | None, weights: FloatArray) -> BoolArray:
     shape = (weights.shape[0], weights.shape[2])
     if queries is None:
         return np.ones(shape, bool)

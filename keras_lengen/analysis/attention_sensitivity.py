@@ -7,6 +7,8 @@ tokens differ little.
 Reference: position index warping, equations 3 to 9.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from keras_lengen.checks.arguments import (
@@ -22,9 +24,15 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_max_wavelength,
     frequencies,
 )
+from keras_lengen.types import ArrayLike, FloatArray
 
 
-def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
+def rope_raw_attention(
+    distances: ArrayLike,
+    *,
+    width: int | None = None,
+    max_wavelength: float = 10000,
+) -> FloatArray:
     """Computes the score of equal queries and keys under `RoPE`.
 
     The score at distance `x` is the mean of `cos(x * w[m])` over feature pairs
@@ -77,7 +85,9 @@ def rope_raw_attention(distances, *, width=None, max_wavelength=10000):
     return 1 - (integrals[0] - integrals[1]) / np.log(max_wavelength)
 
 
-def alibi_raw_attention(distances, *, slope=0.5):
+def alibi_raw_attention(
+    distances: ArrayLike, *, slope: float = 0.5
+) -> FloatArray:
     """Computes the score of queries and keys without content under `ALiBi`.
 
     The score at distance `x` is `-slope * x`.
@@ -107,8 +117,11 @@ def alibi_raw_attention(distances, *, slope=0.5):
 
 
 def attention_sensitivity(
-    positions, *, raw_attention=rope_raw_attention, exponentiated=True
-):
+    positions: ArrayLike,
+    *,
+    raw_attention: Callable[[FloatArray], ArrayLike] = rope_raw_attention,
+    exponentiated: bool = True,
+) -> FloatArray:
     """Computes how attention to the first token changes from token to token.
 
     The sensitivity at token `j` is `a(p[j + 1] - p[0]) - a(p[j] - p[0])`,
@@ -152,13 +165,13 @@ def attention_sensitivity(
 
 
 def total_difference(
-    train_positions,
-    test_positions,
-    num_tokens,
+    train_positions: ArrayLike,
+    test_positions: ArrayLike,
+    num_tokens: int,
     *,
-    raw_attention=rope_raw_attention,
-    exponentiated=True,
-):
+    raw_attention: Callable[[FloatArray], ArrayLike] = rope_raw_attention,
+    exponentiated: bool = True,
+) -> float:
     """Measures how much a test sequence's end differs from training.
 
     The result is the sum of `|train - test|` over the attention sensitivities
@@ -216,11 +229,11 @@ def total_difference(
     return float(np.abs(train - test).sum())
 
 
-def _check_distances(distances):
+def _check_distances(distances: ArrayLike) -> FloatArray:
     return check_numbers("distances", distances, most=LARGEST_POSITION)
 
 
-def _check_positions(name, positions):
+def _check_positions(name: str, positions: ArrayLike) -> FloatArray:
     """Returns positions of one sequence, or raises `ValueError`."""
     shape = "one for each token of a sequence, shape (T,) with T at least 2"
     positions = check_numbers(
@@ -231,7 +244,7 @@ def _check_positions(name, positions):
     return positions
 
 
-def _integrate_cosine(bounds):
+def _integrate_cosine(bounds: FloatArray) -> FloatArray:
     """Integrates `(1 - cos(t)) / t` from 0 to each bound, which is >= 0."""
     # Gauss-Legendre quadrature in panels of at most 8 radians, which is exact
     # to the precision of float64.

@@ -1,15 +1,44 @@
 """Attention weights that a model computes for given inputs."""
 
 import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, overload
 
 import keras
 import numpy as np
 
 from keras_lengen.checks.arguments import check_instance
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.types import Array, Tensor
 
 
-def attention_weights(model, inputs, *, name=None, return_outputs=False):
+@overload
+def attention_weights(
+    model: keras.Model,
+    inputs: Any,
+    *,
+    name: str | None = None,
+    return_outputs: Literal[False] = False,
+) -> dict[str, Array]: ...
+
+
+@overload
+def attention_weights(
+    model: keras.Model,
+    inputs: Any,
+    *,
+    name: str | None = None,
+    return_outputs: Literal[True],
+) -> tuple[dict[str, Array], Any]: ...
+
+
+def attention_weights(
+    model: keras.Model,
+    inputs: Any,
+    *,
+    name: str | None = None,
+    return_outputs: bool = False,
+) -> dict[str, Array] | tuple[dict[str, Array], Any]:
     """Computes which tokens the queries of a model attend to.
 
     Runs the model once, as in evaluation, without chunks of queries in the
@@ -67,7 +96,7 @@ def attention_weights(model, inputs, *, name=None, return_outputs=False):
             f"name must be the name of attention layers of the model ({known});"
             f" got {name!r}."
         )
-    found: dict = {}
+    found: dict[str, Tensor] = {}
     with contextlib.ExitStack() as stack:
         for layer in chosen:
             stack.enter_context(_recorded(layer, found))
@@ -80,11 +109,13 @@ def attention_weights(model, inputs, *, name=None, return_outputs=False):
 
 
 @contextlib.contextmanager
-def _recorded(layer, found):
+def _recorded(
+    layer: MultiHeadAttention, found: dict[str, Tensor]
+) -> Iterator[None]:
     """Lets a layer put its weights into `found` whenever it is called."""
-    call = layer.call
+    call: Callable[..., Any] = layer.call
 
-    def record(*args, **kwargs):
+    def record(*args: Any, **kwargs: Any) -> Any:
         output, weights, *cache = call(
             *args, **{**kwargs, "return_attention_scores": True}
         )

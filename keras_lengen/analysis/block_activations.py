@@ -1,15 +1,18 @@
 """Activations that the blocks of a model compute for given inputs."""
 
 import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_lengen.checks.arguments import check_instance
 from keras_lengen.layers.transformer import TransformerBlock
+from keras_lengen.types import Array, Tensor
 
 
-def block_activations(model, inputs):
+def block_activations(model: keras.Model, inputs: Any) -> dict[str, Array]:
     """Computes what the Transformer blocks of a model return.
 
     Runs the model once, as in evaluation.
@@ -55,7 +58,7 @@ def block_activations(model, inputs):
             "model must have TransformerBlock layers of keras_lengen; got "
             f"{type(model).__name__} without one."
         )
-    found: dict = {}
+    found: dict[str, Tensor] = {}
     with contextlib.ExitStack() as stack:
         for block in blocks:
             stack.enter_context(_recorded(block, found))
@@ -67,11 +70,13 @@ def block_activations(model, inputs):
 
 
 @contextlib.contextmanager
-def _recorded(block, found):
+def _recorded(
+    block: TransformerBlock, found: dict[str, Tensor]
+) -> Iterator[None]:
     """Lets a block put its output into `found` whenever it is called."""
-    call = block.call
+    call: Callable[..., Any] = block.call
 
-    def record(*args, **kwargs):
+    def record(*args: Any, **kwargs: Any) -> Any:
         outputs = call(*args, **kwargs)
         # With a cache, it returns that, too.
         features = outputs[0] if isinstance(outputs, tuple) else outputs

@@ -6,6 +6,8 @@ import itertools
 import os
 import pathlib
 import warnings
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     frequencies,
 )
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.types import BoolArray, FloatArray, IntArray
 
 LARGEST_TABLE = 2**24
 """Largest number of intervals in which values are counted."""
@@ -39,25 +42,30 @@ class Coverage:
     """
 
     quantity: str
-    edges: np.ndarray
-    train_counts: np.ndarray
-    test_counts: np.ndarray
+    edges: FloatArray
+    train_counts: IntArray
+    test_counts: IntArray
 
     @property
-    def unseen(self):
+    def unseen(self) -> BoolArray:
         """Intervals with test values but no training values: bool."""
         return (self.test_counts > 0) & (self.train_counts == 0)
 
     @property
-    def unseen_share(self):
+    def unseen_share(self) -> FloatArray:
         """Fraction of test values in unseen intervals: float64 `()`, `(P,)`."""
         counts = self.test_counts
         return (counts * self.unseen).sum(axis=-1) / counts.sum(axis=-1)
 
 
 def position_coverage(
-    sampler, *, train_lengths, test_length, draws=1000, resolution=1.0
-):
+    sampler: PositionSampler,
+    *,
+    train_lengths: Collection[int],
+    test_length: int,
+    draws: int = 1000,
+    resolution: float = 1.0,
+) -> Coverage:
     """Counts the positions in training and at a test length.
 
     Positions are the inputs of absolute encodings; for `LearnedEncoding`, they
@@ -105,8 +113,13 @@ def position_coverage(
 
 
 def distance_coverage(
-    sampler, *, train_lengths, test_length, draws=1000, resolution=1.0
-):
+    sampler: PositionSampler,
+    *,
+    train_lengths: Collection[int],
+    test_length: int,
+    draws: int = 1000,
+    resolution: float = 1.0,
+) -> Coverage:
     """Counts the distances between tokens in training and at a test length.
 
     Distances are the absolute differences of the positions of all pairs of
@@ -152,15 +165,15 @@ def distance_coverage(
 
 
 def phase_coverage(
-    sampler,
+    sampler: PositionSampler,
     *,
-    width,
-    train_lengths,
-    test_length,
-    max_wavelength=10000,
-    draws=1000,
-    num_phases=16,
-):
+    width: int,
+    train_lengths: Collection[int],
+    test_length: int,
+    max_wavelength: float = 10000,
+    draws: int = 1000,
+    num_phases: int = 16,
+) -> Coverage:
     """Counts the phases of `RoPE` in training and at a test length.
 
     Feature pair `m` is rotated by
@@ -212,7 +225,7 @@ def phase_coverage(
     rates = frequencies(width, max_wavelength).astype("float64")
     turn = 2 * np.pi
 
-    def count_phases(samples):
+    def count_phases(samples: list[FloatArray]) -> IntArray:
         total = np.zeros((len(rates), num_phases), "int64")
         for positions in samples:
             # Equal distances have equal phases, and there are fewer distances
@@ -236,7 +249,9 @@ def phase_coverage(
     return _warn_if_unseen(coverage, sampler, train_lengths, test_length)
 
 
-def plot_coverage(path, coverage, *, title):
+def plot_coverage(
+    path: str | os.PathLike[str], coverage: Coverage, *, title: str
+) -> pathlib.Path:
     """Plots which values of a test length training covers.
 
     For positions and distances, the plot shows the relative frequencies in
@@ -277,7 +292,12 @@ def plot_coverage(path, coverage, *, title):
     return path
 
 
-def _draw_sequences(sampler, train_lengths, test_length, draws):
+def _draw_sequences(
+    sampler: PositionSampler,
+    train_lengths: Collection[int],
+    test_length: int,
+    draws: int,
+) -> tuple[list[FloatArray], list[FloatArray]]:
     """Samples the positions of all training and all test sequences.
 
     Returns:
@@ -320,7 +340,9 @@ def _draw_sequences(sampler, train_lengths, test_length, draws):
     return train, _draw_batch(sampler, test_length, draws, training=False)
 
 
-def _draw_batch(sampler, length, count, training):
+def _draw_batch(
+    sampler: PositionSampler, length: int, count: int, training: bool
+) -> list[FloatArray]:
     """Samples the positions of `count` sequences, float64 `(length,)` each."""
     inputs = np.zeros((count, length), "float32")
     positions = sampler(inputs, training=training)
@@ -331,12 +353,18 @@ def _draw_batch(sampler, length, count, training):
     return [np.asarray(each, "float64") for each in (positions, *others)]
 
 
-def _compute_distances(positions):
+def _compute_distances(positions: FloatArray) -> FloatArray:
     first, second = np.triu_indices(len(positions))
     return np.abs(positions[second] - positions[first])
 
 
-def _count_values(quantity, compute_numbers, train, test, resolution):
+def _count_values(
+    quantity: str,
+    compute_numbers: Callable[[FloatArray], FloatArray],
+    train: list[FloatArray],
+    test: list[FloatArray],
+    resolution: float,
+) -> Coverage:
     """Returns the `Coverage` of the numbers computed from positions."""
     resolution = check_number(
         "resolution",
@@ -345,7 +373,7 @@ def _count_values(quantity, compute_numbers, train, test, resolution):
         what="the width of the intervals in positions",
     )
 
-    def count(positions):
+    def count(positions: FloatArray) -> tuple[int, IntArray]:
         numbers = compute_numbers(positions)
         if np.ptp(numbers) / resolution > LARGEST_TABLE:
             raise ValueError(
@@ -358,21 +386,26 @@ def _count_values(quantity, compute_numbers, train, test, resolution):
         return first, np.bincount(places.astype("int64") - first)
 
     # One sequence at a time, because a sequence has many pairs.
-    train, test = ([count(each) for each in part] for part in (train, test))
-    first = min(start for start, _ in (*train, *test))
-    last = max(start + len(counts) for start, counts in (*train, *test))
+    trained, tested = ([count(each) for each in part] for part in (train, test))
+    first = min(start for start, _ in (*trained, *tested))
+    last = max(start + len(counts) for start, counts in (*trained, *tested))
 
-    def add_up(histograms):
+    def add_up(histograms: list[tuple[int, IntArray]]) -> IntArray:
         result = np.zeros(last - first, "int64")
         for start, counts in histograms:
             result[start - first :][: len(counts)] += counts
         return result
 
-    edges = np.arange(first, last + 1) * float(resolution)
-    return Coverage(quantity, edges, add_up(train), add_up(test))
+    edges = np.arange(first, last + 1) * np.float64(resolution)
+    return Coverage(quantity, edges, add_up(trained), add_up(tested))
 
 
-def _warn_if_unseen(coverage, sampler, train_lengths, test_length):
+def _warn_if_unseen(
+    coverage: Coverage,
+    sampler: PositionSampler,
+    train_lengths: Collection[int],
+    test_length: int,
+) -> Coverage:
     """Returns the coverage; warns if test values are unseen in training."""
     outside = coverage.unseen_share > 0
     if sampler.draws:
@@ -397,7 +430,7 @@ def _warn_if_unseen(coverage, sampler, train_lengths, test_length):
     return coverage
 
 
-def _estimate_missed_share(coverage):
+def _estimate_missed_share(coverage: Coverage) -> FloatArray:
     """Estimates the fraction of test values that training misses by chance.
 
     It is the expected fraction if training values had the distribution of the
@@ -408,7 +441,7 @@ def _estimate_missed_share(coverage):
     return (shares * (1 - shares) ** drawn).sum(-1)
 
 
-def _check_lengths(train_lengths):
+def _check_lengths(train_lengths: Any) -> list[int]:
     """Returns training lengths as a list, or raises `ValueError`."""
     try:
         lengths = (
@@ -429,7 +462,7 @@ def _check_lengths(train_lengths):
     ]
 
 
-def _check_plot(path, coverage, title):
+def _check_plot(path: Any, coverage: Any, title: Any) -> None:
     check_instance(
         "coverage",
         coverage,
@@ -454,7 +487,7 @@ def _check_plot(path, coverage, title):
 _TRAIN, _BOTH, _UNSEEN = "#9ECAE1", "#0072B2", "#E69F00"
 
 
-def _draw_line(axes, coverage):
+def _draw_line(axes: Any, coverage: Coverage) -> None:
     for label, counts, color in (
         ("seen in training", coverage.train_counts, _BOTH),
         ("needed by the test", coverage.test_counts, "0.3"),
@@ -481,7 +514,7 @@ def _draw_line(axes, coverage):
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
 
 
-def _draw_map(axes, coverage):
+def _draw_map(axes: Any, coverage: Coverage) -> None:
     from matplotlib import colors, patches
 
     kinds = {

@@ -9,9 +9,15 @@ import difflib
 import inspect
 import math
 import numbers
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Literal, TypeVar, overload
 
 import keras
 import numpy as np
+
+from keras_lengen.types import FloatArray, Tensor
+
+T = TypeVar("T")
 
 LARGEST_POSITION = 2**24
 """Largest absolute value of a position.
@@ -30,7 +36,39 @@ _SMALLEST_FLOAT, _LARGEST_FLOAT = (
 )
 
 
-def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
+@overload
+def check_integer(
+    name: str,
+    value: Any,
+    *,
+    least: int | None = 1,
+    most: int | None = None,
+    optional: Literal[False] = False,
+    what: str = "",
+) -> int: ...
+
+
+@overload
+def check_integer(
+    name: str,
+    value: Any,
+    *,
+    least: int | None = 1,
+    most: int | None = None,
+    optional: bool,
+    what: str = "",
+) -> int | None: ...
+
+
+def check_integer(
+    name: str,
+    value: Any,
+    *,
+    least: int | None = 1,
+    most: int | None = None,
+    optional: bool = False,
+    what: str = "",
+) -> int | None:
     """Returns an integer in `least .. most`, or raises `ValueError`.
 
     Args:
@@ -60,9 +98,42 @@ def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
     )
 
 
+@overload
 def check_number(
-    name, value, *, least=None, above=None, most=None, optional=False, what=""
-):
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    optional: Literal[False] = False,
+    what: str = "",
+) -> float: ...
+
+
+@overload
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    optional: bool,
+    what: str = "",
+) -> float | None: ...
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    optional: bool = False,
+    what: str = "",
+) -> float | None:
     """Returns a finite number in a range, or raises `ValueError`.
 
     The number must be within the range of float32, and within the bounds when
@@ -103,7 +174,21 @@ def check_number(
     raise _make_error(name, kind, what, value)
 
 
-def check_share(name, value, *, optional=False, what=""):
+@overload
+def check_share(
+    name: str, value: Any, *, optional: Literal[False] = False, what: str = ""
+) -> float: ...
+
+
+@overload
+def check_share(
+    name: str, value: Any, *, optional: bool, what: str = ""
+) -> float | None: ...
+
+
+def check_share(
+    name: str, value: Any, *, optional: bool = False, what: str = ""
+) -> float | None:
     """Returns a number in `[0, 1)`, or raises `ValueError`."""
     if optional and value is None:
         return None
@@ -113,14 +198,14 @@ def check_share(name, value, *, optional=False, what=""):
     raise _make_error(name, kind, what, value)
 
 
-def check_boolean(name, value):
+def check_boolean(name: str, value: Any) -> bool:
     """Returns `True` or `False`, or raises `ValueError`."""
     if isinstance(value, bool):
         return value
     raise _make_error(name, "True or False", "", value)
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: T, choices: Iterable[Any]) -> T:
     """Returns the value if it is one of `choices`, or raises `ValueError`."""
     # Types are compared too, because 1 equals True.
     for choice in choices:
@@ -133,12 +218,41 @@ def check_choice(name, value, choices):
     raise _make_error(name, f"{', '.join(others)} or {last}", "", value)
 
 
-def check_seed(value):
+def check_seed(value: Any) -> int | None:
     """Returns a seed, an int below 2**31 or `None`, or raises `ValueError`."""
     return check_integer("seed", value, least=0, most=2**31 - 1, optional=True)
 
 
-def check_instance(name, value, cls, *, example, optional=True):
+@overload
+def check_instance(
+    name: str,
+    value: Any,
+    cls: type[T],
+    *,
+    example: str,
+    optional: Literal[False],
+) -> T: ...
+
+
+@overload
+def check_instance(
+    name: str,
+    value: Any,
+    cls: type[T],
+    *,
+    example: str,
+    optional: bool = True,
+) -> T | None: ...
+
+
+def check_instance(
+    name: str,
+    value: Any,
+    cls: type[T],
+    *,
+    example: str,
+    optional: bool = True,
+) -> T | None:
     """Returns an instance of a class, or raises `ValueError`.
 
     Args:
@@ -167,7 +281,7 @@ def check_instance(name, value, cls, *, example, optional=True):
     raise _make_error(name, kind, "", value)
 
 
-def check_subclass(name, value, cls):
+def check_subclass(name: str, value: Any, cls: type[T]) -> type[T] | None:
     """Returns a subclass of a class or `None`, or raises `ValueError`."""
     if value is None or (inspect.isclass(value) and issubclass(value, cls)):
         return value
@@ -176,7 +290,7 @@ def check_subclass(name, value, cls):
     )
 
 
-def check_activation(name, value):
+def check_activation(name: str, value: Any) -> Callable[[Tensor], Tensor]:
     """Returns the activation function for a name, config or function.
 
     Raises:
@@ -190,7 +304,7 @@ def check_activation(name, value):
     )
 
 
-def check_initializer(name, value, *, optional=True):
+def check_initializer(name: str, value: Any, *, optional: bool = True) -> Any:
     """Returns the initializer for a name, config or initializer.
 
     Raises:
@@ -204,14 +318,21 @@ def check_initializer(name, value, *, optional=True):
     )
 
 
-def check_callable(name, value):
+def check_callable(name: str, value: Any) -> Callable[..., Any]:
     """Returns a function, or raises `ValueError`."""
     if callable(value) and not _is_misplaced(value):
         return value
     raise _make_error(name, "a function", "", value)
 
 
-def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
+def check_numbers(
+    name: str,
+    value: Any,
+    *,
+    shape: str = "of any shape",
+    axes: int | None = None,
+    most: float | None = None,
+) -> FloatArray:
     """Returns finite numbers as a float64 array, or raises `ValueError`.
 
     Args:
@@ -245,7 +366,9 @@ def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
     return array
 
 
-def check_keys(given, known, owner):
+def check_keys(
+    given: Iterable[Any], known: Collection[str], owner: str
+) -> None:
     """Raises `ValueError` if a given key is not among the known keys.
 
     Args:
@@ -263,7 +386,7 @@ def check_keys(given, known, owner):
             )
 
 
-def described(value):
+def described(value: Any) -> str:
     """Describes a value in at most 80 characters, for an error message."""
     if isinstance(value, keras.layers.Layer):
         return f"a {type(value).__name__}"
@@ -271,7 +394,9 @@ def described(value):
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _resolve(name, value, get, kind):
+def _resolve(
+    name: str, value: Any, get: Callable[[Any], Any], kind: str
+) -> Any:
     if value is None or isinstance(value, str | dict) or callable(value):
         try:
             found = get(value)
@@ -283,7 +408,7 @@ def _resolve(name, value, get, kind):
     raise _make_error(name, kind, "", value)
 
 
-def _is_misplaced(found):
+def _is_misplaced(found: Any) -> bool:
     """Whether a value is a class, or a layer of this library."""
     package, *_ = type(found).__module__.split(".")
     return inspect.isclass(found) or (
@@ -291,7 +416,7 @@ def _is_misplaced(found):
     )
 
 
-def _is_finite(value):
+def _is_finite(value: Any) -> bool:
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
     try:
@@ -300,16 +425,22 @@ def _is_finite(value):
         return False  # An integer too large for a float.
 
 
-def fits_float32(value):
+def fits_float32(value: float) -> bool:
     """Whether a finite number keeps its size when rounded to float32."""
     return value == 0 or _SMALLEST_FLOAT <= abs(value) <= _LARGEST_FLOAT
 
 
-def _in_range(value, least, most):
+def _in_range(value: float, least: float | None, most: float | None) -> bool:
     return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _describe_kind(kind, least, most, optional, above=None):
+def _describe_kind(
+    kind: str,
+    least: float | None,
+    most: float | None,
+    optional: bool,
+    above: float | None = None,
+) -> str:
     if kind == "an integer" and least == 1 and most is None:
         kind = "a positive integer"
     elif least is not None and most is not None:
@@ -323,12 +454,12 @@ def _describe_kind(kind, least, most, optional, above=None):
     return kind + (", or None" if optional else "")
 
 
-def _make_error(name, kind, what, value):
+def _make_error(name: str, kind: str, what: str, value: Any) -> ValueError:
     what = f", {what}" if what else ""
     return ValueError(f"{name} must be {kind}{what}; got {described(value)}.")
 
 
-def constructor_arguments(cls):
+def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:
     """Lists the constructor arguments that a class adds to those of Keras.
 
     Args:
@@ -344,7 +475,7 @@ def constructor_arguments(cls):
             break
         if "__init__" not in vars(base) or base is object:
             continue
-        _, *own = inspect.signature(base.__init__).parameters.values()
+        _, *own = inspect.signature(vars(base)["__init__"]).parameters.values()
         for parameter in own:
             if parameter.kind not in (
                 parameter.VAR_KEYWORD,

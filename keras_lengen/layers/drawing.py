@@ -2,8 +2,12 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import keras
+
+from keras_lengen.types import Tensor, TensorLike
 
 
 class DrawingLayer(keras.layers.Layer):
@@ -14,7 +18,7 @@ class DrawingLayer(keras.layers.Layer):
     starts both runs from the same states, drawn before the first run.
     """
 
-    def parts_scope(self):
+    def parts_scope(self) -> contextlib.AbstractContextManager[Any]:
         """Makes the scope in which the layer builds and calls its parts.
 
         If the whole layer is rematerialized, the scope turns this off for its
@@ -29,7 +33,9 @@ class DrawingLayer(keras.layers.Layer):
             keras.RematScope(mode=None) if whole else contextlib.nullcontext()
         )
 
-    def rematerialized_call(self, layer_call, *args, **kwargs):
+    def rematerialized_call(
+        self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Callable[..., Any]:
         # Their tensors are hidden from Keras.
         kinds = {
             name: type(value)
@@ -41,7 +47,7 @@ class DrawingLayer(keras.layers.Layer):
             for name, value in kwargs.items()
         }
 
-        def repeatable(*tensors):
+        def repeatable(*tensors: Tensor) -> Any:
             given = iter(tensors)
             arguments, keywords, values = keras.tree.pack_sequence_as(
                 structure,
@@ -93,7 +99,7 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
     0 and 1.
     """
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: TensorLike, training: bool | None = False) -> Tensor:
         dtype = keras.backend.standardize_dtype(inputs.dtype)
         if training and self.rate and dtype in ("bfloat16", "float16"):
             inputs = keras.ops.cast(inputs, "float32")
@@ -101,7 +107,7 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
         return keras.ops.cast(outputs, dtype)
 
 
-def find_seed_generators(layer):
+def find_seed_generators(layer: Any) -> list[Any]:
     """Finds the random generators of a layer and of the layers in it.
 
     Returns:
@@ -114,13 +120,13 @@ def find_seed_generators(layer):
     ]
 
 
-def _has_gradient(value):
+def _has_gradient(value: Any) -> bool:
     return keras.ops.is_tensor(value) and keras.backend.is_float_dtype(
         keras.backend.standardize_dtype(value.dtype)
     )
 
 
-def _draw_state(generator):
+def _draw_state(generator: Any) -> Tensor:
     """Draws a new state from a generator, which advances by one draw."""
     # A state made by advancing the generator's own would repeat the draws that
     # the generator gives next.

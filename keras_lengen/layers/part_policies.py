@@ -1,5 +1,7 @@
 """Layers that can save the dtype policies of their parts."""
 
+from typing import Any
+
 import keras
 from keras.dtype_policies import DTypePolicyMap
 
@@ -12,7 +14,7 @@ class PartPolicies(keras.layers.Layer):
     configuration contains a map of the policies of all parts as `dtype`.
     """
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         parts = {
             part.path: _find_policy(part)
@@ -25,7 +27,7 @@ class PartPolicies(keras.layers.Layer):
             )
         return config
 
-    def part_policy(self, policy):
+    def part_policy(self, policy: Any) -> Any:
         """Returns the layer's map of policies, or else `policy`.
 
         Args:
@@ -35,7 +37,7 @@ class PartPolicies(keras.layers.Layer):
             return self.dtype_policy
         return policy
 
-    def settle_policies(self):
+    def settle_policies(self) -> None:
         """Replaces the map of policies in every built part by its own policy.
 
         Keras cannot save a quantized layer whose policy is a map.
@@ -47,7 +49,7 @@ class PartPolicies(keras.layers.Layer):
                 part._dtype_policy = _find_policy(part)
 
 
-def _find_policy(layer):
+def _find_policy(layer: Any) -> Any:
     """Finds the policy of one layer, in a map if its policy is one."""
     policy = layer.dtype_policy
     if not isinstance(policy, DTypePolicyMap):

@@ -343,7 +343,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         self._check_cache(cache, index)
         slots = inputs if cache is None else cache["attention"][0]
         mask, _ = read_mask(mask, slots, name="mask")
-        positions, memory_mask = self._read_memory(inputs, *memory, cache)
+        positions, memory_mask = self._read_memory(inputs, memory, cache)
         query_mask = mask if cache is None else None
         own = {
             **own,
@@ -400,8 +400,9 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         for name, layer in layers.items():
             layer.check_cache(cache[name])
 
-    def _read_memory(self, inputs, memory, positions, mask, cache):
+    def _read_memory(self, inputs, given, cache):
         """Checks the memory; returns its checked positions and mask."""
+        memory, positions, mask = given
         if not self.cross_attention:
             for name, value in (
                 ("memory", memory),

@@ -1,5 +1,8 @@
 """Autoregressive generation with a cache of keys and values."""
 
+from collections.abc import Iterator
+from typing import Any, TypeAlias, cast
+
 import keras
 import numpy as np
 from keras import ops
@@ -11,11 +14,22 @@ from keras_lengen.checks.arguments import (
     check_seed,
 )
 from keras_lengen.layers.positions.token_positions import NEW
-from keras_lengen.models.base import convert_numbers
+from keras_lengen.models.base import Transformer, convert_numbers
 from keras_lengen.models.programs import compile_function
+from keras_lengen.types import Array, Size, Tensor, TensorLike
+
+State: TypeAlias = dict[str, Any]
+"""State or constants of a run; see `_Generator`."""
 
 
-def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
+def generate(
+    model: Transformer,
+    inputs: Any,
+    max_new_tokens: int,
+    *,
+    return_logits: bool = False,
+    **options: Any,
+) -> Array | tuple[Array, Array]:
     """Generates tokens; see `TransformerDecoder.generate`."""
     generator, constants, token_ids = _prepare(
         model, inputs, max_new_tokens, return_logits=return_logits, **options
@@ -30,7 +44,9 @@ def generate(model, inputs, max_new_tokens, *, return_logits=False, **options):
     return tokens, ops.convert_to_numpy(state["logits"])
 
 
-def stream(model, inputs, max_new_tokens, **options):
+def stream(
+    model: Transformer, inputs: Any, max_new_tokens: int, **options: Any
+) -> Iterator[Array]:
     """Returns an iterator over tokens; see `TransformerDecoder.stream`."""
     # Checked here: errors in a generator are only raised when it is read.
     generator, constants, token_ids = _prepare(
@@ -39,7 +55,12 @@ def stream(model, inputs, max_new_tokens, **options):
     return _stream(generator, constants, token_ids, max_new_tokens)
 
 
-def _stream(generator, constants, token_ids, max_new_tokens):
+def _stream(
+    generator: "_Generator",
+    constants: State,
+    token_ids: Tensor,
+    max_new_tokens: int,
+) -> Iterator[Array]:
     state = generator.start(constants, token_ids)
     for step in range(max_new_tokens):
         if step > 0:
@@ -77,8 +98,14 @@ class _Generator:
     """
 
     def __init__(
-        self, model, *, max_new_tokens, top_k, return_logits, jit_compile
-    ):
+        self,
+        model: Transformer,
+        *,
+        max_new_tokens: int,
+        top_k: int | None,
+        return_logits: bool,
+        jit_compile: bool,
+    ) -> None:
         self.model = model
         self.max_new_tokens = max_new_tokens
         self.top_k = top_k
@@ -88,7 +115,7 @@ class _Generator:
             self._advance, model.variables, jit_compile
         )
 
-    def _start(self, constants, token_ids):
+    def _start(self, constants: State, token_ids: Tensor) -> State:
         """Returns the state after the first new token."""
         batch_size, prompt_tokens = token_ids.shape
         shape = (batch_size, self.max_new_tokens)
@@ -114,7 +141,7 @@ class _Generator:
         )
         return self._choose(constants, state, features, _cast_to_int32(0))
 
-    def _advance(self, constants, state, steps):
+    def _advance(self, constants: State, state: State, steps: Tensor) -> State:
         """Returns the state `steps` tokens later.
 
         Fewer tokens are generated if all sequences end before.
@@ -126,15 +153,15 @@ class _Generator:
             memory["memory"] = None
         slots = state["cache"][0]["attention"][0].shape[1]
 
-        def pack(flat):
+        def pack(flat: tuple[Tensor, ...]) -> Any:
             return keras.tree.pack_sequence_as(structure, flat)
 
-        def is_unfinished(*flat):
+        def is_unfinished(*flat: Tensor) -> Tensor:
             state = pack(flat)
             ended = ops.all(state["ended"])
             return ops.logical_and(state["step"] < goal, ops.logical_not(ended))
 
-        def generate_token(*flat):
+        def generate_token(*flat: Tensor) -> tuple[Tensor, ...]:
             state = pack(flat)
             features, state["cache"] = self._compute_features(
                 constants,
@@ -151,7 +178,14 @@ class _Generator:
         )
         return pack(flat)
 
-    def _compute_features(self, constants, memory, token_ids, cache, index):
+    def _compute_features(
+        self,
+        constants: State,
+        memory: dict[str, Any],
+        token_ids: Tensor,
+        cache: Any,
+        index: Size,
+    ) -> Any:
         return self.model.features(
             token_ids,
             constants["positions"],
@@ -162,7 +196,9 @@ class _Generator:
             **memory,
         )
 
-    def _choose(self, constants, state, features, step):
+    def _choose(
+        self, constants: State, state: State, features: Tensor, step: Tensor
+    ) -> State:
         """Adds to the state the token that follows `features` `(B, 1, M)`."""
         logits = self.model.logits(features)[:, 0]
         if constants["numbers"] is None:
@@ -189,7 +225,9 @@ class _Generator:
         return state
 
 
-def _prepare(model, inputs, max_new_tokens, **options):
+def _prepare(
+    model: Transformer, inputs: Any, max_new_tokens: int, **options: Any
+) -> tuple["_Generator", State, Tensor]:
     """Checks the arguments and prepares a run.
 
     Returns:
@@ -245,19 +283,20 @@ def _prepare(model, inputs, max_new_tokens, **options):
 
 
 def _check_options(
-    model,
+    model: Transformer,
     *,
-    temperature=0.0,
-    top_k=None,
-    top_p=None,
-    end_token=None,
-    seed=None,
-    return_logits=False,
-    jit_compile=True,
-):
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    end_token: int | None = None,
+    seed: int | None = None,
+    return_logits: bool = False,
+    jit_compile: bool = True,
+) -> dict[str, Any]:
     """Checks how tokens are chosen, and returns it as a dict."""
     temperature = check_number("temperature", temperature, least=0)
-    top_k = check_integer("top_k", top_k, most=model.output_size, optional=True)
+    output_size = cast(int, model.output_size)  # Decoders have outputs.
+    top_k = check_integer("top_k", top_k, most=output_size, optional=True)
     top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
     for name, value in (("top_k", top_k), ("top_p", top_p)):
         if temperature == 0 and value not in (None, 1):
@@ -282,7 +321,9 @@ def _check_options(
     }
 
 
-def _place_tokens(model, inputs, max_new_tokens):
+def _place_tokens(
+    model: Transformer, inputs: dict[str, Any], max_new_tokens: int
+) -> State:
     """Finds where prompts and new tokens stand.
 
     Args:
@@ -344,7 +385,7 @@ def _place_tokens(model, inputs, max_new_tokens):
     }
 
 
-def _check_prompts(model, mask):
+def _check_prompts(model: Transformer, mask: Tensor) -> None:
     tokens = ops.convert_to_numpy(ops.sum(_cast_to_int32(mask), axis=1))
     if tokens.min() == 0:
         raise ValueError(
@@ -355,14 +396,16 @@ def _check_prompts(model, mask):
         )
 
 
-def _divide(logits, temperature):
+def _divide(logits: Tensor, temperature: Tensor) -> Tensor:
     """Divides logits `(B, V)`, less their maximum, by a temperature."""
     # A quotient may then overflow to the probability 0, but never to NaN.
     most = ops.max(logits, axis=-1, keepdims=True)
     return (logits - most) / temperature
 
 
-def _sample_tokens(logits, uniforms, top_k, top_p):
+def _sample_tokens(
+    logits: Tensor, uniforms: Tensor, top_k: int | None, top_p: Tensor | None
+) -> Tensor:
     """Samples tokens by inverting the cumulative distribution.
 
     Args:
@@ -392,11 +435,11 @@ def _sample_tokens(logits, uniforms, top_k, top_p):
     return ops.sum(_cast_to_int32(summed <= goals), axis=-1)
 
 
-def _write_entries(rows, entries, step):
+def _write_entries(rows: Tensor, entries: Tensor, step: Tensor) -> Tensor:
     """Returns `rows` `(B, N, ...)` with `entries` `(B, ...)` at one step."""
     start = (0, step) + (0,) * (len(rows.shape) - 2)
     return ops.slice_update(rows, start, ops.expand_dims(entries, 1))
 
 
-def _cast_to_int32(value):
+def _cast_to_int32(value: TensorLike) -> Tensor:
     return ops.cast(ops.convert_to_tensor(value), "int32")

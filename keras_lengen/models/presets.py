@@ -1,15 +1,19 @@
 """Presets: published configurations, as arguments of the models."""
 
+from typing import Any
+
 import keras
+
+from keras_lengen.types import Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-def approximate_gelu(x):
+def approximate_gelu(x: TensorLike) -> Tensor:
     """Computes the tanh approximation of GELU, with which GPT-2 was trained."""
     return keras.activations.gelu(x, approximate=True)
 
 
-presets = {
+presets: dict[str, dict[str, Any]] = {
     # Ruoss et al., 2023, appendix A.
     "ruoss": {
         "num_layers": 5,

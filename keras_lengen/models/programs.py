@@ -1,6 +1,13 @@
 """Cache of a model's compiled programs, emptied when the model changes."""
 
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
 import keras
+
+from keras_lengen.types import Tensor
+
+T = TypeVar("T")
 
 
 class Programs:
@@ -12,11 +19,13 @@ class Programs:
     discarded.
     """
 
-    def __init__(self):
-        self._state = None
-        self._programs = {}
+    def __init__(self) -> None:
+        self._state: _State | None = None
+        self._programs: dict[Hashable, Any] = {}
 
-    def get(self, model, key, make):
+    def get(
+        self, model: keras.Model, key: Hashable, make: Callable[[], T]
+    ) -> T:
         """Returns the program with this key, compiled if there is none.
 
         Args:
@@ -42,7 +51,7 @@ class _State:
     The values of weights are not included.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model) -> None:
         # Keeps the variables alive, so that no new one can get the same id.
         self.variables = list(model.variables)
         self.others = (
@@ -60,11 +69,13 @@ class _State:
             ],
         )
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, _State) and self.others == other.others
 
 
-def compile_function(function, variables, jit_compile):
+def compile_function(
+    function: Callable[..., Any], variables: Sequence[Any], jit_compile: bool
+) -> Callable[..., Any]:
     """Compiles a function of tensors with the backend's compiler.
 
     Args:
@@ -84,7 +95,7 @@ def compile_function(function, variables, jit_compile):
     if backend == "jax":
         import jax
 
-        def stateless(values, *args):
+        def stateless(values: Sequence[Tensor], *args: Any) -> Any:
             states = zip(variables, values, strict=True)
             with keras.StatelessScope(state_mapping=list(states)):
                 return function(*args)

@@ -17,9 +17,10 @@ from keras_lengen.layers.positions.randomized_positions import (
     RandomizedPositions,
 )
 from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
+from keras_lengen.layers.positions.token_positions import TokenPositions
 from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
-SAMPLERS = {
+SAMPLERS: dict[str, type[PositionSampler]] = {
     "OrdinalPositions": OrdinalPositions,
     "RandomizedPositions": RandomizedPositions,
     "ShiftedPositions": ShiftedPositions,
@@ -28,7 +29,7 @@ SAMPLERS = {
     "AugmentedPositions": AugmentedPositions,
 }
 
-TOKEN_SAMPLERS = {
+TOKEN_SAMPLERS: dict[str, type[TokenPositions]] = {
     "AbacusPositions": AbacusPositions,
     "CoupledPositions": CoupledPositions,
 }

@@ -1,5 +1,8 @@
 """Positions of digits within their numbers."""
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
@@ -16,6 +19,7 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -65,8 +69,14 @@ class AbacusPositions(TokenPositions):
     draws = True
 
     def __init__(
-        self, *, digits, max_shift=100, resample="batch", seed=None, **kwargs
-    ):
+        self,
+        *,
+        digits: Sequence[int],
+        max_shift: int = 100,
+        resample: Literal["batch", "example"] = "batch",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.digits = check_ids("digits", digits)
         self.max_shift = check_integer(
@@ -79,7 +89,9 @@ class AbacusPositions(TokenPositions):
         self.seed = check_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def number_tokens(self, token_ids, *, training=None):
+    def number_tokens(
+        self, token_ids: Tensor, *, training: bool | None = None
+    ) -> Tensor:
         inside = is_among(token_ids, (*self.digits, NEW))
         before, _ = find_borders(inside)
         places = ops.arange(ops.shape(token_ids)[1], dtype="int32") - before
@@ -94,7 +106,7 @@ class AbacusPositions(TokenPositions):
             )
         return ops.where(inside, places, 0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "digits": self.digits,

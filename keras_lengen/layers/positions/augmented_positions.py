@@ -1,6 +1,7 @@
 """Augmented positions: shifted, jittered and scaled at random."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,6 +13,7 @@ from keras_lengen.checks.arguments import (
     check_seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -71,13 +73,13 @@ class AugmentedPositions(PositionSampler):
     def __init__(
         self,
         *,
-        max_global_shift=5,
-        max_local_shift=0.5,
-        max_global_scale=1.03,
-        normalize=False,
-        seed=None,
-        **kwargs,
-    ):
+        max_global_shift: float = 5,
+        max_local_shift: float = 0.5,
+        max_global_scale: float = 1.03,
+        normalize: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.max_global_shift, self.max_local_shift = (
             check_number(
@@ -100,8 +102,13 @@ class AugmentedPositions(PositionSampler):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         positions = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
         if self.normalize:
@@ -119,12 +126,12 @@ class AugmentedPositions(PositionSampler):
         )
         return ops.exp(log_scale) * (positions + shift + jitter)
 
-    def _draw(self, shape, limit):
+    def _draw(self, shape: tuple[Size, ...], limit: float) -> Tensor:
         return keras.random.uniform(
             shape, -limit, limit, dtype="float32", seed=self.seed_generator
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "max_global_shift": self.max_global_shift,

@@ -1,5 +1,7 @@
 """Base class of the position samplers, and checks of samplers."""
 
+from typing import TYPE_CHECKING, Any
+
 import keras
 from keras import ops
 
@@ -11,6 +13,7 @@ from keras_lengen.checks.inputs import (
     read_reference_length,
 )
 from keras_lengen.layers.drawing import DrawingLayer
+from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
 class PositionSampler(NamedInputs, DrawingLayer):
@@ -46,34 +49,45 @@ class PositionSampler(NamedInputs, DrawingLayer):
             positions to NaN.
     """
 
-    draws = False
+    draws: bool = False
     """Whether two calls may return different positions."""
 
-    stretches = False
+    stretches: bool = False
     """Whether the distance between neighbouring tokens may differ from 1. The
     positions of a part of a sequence then do not follow from its start."""
 
-    fractional = False
+    fractional: bool = False
     """Whether positions may be fractions."""
 
-    negative = False
+    negative: bool = False
     """Whether positions may be below 0."""
 
-    pairs = False
+    pairs: bool = False
     """Whether a token has two positions, a row and a column."""
 
-    reads_tokens = False
+    reads_tokens: bool = False
     """Whether positions depend on token ids, which only models have."""
 
-    keeps_order = True
+    keeps_order: bool = True
     """Whether no token has a larger position than a later token. Of pairs, this
     says it of the rows."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.built = True
 
-    def check_length(self, tokens, *, unit="tokens"):
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            inputs: TensorLike,
+            *,
+            lengths: TensorLike | None = None,
+            reference_length: TensorLike | None = None,
+            training: bool | None = None,
+        ) -> Positions: ...
+
+    def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         """Checks that a sequence is not longer than the range of positions.
 
         Args:
@@ -86,8 +100,13 @@ class PositionSampler(NamedInputs, DrawingLayer):
         check_reach(self, tokens, unit)
 
     def call(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: TensorLike,
+        *,
+        lengths: TensorLike | None = None,
+        reference_length: TensorLike | None = None,
+        training: bool | None = None,
+    ) -> Positions:
         self.check_inputs(inputs)
         lengths = read_lengths(lengths, inputs)
         positions = self.sample(
@@ -98,13 +117,18 @@ class PositionSampler(NamedInputs, DrawingLayer):
         )
         return mark_like(positions, lengths)
 
-    def check_inputs(self, inputs):
+    def check_inputs(self, inputs: TensorLike) -> None:
         """Raises `ValueError` unless inputs are a tensor `(B, T, ...)`."""
         check_tokens(inputs)
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Positions:
         """Computes or draws positions; `call` has checked the arguments.
 
         Args:
@@ -122,7 +146,9 @@ class PositionSampler(NamedInputs, DrawingLayer):
             f"{type(self).__name__} must implement `sample`."
         )
 
-    def compute_output_shape(self, inputs_shape, lengths_shape=None):
+    def compute_output_shape(
+        self, inputs_shape: Shape, lengths_shape: Shape | None = None
+    ) -> Any:
         specs = self.compute_output_spec(
             keras.KerasTensor(inputs_shape),
             lengths=lengths_shape
@@ -131,15 +157,17 @@ class PositionSampler(NamedInputs, DrawingLayer):
         )
         return keras.tree.map_structure(lambda spec: spec.shape, specs)
 
-    def compute_output_spec(self, inputs, **kwargs):
+    def compute_output_spec(self, inputs: Tensor, **kwargs: Any) -> Any:
         # Runs `call` on symbols, because the shape depends on the arguments.
         return keras.Operation.compute_output_spec(self, inputs, **kwargs)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(
+        self, inputs: Tensor, previous_mask: Tensor | None = None
+    ) -> None:
         return None
 
 
-def check_tokens(inputs):
+def check_tokens(inputs: Any) -> None:
     """Raises `ValueError` unless inputs are a tensor `(B, T, ...)`."""
     if not hasattr(inputs, "shape") or len(inputs.shape) < 2:
         raise ValueError(
@@ -148,7 +176,9 @@ def check_tokens(inputs):
         )
 
 
-def check_sampler(name, sampler, *, pairs=False):
+def check_sampler(
+    name: str, sampler: Any, *, pairs: bool = False
+) -> PositionSampler | None:
     """Returns a valid sampler or `None`, or raises `ValueError`.
 
     Args:
@@ -171,12 +201,12 @@ def check_sampler(name, sampler, *, pairs=False):
     return sampler
 
 
-def count_tokens(inputs):
+def count_tokens(inputs: Tensor) -> Size:
     """Counts the tokens `T` of `(B, T, ...)`; an int if `T` is static."""
     return ops.shape(inputs)[1]
 
 
-def check_reach(layer, count, unit):
+def check_reach(layer: Any, count: int, unit: str) -> None:
     """Raises `ValueError` if a layer has too small a `max_position`.
 
     Args:

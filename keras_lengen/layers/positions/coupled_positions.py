@@ -1,5 +1,8 @@
 """Positions shared by the tokens of a prompt and an answer."""
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
@@ -17,6 +20,7 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -87,15 +91,15 @@ class CoupledPositions(TokenPositions):
     def __init__(
         self,
         *,
-        items,
-        end_of_prompt,
-        separators=(),
-        order="descending",
-        max_position=None,
-        resample="example",
-        seed=None,
-        **kwargs,
-    ):
+        items: Sequence[int],
+        end_of_prompt: int,
+        separators: Sequence[int] = (),
+        order: Literal["descending", "ascending"] = "descending",
+        max_position: int | None = None,
+        resample: Literal["batch", "example"] = "example",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.items = check_ids("items", items)
         self.end_of_prompt = check_id("end_of_prompt", end_of_prompt)
@@ -116,11 +120,13 @@ class CoupledPositions(TokenPositions):
         self.draws = self.max_position is not None
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def check_length(self, tokens, *, unit="tokens"):
+    def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         # The number of tokens does not say how long the longest run is.
         pass
 
-    def number_tokens(self, token_ids, *, training=None):
+    def number_tokens(
+        self, token_ids: Tensor, *, training: bool | None = None
+    ) -> Tensor:
         inside = is_among(token_ids, (*self.items, NEW))
         before, after = find_borders(inside)
         indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
@@ -136,7 +142,7 @@ class CoupledPositions(TokenPositions):
         start = self._draw_start(places) if training else 1
         return ops.where(ops.logical_or(inside, marks), places + start, 0)
 
-    def _draw_start(self, places):
+    def _draw_start(self, places: Tensor) -> Size:
         """Draws a start for each example, int32 `(B or 1, 1)`."""
         if self.max_position is None:
             return 1
@@ -148,7 +154,7 @@ class CoupledPositions(TokenPositions):
         )
         return 1 + ops.cast(share * ops.cast(count, "float32"), "int32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "items": self.items,

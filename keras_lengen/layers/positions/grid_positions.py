@@ -1,5 +1,7 @@
 """Positions on a grid: the row and column of every token."""
 
+from typing import TYPE_CHECKING, Any, Self
+
 import keras
 import numpy as np
 from keras import ops
@@ -11,6 +13,7 @@ from keras_lengen.layers.positions.base import (
     count_tokens,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.types import PositionPair, Size, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,7 +57,14 @@ class GridPositions(PositionSampler):
     stretches = True
     pairs = True
 
-    def __init__(self, *, width=None, row=None, column=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        width: int | None = None,
+        row: PositionSampler | None = None,
+        column: PositionSampler | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.width = check_integer(
             "width",
@@ -66,16 +76,27 @@ class GridPositions(PositionSampler):
         self.row = check_sampler("row", row) or OrdinalPositions()
         self.column = check_sampler("column", column) or OrdinalPositions()
 
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            inputs: TensorLike,
+            *,
+            lengths: TensorLike | None = None,
+            reference_length: TensorLike | None = None,
+            training: bool | None = None,
+        ) -> PositionPair: ...
+
     @property
-    def draws(self):
+    def draws(self) -> bool:
         return self.row.draws or self.column.draws
 
     @property
-    def keeps_order(self):
+    def keeps_order(self) -> bool:
         """That of the rows; a column is smaller than one in an earlier row."""
         return self.row.keeps_order
 
-    def shape(self, tokens):
+    def shape(self, tokens: Size) -> tuple[Size, Size]:
         """Counts rows and columns of a sequence; the last row may be short.
 
         Args:
@@ -87,14 +108,19 @@ class GridPositions(PositionSampler):
         width = self.width or _nearly_square_width(tokens)
         return -(-tokens // width), width
 
-    def check_length(self, tokens, *, unit="tokens"):
+    def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         rows, columns = self.shape(tokens)
         self.row.check_length(rows, unit="rows")
         self.column.check_length(columns, unit="columns")
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> PositionPair:
         tokens = count_tokens(inputs)
         height, width = self.shape(tokens)
         indices = ops.arange(tokens, dtype="int32")
@@ -115,7 +141,7 @@ class GridPositions(PositionSampler):
             ops.take(columns, indices % width, axis=-1),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "width": self.width,
@@ -124,7 +150,7 @@ class GridPositions(PositionSampler):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         samplers = {
             name: keras.saving.deserialize_keras_object(config[name])
             for name in ("row", "column")
@@ -132,7 +158,7 @@ class GridPositions(PositionSampler):
         return cls(**{**config, **samplers})
 
 
-def _nearly_square_width(tokens):
+def _nearly_square_width(tokens: Size) -> Size:
     """Returns the tokens of a row of an image, delimiter included.
 
     The image has H rows of W pixels and a delimiter, `H * (W + 1) == tokens`,

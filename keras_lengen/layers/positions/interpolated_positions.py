@@ -1,5 +1,7 @@
 """Interpolated positions: long sequences within the trained range."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -9,6 +11,7 @@ from keras_lengen.checks.arguments import (
     check_number,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -61,7 +64,13 @@ class InterpolatedPositions(PositionSampler):
     stretches = True
     fractional = True
 
-    def __init__(self, *, train_length, scaling_factor=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        train_length: int,
+        scaling_factor: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.train_length = check_train_length(train_length)
         self.scaling_factor = check_number(
@@ -73,8 +82,13 @@ class InterpolatedPositions(PositionSampler):
         )
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         if self.scaling_factor is None:
             return interpolate_positions(
                 inputs,
@@ -85,7 +99,7 @@ class InterpolatedPositions(PositionSampler):
         indices = ops.arange(count_tokens(inputs), dtype="int32")
         return ops.cast(indices, "float32") * (1 / self.scaling_factor)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "train_length": self.train_length,
@@ -93,7 +107,13 @@ class InterpolatedPositions(PositionSampler):
         }
 
 
-def interpolate_positions(inputs, train_length, *, lengths, reference_length):
+def interpolate_positions(
+    inputs: Tensor,
+    train_length: int,
+    *,
+    lengths: Tensor | None,
+    reference_length: Tensor | None,
+) -> Tensor:
     """Computes positions `i * min(1, train_length / n)`.
 
     Args:
@@ -116,7 +136,7 @@ def interpolate_positions(inputs, train_length, *, lengths, reference_length):
     return indices * ops.expand_dims(ratio, -1)
 
 
-def check_train_length(train_length):
+def check_train_length(train_length: Any) -> int:
     """Returns a valid `train_length`, or raises `ValueError`."""
     return check_integer(
         "train_length",

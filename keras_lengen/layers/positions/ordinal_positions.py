@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -28,6 +29,11 @@ class OrdinalPositions(PositionSampler):
     """
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         return ops.arange(count_tokens(inputs), dtype="int32")

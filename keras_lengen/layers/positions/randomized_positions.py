@@ -1,5 +1,7 @@
 """Randomized positions: an ordered random subset of a long range."""
 
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
@@ -13,6 +15,7 @@ from keras_lengen.checks.arguments import (
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.types import Size, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -74,14 +77,14 @@ class RandomizedPositions(PositionSampler):
     def __init__(
         self,
         *,
-        max_position,
-        resample="batch",
-        evaluation="random",
-        ordered=True,
-        include_zero=False,
-        seed=None,
-        **kwargs,
-    ):
+        max_position: int,
+        resample: Literal["batch", "example"] = "batch",
+        evaluation: Literal["random", "even", "ordinal"] = "random",
+        ordered: bool = True,
+        include_zero: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.max_position = check_integer(
             "max_position",
@@ -100,8 +103,13 @@ class RandomizedPositions(PositionSampler):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         tokens = count_tokens(inputs)
         if find_static_size(tokens) is not None:
             self._guard_reach((), tokens)  # Before the draw fails.
@@ -114,7 +122,7 @@ class RandomizedPositions(PositionSampler):
                 positions = self._spread(positions, lengths)
         return self._guard_reach(positions, tokens)
 
-    def _guard_reach(self, guarded, tokens):
+    def _guard_reach(self, guarded: Any, tokens: Size) -> Any:
         return guard(
             guarded,
             as_size(tokens) <= self.max_position,
@@ -125,7 +133,9 @@ class RandomizedPositions(PositionSampler):
             "sequence of training and evaluation.",
         )
 
-    def _draw(self, batch_size, tokens, lengths):
+    def _draw(
+        self, batch_size: Size, tokens: Size, lengths: Tensor | None
+    ) -> Tensor:
         draws = (batch_size,) if self.resample == "example" else ()
         # The indices that sort max_position random numbers, largest first, are
         # a random permutation: its first n are a random subset, for every n.
@@ -147,7 +157,7 @@ class RandomizedPositions(PositionSampler):
             positions = ops.sort(positions, axis=-1)
         return ops.cast(ops.minimum(positions, self.max_position - 1), "int32")
 
-    def _find_largest(self, scores, tokens):
+    def _find_largest(self, scores: Tensor, tokens: Size) -> Tensor:
         """Finds the indices of the `tokens` largest scores, largest first."""
         if find_static_size(tokens) is not None:
             return ops.top_k(scores, tokens)[1]
@@ -159,7 +169,7 @@ class RandomizedPositions(PositionSampler):
             order, ops.minimum(ranks, self.max_position - 1), axis=-1
         )
 
-    def _spread(self, indices, lengths):
+    def _spread(self, indices: Tensor, lengths: TensorLike) -> Tensor:
         """Computes `floor(index * max_position / length)`."""
         lengths = ops.expand_dims(
             ops.maximum(ops.cast(lengths, "int32"), 1), -1
@@ -169,7 +179,7 @@ class RandomizedPositions(PositionSampler):
         positions = indices * whole + _scale_indices(indices, rest, lengths)
         return ops.minimum(positions, self.max_position - 1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "max_position": self.max_position,
@@ -181,7 +191,7 @@ class RandomizedPositions(PositionSampler):
         }
 
 
-def _scale_indices(indices, rest, lengths):
+def _scale_indices(indices: Tensor, rest: Tensor, lengths: Tensor) -> Tensor:
     """Computes `floor(indices * rest / lengths)` of int32 below `2 ** 24`.
 
     `rest` is below `lengths`, which is at most the number of indices.

@@ -1,5 +1,7 @@
 """Shifted positions: 0, 1, 2, ... from a random start."""
 
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
@@ -10,6 +12,7 @@ from keras_lengen.checks.arguments import (
     check_seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -58,7 +61,14 @@ class ShiftedPositions(PositionSampler):
 
     draws = True
 
-    def __init__(self, *, max_shift, evaluation="zero", seed=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        max_shift: int | None,
+        evaluation: Literal["zero", "max", "random"] = "zero",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.max_shift = check_integer(
             "max_shift",
@@ -74,8 +84,13 @@ class ShiftedPositions(PositionSampler):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         count = last = self.max_shift
         if self.max_shift is None:
@@ -89,13 +104,13 @@ class ShiftedPositions(PositionSampler):
         positions = ops.arange(tokens, dtype="int32") + shift
         return ops.broadcast_to(positions, (batch_size, tokens))
 
-    def _draw(self, batch_size, count):
+    def _draw(self, batch_size: Size, count: Size) -> Tensor:
         share = keras.random.uniform(
             (batch_size, 1), dtype="float32", seed=self.seed_generator
         )
         return ops.cast(share * ops.cast(count, "float32"), "int32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "max_shift": self.max_shift,

@@ -1,11 +1,15 @@
 """Base class of samplers that read token ids."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import check_integer
 from keras_lengen.checks.guards import is_integer
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.types import Tensor, TensorLike
 
 PADDING = -1
 """Id that stands for padding while positions are computed."""
@@ -35,7 +39,7 @@ class TokenPositions(PositionSampler):
     reads_tokens = True
     keeps_order = False
 
-    def check_inputs(self, inputs):
+    def check_inputs(self, inputs: TensorLike) -> None:
         super().check_inputs(inputs)
         if len(inputs.shape) != 2 or not is_integer(inputs):
             dtype = keras.backend.standardize_dtype(inputs.dtype)
@@ -48,8 +52,13 @@ class TokenPositions(PositionSampler):
             )
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         token_ids = ops.cast(inputs, "int32")
         if 0 in token_ids.shape:
             return token_ids
@@ -59,7 +68,9 @@ class TokenPositions(PositionSampler):
             token_ids = ops.where(real, token_ids, PADDING)
         return self.number_tokens(token_ids, training=training)
 
-    def number_tokens(self, token_ids, *, training=None):
+    def number_tokens(
+        self, token_ids: Tensor, *, training: bool | None = None
+    ) -> Tensor:
         """Computes the positions of tokens.
 
         Args:
@@ -75,14 +86,16 @@ class TokenPositions(PositionSampler):
         )
 
 
-def check_id(name, token_id):
+def check_id(name: str, token_id: Any) -> int:
     """Returns a valid token id, or raises `ValueError`."""
     return check_integer(
         name, token_id, least=0, most=2**31 - 1, what="a token id"
     )
 
 
-def check_ids(name, ids, *, optional=False):
+def check_ids(
+    name: str, ids: Any, *, optional: bool = False
+) -> tuple[int, ...]:
     """Returns a tuple of token ids, or raises `ValueError`.
 
     Args:
@@ -102,7 +115,7 @@ def check_ids(name, ids, *, optional=False):
     return ids
 
 
-def is_among(token_ids, ids):
+def is_among(token_ids: Tensor, ids: Sequence[int]) -> Tensor:
     """Finds the tokens that have one of some ids.
 
     Args:
@@ -121,7 +134,7 @@ def is_among(token_ids, ids):
     )
 
 
-def find_borders(inside):
+def find_borders(inside: Tensor) -> tuple[Tensor, Tensor]:
     """Finds the ends of the run of tokens that each token belongs to.
 
     Args:

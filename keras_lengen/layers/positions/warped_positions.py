@@ -1,5 +1,8 @@
 """Warped positions: fractional positions in some training sequences."""
 
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
@@ -15,6 +18,7 @@ from keras_lengen.layers.positions.interpolated_positions import (
     check_train_length,
     interpolate_positions,
 )
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -82,14 +86,14 @@ class WarpedPositions(PositionSampler):
     def __init__(
         self,
         *,
-        train_length,
-        head_fraction=0.15,
-        tail_fraction=0.15,
-        head_scales=(0.4, 0.5, 0.6, 0.7, 0.8),
-        skew="sqrt",
-        seed=None,
-        **kwargs,
-    ):
+        train_length: int,
+        head_fraction: float = 0.15,
+        tail_fraction: float = 0.15,
+        head_scales: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
+        skew: Literal["sqrt", "beta"] = "sqrt",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.train_length = check_train_length(train_length)
         self.head_fraction, self.tail_fraction = (
@@ -110,8 +114,13 @@ class WarpedPositions(PositionSampler):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
-        self, inputs, *, lengths=None, reference_length=None, training=None
-    ):
+        self,
+        inputs: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         batch_size, tokens = ops.shape(inputs)[0], count_tokens(inputs)
         if not training:
             positions = interpolate_positions(
@@ -131,7 +140,7 @@ class WarpedPositions(PositionSampler):
         )
         return ops.where(share < self.head_fraction, scale * indices, positions)
 
-    def _draw(self, batch_size):
+    def _draw(self, batch_size: Size) -> tuple[Tensor, Tensor]:
         """Draws a number that chooses the warping, and a scale for heads.
 
         Returns:
@@ -147,12 +156,12 @@ class WarpedPositions(PositionSampler):
         scales = ops.convert_to_tensor(self.head_scales, "float32")
         return share, ops.take(scales, choice)
 
-    def _warp_tail(self, indices, lengths):
+    def _warp_tail(self, indices: Tensor, lengths: Tensor) -> Tensor:
         lengths = ops.expand_dims(ops.maximum(lengths, 1.0), -1)
         # The indices of padding exceed the lengths.
         return lengths * SKEWS[self.skew](ops.minimum(indices / lengths, 1.0))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "train_length": self.train_length,
@@ -164,7 +173,7 @@ class WarpedPositions(PositionSampler):
         }
 
 
-def _check_scales(head_scales):
+def _check_scales(head_scales: Any) -> tuple[float, ...]:
     if not isinstance(head_scales, list | tuple) or not head_scales:
         raise ValueError(
             "head_scales must be a tuple of one or more numbers above 0; "
@@ -182,11 +191,14 @@ def _check_scales(head_scales):
     )
 
 
-def compute_beta_distribution(x):
+def compute_beta_distribution(x: Tensor) -> Tensor:
     """Computes the distribution function of Beta(2, 5) at `x` from 0 to 1."""
     rest = 1 - x
     return 1 - ops.square(ops.square(rest)) * rest * (1 + 5 * x)
 
 
-SKEWS = {"sqrt": ops.sqrt, "beta": compute_beta_distribution}
+SKEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sqrt": ops.sqrt,
+    "beta": compute_beta_distribution,
+}
 """Functions `f` of tail warping; they map relative positions to such."""
