@@ -241,9 +241,10 @@ def _prepare(
         "max_new_tokens", max_new_tokens, what="the number of tokens to add"
     )
     options = _check_options(model, **options)
-    if max_new_tokens > 1 and model.output_size > model.vocabulary_size:
+    output_size = cast(int, model.output_size)  # Decoders have outputs.
+    if max_new_tokens > 1 and output_size > model.vocabulary_size:
         raise ValueError(
-            f"output_size={model.output_size} is larger than "
+            f"output_size={output_size} is larger than "
             f"vocabulary_size={model.vocabulary_size}: the model cannot read "
             "every token that it may generate. Make a model with equal sizes, "
             "or pass max_new_tokens=1."
@@ -312,7 +313,7 @@ def _check_options(
             "end_token",
             end_token,
             least=0,
-            most=model.output_size - 1,
+            most=output_size - 1,
             optional=True,
         ),
         "seed": check_seed(seed),
