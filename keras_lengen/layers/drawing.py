@@ -37,7 +37,7 @@ class DrawingLayer(keras.layers.Layer):
         self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Callable[..., Any]:
         # Their tensors are hidden from Keras.
-        kinds = {
+        kinds: dict[str, Any] = {
             name: type(value)
             for name, value in kwargs.items()
             if dataclasses.is_dataclass(value)

@@ -1,0 +1,297 @@
+"""What every encoding and every sampler promises, to be checked by one call."""
+
+import pathlib
+import tempfile
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.checks.arguments import described
+from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
+    PositionalEncoding,
+    pass_on,
+)
+from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.models.decoder import TransformerDecoder
+from keras_lengen.types import Array, Tensor
+
+BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
+IDS = np.array([[3, 1, 4, 1, 5, 2], [2, 6, 5, 3, 5, 0]], "int32")
+
+
+def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
+    """Checks that an encoding or a sampler keeps what its base class promises.
+
+    For encodings: its configuration makes the same encoding again; a stage
+    keeps shapes and dtypes, treats examples apart and queries one at a time,
+    and gives the same with what `prepare` returned; a model with it is the same
+    compiled and saved, and tells position 1000 from 1001 in half precision.
+    For samplers: the configuration, shapes and dtypes, and positions of padded
+    sequences.
+
+    Args:
+        layer: `PositionalEncoding` or `PositionSampler` that takes integer
+            positions from 0 to 1001, or sequences of 6 tokens.
+
+    Raises:
+        ValueError: If the layer is neither.
+        AssertionError: If a promise is not kept, with a description of it.
+
+    Example:
+
+    >>> from keras_lengen.conformance import check_conformance
+    >>> from keras_lengen.layers import RoPE, ShiftedPositions
+    >>> check_conformance(RoPE(sampler=ShiftedPositions(max_shift=9)))
+    """
+    if isinstance(layer, PositionSampler):
+        checks = (_check_config, _check_positions, _check_padding)
+    elif isinstance(layer, PositionalEncoding):
+        checks = (_check_config, _check_stage, _check_model)
+        if layer.takes_pairs:
+            checks = (_check_config,)
+    else:
+        raise ValueError(
+            "layer must be a PositionalEncoding or a PositionSampler; got "
+            f"{described(layer)}."
+        )
+    for check in checks:
+        check(layer)
+
+
+def _demand(holds: Any, layer: Any, promise: str) -> None:
+    if not holds:
+        raise AssertionError(f"{type(layer).__name__} {promise}.")
+
+
+def _check_config(layer: Any) -> None:
+    copy = _copy(layer)
+    _demand(
+        type(copy) is type(layer) and copy.get_config() == layer.get_config(),
+        layer,
+        "must be made again from its configuration: return all arguments from "
+        "`get_config`",
+    )
+
+
+def _copy(layer: Any) -> Any:
+    try:
+        config = keras.saving.serialize_keras_object(layer)
+        return keras.saving.deserialize_keras_object(config)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(
+            f"{type(layer).__name__} cannot be made from its configuration: "
+            "decorate it with keras.saving.register_keras_serializable, and "
+            f"return the arguments of its constructor from `get_config` ({error})"
+        ) from error
+
+
+def _check_stage(encoding: PositionalEncoding) -> None:
+    positions = np.array([0, 3, 4, 10, 11, 900], "int32")
+    copy = _copy(encoding)
+    if copy.stage is None:
+        return
+    generator = np.random.default_rng(0)
+    shape: tuple = (BATCH, TOKENS, HEADS, WIDTH)
+    if copy.stage == "embeddings":
+        shape = (BATCH, TOKENS, HEADS * WIDTH)
+    copy.build(*([shape] if copy.stage == "embeddings" else [shape, shape]))
+    inputs = [
+        ops.convert_to_tensor(generator.normal(size=shape).astype("float32"))
+        for _ in range(2)
+    ]
+    whole = _apply_stage(copy, inputs, positions, positions)
+    _demand(
+        all(np.isfinite(each).all() for each in whole.values()),
+        encoding,
+        "must give finite numbers",
+    )
+    prepared = _apply_stage(copy, inputs, positions, positions, prepare=True)
+    _demand(
+        _are_near(whole, prepared),
+        encoding,
+        "must give the same with what `prepare` returned",
+    )
+    each = np.stack([positions, positions[::-1]])
+    if not (copy.needs_order or copy.counts_tokens):
+        rows = _apply_stage(copy, inputs, each, each)
+        alone = _apply_stage(copy, inputs, each[1], each[1])
+        _demand(
+            _are_near(_take(whole, 0), _take(rows, 0))
+            and _are_near(_take(alone, 1), _take(rows, 1)),
+            encoding,
+            "must treat positions (B, T) as those of each example",
+        )
+    if copy.stage != "embeddings" and not copy.uses_length:
+        query, key = inputs
+        last = _apply_stage(
+            copy, [query[:, -1:], key], positions[-1:], positions
+        )
+        axis = 2 if copy.stage == "bias" else 1
+        _demand(
+            np.allclose(
+                np.take(whole["query"], [-1], axis=axis),
+                last["query"],
+                atol=1e-5,
+            ),
+            encoding,
+            "must treat every query alone, as generation needs it",
+        )
+
+
+def _apply_stage(
+    encoding: PositionalEncoding,
+    inputs: list[Tensor],
+    positions: Array,
+    key_positions: Array,
+    *,
+    prepare: bool = False,
+) -> dict[str, Array]:
+    """Computes what a stage returns, with all axes, by the name of its input."""
+    positions, key_positions = map(
+        ops.convert_to_tensor, (positions, key_positions)
+    )
+    if encoding.stage == "embeddings":
+        found = encoding.add_to_embeddings(inputs[0], positions)
+        return {"query": ops.convert_to_numpy(found)}
+    known = {}
+    if prepare:
+        spec = AttentionSpec.of(inputs[0])
+        known = pass_on(encoding.prepare(positions, key_positions, spec))
+    if encoding.stage == "bias":
+        bias = encoding.attention_bias(
+            *inputs, positions, key_positions, **known
+        )
+        _demand(
+            keras.backend.standardize_dtype(bias.dtype) == "float32",
+            encoding,
+            "must return a bias of float32",
+        )
+        shape = (BATCH, HEADS, inputs[0].shape[1], inputs[1].shape[1])
+        return {"query": ops.convert_to_numpy(ops.broadcast_to(bias, shape))}
+    query, key = encoding.rotate(*inputs, positions, key_positions, **known)
+    for given, rotated in zip(inputs, (query, key), strict=True):
+        _demand(
+            given.shape == rotated.shape and given.dtype == rotated.dtype,
+            encoding,
+            "must keep shapes and dtypes of queries and keys",
+        )
+    return {
+        "query": ops.convert_to_numpy(query),
+        "key": ops.convert_to_numpy(key),
+    }
+
+
+def _take(found: dict[str, Array], example: int) -> dict[str, Array]:
+    return {name: each[example] for name, each in found.items()}
+
+
+def _are_near(found: dict[str, Array], expected: dict[str, Array]) -> bool:
+    return all(
+        np.allclose(found[name], each, atol=1e-5, rtol=1e-5)
+        for name, each in expected.items()
+    )
+
+
+def _make_model(encoding: PositionalEncoding, **arguments: Any) -> Any:
+    return TransformerDecoder(
+        vocabulary_size=7,
+        num_layers=2,
+        num_heads=HEADS,
+        model_dim=HEADS * WIDTH,
+        encoding=encoding,
+        dropout=0,
+        **arguments,
+    )
+
+
+def _check_model(encoding: PositionalEncoding) -> None:
+    model = _make_model(encoding)
+    near = {"token_ids": IDS, "positions": np.array([0, 1, 3, 4, 9, 10])}
+    if encoding.sampler.reads_tokens:
+        near = {"token_ids": IDS}
+    logits = ops.convert_to_numpy(model(near))
+    model.compile(jit_compile=True)
+    _demand(
+        np.allclose(model.predict_on_batch(near), logits, atol=1e-4),
+        encoding,
+        "must give the same in a compiled program",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "model.keras")
+        model.save(path)
+        loaded = keras.saving.load_model(path)
+    _demand(
+        np.array_equal(ops.convert_to_numpy(loaded(near)), logits),
+        encoding,
+        "must give the same in a model that was saved and loaded",
+    )
+    if encoding.stage is None or encoding.counts_tokens:
+        return
+    half = _make_model(encoding, dtype="mixed_bfloat16")
+    far = np.array([990, 992, 994, 996, 999, 1000])
+    outputs = [
+        ops.convert_to_numpy(half({"token_ids": IDS, "positions": positions}))
+        for positions in (far, far + (far == 1000))
+    ]
+    _demand(
+        not np.array_equal(*outputs) or _is_blind(encoding),
+        encoding,
+        "must tell position 1000 from 1001 in half precision: compute in "
+        "float32",
+    )
+
+
+def _is_blind(encoding: PositionalEncoding) -> bool:
+    """Whether the encoding treats large distances or neighbours alike."""
+    model = _make_model(encoding)
+    outputs = [
+        ops.convert_to_numpy(
+            model({"token_ids": IDS, "positions": np.array([990, *rest])})
+        )
+        for rest in ([992, 994, 996, 999, 1000], [992, 994, 996, 999, 1001])
+    ]
+    return np.array_equal(*outputs)
+
+
+def _check_positions(sampler: PositionSampler) -> None:
+    for training in (False, True):
+        positions = sampler(IDS, training=training)
+        axes = positions if sampler.pairs else (positions,)
+        for axis in axes:
+            dtype = keras.backend.standardize_dtype(axis.dtype)
+            numbers = ops.convert_to_numpy(axis)
+            _demand(
+                tuple(axis.shape) in ((TOKENS,), (BATCH, TOKENS))
+                and dtype in ("int32", "float32")
+                and np.isfinite(numbers).all(),
+                sampler,
+                "must return finite positions (T,) or (B, T), int32 or float32",
+            )
+            _demand(
+                sampler.negative or (numbers >= 0).all(),
+                sampler,
+                "returns negative positions and must say so: `negative = True`",
+            )
+        rising = (np.diff(ops.convert_to_numpy(axes[0]), axis=-1) >= 0).all()
+        _demand(
+            rising or not sampler.keeps_order,
+            sampler,
+            "does not keep the order of the tokens and must say so: "
+            "`keeps_order = False`",
+        )
+
+
+def _check_padding(sampler: PositionSampler) -> None:
+    if sampler.draws or sampler.pairs:
+        return
+    padded = sampler(IDS, lengths=np.array([4, 6]), training=False)
+    short = ops.convert_to_numpy(sampler(IDS[:1, :4], training=False))
+    padded = np.broadcast_to(ops.convert_to_numpy(padded), (BATCH, TOKENS))
+    _demand(
+        np.allclose(padded[:1, :4], np.broadcast_to(short, (1, 4))),
+        sampler,
+        "must give a padded sequence the positions of the sequence alone",
+    )
