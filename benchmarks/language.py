@@ -41,29 +41,33 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "output", "benchmarks/results/language.json", "File for the report."
 )
-FINETUNING = ("--steps=500", "--learning_rate=3e-4")
+FINETUNING = {"steps": "500", "learning_rate": "3e-4"}
 
 
 def list_commands():
     """Yields the working directory and the arguments of every command."""
-    given = [f"--{flag}" for flag in FLAGS.flags]
+    given = dict(flag.split("=", 1) for flag in FLAGS.flags)
     root = pathlib.Path(FLAGS.root)
     for encoding in FLAGS.encodings:
         yield (
             root / encoding,
             [
                 *("trainers.enwik8", "--dataset=python_source"),
-                *(f"--encoding={encoding}", *given),
+                *_write_flags(encoding=encoding, **given),
             ],
         )
     for encoding in FLAGS.finetuned:
         yield (
             root / f"{encoding}-from-RoPE",
             [
-                *("trainers.finetune", str(root / "RoPE"), *FINETUNING),
-                *(f"--encoding={encoding}", *given),
+                *("trainers.finetune", str(root / "RoPE")),
+                *_write_flags(**{**FINETUNING, "encoding": encoding, **given}),
             ],
         )
+
+
+def _write_flags(**flags):
+    return [f"--{name}={value}" for name, value in flags.items()]
 
 
 def summarize(results):

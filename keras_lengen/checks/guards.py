@@ -52,14 +52,17 @@ def mark_like(tensors, source):
 
     Args:
         tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors.
-        source: Integers `()`, `(B,)` or `(B, T)` that `guard` has returned.
+        source: Numbers `()`, `(B,)` or `(B, T)` that `guard` has returned.
 
     Returns:
         The tensors, or tensors of the same shapes and dtypes.
     """
     if source is None or find_numbers(source) is not None:
         return tensors  # If they were invalid, `guard` has raised.
-    valid = source != INVALID_POSITION
+    if is_integer(source):
+        valid = source != INVALID_POSITION
+    else:
+        valid = ops.logical_not(ops.isnan(source))
     if len(source.shape) == 2:
         valid = ops.all(valid, axis=-1)
     return _map(lambda tensor: _mark(tensor, valid), tensors)

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import check_boolean
-from keras_lengen.checks.guards import guard
+from keras_lengen.checks.guards import guard, mark_like
 from keras_lengen.checks.inputs import (
     as_size,
     check_rank,
@@ -179,6 +179,10 @@ def read_inputs(
     attention_mask, tensors = _read_attention_mask(
         masks[-1], tensors, layer.num_heads, query, keys
     )
+    length = read_reference_length(places[2], query, name="length")
+    tensors = mark_like(tensors, length)
+    if length is None and layer.encoding.uses_length:
+        length = find_sequence_length(key_mask, cache)
     positions, key_positions, new_positions = _read_positions(
         *(layer.encoding, query, key, places[:2]),
         own=own,
@@ -203,7 +207,7 @@ def read_inputs(
         causal=causal,
         own=own,
         new=new,
-        length=_read_length(places[2], layer, query, key_mask, cache),
+        length=length,
         index=index,
     )
     query = tensors["query"]
@@ -306,13 +310,6 @@ def _read_masks(tensors, keys, masks):
         )
     value_mask, tensors = read_mask(value_mask, tensors, inputs=keys, name=name)
     return query_mask, value_mask, tensors
-
-
-def _read_length(length, layer, query, key_mask, cache):
-    """Reads or finds the length of the whole sequence, if it is needed."""
-    if length is None and layer.encoding.uses_length:
-        length = find_sequence_length(key_mask, cache)
-    return read_reference_length(length, query, name="length")
 
 
 def _read_positions(
