@@ -191,7 +191,8 @@ def test_git_ignores_what_trainers_write_and_no_sources():
 
 def test_all_names_the_encodings_and_samplers():
     assert {*layers.encodings.__all__} == {
-        *("AxialEncoding", "PositionalEncoding"),
+        *("PositionalEncoding", "AbsoluteEncoding", "RotaryEncoding"),
+        *("BiasEncoding", "AxialEncoding"),
         *layers.ENCODINGS,
     }
     assert {*layers.positions.__all__} == {

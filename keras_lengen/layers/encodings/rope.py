@@ -183,15 +183,17 @@ class RoPE(RotaryEncoding):
 
     def _swap_pairs(self, features):
         """Swaps the two features of every pair."""
-        width = features.shape[-1]
         if self.layout == "halves":
-            return ops.roll(features, width // 2, axis=-1)
-        # Strided slices would take several times as long on a CPU.
-        first = np.arange(width) % 2 == 0
+            first, second = ops.split(features, 2, axis=-1)
+            return ops.concatenate([second, first], axis=-1)
+        # Each feature's right neighbour, or its left one. Strided slices would
+        # take several times as long on a CPU.
+        width = features.shape[-1]
+        twice = ops.concatenate([features, features], axis=-1)
         return ops.where(
-            first,
-            ops.roll(features, -1, axis=-1),
-            ops.roll(features, 1, axis=-1),
+            np.arange(width) % 2 == 0,
+            twice[..., 1 : width + 1],
+            twice[..., width - 1 : 2 * width - 1],
         )
 
     def get_config(self):

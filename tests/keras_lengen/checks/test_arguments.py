@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lengen import arguments
+from keras_lengen.checks import arguments
 from keras_lengen.layers import (
     ALiBi,
     MultiHeadAttention,
