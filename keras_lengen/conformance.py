@@ -2,6 +2,7 @@
 
 import pathlib
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -46,6 +47,7 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
     >>> from keras_lengen.layers import RoPE, ShiftedPositions
     >>> check_conformance(RoPE(sampler=ShiftedPositions(max_shift=9)))
     """
+    checks: tuple[Callable[[Any], None], ...]
     if isinstance(layer, PositionSampler):
         checks = (_check_config, _check_positions, _check_padding)
     elif isinstance(layer, PositionalEncoding):
@@ -161,9 +163,10 @@ def _apply_stage(
     if prepare:
         spec = AttentionSpec.of(inputs[0])
         known = pass_on(encoding.prepare(positions, key_positions, spec))
+    query, key = inputs
     if encoding.stage == "bias":
         bias = encoding.attention_bias(
-            *inputs, positions, key_positions, **known
+            query, key, positions, key_positions, **known
         )
         _demand(
             keras.backend.standardize_dtype(bias.dtype) == "float32",
@@ -172,7 +175,7 @@ def _apply_stage(
         )
         shape = (BATCH, HEADS, inputs[0].shape[1], inputs[1].shape[1])
         return {"query": ops.convert_to_numpy(ops.broadcast_to(bias, shape))}
-    query, key = encoding.rotate(*inputs, positions, key_positions, **known)
+    query, key = encoding.rotate(query, key, positions, key_positions, **known)
     for given, rotated in zip(inputs, (query, key), strict=True):
         _demand(
             given.shape == rotated.shape and given.dtype == rotated.dtype,
