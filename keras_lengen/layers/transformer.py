@@ -274,7 +274,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         if context is None:
             # Keras has another name for the mask if there are more tensors.
             mask = inputs_mask if mask is None else mask
-            own, other = self._read_inputs(
+            inputs, own, other = self._read_inputs(
                 inputs,
                 own={
                     "attention_mask": attention_mask,
@@ -333,8 +333,8 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             index: Value of `cache_update_index`.
 
         Returns:
-            Two dicts, the call arguments of self-attention and of
-            cross-attention.
+            The inputs, guarded; and two dicts, the call arguments of
+            self-attention and of cross-attention.
 
         Raises:
             ValueError: If an input does not fit the block.
@@ -343,7 +343,9 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         self._check_cache(cache, index)
         slots = inputs if cache is None else cache["attention"][0]
         mask, _ = read_mask(mask, slots, name="mask")
-        positions, memory_mask = self._read_memory(inputs, memory, cache)
+        inputs, positions, memory_mask = self._read_memory(
+            inputs, memory, cache
+        )
         query_mask = mask if cache is None else None
         own = {
             **own,
@@ -361,7 +363,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 None if memory[0] is None or cache is None else 0
             ),
         }
-        return own, other
+        return inputs, own, other
 
     def _check_widths(self, **tensors):
         """Raises `ValueError` if the block was built for other widths."""
@@ -401,7 +403,11 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             layer.check_cache(cache[name])
 
     def _read_memory(self, inputs, given, cache):
-        """Checks the memory; returns its checked positions and mask."""
+        """Checks the memory.
+
+        Returns:
+            The inputs, guarded, and the memory's checked positions and mask.
+        """
         memory, positions, mask = given
         if not self.cross_attention:
             for name, value in (
@@ -414,7 +420,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                         f"{name} is for a block that attends to another "
                         "sequence: set cross_attention."
                     )
-            return None, None
+            return inputs, None, None
         if memory is None and cache is None:
             raise ValueError(
                 "a block with cross_attention needs `memory`, the sequence to "
@@ -423,7 +429,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         slots = memory
         if memory is not None:
             self._check_widths(memory=memory)
-            guard_same_size((), 0, memory=memory, inputs=inputs)
+            inputs = guard_same_size(inputs, 0, memory=memory, inputs=inputs)
         else:
             slots = cache["cross_attention"][0]
         encoding = self.cross_encoding
@@ -444,7 +450,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 positions, slots, name="memory_positions"
             )
         mask, _ = read_mask(mask, slots, name="memory_mask")
-        return positions, mask
+        return inputs, positions, mask
 
     def make_cache(self, batch_size, length, memory=None):
         """Makes an empty cache, to be passed as `cache`.

@@ -468,7 +468,11 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             options["joined"] = context.mask
         if context.chunk_size is None or return_weights:
             output, weights = self._attend(queries, others, **options)
-            return output, weights if return_weights else None
+            if not return_weights:
+                return output, None
+            # Masks may hide all scores of an invalid query, but not these.
+            marks = 0 * ops.transpose(query[..., :1], (0, 2, 1, 3))
+            return output, weights + ops.cast(marks, "float32")
         output = attend_in_chunks(
             lambda *chunk: self._attend(*chunk, **options)[0],
             queries,
