@@ -107,7 +107,13 @@ class RoPE(RotaryEncoding):
             spec = AttentionSpec.of(query, length=length)
             prepared = self.prepare(query_positions, key_positions, spec)
         query_turn, key_turn = prepared
-        return self._apply(query, *query_turn), self._apply(key, *key_turn)
+        sizes = key_sizes = ops.shape(query)[:2]
+        if key_turn is not query_turn:
+            key_sizes = ops.shape(key)[:2]
+        return (
+            self._apply(query, *query_turn, sizes),
+            self._apply(key, *key_turn, key_sizes),
+        )
 
     def _find_rotary_width(self, head_width):
         return int(head_width * self.rotary_fraction)
@@ -171,30 +177,27 @@ class RoPE(RotaryEncoding):
             return np.concatenate([-signs, signs])
         return np.stack([-signs, signs], axis=-1).reshape(-1)
 
-    def _apply(self, features, cosines, sines):
+    def _apply(self, features, cosines, sines, sizes):
         cosines = ops.cast(cosines, features.dtype)
         sines = ops.cast(sines, features.dtype)
         width = cosines.shape[-1]
         if width == features.shape[-1]:
-            return features * cosines + self._swap_pairs(features) * sines
+            return (
+                features * cosines + self._swap_pairs(features, sizes) * sines
+            )
         turned, kept = ops.split(features, [width], axis=-1)
-        turned = turned * cosines + self._swap_pairs(turned) * sines
+        turned = turned * cosines + self._swap_pairs(turned, sizes) * sines
         return ops.concatenate([turned, kept], axis=-1)
 
-    def _swap_pairs(self, features):
-        """Swaps the two features of every pair."""
+    def _swap_pairs(self, features, sizes):
+        """Swaps the two features of every pair; `sizes` are `(B, T)`."""
         if self.layout == "halves":
             first, second = ops.split(features, 2, axis=-1)
             return ops.concatenate([second, first], axis=-1)
-        # Each feature's right neighbour, or its left one. Strided slices would
-        # take several times as long on a CPU.
-        width = features.shape[-1]
-        twice = ops.concatenate([features, features], axis=-1)
-        return ops.where(
-            np.arange(width) % 2 == 0,
-            twice[..., 1 : width + 1],
-            twice[..., width - 1 : 2 * width - 1],
-        )
+        # Strided slices would take several times as long as a flip on a CPU.
+        heads, width = features.shape[2:]
+        pairs = ops.reshape(features, (*sizes, heads, width // 2, 2))
+        return ops.reshape(ops.flip(pairs, axis=-1), (*sizes, heads, width))
 
     def get_config(self):
         return {
