@@ -53,9 +53,11 @@ class Forgetful(BiasEncoding):
 @wrong("must tell position 1000 from 1001 in half precision")
 class Rounded(RoPE):
     def prepare(self, query_positions, key_positions, spec):
-        dtype = spec.dtype
-        rounded = ops.cast(ops.cast(query_positions, dtype), "float32")
-        return super().prepare(rounded, rounded, spec)
+        rounded = (
+            ops.cast(ops.cast(positions, spec.dtype), "float32")
+            for positions in (query_positions, key_positions)
+        )
+        return super().prepare(*rounded, spec)
 
 
 @wrong("must give the same with what `prepare` returned")

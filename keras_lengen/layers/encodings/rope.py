@@ -111,8 +111,8 @@ class RoPE(RotaryEncoding):
         if key_turn is not query_turn:
             key_sizes = ops.shape(key)[:2]
         return (
-            self._apply(query, *query_turn, sizes),
-            self._apply(key, *key_turn, key_sizes),
+            self._apply(query, query_turn, sizes),
+            self._apply(key, key_turn, key_sizes),
         )
 
     def _find_rotary_width(self, head_width):
@@ -177,9 +177,8 @@ class RoPE(RotaryEncoding):
             return np.concatenate([-signs, signs])
         return np.stack([-signs, signs], axis=-1).reshape(-1)
 
-    def _apply(self, features, cosines, sines, sizes):
-        cosines = ops.cast(cosines, features.dtype)
-        sines = ops.cast(sines, features.dtype)
+    def _apply(self, features, turn, sizes):
+        cosines, sines = (ops.cast(each, features.dtype) for each in turn)
         width = cosines.shape[-1]
         if width == features.shape[-1]:
             return (
