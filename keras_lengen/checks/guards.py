@@ -68,6 +68,33 @@ def mark_like(tensors, source):
     return _map(lambda tensor: _mark(tensor, valid), tensors)
 
 
+def mark_by_positions(tensors, positions):
+    """Marks the examples whose positions are invalid.
+
+    That encodings turn invalid positions to NaN is not enough: XLA may compile
+    arithmetic whose operand is NaN as if it were a number.
+
+    Args:
+        tensors: A tensor `(B, ...)`, or a structure of tensors and `None`.
+        positions: Tensor `(T,)` or `(B, T)`, or a pair of these.
+
+    Returns:
+        The tensors, or tensors of the same shapes and dtypes.
+    """
+    for axis in keras.tree.flatten(positions):
+        if find_numbers(axis) is not None:
+            continue
+        if is_integer(axis):
+            valid = axis != INVALID_POSITION
+        else:
+            valid = ops.isfinite(axis)
+        valid = ops.all(valid, axis=-1)
+        tensors = _map(
+            lambda tensor, valid=valid: _mark(tensor, valid), tensors
+        )
+    return tensors
+
+
 def find_numbers(value):
     """Reads the numbers of a tensor.
 

@@ -12,7 +12,7 @@ from keras_lengen.checks.arguments import (
     check_number,
     check_share,
 )
-from keras_lengen.checks.guards import mark_like
+from keras_lengen.checks.guards import mark_by_positions, mark_like
 from keras_lengen.checks.inputs import (
     is_convertible,
     read_lengths,
@@ -415,6 +415,9 @@ class Transformer(TokenModel):
             positions,
         )
         x = self._begin(token_ids, own[0], training=training)
+        if self.encoding.stage is not None:
+            for (of_layer,) in _distinct(positions):
+                x = mark_by_positions(x, of_layer)
         if self.causal:
             for pair in _distinct(own, positions):
                 x = guard_order(

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.guards import mark_by_positions
 from keras_lengen.checks.inputs import (
     check_rank,
     guard_same_size,
@@ -130,6 +131,7 @@ class TransformerDecoder(Transformer):
             positions = encoding.given_positions(
                 positions, states, name="memory_positions"
             )
+        memory["memory"] = mark_by_positions(memory["memory"], positions)
         return {**memory, "memory_positions": positions}
 
     def generate(

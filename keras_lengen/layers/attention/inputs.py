@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import check_boolean
-from keras_lengen.checks.guards import guard, mark_like
+from keras_lengen.checks.guards import guard, mark_by_positions, mark_like
 from keras_lengen.checks.inputs import (
     as_size,
     check_rank,
@@ -191,6 +191,10 @@ def read_inputs(
         index=index,
         training=training,
     )
+    if layer.encoding.stage is not None:
+        tensors = mark_by_positions(tensors, positions)
+        if key_positions is not positions:
+            tensors = mark_by_positions(tensors, key_positions)
     if own and new and causal and attention_mask is None:
         tensors = guard_order(
             *(tensors, layer.encoding, positions, key_positions),

@@ -10,6 +10,7 @@ from keras_lengen.checks.guards import (
     INVALID_POSITION,
     find_numbers,
     guard,
+    mark_by_positions,
     mark_like,
 )
 from keras_lengen.checks.inputs import guard_same_size
@@ -112,6 +113,26 @@ def test_marks_are_passed_on():
     tensor = ops.ones((2, 3))
     assert mark_like(tensor, None) is tensor
     assert mark_like(tensor, ops.array([1, 2])) is tensor
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (np.array([0, INVALID_POSITION], "int32"), [NAN, NAN]),
+        (np.array([[0, 1], [2, INVALID_POSITION]], "int32"), [1, NAN]),
+        (np.array([[0, 1], [2, NAN]], "float32"), [1, NAN]),
+        (np.array([0, 1], "int32"), [1, 1]),
+    ],
+)
+def test_invalid_positions_mark_examples(positions, expected):
+    found = compiled(
+        lambda positions: mark_by_positions(ops.ones((2, 3)), positions),
+        positions,
+        jit_compile=True,
+    )
+    np.testing.assert_array_equal(
+        found, np.array(expected)[:, None] * np.ones(3)
+    )
 
 
 def test_known_numbers():
