@@ -1,8 +1,21 @@
-"""Checks for the arguments of constructors and functions.
+"""Declarations of arguments: which values are right, examples, and a check.
 
-Each check returns the argument, converted to a plain Python number if it is a
-number. Otherwise it raises `ValueError` with the argument's name, the expected
-value and the value that was given.
+A class declares an argument of its constructor as an attribute, and assigns
+what it is given:
+
+>>> class Window(WithArguments):
+...     width = Integer(most=9, example=3)
+...
+...     def __init__(self, width: int = 2) -> None:
+...         self.width = width
+>>> Window(width=4).width
+4
+>>> Window(width=10)
+Traceback (most recent call last):
+...
+ValueError: width must be an integer from 1 to 9; got 10.
+
+A function checks an argument by `Integer(most=9).check("width", width)`.
 """
 
 import difflib
@@ -10,7 +23,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import keras
 import numpy as np
@@ -36,334 +49,492 @@ _SMALLEST_FLOAT, _LARGEST_FLOAT = (
 )
 
 
-@overload
-def check_integer(
-    name: str,
-    value: Any,
-    *,
-    least: int | None = 1,
-    most: int | None = None,
-    optional: Literal[False] = False,
-    what: str = "",
-) -> int: ...
+class Argument(Generic[T]):
+    """Declaration of an argument.
 
-
-@overload
-def check_integer(
-    name: str,
-    value: Any,
-    *,
-    least: int | None = 1,
-    most: int | None = None,
-    optional: bool,
-    what: str = "",
-) -> int | None: ...
-
-
-def check_integer(
-    name: str,
-    value: Any,
-    *,
-    least: int | None = 1,
-    most: int | None = None,
-    optional: bool = False,
-    what: str = "",
-) -> int | None:
-    """Returns an integer in `least .. most`, or raises `ValueError`.
+    A subclass implements `convert` and `describe`.
 
     Args:
-        name: str. Name of the argument.
-        value: Value of the argument.
+        example: A right value, other than the default.
+        what: str. What the value means, for the error message.
+        variant: bool. Whether the example makes the class compute by another
+            formula, so that it is worth testing in every way.
+
+    Attributes:
+        name: str, name of the argument, if it is an attribute of a class.
+    """
+
+    name = ""
+
+    def __init__(
+        self, *, example: Any = None, what: str = "", variant: bool = False
+    ) -> None:
+        self.example = example
+        self.what = what
+        self.variant = variant
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        """Right values."""
+        return (self.example,)
+
+    def convert(self, value: Any) -> T:
+        """Returns the value, as a plain Python number if it is a number.
+
+        Raises:
+            Mistake: If the value is wrong.
+        """
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Describes the right values, such as `"a positive integer"`."""
+        raise NotImplementedError
+
+    def check(self, name: str, value: Any) -> T:
+        """Returns the value, or raises `ValueError`.
+
+        Args:
+            name: str. Name of the argument, for the error message.
+            value: Value of the argument.
+
+        Returns:
+            The value, converted to a plain Python number if it is a number.
+
+        Raises:
+            ValueError: With the name, the right values, and the value that was
+                given, if the value is wrong.
+        """
+        try:
+            return self.convert(value)
+        except Mistake as mistake:
+            if mistake.sentence:
+                raise ValueError(name + mistake.sentence) from None
+            what = f", {self.what}" if self.what else ""
+            expected = mistake.expected or self.describe() + what
+            got = mistake.got or described(value)
+            raise ValueError(f"{name} must be {expected}; got {got}.") from None
+
+    def admits(self, value: Any) -> bool:
+        """Whether a value is right."""
+        try:
+            self.convert(value)
+        except Mistake:
+            return False
+        return True
+
+    def serialize(self, value: Any) -> Any:
+        """Returns what stands for a right value in a configuration."""
+        return value
+
+    def deserialize(self, config: Any) -> Any:
+        """Returns the value that `serialize` described."""
+        return config
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        try:
+            return vars(instance)[self.name]
+        except KeyError:
+            raise AttributeError(self.name) from None
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = self.check(self.name, value)
+
+
+class Mistake(Exception):
+    """A wrong value.
+
+    Attributes:
+        expected: str. What was expected, if the declaration's own description
+            does not fit, or `""`.
+        got: str. What was given, if not the value itself, or `""`.
+        sentence: str. What follows the argument's name, if neither of the
+            other two says it, or `""`.
+    """
+
+    def __init__(
+        self, expected: str = "", got: str = "", *, sentence: str = ""
+    ) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.got = got
+        self.sentence = sentence
+
+
+class WithArguments:
+    """Mixin of layers and models whose constructor arguments are declared.
+
+    Their configuration follows from the declarations.
+    """
+
+    @classmethod
+    def arguments(cls) -> dict[str, Argument[Any]]:
+        """Returns the declarations of all arguments, by name."""
+        return {
+            name: value
+            for base in reversed(cls.__mro__)
+            for name, value in vars(base).items()
+            if isinstance(value, Argument)
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        config = {
+            name: argument.serialize(getattr(self, name))
+            for name, argument in self.arguments().items()
+        }
+        return {**super().get_config(), **config}  # type: ignore[misc]
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        declared = cls.arguments()
+        return cls(
+            **{
+                name: declared[name].deserialize(value)
+                if name in declared
+                else value
+                for name, value in config.items()
+            }
+        )
+
+
+class Integer(Argument[int]):
+    """An integer in `least .. most`.
+
+    Args:
         least: int, smallest value allowed; `None`: no bound.
         most: int, largest value allowed; `None`: that of int32.
-        optional: bool. Whether `None` is allowed.
-        what: str. What the number means, for the error message.
-
-    Returns:
-        int, or `None` if `value` is `None` and `optional` is true.
-
-    Raises:
-        ValueError: If `value` is not such an integer.
+        **kwargs: Arguments of `Argument`.
     """
-    if optional and value is None:
-        return None
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+
+    def __init__(
+        self, least: int | None = 1, most: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.least = least
+        self.most = most
+
+    def convert(self, value: Any) -> int:
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+            raise Mistake
         number = int(value)
-        if most is None and number > _LARGEST_INTEGER:
-            most = _LARGEST_INTEGER
-        if _in_range(number, least, most):
-            return number
-    raise _make_error(
-        name, _describe_kind("an integer", least, most, optional), what, value
-    )
+        if self.most is None and number > _LARGEST_INTEGER:
+            raise Mistake(
+                _describe_bounds("an integer", self.least, _LARGEST_INTEGER)
+            )
+        if not _in_range(number, self.least, self.most):
+            raise Mistake
+        return number
+
+    def describe(self) -> str:
+        if self.least == 1 and self.most is None:
+            return "a positive integer"
+        return _describe_bounds("an integer", self.least, self.most)
 
 
-@overload
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    optional: Literal[False] = False,
-    what: str = "",
-) -> float: ...
-
-
-@overload
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    optional: bool,
-    what: str = "",
-) -> float | None: ...
-
-
-def check_number(
-    name: str,
-    value: Any,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    optional: bool = False,
-    what: str = "",
-) -> float | None:
-    """Returns a finite number in a range, or raises `ValueError`.
+class Number(Argument[float]):
+    """A finite number in a range.
 
     The number must be within the range of float32, and within the bounds when
     rounded to float32.
 
     Args:
-        name: str. Name of the argument.
-        value: Value of the argument.
         least: Number, smallest value allowed; `None`: no bound.
-        above: Number, exclusive lower bound; `None`: no bound.
         most: Number, largest value allowed; `None`: no bound.
-        optional: bool. Whether `None` is allowed.
-        what: str. What the number means, for the error message.
-
-    Returns:
-        int or float, or `None` if `value` is `None` and `optional` is true.
-
-    Raises:
-        ValueError: If `value` is not such a number.
+        above: Number, exclusive lower bound; `None`: no bound.
+        below: Number, exclusive upper bound; `None`: no bound.
+        **kwargs: Arguments of `Argument`.
     """
-    if optional and value is None:
-        return None
-    if _is_finite(value):
+
+    def __init__(
+        self,
+        least: float | None = None,
+        most: float | None = None,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.least = least
+        self.most = most
+        self.above = above
+        self.below = below
+
+    def convert(self, value: Any) -> float:
+        if not _is_finite(value):
+            raise Mistake
         if not fits_float32(value):
-            kind = (
+            raise Mistake(
                 f"0 or a number from {_SMALLEST_FLOAT:.2g} to "
                 f"{_LARGEST_FLOAT:.2g} in size, the range of float32"
             )
-            raise _make_error(name, kind, what, value)
-        if _in_range(value, least, most) and (
-            above is None or np.float32(float(value)) > above
+        rounded = np.float32(float(value))
+        if not (
+            _in_range(value, self.least, self.most)
+            and (self.above is None or rounded > self.above)
+            and (self.below is None or rounded < self.below)
         ):
-            # Backends convert no larger integer to a tensor.
-            small = abs(value) <= _LARGEST_INTEGER
-            integral = small and isinstance(value, numbers.Integral)
-            return int(value) if integral else float(value)
-    kind = _describe_kind("a finite number", least, most, optional, above)
-    raise _make_error(name, kind, what, value)
+            raise Mistake
+        # Backends convert no larger integer to a tensor.
+        small = abs(value) <= _LARGEST_INTEGER
+        integral = small and isinstance(value, numbers.Integral)
+        return int(value) if integral else float(value)
 
-
-@overload
-def check_share(
-    name: str, value: Any, *, optional: Literal[False] = False, what: str = ""
-) -> float: ...
-
-
-@overload
-def check_share(
-    name: str, value: Any, *, optional: bool, what: str = ""
-) -> float | None: ...
-
-
-def check_share(
-    name: str, value: Any, *, optional: bool = False, what: str = ""
-) -> float | None:
-    """Returns a number in `[0, 1)`, or raises `ValueError`."""
-    if optional and value is None:
-        return None
-    if _is_finite(value) and 0 <= value < 1 and np.float32(float(value)) < 1:
-        return check_number(name, value)
-    kind = "a number of at least 0 and below 1" + ", or None" * optional
-    raise _make_error(name, kind, what, value)
-
-
-def check_boolean(name: str, value: Any) -> bool:
-    """Returns `True` or `False`, or raises `ValueError`."""
-    if isinstance(value, bool):
-        return value
-    raise _make_error(name, "True or False", "", value)
-
-
-def check_choice(name: str, value: T, choices: Iterable[Any]) -> T:
-    """Returns the value if it is one of `choices`, or raises `ValueError`."""
-    # Types are compared too, because 1 equals True.
-    for choice in choices:
-        if type(value) is type(choice) and value == choice:
-            return value
-    *others, last = (
-        f'"{choice}"' if isinstance(choice, str) else repr(choice)
-        for choice in choices
-    )
-    raise _make_error(name, f"{', '.join(others)} or {last}", "", value)
-
-
-def check_seed(value: Any) -> int | None:
-    """Returns a seed, an int below 2**31 or `None`, or raises `ValueError`."""
-    return check_integer("seed", value, least=0, most=2**31 - 1, optional=True)
-
-
-@overload
-def check_instance(
-    name: str,
-    value: Any,
-    cls: type[T],
-    *,
-    example: str,
-    optional: Literal[False],
-) -> T: ...
-
-
-@overload
-def check_instance(
-    name: str,
-    value: Any,
-    cls: type[T],
-    *,
-    example: str,
-    optional: bool = True,
-) -> T | None: ...
-
-
-def check_instance(
-    name: str,
-    value: Any,
-    cls: type[T],
-    *,
-    example: str,
-    optional: bool = True,
-) -> T | None:
-    """Returns an instance of a class, or raises `ValueError`.
-
-    Args:
-        name: str. Name of the argument.
-        value: Value of the argument.
-        cls: Class of which the value must be an instance.
-        example: str. Valid Python expression, for the error message.
-        optional: bool. Whether `None` is allowed.
-
-    Returns:
-        The value.
-
-    Raises:
-        ValueError: If the value is not an instance of the class.
-    """
-    if isinstance(value, cls) or (optional and value is None):
-        return value
-    kind = f"a {cls.__name__} such as {example}" + (
-        ", or None" if optional else ""
-    )
-    if inspect.isclass(value) and issubclass(value, cls):
-        raise ValueError(
-            f"{name} must be {kind}; got the class {value.__name__}: call it, "
-            f"{value.__name__}(...)."
+    def describe(self) -> str:
+        return _describe_bounds(
+            "a finite number" if self.below is None else "a number",
+            self.least,
+            self.most,
+            self.above,
+            self.below,
         )
-    raise _make_error(name, kind, "", value)
 
 
-def check_subclass(name: str, value: Any, cls: type[T]) -> type[T] | None:
-    """Returns a subclass of a class or `None`, or raises `ValueError`."""
-    if value is None or (inspect.isclass(value) and issubclass(value, cls)):
-        return value
-    raise _make_error(
-        name, f"{cls.__name__}, a subclass of it, or None", "", value
-    )
+class Boolean(Argument[bool]):
+    """`True` or `False`."""
+
+    @property
+    def examples(self) -> tuple[bool, ...]:
+        return (True, False)
+
+    def convert(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise Mistake
+
+    def describe(self) -> str:
+        return "True or False"
 
 
-def check_activation(name: str, value: Any) -> Callable[[Tensor], Tensor]:
-    """Returns the activation function for a name, config or function.
-
-    Raises:
-        ValueError: If Keras has no such activation.
-    """
-    return _resolve(
-        name,
-        value,
-        keras.activations.get,
-        'an activation of Keras such as "relu", or a function',
-    )
-
-
-def check_initializer(name: str, value: Any, *, optional: bool = True) -> Any:
-    """Returns the initializer for a name, config or initializer.
-
-    Raises:
-        ValueError: If Keras has no such initializer.
-    """
-    kind = 'an initializer of Keras such as "glorot_uniform"'
-    if value is None and not optional:
-        raise _make_error(name, kind, "", value)
-    return _resolve(
-        name, value, keras.initializers.get, kind + ", or None" * optional
-    )
-
-
-def check_callable(name: str, value: Any) -> Callable[..., Any]:
-    """Returns a function, or raises `ValueError`."""
-    if callable(value) and not _is_misplaced(value):
-        return value
-    raise _make_error(name, "a function", "", value)
-
-
-def check_numbers(
-    name: str,
-    value: Any,
-    *,
-    shape: str = "of any shape",
-    axes: int | None = None,
-    most: float | None = None,
-) -> FloatArray:
-    """Returns finite numbers as a float64 array, or raises `ValueError`.
+class Choice(Argument[T]):
+    """One of several values.
 
     Args:
-        name: str. Name of the argument.
-        value: A number, an array, or a nested list of numbers.
+        *choices: The values.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, *choices: T, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.choices = choices
+
+    @property
+    def examples(self) -> tuple[T, ...]:
+        return self.choices
+
+    def convert(self, value: Any) -> T:
+        # Types are compared too, because 1 equals True.
+        for choice in self.choices:
+            if type(value) is type(choice) and value == choice:
+                return choice
+        raise Mistake
+
+    def describe(self) -> str:
+        *others, last = (
+            f'"{choice}"' if isinstance(choice, str) else repr(choice)
+            for choice in self.choices
+        )
+        return f"{', '.join(others)} or {last}"
+
+
+class Optional(Argument[T | None]):
+    """What another declaration admits, or `None`.
+
+    Args:
+        inner: `Argument`, the other declaration.
+    """
+
+    def __init__(self, inner: Argument[T]) -> None:
+        super().__init__(what=inner.what, variant=inner.variant)
+        self.inner = inner
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        return (*self.inner.examples, None)
+
+    def convert(self, value: Any) -> T | None:
+        if value is None:
+            return None
+        try:
+            return self.inner.convert(value)
+        except Mistake as mistake:
+            if mistake.expected:
+                mistake.expected += ", or None"
+            raise
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, or None"
+
+    def serialize(self, value: Any) -> Any:
+        return None if value is None else self.inner.serialize(value)
+
+    def deserialize(self, config: Any) -> Any:
+        return None if config is None else self.inner.deserialize(config)
+
+
+class Seed(Optional[int]):
+    """A seed of random draws, an integer below `2 ** 31`, or `None`."""
+
+    def __init__(self) -> None:
+        super().__init__(Integer(0, _LARGEST_INTEGER, example=3))
+
+
+class Instance(Argument[T]):
+    """An instance of a class.
+
+    Args:
+        cls: The class.
+        code: str. Python expression of a right value, for the error message.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, cls: type[T], code: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cls = cls
+        self.code = code
+
+    def convert(self, value: Any) -> T:
+        if isinstance(value, self.cls):
+            return value
+        if inspect.isclass(value) and issubclass(value, self.cls):
+            name = value.__name__
+            raise Mistake(
+                self.describe(), f"the class {name}: call it, {name}(...)"
+            )
+        raise Mistake
+
+    def describe(self) -> str:
+        return f"a {self.cls.__name__} such as {self.code}"
+
+    def serialize(self, value: Any) -> Any:
+        return keras.saving.serialize_keras_object(value)
+
+    def deserialize(self, config: Any) -> Any:
+        if isinstance(config, self.cls):
+            return config
+        return keras.saving.deserialize_keras_object(config)
+
+
+class Subclass(Argument[type[T]]):
+    """A class, or a subclass of it.
+
+    Args:
+        cls: The class.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, cls: type[T], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cls = cls
+
+    def convert(self, value: Any) -> type[T]:
+        if inspect.isclass(value) and issubclass(value, self.cls):
+            return value
+        raise Mistake
+
+    def describe(self) -> str:
+        return f"{self.cls.__name__} or a subclass of it"
+
+    def serialize(self, value: Any) -> Any:
+        return keras.saving.get_registered_name(value)
+
+    def deserialize(self, config: Any) -> Any:
+        if inspect.isclass(config):
+            return config
+        return keras.saving.get_registered_object(config)
+
+
+class Activation(Argument[Callable[[Tensor], Tensor]]):
+    """The name, the configuration or the function of an activation of Keras."""
+
+    def convert(self, value: Any) -> Callable[[Tensor], Tensor]:
+        return _resolve(value, keras.activations.get)
+
+    def describe(self) -> str:
+        return 'an activation of Keras such as "relu", or a function'
+
+    def serialize(self, value: Any) -> Any:
+        return keras.activations.serialize(value)
+
+
+class Initializer(Argument[Any]):
+    """The name or the configuration of an initializer of Keras, or one."""
+
+    def convert(self, value: Any) -> Any:
+        if value is None:
+            raise Mistake
+        return _resolve(value, keras.initializers.get)
+
+    def describe(self) -> str:
+        return 'an initializer of Keras such as "glorot_uniform"'
+
+    def serialize(self, value: Any) -> Any:
+        return keras.initializers.serialize(value)
+
+
+class Function(Argument[Callable[..., Any]]):
+    """A function."""
+
+    def convert(self, value: Any) -> Callable[..., Any]:
+        if callable(value) and not _is_misplaced(value):
+            return value
+        raise Mistake
+
+    def describe(self) -> str:
+        return "a function"
+
+
+class Numbers(Argument[FloatArray]):
+    """A number, an array, or a nested list of finite numbers.
+
+    Args:
         shape: str. The expected shape, for the error message.
         axes: int, expected number of axes; `None`: any number.
         most: Number, largest absolute value allowed; `None`: no bound.
-
-    Returns:
-        float64 array of the shape of `value`.
-
-    Raises:
-        ValueError: If `value` does not hold such numbers.
+        **kwargs: Arguments of `Argument`.
     """
-    kind = "finite numbers" + ("" if most is None else f" up to {most} in size")
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError):
-        array = None  # Nested lists of unequal lengths.
-    if array is None or array.dtype.kind not in "iuf":
-        raise _make_error(name, f"{kind}, {shape}", "", value)
-    if axes not in (None, array.ndim):
-        raise ValueError(
-            f"{name} must be {kind}, {shape}; got shape {array.shape}."
-        )
-    array = array.astype("float64")
-    wrong = ~np.isfinite(array) | (np.abs(array) > (most or np.inf))
-    if wrong.any():
-        raise _make_error(name, f"{kind}, {shape}", "", array[wrong][0].item())
-    return array
+
+    def __init__(
+        self,
+        shape: str = "of any shape",
+        *,
+        axes: int | None = None,
+        most: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.shape = shape
+        self.axes = axes
+        self.most = most
+
+    def convert(self, value: Any) -> FloatArray:
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError):
+            raise Mistake from None  # Nested lists of unequal lengths.
+        if array.dtype.kind not in "iuf":
+            raise Mistake
+        if self.axes not in (None, array.ndim):
+            raise Mistake(got=f"shape {array.shape}")
+        array = array.astype("float64")
+        wrong = ~np.isfinite(array) | (np.abs(array) > (self.most or np.inf))
+        if wrong.any():
+            raise Mistake(got=described(array[wrong][0].item()))
+        return array
+
+    def describe(self) -> str:
+        size = "" if self.most is None else f" up to {self.most} in size"
+        return f"finite numbers{size}, {self.shape}"
 
 
 def check_keys(
@@ -394,69 +565,9 @@ def described(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _resolve(
-    name: str, value: Any, get: Callable[[Any], Any], kind: str
-) -> Any:
-    if value is None or isinstance(value, str | dict) or callable(value):
-        try:
-            found = get(value)
-        except (ValueError, TypeError):
-            # Keras' error does not name the argument.
-            raise _make_error(name, kind, "", value) from None
-        if not _is_misplaced(found):
-            return found
-    raise _make_error(name, kind, "", value)
-
-
-def _is_misplaced(found: Any) -> bool:
-    """Whether a value is a class, or a layer of this library."""
-    package, *_ = type(found).__module__.split(".")
-    return inspect.isclass(found) or (
-        isinstance(found, keras.layers.Layer) and package == "keras_lengen"
-    )
-
-
-def _is_finite(value: Any) -> bool:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False  # An integer too large for a float.
-
-
 def fits_float32(value: float) -> bool:
     """Whether a finite number keeps its size when rounded to float32."""
     return value == 0 or _SMALLEST_FLOAT <= abs(value) <= _LARGEST_FLOAT
-
-
-def _in_range(value: float, least: float | None, most: float | None) -> bool:
-    return (least is None or value >= least) and (most is None or value <= most)
-
-
-def _describe_kind(
-    kind: str,
-    least: float | None,
-    most: float | None,
-    optional: bool,
-    above: float | None = None,
-) -> str:
-    if kind == "an integer" and least == 1 and most is None:
-        kind = "a positive integer"
-    elif least is not None and most is not None:
-        kind += f" from {least} to {most}"
-    elif above is not None:
-        kind += f" above {above}"
-        if most is not None:
-            kind += f" and at most {most}"
-    elif least is not None:
-        kind += f" of at least {least}"
-    return kind + (", or None" if optional else "")
-
-
-def _make_error(name: str, kind: str, what: str, value: Any) -> ValueError:
-    what = f", {what}" if what else ""
-    return ValueError(f"{name} must be {kind}{what}; got {described(value)}.")
 
 
 def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:
@@ -483,3 +594,113 @@ def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:
             ):
                 found.setdefault(parameter.name, parameter)
     return found
+
+
+def _resolve(value: Any, get: Callable[[Any], Any]) -> Any:
+    if value is None or isinstance(value, str | dict) or callable(value):
+        try:
+            found = get(value)
+        except (ValueError, TypeError):
+            # Keras' error does not name the argument.
+            raise Mistake from None
+        if not _is_misplaced(found):
+            return found
+    raise Mistake
+
+
+def _is_misplaced(found: Any) -> bool:
+    """Whether a value is a class, or a layer of this library."""
+    package, *_ = type(found).__module__.split(".")
+    return inspect.isclass(found) or (
+        isinstance(found, keras.layers.Layer) and package == "keras_lengen"
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False  # An integer too large for a float.
+
+
+def _in_range(value: float, least: float | None, most: float | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _describe_bounds(
+    kind: str,
+    least: float | None,
+    most: float | None,
+    above: float | None = None,
+    below: float | None = None,
+) -> str:
+    if least is not None and most is not None:
+        return f"{kind} from {least} to {most}"
+    bounds = {
+        "of at least": least,
+        "above": above,
+        "at most": most,
+        "below": below,
+    }
+    words = [
+        f"{word} {bound}" for word, bound in bounds.items() if bound is not None
+    ]
+    return " ".join([kind, " and ".join(words)]).strip()
+
+
+# Until their callers declare what they check.
+def _check(kind, name, value, optional):
+    return (Optional(kind) if optional else kind).check(name, value)
+
+
+def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
+    return _check(Integer(least, most, what=what), name, value, optional)
+
+
+def check_number(
+    name, value, *, least=None, above=None, most=None, optional=False, what=""
+):
+    kind = Number(least, most, above=above, what=what)
+    return _check(kind, name, value, optional)
+
+
+def check_share(name, value, *, optional=False, what=""):
+    return _check(Number(0, below=1, what=what), name, value, optional)
+
+
+def check_boolean(name, value):
+    return Boolean().check(name, value)
+
+
+def check_choice(name, value, choices):
+    return Choice(*choices).check(name, value)
+
+
+def check_seed(value):
+    return Seed().check("seed", value)
+
+
+def check_instance(name, value, cls, *, example, optional=True):
+    return _check(Instance(cls, example), name, value, optional)
+
+
+def check_subclass(name, value, cls):
+    return _check(Subclass(cls), name, value, True)
+
+
+def check_activation(name, value):
+    return Activation().check(name, value)
+
+
+def check_initializer(name, value, *, optional=True):
+    return _check(Initializer(), name, value, optional)
+
+
+def check_callable(name, value):
+    return Function().check(name, value)
+
+
+def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
+    return Numbers(shape, axes=axes, most=most).check(name, value)

@@ -5,7 +5,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.arguments import (
+    Instance,
+    Mistake,
+    Optional,
+    WithArguments,
+)
 from keras_lengen.checks.guards import (
     INVALID_POSITION,
     guard,
@@ -26,11 +31,8 @@ from keras_lengen.checks.inputs import (
     read_reference_length,
 )
 from keras_lengen.layers.drawing import DrawingLayer
-from keras_lengen.layers.positions.base import (
-    PositionSampler,
-    check_sampler,
-)
-from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 
 _BASES = {
     "embeddings": "AbsoluteEncoding",
@@ -81,7 +83,7 @@ def pass_on(prepared):
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class PositionalEncoding(NamedInputs, DrawingLayer):
+class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     """Base class of positional encodings.
 
     An encoding brings the positions of the tokens into a model. It acts at
@@ -145,6 +147,8 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     True
     """
 
+    sampler = SamplerArgument()
+
     stage: str | None = None
     """Where the encoding acts: `"embeddings"`, `"rotation"`, `"bias"`, or
     `None` for nowhere."""
@@ -199,8 +203,7 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
     def __init__(self, *, sampler=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        sampler = check_sampler("sampler", sampler, pairs=self.takes_pairs)
-        self.sampler = OrdinalPositions() if sampler is None else sampler
+        self.sampler = sampler
 
     def build(self, query_shape, key_shape=None):
         """Checks the input shape. Subclasses also create their weights here.
@@ -645,21 +648,6 @@ class PositionalEncoding(NamedInputs, DrawingLayer):
             lambda axis: _number_real_tokens(axis, mask), positions
         )
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "sampler": keras.saving.serialize_keras_object(self.sampler),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = dict(config)
-        if config.get("sampler") is not None:
-            config["sampler"] = keras.saving.deserialize_keras_object(
-                config["sampler"]
-            )
-        return cls(**config)
-
 
 def expand_positions(positions, axes):
     """Casts positions to float32 and adds `axes` trailing axes of size one.
@@ -727,17 +715,26 @@ def _number_real_tokens(positions, mask):
     return ops.take_along_axis(positions, indices, axis=-1)
 
 
+class EncodingArgument(Instance[PositionalEncoding]):
+    """An encoding."""
+
+    def __init__(self, **kwargs):
+        super().__init__(PositionalEncoding, "RoPE()", **kwargs)
+
+    def convert(self, value):
+        if isinstance(value, PositionSampler):
+            raise Mistake(
+                "a PositionalEncoding",
+                f"the sampler {type(value).__name__}, which only numbers "
+                "tokens: pass it to an encoding, as in RoPE(sampler=...)",
+            )
+        return super().convert(value)
+
+
 def check_encoding(name, encoding, *, optional=True):
     """Returns a valid encoding, or `None` if optional; else `ValueError`."""
-    if isinstance(encoding, PositionSampler):
-        raise ValueError(
-            f"{name} must be a PositionalEncoding; got the sampler "
-            f"{type(encoding).__name__}, which only numbers tokens: pass it to "
-            "an encoding, as in RoPE(sampler=...)."
-        )
-    return check_instance(
-        name, encoding, PositionalEncoding, example="RoPE()", optional=optional
-    )
+    kind = EncodingArgument()
+    return (Optional(kind) if optional else kind).check(name, encoding)
 
 
 def check_no_key_positions(key_positions):

@@ -1,13 +1,16 @@
 """Bias learned for near signed distances, with a slope beyond them."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_boolean,
-    check_integer,
-    check_number,
+    Boolean,
+    Integer,
+    Number,
+    Optional,
 )
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -71,31 +74,26 @@ class ClippedBias(BiasEncoding):
     et al., 2024. https://arxiv.org/abs/2405.20671
     """
 
+    max_distance = Integer(most=2**12, example=2)
+    slope = Optional(Number(0, LARGEST_POSITION, example=0.5))
+    table_scale = Number(most=LARGEST_POSITION, above=0, example=1.0)
+    share_layers = Boolean()
+
     def __init__(
         self,
         *,
-        max_distance=4,
-        slope=1.0,
-        table_scale=20.0,
-        share_layers=False,
-        **kwargs,
-    ):
+        max_distance: int = 4,
+        slope: float | None = 1.0,
+        table_scale: float = 20.0,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_distance = check_integer(
-            "max_distance", max_distance, most=2**12
-        )
-        self.slope = check_number(
-            "slope",
-            slope,
-            least=0,
-            most=LARGEST_POSITION,
-            optional=True,
-        )
+        self.max_distance = max_distance
+        self.slope = slope
         self.hides_keys = self.slope is None
-        self.table_scale = check_number(
-            "table_scale", table_scale, above=0, most=LARGEST_POSITION
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.table_scale = table_scale
+        self.share_layers = share_layers
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -126,12 +124,3 @@ class ClippedBias(BiasEncoding):
         else:
             bias = bias - self.slope * beyond
         return valid * bias
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_distance": self.max_distance,
-            "slope": self.slope,
-            "table_scale": self.table_scale,
-            "share_layers": self.share_layers,
-        }

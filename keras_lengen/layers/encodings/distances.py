@@ -5,7 +5,7 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     check_choice,
-    check_number,
+    Number,
 )
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -36,11 +36,18 @@ def check_distances(distances):
     return check_choice("distances", distances, ("positions", "sampled"))
 
 
+class Asymmetry(Number):
+    """How much nearer past keys are than future ones at the same distance."""
+
+    def __init__(self, *, example: float) -> None:
+        super().__init__(
+            -LARGEST_POSITION, LARGEST_POSITION, example=example, variant=True
+        )
+
+
 def check_asymmetry(asymmetry):
     """Returns a valid `asymmetry` argument, or raises `ValueError`."""
-    return check_number(
-        "asymmetry", asymmetry, least=-LARGEST_POSITION, most=LARGEST_POSITION
-    )
+    return Asymmetry(example=0.5).check("asymmetry", asymmetry)
 
 
 def find_signed_distances(query_positions, key_positions, distances):

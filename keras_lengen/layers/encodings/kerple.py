@@ -1,12 +1,14 @@
 """Base class of the two forms of KERPLE."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
-    check_asymmetry,
+    Asymmetry,
     find_asymmetric_distances,
 )
 
@@ -20,10 +22,15 @@ class KERPLE(BiasEncoding):
     highest_p: float | None = None
     """Largest value allowed for `p`, or `None` for no limit."""
 
-    def __init__(self, *, asymmetry=0, share_layers=True, **kwargs):
+    asymmetry = Asymmetry(example=0.5)
+    share_layers = Boolean()
+
+    def __init__(
+        self, *, asymmetry: float = 0, share_layers: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.asymmetry = check_asymmetry(asymmetry)
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.asymmetry = asymmetry
+        self.share_layers = share_layers
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -76,13 +83,6 @@ class KERPLE(BiasEncoding):
                 for weight in (self.a, self.p)
             ),
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "asymmetry": self.asymmetry,
-            "share_layers": self.share_layers,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

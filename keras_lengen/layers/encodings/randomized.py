@@ -1,6 +1,5 @@
 """Encodings with a sampler of their own."""
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.positions.base import PositionSampler, check_reach
 from keras_lengen.layers.positions.randomized_positions import (
@@ -19,6 +18,17 @@ class FixedSampler(PositionalEncoding):
     sampler_class: type[PositionSampler]
     """Class of the fixed sampler, a `PositionSampler`."""
 
+    @classmethod
+    def arguments(cls):
+        return {
+            **{
+                name: argument
+                for name, argument in super().arguments().items()
+                if name != "sampler"
+            },
+            **cls.sampler_class.arguments(),
+        }
+
     def __init__(self, **kwargs):
         if kwargs.pop("sampler", None) is not None:
             raise ValueError(
@@ -27,12 +37,12 @@ class FixedSampler(PositionalEncoding):
             )
         arguments = {
             name: kwargs.pop(name)
-            for name in self._list_sampler_arguments()
+            for name in self.sampler_class.arguments()
             if name in kwargs
         }
         sampler = self.sampler_class(**arguments)
         super().__init__(sampler=sampler, **kwargs)
-        for name in self._list_sampler_arguments():
+        for name in self.sampler_class.arguments():
             setattr(self, name, getattr(sampler, name))
 
     def check_length(self, tokens, *, sampler=None, unit="tokens"):
@@ -40,16 +50,6 @@ class FixedSampler(PositionalEncoding):
         # user chose, and not the sampler.
         check_reach(self, tokens, unit)
         super().check_length(tokens, sampler=sampler, unit=unit)
-
-    @classmethod
-    def _list_sampler_arguments(cls):
-        return list(constructor_arguments(cls.sampler_class))
-
-    def get_config(self):
-        config = super().get_config()
-        del config["sampler"]
-        arguments = self._list_sampler_arguments()
-        return {**config, **{name: getattr(self, name) for name in arguments}}
 
 
 class Randomized(FixedSampler):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.arguments import WithArguments
 from keras_lengen.checks.guards import mark_like
 from keras_lengen.checks.inputs import (
     NamedInputs,
@@ -16,7 +16,7 @@ from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
-class PositionSampler(NamedInputs, DrawingLayer):
+class PositionSampler(WithArguments, NamedInputs, DrawingLayer):
     """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
@@ -174,31 +174,6 @@ def check_tokens(inputs: Any) -> None:
             "inputs must be a tensor of tokens, shape (B, T, ...); got "
             f"{getattr(inputs, 'shape', inputs)!r}."
         )
-
-
-def check_sampler(
-    name: str, sampler: Any, *, pairs: bool = False
-) -> PositionSampler | None:
-    """Returns a valid sampler or `None`, or raises `ValueError`.
-
-    Args:
-        name: str, name of the argument, for the error message.
-        sampler: Value of the argument.
-        pairs: bool, whether the sampler may give pairs of positions.
-    """
-    check_instance(
-        name,
-        sampler,
-        PositionSampler,
-        example="RandomizedPositions(max_position=2048)",
-    )
-    if sampler is not None and sampler.pairs and not pairs:
-        raise ValueError(
-            f"{name}={type(sampler).__name__} gives every token a row and a "
-            "column, which only AxialEncoding takes: pass the sampler to "
-            "AxialEncoding, or choose a sampler of single positions."
-        )
-    return sampler
 
 
 def count_tokens(inputs: Tensor) -> Size:

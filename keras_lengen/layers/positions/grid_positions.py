@@ -1,18 +1,14 @@
 """Positions on a grid: the row and column of every token."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, check_integer
-from keras_lengen.layers.positions.base import (
-    PositionSampler,
-    check_sampler,
-    count_tokens,
-)
-from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.checks.arguments import LARGEST_POSITION, Integer, Optional
+from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 from keras_lengen.types import PositionPair, Size, Tensor, TensorLike
 
 
@@ -57,6 +53,12 @@ class GridPositions(PositionSampler):
     stretches = True
     pairs = True
 
+    width = Optional(
+        Integer(most=LARGEST_POSITION, example=3, what="the tokens of a row")
+    )
+    row = SamplerArgument()
+    column = SamplerArgument()
+
     def __init__(
         self,
         *,
@@ -66,15 +68,9 @@ class GridPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.width = check_integer(
-            "width",
-            width,
-            most=LARGEST_POSITION,
-            optional=True,
-            what="the tokens of a row",
-        )
-        self.row = check_sampler("row", row) or OrdinalPositions()
-        self.column = check_sampler("column", column) or OrdinalPositions()
+        self.width = width
+        self.row = row
+        self.column = column
 
     if TYPE_CHECKING:
 
@@ -140,22 +136,6 @@ class GridPositions(PositionSampler):
             ops.take(rows, indices // width, axis=-1),
             ops.take(columns, indices % width, axis=-1),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "width": self.width,
-            "row": keras.saving.serialize_keras_object(self.row),
-            "column": keras.saving.serialize_keras_object(self.column),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        samplers = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("row", "column")
-        }
-        return cls(**{**config, **samplers})
 
 
 def _nearly_square_width(tokens: Size) -> Size:

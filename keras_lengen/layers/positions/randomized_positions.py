@@ -7,10 +7,10 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_seed,
+    Boolean,
+    Choice,
+    Integer,
+    Seed,
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
@@ -72,6 +72,17 @@ class RandomizedPositions(PositionSampler):
     https://arxiv.org/abs/2305.16843
     """
 
+    max_position = Integer(
+        most=LARGEST_POSITION,
+        example=64,
+        what="the size of the range of positions",
+    )
+    resample = Choice("batch", "example")
+    evaluation = Choice("random", "even", "ordinal")
+    ordered = Boolean()
+    include_zero = Boolean()
+    seed = Seed()
+
     draws = True
 
     def __init__(
@@ -86,20 +97,13 @@ class RandomizedPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.max_position = check_integer(
-            "max_position",
-            max_position,
-            most=LARGEST_POSITION,
-            what="the size of the range of positions",
-        )
-        self.resample = check_choice("resample", resample, ("batch", "example"))
-        self.evaluation = check_choice(
-            "evaluation", evaluation, ("random", "even", "ordinal")
-        )
-        self.ordered = check_boolean("ordered", ordered)
+        self.max_position = max_position
+        self.resample = resample
+        self.evaluation = evaluation
+        self.ordered = ordered
         self.keeps_order = self.ordered
-        self.include_zero = check_boolean("include_zero", include_zero)
-        self.seed = check_seed(seed)
+        self.include_zero = include_zero
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
@@ -178,17 +182,6 @@ class RandomizedPositions(PositionSampler):
         rest = self.max_position - whole * lengths
         positions = indices * whole + _scale_indices(indices, rest, lengths)
         return ops.minimum(positions, self.max_position - 1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_position": self.max_position,
-            "resample": self.resample,
-            "evaluation": self.evaluation,
-            "ordered": self.ordered,
-            "include_zero": self.include_zero,
-            "seed": self.seed,
-        }
 
 
 def _scale_indices(indices: Tensor, rest: Tensor, lengths: Tensor) -> Tensor:

@@ -1,0 +1,44 @@
+"""Declaration of an argument that is a sampler."""
+
+from typing import Any
+
+from keras_lengen.checks.arguments import Instance, Mistake
+from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.positions.randomized_positions import (
+    RandomizedPositions,
+)
+
+
+class SamplerArgument(Instance[PositionSampler]):
+    """A sampler, or `None` for positions 0, 1, 2, ...
+
+    Args:
+        pairs: bool, whether the sampler may give pairs of positions.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, *, pairs: bool = False, **kwargs: Any) -> None:
+        code = "RandomizedPositions(max_position=2048)"
+        super().__init__(PositionSampler, code, **kwargs)
+        self.pairs = pairs
+
+    def convert(self, value: Any) -> PositionSampler:
+        if value is None:
+            return OrdinalPositions()
+        sampler = super().convert(value)
+        if sampler.pairs and not self.pairs:
+            raise Mistake(
+                sentence=f"={type(sampler).__name__} gives every token a row "
+                "and a column, which only AxialEncoding takes: pass the "
+                "sampler to AxialEncoding, or choose a sampler of single "
+                "positions."
+            )
+        return sampler
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        return (RandomizedPositions(max_position=64, seed=1),)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, or None"
