@@ -187,6 +187,20 @@ class WithArguments:
             if isinstance(value, Argument)
         }
 
+    def assign(self, values: dict[str, Any]) -> None:
+        """Assigns the declared arguments among some values.
+
+        Args:
+            values: Dict of values by name, such as `locals()` in a
+                constructor.
+
+        Raises:
+            ValueError: If a value is wrong.
+        """
+        for name in self.arguments():
+            if name in values:
+                setattr(self, name, values[name])
+
     def get_config(self) -> dict[str, Any]:
         config = {
             name: argument.serialize(getattr(self, name))
@@ -362,6 +376,9 @@ class Optional(Argument[T | None]):
     def examples(self) -> tuple[Any, ...]:
         return (*self.inner.examples, None)
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.inner.name = name
+
     def convert(self, value: Any) -> T | None:
         if value is None:
             return None
@@ -451,7 +468,14 @@ class Subclass(Argument[type[T]]):
     def deserialize(self, config: Any) -> Any:
         if inspect.isclass(config):
             return config
-        return keras.saving.get_registered_object(config)
+        found = keras.saving.get_registered_object(config)
+        if found is None:
+            raise ValueError(
+                f"there is no registered class {config!r} for `{self.name}`: "
+                "decorate it with keras.saving.register_keras_serializable, "
+                "and import it before loading."
+            )
+        return found
 
 
 class Activation(Argument[Callable[[Tensor], Tensor]]):

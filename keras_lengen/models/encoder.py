@@ -1,11 +1,11 @@
 """Transformer encoder over token ids."""
 
+from typing import Unpack
+
 import keras
 
-from keras_lengen.checks.arguments import check_subclass
-from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.models.base import Transformer
+from keras_lengen.models.options import EncoderOptions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -102,18 +102,16 @@ class TransformerEncoder(Transformer):
     https://arxiv.org/abs/2305.16843
     """
 
-    def __init__(self, *, encoding=None, attention=None, **kwargs):
-        check_encoding("encoding", encoding)
-        check_subclass("attention", attention, MultiHeadAttention)
-        for argument, value, cls in (
-            ("encoding", encoding, type(encoding)),
-            ("attention", attention, attention),
+    def __init__(self, **kwargs: Unpack[EncoderOptions]) -> None:
+        super().__init__(**kwargs)
+        for argument, cls in (
+            ("encoding", type(self.encoding)),
+            ("attention", self.attention),
         ):
-            if value is not None and cls.causal_only:
+            if cls is not None and cls.causal_only:
                 raise ValueError(
                     f"{argument}={cls.__name__} is for causal attention, but "
                     "in an encoder, tokens attend to later tokens: choose "
                     f"another {argument}."
                 )
-        super().__init__(encoding=encoding, attention=attention, **kwargs)
         self._make_layers()
