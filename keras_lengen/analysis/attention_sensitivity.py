@@ -20,8 +20,8 @@ from keras_lengen.checks.arguments import (
     check_numbers,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.types import ArrayLike, FloatArray
@@ -68,7 +68,7 @@ def rope_raw_attention(
     Reference: Su et al., 2021, section 3.4.3, for `RoPE`.
     https://arxiv.org/abs/2104.09864
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
     width = check_integer(
         "width", width, optional=True, what="the rotated features of a head"
     )

@@ -17,8 +17,8 @@ from keras_lengen.checks.arguments import (
     check_number,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.layers.positions.base import PositionSampler
@@ -216,7 +216,7 @@ def phase_coverage(
     >>> (coverage.train_counts > 0).sum(axis=-1).tolist()
     [16, 1]
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
     width = check_integer("width", width, what="the rotated features of a head")
     check_even(width, "width")
     num_phases = check_integer(

@@ -23,7 +23,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import keras
 import numpy as np
@@ -380,6 +380,20 @@ class Optional(Argument[T | None]):
 
     def deserialize(self, config: Any) -> Any:
         return None if config is None else self.inner.deserialize(config)
+
+
+class OrDefault(Optional[T]):
+    """The same, if the constructor replaces `None` before it assigns."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+
+        def __get__(self, instance: Any, owner: type) -> Any: ...
 
 
 class Seed(Optional[int]):

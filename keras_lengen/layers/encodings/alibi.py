@@ -1,14 +1,16 @@
 """Attention with linear biases."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    Asymmetry,
+    Distances,
     SampledDistances,
-    check_asymmetry,
-    check_distances,
     find_asymmetric_distances,
 )
 
@@ -57,10 +59,19 @@ class ALiBi(BiasEncoding):
     Reference: Press et al., 2022, section 3. https://arxiv.org/abs/2108.12409
     """
 
-    def __init__(self, *, asymmetry=0.5, distances="positions", **kwargs):
+    asymmetry = Asymmetry(example=0.0)
+    distances = Distances()
+
+    def __init__(
+        self,
+        *,
+        asymmetry: float = 0.5,
+        distances: Literal["positions", "sampled"] = "positions",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.asymmetry = check_asymmetry(asymmetry)
-        self.distances = check_distances(distances)
+        self.asymmetry = asymmetry
+        self.distances = distances
         self.reads_ranks = self.distances == "sampled"
 
     def prepare(self, query_positions, key_positions, spec):
@@ -76,13 +87,6 @@ class ALiBi(BiasEncoding):
 
     def bias_at(self, prepared, query, key):
         return prepared
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "asymmetry": self.asymmetry,
-            "distances": self.distances,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

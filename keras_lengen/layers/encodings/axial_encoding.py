@@ -1,19 +1,22 @@
 """Encoding of rows and columns by one encoding each."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.checks.inputs import (
     is_pair,
     read_reference_length,
 )
 from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
     PositionalEncoding,
-    check_encoding,
     pass_on,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -55,11 +58,23 @@ class AxialEncoding(PositionalEncoding):
     own). https://arxiv.org/abs/1912.12180
     """
 
+    row = EncodingArgument()
+    column = EncodingArgument()
+    sampler = SamplerArgument(pairs=True)
+
     stage = "embeddings"  # Replaced by that of `row` and `column`.
     takes_pairs = True
 
-    def __init__(self, *, row, column, **kwargs):
+    def __init__(
+        self,
+        *,
+        row: PositionalEncoding,
+        column: PositionalEncoding,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.row = row
+        self.column = column
         # The base class replaces `None` by OrdinalPositions.
         if not (
             self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
@@ -69,7 +84,6 @@ class AxialEncoding(PositionalEncoding):
                 f"be None; got a {type(self.sampler).__name__}."
             )
         for name, encoding in (("row", row), ("column", column)):
-            check_encoding(name, encoding, optional=False)
             if not isinstance(encoding.sampler, OrdinalPositions):
                 raise ValueError(
                     f"{name} has no use for the sampler that "
@@ -94,8 +108,6 @@ class AxialEncoding(PositionalEncoding):
                 "from token to token, but columns begin anew in every row: "
                 "choose another encoding, such as RoPE or ALiBi."
             )
-        self.row = row
-        self.column = column
         self.stage = row.stage
         self.share_layers = row.share_layers and column.share_layers
         self.causal_only = row.causal_only
@@ -155,7 +167,7 @@ class AxialEncoding(PositionalEncoding):
         training=None,
         mask=None,
     ):
-        check_boolean("causal", causal)
+        Boolean().check("causal", causal)
         if self.stage == "embeddings":
             self._check(query, query)
             positions = self._find_positions(
@@ -291,21 +303,6 @@ class AxialEncoding(PositionalEncoding):
             _check_pair(key_positions),
             strict=True,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "row": keras.saving.serialize_keras_object(self.row),
-            "column": keras.saving.serialize_keras_object(self.column),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        encodings = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("row", "column")
-        }
-        return super().from_config({**config, **encodings})
 
 
 def _check_pair(positions):

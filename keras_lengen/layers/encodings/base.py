@@ -716,10 +716,23 @@ def _number_real_tokens(positions, mask):
 
 
 class EncodingArgument(Instance[PositionalEncoding]):
-    """An encoding."""
+    """An encoding.
 
-    def __init__(self, **kwargs):
-        super().__init__(PositionalEncoding, "RoPE()", **kwargs)
+    Args:
+        example: Class of an encoding that needs no arguments.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(
+        self, example: type[PositionalEncoding] = PositionalEncoding, **kwargs
+    ):
+        super().__init__(
+            PositionalEncoding, "RoPE()", example=example, **kwargs
+        )
+
+    @property
+    def examples(self):
+        return (self.example(),)
 
     def convert(self, value):
         if isinstance(value, PositionSampler):
@@ -729,6 +742,12 @@ class EncodingArgument(Instance[PositionalEncoding]):
                 "tokens: pass it to an encoding, as in RoPE(sampler=...)",
             )
         return super().convert(value)
+
+    def serialize(self, value):
+        config = super().serialize(value)
+        # The layer around the encoding builds it, perhaps for another width.
+        config.pop("build_config", None)
+        return config
 
 
 def check_encoding(name, encoding, *, optional=True):

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     PositionalEncoding,
@@ -67,7 +67,7 @@ class BiasEncoding(PositionalEncoding):
         start_index=0,
         training=None,
     ):
-        check_boolean("causal", causal)
+        Boolean().check("causal", causal)
         if key is None:
             key, key_positions = query, check_no_key_positions(key_positions)
         positions, key_positions = self._find_pair_positions(

@@ -1,9 +1,11 @@
 """Positions that count tokens chosen by their content."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean, check_integer
+from keras_lengen.checks.arguments import Boolean, Integer
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
@@ -50,20 +52,27 @@ class CoPE(BiasEncoding):
     authors' code). https://arxiv.org/abs/2405.18719
     """
 
+    num_positions = Integer(most=2**16, example=3)
+    share_layers = Boolean()
+
     causal_only = True
     counts_tokens = True
 
-    def __init__(self, *, num_positions=64, share_layers=False, **kwargs):
+    def __init__(
+        self,
+        *,
+        num_positions: int = 64,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if not isinstance(self.sampler, OrdinalPositions):
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} has no use in CoPE, "
                 "which counts tokens by their content: leave sampler out."
             )
-        self.num_positions = check_integer(
-            "num_positions", num_positions, most=2**16
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.num_positions = num_positions
+        self.share_layers = share_layers
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -105,10 +114,3 @@ class CoPE(BiasEncoding):
         share = positions - below
         bias = share * high + (1 - share) * low
         return make_nan_factor(steps) * bias
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_positions": self.num_positions,
-            "share_layers": self.share_layers,
-        }

@@ -1,14 +1,22 @@
 """Bias that a small network adapts to the scores."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_WIDTH,
-    check_boolean,
-    check_integer,
+    Boolean,
+    Integer,
+    OrDefault,
 )
-from keras_lengen.layers.encodings.base import check_encoding, pass_on
+from keras_lengen.layers.encodings.alibi import ALiBi
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+    pass_on,
+)
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.encodings.log_kerple import LogKERPLE
@@ -51,13 +59,22 @@ class DAPE(BiasEncoding):
     Reference: Zheng et al., 2024, section 3. https://arxiv.org/abs/2405.14722
     """
 
+    encoding = OrDefault(EncodingArgument(example=ALiBi))
+    hidden_dim = Integer(most=LARGEST_WIDTH, example=16)
+    share_layers = Boolean()
+
     def __init__(
-        self, *, encoding=None, hidden_dim=32, share_layers=False, **kwargs
-    ):
+        self,
+        *,
+        encoding: PositionalEncoding | None = None,
+        hidden_dim: int = 32,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        check_encoding("encoding", encoding)
         if encoding is None:
             encoding = LogKERPLE(dtype=self.dtype_policy)
+        self.encoding = encoding
         if encoding.stage != "bias" or encoding.takes_pairs:
             raise ValueError(
                 f"encoding={type(encoding).__name__} does not add a bias to "
@@ -69,11 +86,8 @@ class DAPE(BiasEncoding):
                 f"encoding={type(encoding).__name__} brings a sampler: pass "
                 "the plain encoding, and the sampler to DAPE."
             )
-        self.encoding = encoding
-        self.hidden_dim = check_integer(
-            "hidden_dim", hidden_dim, most=LARGEST_WIDTH
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.hidden_dim = hidden_dim
+        self.share_layers = share_layers
         self.causal_only = encoding.causal_only
         self.reads_ranks = encoding.reads_ranks
         self.counts_tokens = encoding.counts_tokens
@@ -161,19 +175,3 @@ class DAPE(BiasEncoding):
         """Applies a dense layer to the second axis of `(B, N, T, S)`."""
         kernel, bias = (ops.cast(w, "float32") for w in (kernel, bias))
         return ops.einsum("bnts,nm->bmts", features, kernel) + bias
-
-    def get_config(self):
-        encoding = keras.saving.serialize_keras_object(self.encoding)
-        # `build` builds the encoding too.
-        encoding.pop("build_config", None)
-        return {
-            **super().get_config(),
-            "encoding": encoding,
-            "hidden_dim": self.hidden_dim,
-            "share_layers": self.share_layers,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        encoding = keras.saving.deserialize_keras_object(config["encoding"])
-        return super().from_config({**config, "encoding": encoding})

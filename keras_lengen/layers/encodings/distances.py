@@ -1,17 +1,22 @@
 """Signed distances from queries to keys, by position or by rank."""
 
+from typing import Any, Literal
+
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_choice,
-    Number,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Choice, Number
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
 
 HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""
+
+
+class Distances(Choice[str]):
+    """Whether distances are those of positions, or sampled and read by rank."""
+
+    def __init__(self) -> None:
+        super().__init__("positions", "sampled")
 
 
 class SampledDistances(Randomized):
@@ -20,8 +25,16 @@ class SampledDistances(Randomized):
     List it before the class of the encoding among the base classes.
     """
 
-    def __init__(self, *, distances="sampled", include_zero=None, **kwargs):
-        check_distances(distances)
+    distances = Distances()
+
+    def __init__(
+        self,
+        *,
+        distances: Literal["positions", "sampled"] = "sampled",
+        include_zero: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        type(self).distances.check("distances", distances)
         if include_zero is None:
             # With position 0, distances from the first position are drawn as
             # in the code of Ruoss et al., 2023.
@@ -31,11 +44,6 @@ class SampledDistances(Randomized):
         )
 
 
-def check_distances(distances):
-    """Returns a valid `distances` argument, or raises `ValueError`."""
-    return check_choice("distances", distances, ("positions", "sampled"))
-
-
 class Asymmetry(Number):
     """How much nearer past keys are than future ones at the same distance."""
 
@@ -43,11 +51,6 @@ class Asymmetry(Number):
         super().__init__(
             -LARGEST_POSITION, LARGEST_POSITION, example=example, variant=True
         )
-
-
-def check_asymmetry(asymmetry):
-    """Returns a valid `asymmetry` argument, or raises `ValueError`."""
-    return Asymmetry(example=0.5).check("asymmetry", asymmetry)
 
 
 def find_signed_distances(query_positions, key_positions, distances):

@@ -1,14 +1,16 @@
 """Bias by a learned function of the distance relative to the position."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     LARGEST_WIDTH,
-    check_boolean,
-    check_integer,
-    check_number,
+    Boolean,
+    Integer,
+    Number,
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.layers.encodings.base import expand_positions
@@ -64,9 +66,20 @@ class FIRE(BiasEncoding):
     https://arxiv.org/abs/2310.04418
     """
 
+    hidden_dim = Integer(
+        most=LARGEST_WIDTH, example=16, what="the width of the network"
+    )
+    threshold = Number(most=LARGEST_POSITION, above=0, example=32)
+    share_layers = Boolean()
+
     def __init__(
-        self, *, hidden_dim=32, threshold=512, share_layers=False, **kwargs
-    ):
+        self,
+        *,
+        hidden_dim: int = 32,
+        threshold: float = 512,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if self.sampler.negative:
             raise ValueError(
@@ -75,16 +88,9 @@ class FIRE(BiasEncoding):
                 "choose another sampler, such as ShiftedPositions, or another "
                 "encoding, such as LogKERPLE."
             )
-        self.hidden_dim = check_integer(
-            "hidden_dim",
-            hidden_dim,
-            most=LARGEST_WIDTH,
-            what="the width of the network",
-        )
-        self.threshold = check_number(
-            "threshold", threshold, above=0, most=LARGEST_POSITION
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.hidden_dim = hidden_dim
+        self.threshold = threshold
+        self.share_layers = share_layers
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -162,14 +168,6 @@ class FIRE(BiasEncoding):
         bias = ops.matmul(ops.transpose(output_kernel), hidden)
         bias = bias + ops.expand_dims(output_bias, -1)
         return ops.reshape(bias, (batch_size, -1, tokens, keys))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "threshold": self.threshold,
-            "share_layers": self.share_layers,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -1,10 +1,12 @@
 """Attention of which some heads see a window of a few keys."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_integer
+from keras_lengen.checks.arguments import Integer, Optional
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
@@ -51,13 +53,15 @@ class HardALiBi(BiasEncoding):
     https://arxiv.org/abs/2402.01032
     """
 
+    windowed_heads = Optional(Integer(example=2))
+
     hides_keys = True
 
-    def __init__(self, *, windowed_heads=None, **kwargs):
+    def __init__(
+        self, *, windowed_heads: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.windowed_heads = check_integer(
-            "windowed_heads", windowed_heads, optional=True
-        )
+        self.windowed_heads = windowed_heads
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -89,6 +93,3 @@ class HardALiBi(BiasEncoding):
         windows = np.full((heads, 1, 1), np.inf, "float32")
         windows[:windowed, 0, 0] = np.arange(windowed)
         return windows
-
-    def get_config(self):
-        return {**super().get_config(), "windowed_heads": self.windowed_heads}

@@ -1,12 +1,15 @@
 """Learned vectors of the positions, added to the embeddings."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_initializer,
-    check_integer,
+    Initializer,
+    Integer,
+    OrDefault,
 )
 from keras_lengen.checks.guards import INVALID_POSITION, guard
 from keras_lengen.checks.inputs import describe_range
@@ -54,26 +57,27 @@ class LearnedEncoding(AbsoluteEncoding):
     https://arxiv.org/abs/1705.03122
     """
 
+    max_position = Integer(
+        most=LARGEST_POSITION,
+        example=64,
+        what="the number of rows of the table",
+    )
+    initializer = OrDefault(Initializer(example="random_uniform"))
+
     defined_past_training = False
 
     def __init__(
         self,
         *,
-        max_position=None,
-        initializer=None,
-        **kwargs,
-    ):
+        max_position: int | None = None,
+        initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if max_position is None:
             max_position = getattr(self.sampler, "max_position", None)
-        self.max_position = check_integer(
-            "max_position",
-            max_position,
-            most=LARGEST_POSITION,
-            what="the number of rows of the table",
-        )
+        self.max_position = max_position
         self._check_sampler()
-        initializer = check_initializer("initializer", initializer)
         if initializer is None:
             # As in the code of Ruoss et al., 2023.
             initializer = keras.initializers.TruncatedNormal(stddev=1.0)
@@ -163,13 +167,6 @@ class LearnedEncoding(AbsoluteEncoding):
             ": raise max_position or use an encoding without a table.",
         )
         return ops.squeeze(guarded, -1)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_position": self.max_position,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -1,21 +1,22 @@
 """Relative positional encoding of Transformer-XL."""
 
 import math
+from typing import Any, Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    Distances,
     SampledDistances,
-    check_distances,
     find_signed_distances,
     make_distance_table,
     read_scores,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     make_sinusoid,
 )
 
@@ -65,14 +66,21 @@ class RelativeEncoding(BiasEncoding):
     https://arxiv.org/abs/1901.02860
     """
 
+    max_wavelength = MaxWavelength()
+    distances = Distances()
+
     share_layers = False
 
     def __init__(
-        self, *, max_wavelength=10000, distances="positions", **kwargs
-    ):
+        self,
+        *,
+        max_wavelength: float = 10000,
+        distances: Literal["positions", "sampled"] = "positions",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.distances = check_distances(distances)
+        self.max_wavelength = max_wavelength
+        self.distances = distances
         self.reads_ranks = self.distances == "sampled"
 
     def build(self, query_shape, key_shape=None):
@@ -200,13 +208,6 @@ class RelativeEncoding(BiasEncoding):
             self.kernel.shape[0],
             max_wavelength=self.max_wavelength,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "distances": self.distances,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

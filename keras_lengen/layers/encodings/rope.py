@@ -1,10 +1,12 @@
 """Rotary position embedding."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_choice, check_number
+from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     expand_positions,
@@ -12,8 +14,8 @@ from keras_lengen.layers.encodings.base import (
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 
@@ -57,20 +59,22 @@ class RoPE(RotaryEncoding):
     https://arxiv.org/abs/2104.09864
     """
 
+    max_wavelength = MaxWavelength()
+    rotary_fraction = Number(most=1, above=0, example=0.5, variant=True)
+    layout = Choice("interleaved", "halves")
+
     def __init__(
         self,
         *,
-        max_wavelength=10000,
-        rotary_fraction=1.0,
-        layout="interleaved",
-        **kwargs,
-    ):
+        max_wavelength: float = 10000,
+        rotary_fraction: float = 1.0,
+        layout: Literal["interleaved", "halves"] = "interleaved",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.rotary_fraction = check_number(
-            "rotary_fraction", rotary_fraction, above=0, most=1
-        )
-        self.layout = check_choice("layout", layout, ("interleaved", "halves"))
+        self.max_wavelength = max_wavelength
+        self.rotary_fraction = rotary_fraction
+        self.layout = layout
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -197,14 +201,6 @@ class RoPE(RotaryEncoding):
         heads, width = features.shape[2:]
         pairs = ops.reshape(features, (*sizes, heads, width // 2, 2))
         return ops.reshape(ops.flip(pairs, axis=-1), (*sizes, heads, width))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "rotary_fraction": self.rotary_fraction,
-            "layout": self.layout,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

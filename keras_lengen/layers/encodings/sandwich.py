@@ -1,10 +1,12 @@
 """Fixed bias computed from inner products of sinusoids."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_WIDTH, check_integer
+from keras_lengen.checks.arguments import LARGEST_WIDTH, Integer
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -52,14 +54,13 @@ class Sandwich(BiasEncoding):
     Reference: Chi et al., 2023. https://arxiv.org/abs/2212.10356
     """
 
-    def __init__(self, *, dimension=128, **kwargs):
+    dimension = Integer(
+        most=LARGEST_WIDTH, example=32, what="the width of the sinusoids"
+    )
+
+    def __init__(self, *, dimension: int = 128, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.dimension = check_integer(
-            "dimension",
-            dimension,
-            most=LARGEST_WIDTH,
-            what="the width of the sinusoids",
-        )
+        self.dimension = dimension
         check_even(self.dimension, "dimension")
 
     def prepare(self, query_positions, key_positions, spec):
@@ -86,9 +87,6 @@ class Sandwich(BiasEncoding):
 
     def _make_sinusoid(self, positions):
         return make_sinusoid(positions, self.dimension, max_wavelength=10000)
-
-    def get_config(self):
-        return {**super().get_config(), "dimension": self.dimension}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -1,13 +1,11 @@
 """Bias by learned vectors of clipped distances."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_boolean,
-    check_integer,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
@@ -53,12 +51,19 @@ class ShawEncoding(BiasEncoding):
     Reference: Shaw et al., 2018, section 3. https://arxiv.org/abs/1803.02155
     """
 
-    def __init__(self, *, max_distance=16, share_layers=False, **kwargs):
+    max_distance = Integer(0, LARGEST_POSITION, example=4)
+    share_layers = Boolean()
+
+    def __init__(
+        self,
+        *,
+        max_distance: int = 16,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_distance = check_integer(
-            "max_distance", max_distance, least=0, most=LARGEST_POSITION
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.max_distance = max_distance
+        self.share_layers = share_layers
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -83,10 +88,3 @@ class ShawEncoding(BiasEncoding):
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)
         return scale * read_scores(scores, indices)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_distance": self.max_distance,
-            "share_layers": self.share_layers,
-        }

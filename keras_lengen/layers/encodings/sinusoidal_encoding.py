@@ -1,13 +1,22 @@
 """Sines and cosines of the position, added to the embeddings."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_choice, check_number
+from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
+
+
+class MaxWavelength(Number):
+    """Base of a geometric series of frequencies."""
+
+    def __init__(self) -> None:
+        super().__init__(most=2**40, above=1, example=100)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -43,14 +52,19 @@ class SinusoidalEncoding(AbsoluteEncoding):
     from 0). https://arxiv.org/abs/1706.03762
     """
 
+    max_wavelength = MaxWavelength()
+    layout = Choice("concatenated", "interleaved")
+
     def __init__(
-        self, *, max_wavelength=10000, layout="concatenated", **kwargs
-    ):
+        self,
+        *,
+        max_wavelength: float = 10000,
+        layout: Literal["concatenated", "interleaved"] = "concatenated",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.layout = check_choice(
-            "layout", layout, ("concatenated", "interleaved")
-        )
+        self.max_wavelength = max_wavelength
+        self.layout = layout
 
     def build(self, query_shape):
         super().build(query_shape)
@@ -64,13 +78,6 @@ class SinusoidalEncoding(AbsoluteEncoding):
             layout=self.layout,
         )
         return embeddings + ops.cast(encoding, embeddings.dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "layout": self.layout,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -113,11 +120,6 @@ def frequencies(width, max_wavelength):
     """
     exponents = np.arange(0, width, 2) / width
     return np.asarray(float(max_wavelength) ** -exponents, "float32")
-
-
-def check_max_wavelength(max_wavelength):
-    """Returns a valid `max_wavelength`, or raises `ValueError`."""
-    return check_number("max_wavelength", max_wavelength, above=1, most=2**40)
 
 
 def check_even(width, name):

@@ -1,16 +1,13 @@
 """Bias of T5, learned for buckets of distances."""
 
 import bisect
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_boolean,
-    check_integer,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
@@ -70,33 +67,36 @@ class T5Bias(BiasEncoding):
     authors' code). https://arxiv.org/abs/1910.10683
     """
 
+    num_buckets = Integer(4, MAX_BUCKETS, example=16)
+    max_distance = Integer(most=LARGEST_POSITION, example=64)
+    share_layers = Boolean()
+
     needs_order = True
 
     def __init__(
-        self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
-    ):
+        self,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        share_layers: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        num_buckets = check_integer(
-            "num_buckets", num_buckets, least=4, most=MAX_BUCKETS
-        )
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.share_layers = share_layers
         if num_buckets % 2:
             raise ValueError(
                 "num_buckets must be an even number of at least 4, because "
                 "half of the buckets are for past and half for future keys; "
                 f"got {num_buckets!r}."
             )
-        max_distance = check_integer(
-            "max_distance", max_distance, most=LARGEST_POSITION
-        )
         if not max_distance > num_buckets // 2:
             raise ValueError(
                 f"max_distance must be above num_buckets / 2 = "
                 f"{num_buckets // 2}, the number of distances with a bucket of "
                 f"their own; got {max_distance!r}."
             )
-        self.num_buckets = num_buckets
-        self.max_distance = max_distance
-        self.share_layers = check_boolean("share_layers", share_layers)
 
     def build(self, query_shape, key_shape=None):
         super().build(query_shape, key_shape)
@@ -141,14 +141,6 @@ class T5Bias(BiasEncoding):
     def _assign_buckets(self, distances, num_buckets):
         starts = find_bucket_starts(num_buckets, self.max_distance)
         return np.searchsorted(starts, distances, side="right") - 1
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "share_layers": self.share_layers,
-        }
 
 
 def find_bucket_starts(num_buckets, max_distance):

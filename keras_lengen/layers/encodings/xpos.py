@@ -1,10 +1,12 @@
 """Rotary position embedding with a decay over the distance."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, Number
 from keras_lengen.checks.guards import guard
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
@@ -70,10 +72,12 @@ class XPos(RoPE):
     Reference: Sun et al., 2023, section 3. https://arxiv.org/abs/2212.10554
     """
 
+    scale_base = Number(most=LARGEST_POSITION, above=0, example=64)
+
     causal_only = True
     needs_order = True
 
-    def __init__(self, *, scale_base=512, **kwargs):
+    def __init__(self, *, scale_base: float = 512, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not self.sampler.keeps_order:
             raise ValueError(
@@ -82,9 +86,7 @@ class XPos(RoPE):
                 "grow instead of decaying: choose another encoding, such as "
                 "RoPE or ClippedBias."
             )
-        self.scale_base = check_number(
-            "scale_base", scale_base, above=0, most=LARGEST_POSITION
-        )
+        self.scale_base = scale_base
 
     def prepare(self, query_positions, key_positions, spec):
         width = self._find_rotary_width(spec.width)
@@ -123,6 +125,3 @@ class XPos(RoPE):
             f"features finite up to {reach}: raise scale_base.",
         )
         return ops.exp(ops.multiply(positions, self._double(logarithm)))
-
-    def get_config(self):
-        return {**super().get_config(), "scale_base": self.scale_base}

@@ -1,15 +1,16 @@
 """Rotary position embedding, interpolated pair by pair for longer contexts."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, Number, Optional
 from keras_lengen.layers.encodings.ntk_rope import (
-    check_original_length,
-    check_scaling_factor,
+    OriginalLength,
+    ScalingFactor,
     find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
@@ -64,29 +65,27 @@ class YaRN(RoPE):
     https://arxiv.org/abs/2309.00071
     """
 
+    original_length = OriginalLength(example=128)
+    scaling_factor = Optional(ScalingFactor(example=2.0))
+    beta_fast = Number(most=LARGEST_POSITION, above=0, example=2)
+    beta_slow = Number(most=LARGEST_POSITION, above=0, example=5)
+
     uses_length = True
 
     def __init__(
         self,
         *,
-        original_length,
-        scaling_factor=None,
-        beta_fast=32,
-        beta_slow=1,
-        **kwargs,
-    ):
+        original_length: int,
+        scaling_factor: float | None = None,
+        beta_fast: float = 32,
+        beta_slow: float = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.original_length = check_original_length(original_length)
-        self.scaling_factor = check_scaling_factor(
-            scaling_factor, optional=True
-        )
-        self.beta_fast, self.beta_slow = (
-            check_number(name, turns, above=0, most=LARGEST_POSITION)
-            for name, turns in (
-                ("beta_fast", beta_fast),
-                ("beta_slow", beta_slow),
-            )
-        )
+        self.original_length = original_length
+        self.scaling_factor = scaling_factor
+        self.beta_fast = beta_fast
+        self.beta_slow = beta_slow
         if not beta_fast > beta_slow:
             raise ValueError(
                 "beta_fast must be above beta_slow; got "
@@ -127,12 +126,3 @@ class YaRN(RoPE):
 
     def _find_magnitude(self, length):
         return 0.1 * ops.log(self._find_scale(length)) + 1.0
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "original_length": self.original_length,
-            "scaling_factor": self.scaling_factor,
-            "beta_fast": self.beta_fast,
-            "beta_slow": self.beta_slow,
-        }
