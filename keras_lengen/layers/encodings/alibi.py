@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     Asymmetry,
@@ -13,6 +14,7 @@ from keras_lengen.layers.encodings.distances import (
     SampledDistances,
     find_asymmetric_distances,
 )
+from keras_lengen.types import Array, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -74,7 +76,12 @@ class ALiBi(BiasEncoding):
         self.distances = distances
         self.reads_ranks = self.distances == "sampled"
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         penalties = find_asymmetric_distances(
             query_positions,
             key_positions,
@@ -85,7 +92,7 @@ class ALiBi(BiasEncoding):
         slopes = make_slopes(spec.heads)[:, None, None]
         return ops.multiply(-slopes, penalties)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
 
 
@@ -110,7 +117,7 @@ class RandomizedALiBi(SampledDistances, ALiBi):
     """
 
 
-def make_slopes(num_heads):
+def make_slopes(num_heads: int) -> Array:
     """Makes the slopes of the heads, float32 `(num_heads,)`.
 
     If `num_heads` is a power of two, the slopes are a geometric series.
@@ -124,5 +131,5 @@ def make_slopes(num_heads):
     return slopes.astype("float32")
 
 
-def _make_geometric_slopes(num_heads):
+def _make_geometric_slopes(num_heads: int) -> Array:
     return 2.0 ** (-8.0 / num_heads * np.arange(1, num_heads + 1))

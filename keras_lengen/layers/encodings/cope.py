@@ -6,12 +6,14 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
     make_nan_factor,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -74,7 +76,9 @@ class CoPE(BiasEncoding):
         self.num_positions = num_positions
         self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
@@ -83,12 +87,17 @@ class CoPE(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         return find_signed_distances(
             query_positions, key_positions, "positions"
         )
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         steps = prepared
         if key.shape[1] == 0:
             # No axis of keys to read from.

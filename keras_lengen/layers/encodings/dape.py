@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.layers.encodings.alibi import ALiBi
 from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
     EncodingArgument,
     PositionalEncoding,
     pass_on,
@@ -20,7 +21,9 @@ from keras_lengen.layers.encodings.base import (
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.encodings.log_kerple import LogKERPLE
+from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.types import InputShape, Positions, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -95,7 +98,9 @@ class DAPE(BiasEncoding):
         self.hides_keys = encoding.hides_keys
         self.defined_past_training = encoding.defined_past_training
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         if not self.encoding.built:
@@ -118,7 +123,13 @@ class DAPE(BiasEncoding):
                 )
                 setattr(self, f"{name}_{part}", weight)
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         super().check_length(tokens, sampler=sampler, unit=unit)
         self.encoding.check_length(
             tokens,
@@ -126,25 +137,32 @@ class DAPE(BiasEncoding):
             unit=unit,
         )
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         return self.encoding.given_positions(positions, inputs, name=name)
 
-    def check_positions(self, positions):
+    def check_positions(self, positions: Tensor) -> None:
         self.encoding.check_positions(positions)
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         return self.encoding.prepare(query_positions, key_positions, spec)
 
     def attention_bias(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        causal=False,
-        prepared=None,
-    ):
+        causal: bool = False,
+        prepared: Any = None,
+    ) -> Tensor:
         bias = self.encoding.attention_bias(
             query,
             key,
@@ -161,7 +179,7 @@ class DAPE(BiasEncoding):
         shown = bias
         if self.hides_keys:
             # HIDDEN is so large that it would drown everything else.
-            shown = ops.where(bias < HIDDEN / 2, 0.0, bias)
+            shown = ops.where(ops.less(bias, HIDDEN / 2), 0.0, bias)
         pairs = ops.concatenate(
             [scores, ops.broadcast_to(shown, ops.shape(scores))], axis=1
         )
@@ -171,7 +189,7 @@ class DAPE(BiasEncoding):
         )
         return bias + self._apply(hidden, self.output_kernel, self.output_bias)
 
-    def _apply(self, features, kernel, bias):
+    def _apply(self, features: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
         """Applies a dense layer to the second axis of `(B, N, T, S)`."""
         kernel, bias = (ops.cast(w, "float32") for w in (kernel, bias))
         return ops.einsum("bnts,nm->bmts", features, kernel) + bias

@@ -13,9 +13,10 @@ from keras_lengen.checks.arguments import (
     Number,
 )
 from keras_lengen.checks.guards import guard
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import InputShape, Positions, Shape, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -92,7 +93,9 @@ class FIRE(BiasEncoding):
         self.threshold = threshold
         self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
@@ -109,12 +112,14 @@ class FIRE(BiasEncoding):
             )
         )
 
-    def _add_weight(self, name, shape, initializer):
+    def _add_weight(self, name: str, shape: Shape, initializer: Any) -> Tensor:
         return self.add_weight(
             name=name, shape=shape, initializer=initializer, autocast=False
         )
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         positions = super().given_positions(positions, inputs, name=name)
         if isinstance(positions, keras.KerasTensor):
             return positions
@@ -127,7 +132,12 @@ class FIRE(BiasEncoding):
             ": shift them, or choose another encoding, such as LogKERPLE.",
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         # A sampler within DAPE or AxialEncoding may give negative positions.
         queries, keys = (
             ops.where(numbers >= 0, numbers, float("nan"))
@@ -138,7 +148,7 @@ class FIRE(BiasEncoding):
         )
         return queries - keys, ops.maximum(queries, keys)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         steps, further = prepared
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
             ops.cast(weight, "float32")
@@ -187,7 +197,7 @@ class RandomizedFIRE(Randomized, FIRE):
     """
 
 
-def _make_uniform(fan_in):
+def _make_uniform(fan_in: int) -> keras.initializers.Initializer:
     # PyTorch draws kernels and biases of linear layers from this distribution.
     limit = fan_in**-0.5
     return keras.initializers.RandomUniform(-limit, limit)

@@ -15,7 +15,8 @@ from keras_lengen.checks.guards import INVALID_POSITION, guard
 from keras_lengen.checks.inputs import describe_range
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
-from keras_lengen.layers.positions.base import check_reach
+from keras_lengen.layers.positions.base import PositionSampler, check_reach
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -83,7 +84,7 @@ class LearnedEncoding(AbsoluteEncoding):
             initializer = keras.initializers.TruncatedNormal(stddev=1.0)
         self.initializer = initializer
 
-    def _check_sampler(self):
+    def _check_sampler(self) -> None:
         sampler = self.sampler
         name, own = f"sampler={type(sampler).__name__}", type(self).__name__
         if sampler.fractional:
@@ -101,7 +102,7 @@ class LearnedEncoding(AbsoluteEncoding):
                     "two equal."
                 )
 
-    def build(self, query_shape):
+    def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)
         self.table = self.add_weight(
             name="table",
@@ -110,7 +111,9 @@ class LearnedEncoding(AbsoluteEncoding):
             autocast=False,
         )
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         positions = self.check_positions(positions)
         # Under XLA, a look-up would clamp positions outside the table without
         # any sign; NaN makes them visible.
@@ -119,7 +122,13 @@ class LearnedEncoding(AbsoluteEncoding):
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
         return embeddings + ops.cast(rows, embeddings.dtype)
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         super().check_length(tokens, sampler=sampler, unit=unit)
         sampler = self.sampler if sampler is None else sampler
         if sampler.reads_tokens:
@@ -138,7 +147,7 @@ class LearnedEncoding(AbsoluteEncoding):
             )
         self.check_positions(positions)
 
-    def check_positions(self, positions):
+    def check_positions(self, positions: Tensor) -> Tensor:
         own = type(self).__name__
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if not keras.backend.is_int_dtype(dtype):

@@ -14,6 +14,7 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
+from keras_lengen.types import InputShape, Size, Tensor
 
 
 class ScalingFactor(Number):
@@ -97,7 +98,9 @@ class NTKRoPE(RoPE):
         self.scaling_factor = scaling_factor
         self.original_length = original_length
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         width = self._find_rotary_width(query_shape[-1])
         if width < 4:
@@ -107,7 +110,7 @@ class NTKRoPE(RoPE):
                 "heads or rotary_fraction."
             )
 
-    def _find_rates(self, width, length):
+    def _find_rates(self, width: int, length: Size) -> Tensor:
         rates = frequencies(width, self.max_wavelength)
         if self.original_length is None:
             scale = self.scaling_factor
@@ -123,7 +126,7 @@ class NTKRoPE(RoPE):
         return ops.multiply(rates, ops.exp(slowing))
 
 
-def find_relative_length(length, original_length):
+def find_relative_length(length: Size, original_length: int) -> Tensor:
     """Computes `length / original_length`, float32 `()` or `(B, 1, 1)`."""
     length = ops.cast(length, "float32") / original_length
     return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))

@@ -7,13 +7,14 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_WIDTH, Integer
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     make_sinusoid,
 )
+from keras_lengen.types import Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -63,7 +64,12 @@ class Sandwich(BiasEncoding):
         self.dimension = dimension
         check_even(self.dimension, "dimension")
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         queries = expand_positions(query_positions, 0)
         keys = expand_positions(key_positions, 0)
         # Positions are counted from the first key: only differences matter,
@@ -82,10 +88,10 @@ class Sandwich(BiasEncoding):
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
         return ops.multiply(ratios[:, None, None], penalties)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
 
-    def _make_sinusoid(self, positions):
+    def _make_sinusoid(self, positions: Tensor) -> Tensor:
         return make_sinusoid(positions, self.dimension, max_wavelength=10000)
 
 

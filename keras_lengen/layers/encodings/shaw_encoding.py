@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
@@ -13,6 +14,7 @@ from keras_lengen.layers.encodings.distances import (
     make_nan_factor,
     read_scores,
 )
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -65,7 +67,9 @@ class ShawEncoding(BiasEncoding):
         self.max_distance = max_distance
         self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
@@ -74,7 +78,12 @@ class ShawEncoding(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -83,7 +92,7 @@ class ShawEncoding(BiasEncoding):
         scale = make_nan_factor(steps) * spec.width**-0.5
         return scale, as_indices(indices) + reach
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         scale, indices = prepared
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)

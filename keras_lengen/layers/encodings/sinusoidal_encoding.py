@@ -10,6 +10,7 @@ from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import Array, InputShape, Positions, Tensor
 
 
 class MaxWavelength(Number):
@@ -66,11 +67,13 @@ class SinusoidalEncoding(AbsoluteEncoding):
         self.max_wavelength = max_wavelength
         self.layout = layout
 
-    def build(self, query_shape):
+    def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)
         check_even(query_shape[-1], "the width of the embeddings")
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         encoding = make_sinusoid(
             positions,
             embeddings.shape[-1],
@@ -98,7 +101,13 @@ class RandomizedSinusoidalEncoding(Randomized, SinusoidalEncoding):
     """
 
 
-def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
+def make_sinusoid(
+    positions: Tensor,
+    width: int,
+    *,
+    max_wavelength: float,
+    layout: str = "concatenated",
+) -> Tensor:
     """Computes sines and cosines of positions, float32 `(..., width)`."""
     angles = expand_positions(positions, 1) * frequencies(width, max_wavelength)
     sines, cosines = ops.sin(angles), ops.cos(angles)
@@ -107,13 +116,13 @@ def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
     return interleave(sines, cosines)
 
 
-def interleave(first, second):
+def interleave(first: Tensor, second: Tensor) -> Tensor:
     """Interleaves the features of two tensors `(..., W)` to `(..., 2 W)`."""
     pairs = ops.stack([first, second], axis=-1)
     return ops.reshape(pairs, (*ops.shape(first)[:-1], 2 * first.shape[-1]))
 
 
-def frequencies(width, max_wavelength):
+def frequencies(width: int, max_wavelength: float) -> Array:
     """Computes angular frequencies, highest first, float32 `(width / 2,)`.
 
     The unit is radians per position.
@@ -122,7 +131,7 @@ def frequencies(width, max_wavelength):
     return np.asarray(float(max_wavelength) ** -exponents, "float32")
 
 
-def check_even(width, name):
+def check_even(width: int, name: str) -> None:
     """Raises `ValueError` if a width is odd.
 
     Args:

@@ -8,8 +8,9 @@ from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Number
 from keras_lengen.checks.guards import guard
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.types import Positions, Tensor
 
 LARGEST_EXPONENTS = {"float16": 8}
 """Largest natural logarithm of a decay factor, by dtype of the features, with
@@ -88,7 +89,12 @@ class XPos(RoPE):
             )
         self.scale_base = scale_base
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         width = self._find_rotary_width(spec.width)
         rates = self._double(self._find_rates(width, spec.length))
         query_decay = self._find_decay(query_positions, width, spec.dtype)
@@ -98,7 +104,7 @@ class XPos(RoPE):
             self._turn(key_positions, rates, 1 / key_decay),
         )
 
-    def _find_decay(self, positions, width, dtype):
+    def _find_decay(self, positions: Tensor, width: int, dtype: str) -> Tensor:
         """Computes `zeta ** (p / scale_base)` for all positions and features.
 
         Args:

@@ -15,6 +15,7 @@ from keras_lengen.layers.encodings.ntk_rope import (
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -92,14 +93,14 @@ class YaRN(RoPE):
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _find_scale(self, length):
+    def _find_scale(self, length: Size) -> Tensor:
         if self.scaling_factor is not None:
             return ops.cast(self.scaling_factor, "float32")
         return ops.maximum(
             find_relative_length(length, self.original_length), 1.0
         )
 
-    def _find_rates(self, width, length):
+    def _find_rates(self, width: int, length: Size) -> Tensor:
         rates = frequencies(width, self.max_wavelength)
         first, last = (
             rounded(self._find_pair(turns, width))
@@ -117,12 +118,12 @@ class YaRN(RoPE):
         interpolated = ops.divide(slowed, self._find_scale(length))
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
-    def _find_pair(self, turns, width):
+    def _find_pair(self, turns: float, width: int) -> float:
         """Finds the index, a float, of the pair that makes `turns` turns."""
         wavelength = self.original_length / (2 * math.pi * turns)
         return (
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _find_magnitude(self, length):
+    def _find_magnitude(self, length: Size) -> Tensor:
         return 0.1 * ops.log(self._find_scale(length)) + 1.0
