@@ -551,6 +551,46 @@ class Numbers(Argument[FloatArray]):
         return f"finite numbers{size}, {self.shape}"
 
 
+class Tuple(Argument[tuple[T, ...]]):
+    """A tuple of values that another declaration admits.
+
+    Args:
+        inner: `Argument`, the declaration of each value.
+        empty: bool, whether there may be none.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(
+        self, inner: Argument[T], *, empty: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.inner = inner
+        self.empty = empty
+
+    def convert(self, value: Any) -> tuple[T, ...]:
+        if not isinstance(value, tuple | list | range):
+            raise Mistake
+        if not (value or self.empty):
+            raise Mistake
+        checked = []
+        for each in value:
+            try:
+                checked.append(self.inner.convert(each))
+            except Mistake as mistake:
+                got = mistake.got or described(each)
+                raise Mistake(self._describe(mistake.expected), got) from None
+        return tuple(checked)
+
+    def describe(self) -> str:
+        return self._describe("")
+
+    def _describe(self, expected: str) -> str:
+        count = "any number of" if self.empty else "one or more"
+        what = f", {self.inner.what}" if self.inner.what else ""
+        each = expected or self.inner.describe() + what
+        return f"a tuple of {count} values, each {each}"
+
+
 def check_keys(
     given: Iterable[Any], known: Collection[str], owner: str
 ) -> None:
