@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_lengen.checks.arguments import check_share
+from keras_lengen.checks.arguments import Number
 from keras_lengen.types import ArrayLike, BoolArray, FloatArray
 
 CHUNK = 1000
@@ -156,9 +156,7 @@ def fit_activation_plane(
     Reference: Ruoss et al., 2023, appendix B.3, which shows the plane of the
     longest trained length. The region is ours. https://arxiv.org/abs/2305.16843
     """
-    share_within = check_share("share_within", share_within)
-    if not share_within:
-        raise ValueError("share_within must be above 0 and below 1; got 0.")
+    share_within = Number(above=0, below=1).check("share_within", share_within)
     found = _check_activations(activations, least=3)
     vectors = found.reshape(-1, found.shape[-1])
     mean = vectors.mean(axis=0)

@@ -13,15 +13,16 @@ import numpy as np
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_boolean,
-    check_callable,
-    check_integer,
-    check_number,
-    check_numbers,
+    Boolean,
+    Function,
+    Integer,
+    Number,
+    Numbers,
+    Optional,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.types import ArrayLike, FloatArray
@@ -68,9 +69,9 @@ def rope_raw_attention(
     Reference: Su et al., 2021, section 3.4.3, for `RoPE`.
     https://arxiv.org/abs/2104.09864
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
-    width = check_integer(
-        "width", width, optional=True, what="the rotated features of a head"
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
+    width = Optional(Integer(what="the rotated features of a head")).check(
+        "width", width
     )
     distances = np.abs(_check_distances(distances))
     if width is not None:
@@ -112,7 +113,7 @@ def alibi_raw_attention(
 
     Reference: Press et al., 2022, section 3. https://arxiv.org/abs/2108.12409
     """
-    slope = check_number("slope", slope, above=0)
+    slope = Number(above=0).check("slope", slope)
     return -slope * np.abs(_check_distances(distances))
 
 
@@ -151,8 +152,8 @@ def attention_sensitivity(
     [-0.07, -0.169, -0.184]
     """
     positions = _check_positions("positions", positions)
-    check_callable("raw_attention", raw_attention)
-    check_boolean("exponentiated", exponentiated)
+    Function().check("raw_attention", raw_attention)
+    Boolean().check("exponentiated", exponentiated)
     distances = positions - positions[0]
     attention = np.asarray(raw_attention(distances))
     if attention.shape != distances.shape or attention.dtype.kind not in "iuf":
@@ -211,13 +212,11 @@ def total_difference(
     """
     train_positions = _check_positions("train_positions", train_positions)
     test_positions = _check_positions("test_positions", test_positions)
-    num_tokens = check_integer(
-        "num_tokens",
-        num_tokens,
-        least=2,
-        most=min(len(train_positions), len(test_positions)),
+    num_tokens = Integer(
+        2,
+        min(len(train_positions), len(test_positions)),
         what="at most the tokens of the shorter sequence",
-    )
+    ).check("num_tokens", num_tokens)
     train, test = (
         attention_sensitivity(
             positions,
@@ -230,14 +229,14 @@ def total_difference(
 
 
 def _check_distances(distances: ArrayLike) -> FloatArray:
-    return check_numbers("distances", distances, most=LARGEST_POSITION)
+    return Numbers(most=LARGEST_POSITION).check("distances", distances)
 
 
 def _check_positions(name: str, positions: ArrayLike) -> FloatArray:
     """Returns positions of one sequence, or raises `ValueError`."""
     shape = "one for each token of a sequence, shape (T,) with T at least 2"
-    positions = check_numbers(
-        name, positions, shape=shape, axes=1, most=LARGEST_POSITION // 2
+    positions = Numbers(shape, axes=1, most=LARGEST_POSITION // 2).check(
+        name, positions
     )
     if len(positions) < 2:
         raise ValueError(f"{name} must be {shape}; got {len(positions)}.")

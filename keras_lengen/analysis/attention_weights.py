@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import keras
 import numpy as np
 
-from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.arguments import Instance
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.types import Array, Tensor
 
@@ -75,13 +75,7 @@ def attention_weights(
     >>> [weights.shape for weights in found.values()]
     [(2, 4, 5, 5)]
     """
-    check_instance(
-        "model",
-        model,
-        keras.Model,
-        example="TransformerEncoder(...)",
-        optional=False,
-    )
+    Instance(keras.Model, "TransformerEncoder(...)").check("model", model)
     layers = [
         layer
         for layer in model._flatten_layers()

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_lengen.checks.arguments import check_instance
+from keras_lengen.checks.arguments import Instance
 from keras_lengen.layers.transformer import TransformerBlock
 from keras_lengen.types import Array, Tensor
 
@@ -41,13 +41,7 @@ def block_activations(model: keras.Model, inputs: Any) -> dict[str, Array]:
     >>> [values.shape for values in found.values()]
     [(2, 5, 8), (2, 5, 8)]
     """
-    check_instance(
-        "model",
-        model,
-        keras.Model,
-        example="TransformerEncoder(...)",
-        optional=False,
-    )
+    Instance(keras.Model, "TransformerEncoder(...)").check("model", model)
     blocks = [
         layer
         for layer in model._flatten_layers()

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from keras_lengen.checks.arguments import (
-    check_instance,
-    check_integer,
-    check_number,
+    Instance,
+    Integer,
+    Number,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.layers.positions.base import PositionSampler
@@ -216,11 +216,11 @@ def phase_coverage(
     >>> (coverage.train_counts > 0).sum(axis=-1).tolist()
     [16, 1]
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
-    width = check_integer("width", width, what="the rotated features of a head")
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
+    width = Integer(what="the rotated features of a head").check("width", width)
     check_even(width, "width")
-    num_phases = check_integer(
-        "num_phases", num_phases, what="the intervals of a turn"
+    num_phases = Integer(what="the intervals of a turn").check(
+        "num_phases", num_phases
     )
     rates = frequencies(width, max_wavelength).astype("float64")
     turn = 2 * np.pi
@@ -303,12 +303,8 @@ def _draw_sequences(
     Returns:
         Two lists of float64 `(length,)`, one array for each sequence.
     """
-    check_instance(
-        "sampler",
-        sampler,
-        PositionSampler,
-        example="RandomizedPositions(max_position=2048)",
-        optional=False,
+    Instance(PositionSampler, "RandomizedPositions(max_position=2048)").check(
+        "sampler", sampler
     )
     if sampler.pairs:
         raise ValueError(
@@ -322,11 +318,11 @@ def _draw_sequences(
             "such as RandomizedPositions."
         )
     train_lengths = _check_lengths(train_lengths)
-    test_length = check_integer(
-        "test_length", test_length, what="the tokens of the test sequence"
+    test_length = Integer(what="the tokens of the test sequence").check(
+        "test_length", test_length
     )
-    draws = check_integer(
-        "draws", draws, what="the number of sequences to draw"
+    draws = Integer(what="the number of sequences to draw").check(
+        "draws", draws
     )
     if not sampler.draws:
         draws = 1
@@ -366,12 +362,9 @@ def _count_values(
     resolution: float,
 ) -> Coverage:
     """Returns the `Coverage` of the numbers computed from positions."""
-    resolution = check_number(
-        "resolution",
-        resolution,
-        above=0,
-        what="the width of the intervals in positions",
-    )
+    resolution = Number(
+        above=0, what="the width of the intervals in positions"
+    ).check("resolution", resolution)
 
     def count(positions: FloatArray) -> tuple[int, IntArray]:
         numbers = compute_numbers(positions)
@@ -456,20 +449,12 @@ def _check_lengths(train_lengths: Any) -> list[int]:
             "train_lengths must be a list of one or more lengths; got "
             f"{train_lengths!r}."
         )
-    return [
-        check_integer("train_lengths", length, what="each a number of tokens")
-        for length in lengths
-    ]
+    each = Integer(what="each a number of tokens")
+    return [each.check("train_lengths", length) for length in lengths]
 
 
 def _check_plot(path: Any, coverage: Any, title: Any) -> None:
-    check_instance(
-        "coverage",
-        coverage,
-        Coverage,
-        example="position_coverage(...)",
-        optional=False,
-    )
+    Instance(Coverage, "position_coverage(...)").check("coverage", coverage)
     named = isinstance(path, str | os.PathLike) and "\0" not in str(path)
     if not named or not pathlib.Path(path).name or pathlib.Path(path).is_dir():
         raise ValueError(f"path must be the path of a file; got {path!r}.")

@@ -23,7 +23,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import keras
 import numpy as np
@@ -399,6 +399,20 @@ class Optional(Argument[T | None]):
         return None if config is None else self.inner.deserialize(config)
 
 
+class OrDefault(Optional[T]):
+    """The same, if the constructor replaces `None` before it assigns."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type) -> Self: ...
+
+        @overload
+        def __get__(self, instance: object, owner: type) -> T: ...
+
+        def __get__(self, instance: Any, owner: type) -> Any: ...
+
+
 class Seed(Optional[int]):
     """A seed of random draws, an integer below `2 ** 31`, or `None`."""
 
@@ -559,6 +573,46 @@ class Numbers(Argument[FloatArray]):
     def describe(self) -> str:
         size = "" if self.most is None else f" up to {self.most} in size"
         return f"finite numbers{size}, {self.shape}"
+
+
+class Tuple(Argument[tuple[T, ...]]):
+    """A tuple of values that another declaration admits.
+
+    Args:
+        inner: `Argument`, the declaration of each value.
+        empty: bool, whether there may be none.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(
+        self, inner: Argument[T], *, empty: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.inner = inner
+        self.empty = empty
+
+    def convert(self, value: Any) -> tuple[T, ...]:
+        if not isinstance(value, tuple | list | range):
+            raise Mistake
+        if not (value or self.empty):
+            raise Mistake
+        checked = []
+        for each in value:
+            try:
+                checked.append(self.inner.convert(each))
+            except Mistake as mistake:
+                got = mistake.got or described(each)
+                raise Mistake(self._describe(mistake.expected), got) from None
+        return tuple(checked)
+
+    def describe(self) -> str:
+        return self._describe("")
+
+    def _describe(self, expected: str) -> str:
+        count = "any number of" if self.empty else "one or more"
+        what = f", {self.inner.what}" if self.inner.what else ""
+        each = expected or self.inner.describe() + what
+        return f"a tuple of {count} values, each {each}"
 
 
 def check_keys(

@@ -8,10 +8,11 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import (
-    check_boolean,
-    check_integer,
-    check_number,
-    check_seed,
+    Boolean,
+    Integer,
+    Number,
+    Optional,
+    Seed,
 )
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.models.base import Transformer, convert_numbers
@@ -237,8 +238,8 @@ def _prepare(
     Raises:
         ValueError: If an argument is invalid.
     """
-    max_new_tokens = check_integer(
-        "max_new_tokens", max_new_tokens, what="the number of tokens to add"
+    max_new_tokens = Integer(what="the number of tokens to add").check(
+        "max_new_tokens", max_new_tokens
     )
     options = _check_options(model, **options)
     output_size = cast(int, model.output_size)  # Decoders have outputs.
@@ -295,10 +296,10 @@ def _check_options(
     jit_compile: bool = True,
 ) -> dict[str, Any]:
     """Checks how tokens are chosen, and returns it as a dict."""
-    temperature = check_number("temperature", temperature, least=0)
+    temperature = Number(0).check("temperature", temperature)
     output_size = cast(int, model.output_size)  # Decoders have outputs.
-    top_k = check_integer("top_k", top_k, most=output_size, optional=True)
-    top_p = check_number("top_p", top_p, above=0, most=1, optional=True)
+    top_k = Optional(Integer(most=output_size)).check("top_k", top_k)
+    top_p = Optional(Number(most=1, above=0)).check("top_p", top_p)
     for name, value in (("top_k", top_k), ("top_p", top_p)):
         if temperature == 0 and value not in (None, 1):
             raise ValueError(
@@ -309,16 +310,12 @@ def _check_options(
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,
-        "end_token": check_integer(
-            "end_token",
-            end_token,
-            least=0,
-            most=output_size - 1,
-            optional=True,
+        "end_token": Optional(Integer(0, output_size - 1)).check(
+            "end_token", end_token
         ),
-        "seed": check_seed(seed),
-        "return_logits": check_boolean("return_logits", return_logits),
-        "jit_compile": check_boolean("jit_compile", jit_compile),
+        "seed": Seed().check("seed", seed),
+        "return_logits": Boolean().check("return_logits", return_logits),
+        "jit_compile": Boolean().check("jit_compile", jit_compile),
     }
 
 

@@ -10,14 +10,31 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_number
+from keras_lengen.checks.arguments import Number
+
+
+def declared(default, argument):
+    """Returns a field of a schedule, which an `Argument` declares."""
+    return dataclasses.field(default=default, metadata={"argument": argument})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Constant:
-    """Keeps the learning rate constant."""
+class Schedule:
+    """Base class of schedules; its fields are made by `declared`."""
 
     depends_on_steps: ClassVar[bool] = False
+
+    def __post_init__(self):
+        """Raises `ValueError` if a number is out of range."""
+        for field in dataclasses.fields(self):
+            field.metadata["argument"].check(
+                field.name, getattr(self, field.name)
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Constant(Schedule):
+    """Keeps the learning rate constant."""
 
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""
@@ -25,7 +42,7 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FallingSchedule:
+class FallingSchedule(Schedule):
     """Base class of schedules that fall until the last step.
 
     Args:
@@ -35,11 +52,7 @@ class FallingSchedule:
 
     depends_on_steps: ClassVar[bool] = True
 
-    end: float = 0.0
-
-    def __post_init__(self):
-        """Raises `ValueError` if a number is out of range."""
-        check_number("end", self.end, least=0, what="a learning rate")
+    end: float = declared(0.0, Number(0, what="a learning rate"))
 
     def check_peak(self, learning_rate):
         """Raises `ValueError` if the schedule would rise."""
@@ -61,12 +74,7 @@ class Polynomial(FallingSchedule):
             rate in the last step.
     """
 
-    power: float = 1.0
-
-    def __post_init__(self):
-        """Raises `ValueError` if a number is out of range."""
-        super().__post_init__()
-        check_number("power", self.power, above=0, most=100)
+    power: float = declared(1.0, Number(most=100, above=0))
 
     def __call__(self, learning_rate, steps):
         """Returns the learning rate, a float or a Keras schedule."""

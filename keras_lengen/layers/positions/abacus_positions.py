@@ -8,14 +8,14 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_choice,
-    check_integer,
-    check_seed,
+    Choice,
+    Integer,
+    Seed,
 )
 from keras_lengen.layers.positions.token_positions import (
     NEW,
+    TokenIds,
     TokenPositions,
-    check_ids,
     find_borders,
     is_among,
 )
@@ -66,6 +66,15 @@ class AbacusPositions(TokenPositions):
     The authors' `abacus.py` calls the largest offset, `max_shift - 1`, `max_k`.
     """
 
+    digits = TokenIds(example=tuple(range(10)))
+    max_shift = Integer(
+        most=LARGEST_POSITION,
+        example=7,
+        what="the number of offsets to draw from",
+    )
+    resample = Choice("batch", "example")
+    seed = Seed()
+
     draws = True
 
     def __init__(
@@ -78,15 +87,10 @@ class AbacusPositions(TokenPositions):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.digits = check_ids("digits", digits)
-        self.max_shift = check_integer(
-            "max_shift",
-            max_shift,
-            most=LARGEST_POSITION,
-            what="the number of offsets to draw from",
-        )
-        self.resample = check_choice("resample", resample, ("batch", "example"))
-        self.seed = check_seed(seed)
+        self.digits = digits
+        self.max_shift = max_shift
+        self.resample = resample
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def number_tokens(
@@ -105,12 +109,3 @@ class AbacusPositions(TokenPositions):
                 seed=self.seed_generator,
             )
         return ops.where(inside, places, 0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "digits": self.digits,
-            "max_shift": self.max_shift,
-            "resample": self.resample,
-            "seed": self.seed,
-        }

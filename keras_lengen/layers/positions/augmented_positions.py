@@ -8,9 +8,9 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_boolean,
-    check_number,
-    check_seed,
+    Boolean,
+    Number,
+    Seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor
@@ -66,6 +66,14 @@ class AugmentedPositions(PositionSampler):
     Reference: Likhomanenko et al., 2021. https://arxiv.org/abs/2106.03143
     """
 
+    max_global_shift = Number(0, LARGEST_POSITION, example=9, what="in tokens")
+    max_local_shift = Number(
+        0, LARGEST_POSITION, example=0.25, what="in tokens"
+    )
+    max_global_scale = Number(1, LARGEST_POSITION, example=1.2)
+    normalize = Boolean()
+    seed = Seed()
+
     draws = True
     fractional = True
     negative = True
@@ -81,24 +89,12 @@ class AugmentedPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.max_global_shift, self.max_local_shift = (
-            check_number(
-                name, shift, least=0, most=LARGEST_POSITION, what="in tokens"
-            )
-            for name, shift in (
-                ("max_global_shift", max_global_shift),
-                ("max_local_shift", max_local_shift),
-            )
-        )
+        self.max_global_shift = max_global_shift
+        self.max_local_shift = max_local_shift
         self.keeps_order = self.max_local_shift <= 0.5
-        self.max_global_scale = check_number(
-            "max_global_scale",
-            max_global_scale,
-            least=1,
-            most=LARGEST_POSITION,
-        )
-        self.normalize = check_boolean("normalize", normalize)
-        self.seed = check_seed(seed)
+        self.max_global_scale = max_global_scale
+        self.normalize = normalize
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
@@ -130,13 +126,3 @@ class AugmentedPositions(PositionSampler):
         return keras.random.uniform(
             shape, -limit, limit, dtype="float32", seed=self.seed_generator
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_global_shift": self.max_global_shift,
-            "max_local_shift": self.max_local_shift,
-            "max_global_scale": self.max_global_scale,
-            "normalize": self.normalize,
-            "seed": self.seed,
-        }

@@ -8,15 +8,16 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_choice,
-    check_integer,
-    check_seed,
+    Choice,
+    Integer,
+    Optional,
+    Seed,
 )
 from keras_lengen.layers.positions.token_positions import (
     NEW,
+    TokenId,
+    TokenIds,
     TokenPositions,
-    check_id,
-    check_ids,
     find_borders,
     is_among,
 )
@@ -88,6 +89,14 @@ class CoupledPositions(TokenPositions):
     Reference: Cho et al., 2024, section 3. https://arxiv.org/abs/2405.20671
     """
 
+    items = TokenIds(example=tuple(range(10)))
+    end_of_prompt = TokenId(example=11)
+    separators = TokenIds(empty=True, example=(10,))
+    order = Choice("descending", "ascending")
+    max_position = Optional(Integer(most=LARGEST_POSITION, example=60))
+    resample = Choice("batch", "example")
+    seed = Seed()
+
     def __init__(
         self,
         *,
@@ -101,9 +110,9 @@ class CoupledPositions(TokenPositions):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.items = check_ids("items", items)
-        self.end_of_prompt = check_id("end_of_prompt", end_of_prompt)
-        self.separators = check_ids("separators", separators, optional=True)
+        self.items = items
+        self.end_of_prompt = end_of_prompt
+        self.separators = separators
         known = (*self.items, self.end_of_prompt, *self.separators)
         for each in known:
             if known.count(each) > 1:
@@ -111,12 +120,10 @@ class CoupledPositions(TokenPositions):
                     f"id {each} has two meanings: an id can be one of items, "
                     "separators and end_of_prompt only."
                 )
-        self.order = check_choice("order", order, ("descending", "ascending"))
-        self.max_position = check_integer(
-            "max_position", max_position, most=LARGEST_POSITION, optional=True
-        )
-        self.resample = check_choice("resample", resample, ("batch", "example"))
-        self.seed = check_seed(seed)
+        self.order = order
+        self.max_position = max_position
+        self.resample = resample
+        self.seed = seed
         self.draws = self.max_position is not None
         self.seed_generator = keras.random.SeedGenerator(seed)
 
@@ -153,15 +160,3 @@ class CoupledPositions(TokenPositions):
             ops.shape(count), dtype="float32", seed=self.seed_generator
         )
         return 1 + ops.cast(share * ops.cast(count, "float32"), "int32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "items": self.items,
-            "end_of_prompt": self.end_of_prompt,
-            "separators": self.separators,
-            "order": self.order,
-            "max_position": self.max_position,
-            "resample": self.resample,
-            "seed": self.seed,
-        }

@@ -7,8 +7,9 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_integer,
-    check_number,
+    Integer,
+    Number,
+    Optional,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Tensor
@@ -61,6 +62,15 @@ class InterpolatedPositions(PositionSampler):
     https://arxiv.org/abs/2306.15595
     """
 
+    train_length = Integer(
+        most=LARGEST_POSITION,
+        example=6,
+        what="the tokens of the longest trained sequence",
+    )
+    scaling_factor = Optional(
+        Number(1 / LARGEST_POSITION, LARGEST_POSITION, example=3.0)
+    )
+
     stretches = True
     fractional = True
 
@@ -72,14 +82,8 @@ class InterpolatedPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.train_length = check_train_length(train_length)
-        self.scaling_factor = check_number(
-            "scaling_factor",
-            scaling_factor,
-            least=1 / LARGEST_POSITION,
-            most=LARGEST_POSITION,
-            optional=True,
-        )
+        self.train_length = train_length
+        self.scaling_factor = scaling_factor
 
     def sample(
         self,
@@ -98,13 +102,6 @@ class InterpolatedPositions(PositionSampler):
             )
         indices = ops.arange(count_tokens(inputs), dtype="int32")
         return ops.cast(indices, "float32") * (1 / self.scaling_factor)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "train_length": self.train_length,
-            "scaling_factor": self.scaling_factor,
-        }
 
 
 def interpolate_positions(
@@ -134,13 +131,3 @@ def interpolate_positions(
     ratio = ops.where(length <= train_length, 1.0, train_length / length)
     indices = ops.cast(ops.arange(tokens, dtype="int32"), "float32")
     return indices * ops.expand_dims(ratio, -1)
-
-
-def check_train_length(train_length: Any) -> int:
-    """Returns a valid `train_length`, or raises `ValueError`."""
-    return check_integer(
-        "train_length",
-        train_length,
-        most=LARGEST_POSITION,
-        what="the tokens of the longest trained sequence",
-    )

@@ -7,9 +7,10 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_choice,
-    check_integer,
-    check_seed,
+    Choice,
+    Integer,
+    Optional,
+    Seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor
@@ -59,6 +60,16 @@ class ShiftedPositions(PositionSampler):
     Random padding: Tao et al., 2023. https://arxiv.org/abs/2305.04859
     """
 
+    max_shift = Optional(
+        Integer(
+            most=LARGEST_POSITION,
+            example=56,
+            what="the number of shifts to draw from",
+        )
+    )
+    evaluation = Choice("zero", "max", "random")
+    seed = Seed()
+
     draws = True
 
     def __init__(
@@ -70,17 +81,9 @@ class ShiftedPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.max_shift = check_integer(
-            "max_shift",
-            max_shift,
-            most=LARGEST_POSITION,
-            optional=True,
-            what="the number of shifts to draw from",
-        )
-        self.evaluation = check_choice(
-            "evaluation", evaluation, ("zero", "max", "random")
-        )
-        self.seed = check_seed(seed)
+        self.max_shift = max_shift
+        self.evaluation = evaluation
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
@@ -109,11 +112,3 @@ class ShiftedPositions(PositionSampler):
             (batch_size, 1), dtype="float32", seed=self.seed_generator
         )
         return ops.cast(share * ops.cast(count, "float32"), "int32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_shift": self.max_shift,
-            "evaluation": self.evaluation,
-            "seed": self.seed,
-        }

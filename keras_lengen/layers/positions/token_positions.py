@@ -6,7 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_integer
+from keras_lengen.checks.arguments import (
+    Integer,
+    Mistake,
+    Tuple,
+    described,
+)
 from keras_lengen.checks.guards import is_integer
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.types import Tensor, TensorLike
@@ -86,33 +91,33 @@ class TokenPositions(PositionSampler):
         )
 
 
-def check_id(name: str, token_id: Any) -> int:
-    """Returns a valid token id, or raises `ValueError`."""
-    return check_integer(
-        name, token_id, least=0, most=2**31 - 1, what="a token id"
-    )
-
-
-def check_ids(
-    name: str, ids: Any, *, optional: bool = False
-) -> tuple[int, ...]:
-    """Returns a tuple of token ids, or raises `ValueError`.
+class TokenId(Integer):
+    """A token id.
 
     Args:
-        name: str, name of the argument, for the error message.
-        ids: Value of the argument: ints, in any order, none twice.
-        optional: bool, whether there may be none.
+        **kwargs: Arguments of `Argument`.
     """
-    if not isinstance(ids, tuple | list | range):
-        raise ValueError(
-            f"{name} must be a tuple of token ids, as in (3, 4); got {ids!r}."
-        )
-    ids = tuple(check_id(f"each of {name}", each) for each in ids)
-    if not ids and not optional:
-        raise ValueError(f"{name} must have at least one token id; got none.")
-    if len(set(ids)) < len(ids):
-        raise ValueError(f"{name} has an id twice: {ids}.")
-    return ids
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(0, 2**31 - 1, what="a token id", **kwargs)
+
+
+class TokenIds(Tuple[int]):
+    """A tuple of token ids in any order, none of them twice.
+
+    Args:
+        empty: bool, whether there may be none.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, *, empty: bool = False, **kwargs: Any) -> None:
+        super().__init__(TokenId(), empty=empty, **kwargs)
+
+    def convert(self, value: Any) -> tuple[int, ...]:
+        ids = super().convert(value)
+        if len(set(ids)) < len(ids):
+            raise Mistake(sentence=f" has an id twice: {described(ids)}.")
+        return ids
 
 
 def is_among(token_ids: Tensor, ids: Sequence[int]) -> Tensor:

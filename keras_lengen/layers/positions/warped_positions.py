@@ -8,14 +8,14 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_choice,
-    check_number,
-    check_seed,
-    described,
+    Choice,
+    Number,
+    Seed,
+    Tuple,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
-    check_train_length,
+    InterpolatedPositions,
     interpolate_positions,
 )
 from keras_lengen.types import Size, Tensor
@@ -80,6 +80,15 @@ class WarpedPositions(PositionSampler):
     https://arxiv.org/abs/2306.15595
     """
 
+    train_length = InterpolatedPositions.train_length
+    head_fraction = Number(0, 1, example=0.1)
+    tail_fraction = Number(0, 1, example=0.0)
+    head_scales = Tuple(
+        Number(most=LARGEST_POSITION, above=0), example=(0.3, 0.9)
+    )
+    skew = Choice("sqrt", "beta")
+    seed = Seed()
+
     draws = True
     fractional = True
 
@@ -95,22 +104,17 @@ class WarpedPositions(PositionSampler):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.train_length = check_train_length(train_length)
-        self.head_fraction, self.tail_fraction = (
-            check_number(name, fraction, least=0, most=1)
-            for name, fraction in (
-                ("head_fraction", head_fraction),
-                ("tail_fraction", tail_fraction),
-            )
-        )
+        self.train_length = train_length
+        self.head_fraction = head_fraction
+        self.tail_fraction = tail_fraction
         if self.head_fraction + self.tail_fraction > 1:
             raise ValueError(
                 "head_fraction and tail_fraction must add up to 1 at most; "
                 f"got {head_fraction!r} and {tail_fraction!r}."
             )
-        self.head_scales = _check_scales(head_scales)
-        self.skew = check_choice("skew", skew, tuple(SKEWS))
-        self.seed = check_seed(seed)
+        self.head_scales = head_scales
+        self.skew = skew
+        self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def sample(
@@ -160,35 +164,6 @@ class WarpedPositions(PositionSampler):
         lengths = ops.expand_dims(ops.maximum(lengths, 1.0), -1)
         # The indices of padding exceed the lengths.
         return lengths * SKEWS[self.skew](ops.minimum(indices / lengths, 1.0))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "train_length": self.train_length,
-            "head_fraction": self.head_fraction,
-            "tail_fraction": self.tail_fraction,
-            "head_scales": self.head_scales,
-            "skew": self.skew,
-            "seed": self.seed,
-        }
-
-
-def _check_scales(head_scales: Any) -> tuple[float, ...]:
-    if not isinstance(head_scales, list | tuple) or not head_scales:
-        raise ValueError(
-            "head_scales must be a tuple of one or more numbers above 0; "
-            f"got {described(head_scales)}."
-        )
-    return tuple(
-        check_number(
-            "head_scales",
-            scale,
-            above=0,
-            most=LARGEST_POSITION,
-            what="each of them",
-        )
-        for scale in head_scales
-    )
 
 
 def compute_beta_distribution(x: Tensor) -> Tensor:

@@ -100,11 +100,11 @@ LINE = np.outer(np.arange(9.0), [1, 2, 3])
         (lambda: fit_activation_plane(MIXED * np.nan), "NaN or infinity"),
         (
             lambda: fit_activation_plane(MIXED, share_within=1),
-            "share_within must be a number of at least 0 and below 1",
+            "share_within must be a number above 0 and below 1; got 1",
         ),
         (
             lambda: fit_activation_plane(MIXED, share_within=0),
-            "share_within must be above 0",
+            "share_within must be a number above 0 and below 1; got 0",
         ),
         (
             lambda: fit_activation_plane(MIXED).project(MIXED[..., :3]),

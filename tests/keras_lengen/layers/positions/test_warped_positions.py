@@ -109,7 +109,7 @@ def test_evaluation_interpolates(call):
         ({"head_fraction": -0.1}, "head_fraction .* got -0.1"),
         ({"tail_fraction": 0.9}, "at most; got 0.15 and 0.9"),
         ({"head_scales": ()}, r"head_scales .* got \(\)"),
-        ({"head_scales": (0.5, 0)}, "head_scales .* got"),
+        ({"head_scales": (0.5, 0)}, "head_scales .* got 0"),
         ({"skew": "log"}, "skew .* 'log'"),
     ],
 )
