@@ -13,7 +13,6 @@ from keras_lengen.checks.arguments import (
     Integer,
     Number,
     Optional,
-    WithArguments,
     check_keys,
 )
 from keras_lengen.checks.guards import mark_by_positions, mark_like

@@ -56,8 +56,8 @@ def attend_in_chunks(
         queries: Dict of the tensors that have an axis of queries, with the
             keys of `QUERY_AXES`. Each value is a tensor, a pair of tensors, or
             `None`.
-        keys_and_values: Dict of the tensors that all chunks need, with values of the
-            same kinds.
+        keys_and_values: Dict of the tensors that all chunks need, with values
+            of the same kinds.
         chunk_size: int, at least 1. Number of queries in a chunk.
         shape: Tuple `(H, value_dim)` of the last axes of the result.
         layer: Layer whose variables `attend` reads.

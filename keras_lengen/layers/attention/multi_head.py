@@ -540,9 +540,10 @@ class MultiHeadAttention(
                 `"inputs"` `(B, T, M)` of its projection, its `"positions"`,
                 `"indices"` among the keys, int32 `(T,)`, and a boolean
                 `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
-            keys_and_values: Dict of `"key"` and `"value"` `(B, S, H, width)`, their
-                `"positions"`, a boolean `"mask"` `(B, S)` or `None`, and
-                perhaps what the encoding has `"prepared"`.
+            keys_and_values: Dict of `"key"` and `"value"`
+                `(B, S, H, width)`, their `"positions"`, a boolean `"mask"`
+                `(B, S)` or `None`, and perhaps what the encoding has
+                `"prepared"`.
             causal: bool, whether queries attend to no later keys.
             training: bool or `None`, whether to apply dropout.
             joined: All masks joined, or `None`.
