@@ -97,7 +97,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
     if copy.stage is None:
         return
     generator = np.random.default_rng(0)
-    shape: tuple = (BATCH, TOKENS, HEADS, WIDTH)
+    shape: tuple[int, ...] = (BATCH, TOKENS, HEADS, WIDTH)
     if copy.stage == "embeddings":
         shape = (BATCH, TOKENS, HEADS * WIDTH)
     copy.build(*([shape] if copy.stage == "embeddings" else [shape, shape]))
