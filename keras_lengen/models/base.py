@@ -609,11 +609,10 @@ class Transformer(BlockArguments, TokenModel):
         }
         check_keys(inputs, known, "inputs")
         names = {name for name, value in inputs.items() if value is not None}
-        ids = self.input_name("token_ids")
         if "token_ids" not in names:
             raise ValueError(
-                f"inputs must have {ids}, integers of shape (B, T); got "
-                f"{', '.join(map(self.input_name, sorted(names))) or 'none'}."
+                f"inputs must have {self.input_name('token_ids')}, integers of "
+                f"shape (B, T); got {', '.join(map(self.input_name, sorted(names))) or 'none'}."
             )
         if {"lengths", "padding_mask"} <= names:
             raise ValueError(
