@@ -29,3 +29,5 @@ class NoPE(PositionalEncoding):
     recovers without any encoding).
     https://arxiv.org/abs/2305.19466
     """
+
+    shift_invariant = True
