@@ -27,6 +27,9 @@ Size: TypeAlias = int | Tensor
 Shape: TypeAlias = tuple[int | None, ...]
 """Static shape, with `None` for sizes that are not known yet."""
 
+InputShape: TypeAlias = tuple[Any, ...]
+"""The same of features, whose number is known: an int."""
+
 Array: TypeAlias = npt.NDArray[Any]
 """NumPy array of any dtype."""
 

@@ -21,8 +21,8 @@ from keras_lengen.checks.arguments import (
     Optional,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.types import ArrayLike, FloatArray
@@ -69,7 +69,7 @@ def rope_raw_attention(
     Reference: Su et al., 2021, section 3.4.3, for `RoPE`.
     https://arxiv.org/abs/2104.09864
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
     width = Optional(Integer(what="the rotated features of a head")).check(
         "width", width
     )

@@ -17,8 +17,8 @@ from keras_lengen.checks.arguments import (
     Number,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
 from keras_lengen.layers.positions.base import PositionSampler
@@ -216,7 +216,7 @@ def phase_coverage(
     >>> (coverage.train_counts > 0).sum(axis=-1).tolist()
     [16, 1]
     """
-    max_wavelength = check_max_wavelength(max_wavelength)
+    max_wavelength = MaxWavelength().check("max_wavelength", max_wavelength)
     width = Integer(what="the rotated features of a head").check("width", width)
     check_even(width, "width")
     num_phases = Integer(what="the intervals of a turn").check(

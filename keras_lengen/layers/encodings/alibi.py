@@ -1,16 +1,20 @@
 """Attention with linear biases."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    Asymmetry,
+    Distances,
     SampledDistances,
-    check_asymmetry,
-    check_distances,
     find_asymmetric_distances,
 )
+from keras_lengen.types import Array, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -57,13 +61,27 @@ class ALiBi(BiasEncoding):
     Reference: Press et al., 2022, section 3. https://arxiv.org/abs/2108.12409
     """
 
-    def __init__(self, *, asymmetry=0.5, distances="positions", **kwargs):
+    asymmetry = Asymmetry(example=0.0)
+    distances = Distances()
+
+    def __init__(
+        self,
+        *,
+        asymmetry: float = 0.5,
+        distances: Literal["positions", "sampled"] = "positions",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.asymmetry = check_asymmetry(asymmetry)
-        self.distances = check_distances(distances)
+        self.asymmetry = asymmetry
+        self.distances = distances
         self.reads_ranks = self.distances == "sampled"
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         penalties = find_asymmetric_distances(
             query_positions,
             key_positions,
@@ -74,15 +92,8 @@ class ALiBi(BiasEncoding):
         slopes = make_slopes(spec.heads)[:, None, None]
         return ops.multiply(-slopes, penalties)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "asymmetry": self.asymmetry,
-            "distances": self.distances,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -106,7 +117,7 @@ class RandomizedALiBi(SampledDistances, ALiBi):
     """
 
 
-def make_slopes(num_heads):
+def make_slopes(num_heads: int) -> Array:
     """Makes the slopes of the heads, float32 `(num_heads,)`.
 
     If `num_heads` is a power of two, the slopes are a geometric series.
@@ -120,5 +131,5 @@ def make_slopes(num_heads):
     return slopes.astype("float32")
 
 
-def _make_geometric_slopes(num_heads):
+def _make_geometric_slopes(num_heads: int) -> Array:
     return 2.0 ** (-8.0 / num_heads * np.arange(1, num_heads + 1))

@@ -1,19 +1,33 @@
 """Encoding of rows and columns by one encoding each."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.checks.inputs import (
     is_pair,
     read_reference_length,
 )
 from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
+    EncodingArgument,
     PositionalEncoding,
-    check_encoding,
     pass_on,
 )
+from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.positions.sampler_argument import SamplerArgument
+from keras_lengen.types import (
+    InputShape,
+    PositionPair,
+    Positions,
+    Size,
+    Tensor,
+    TensorLike,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -55,11 +69,23 @@ class AxialEncoding(PositionalEncoding):
     own). https://arxiv.org/abs/1912.12180
     """
 
+    row = EncodingArgument()
+    column = EncodingArgument()
+    sampler = SamplerArgument(pairs=True)
+
     stage = "embeddings"  # Replaced by that of `row` and `column`.
     takes_pairs = True
 
-    def __init__(self, *, row, column, **kwargs):
+    def __init__(
+        self,
+        *,
+        row: PositionalEncoding,
+        column: PositionalEncoding,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.row = row
+        self.column = column
         # The base class replaces `None` by OrdinalPositions.
         if not (
             self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
@@ -69,7 +95,6 @@ class AxialEncoding(PositionalEncoding):
                 f"be None; got a {type(self.sampler).__name__}."
             )
         for name, encoding in (("row", row), ("column", column)):
-            check_encoding(name, encoding, optional=False)
             if not isinstance(encoding.sampler, OrdinalPositions):
                 raise ValueError(
                     f"{name} has no use for the sampler that "
@@ -94,8 +119,6 @@ class AxialEncoding(PositionalEncoding):
                 "from token to token, but columns begin anew in every row: "
                 "choose another encoding, such as RoPE or ALiBi."
             )
-        self.row = row
-        self.column = column
         self.stage = row.stage
         self.share_layers = row.share_layers and column.share_layers
         self.causal_only = row.causal_only
@@ -107,12 +130,34 @@ class AxialEncoding(PositionalEncoding):
             row.defined_past_training and column.defined_past_training
         )
 
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            query: TensorLike,
+            key: TensorLike | None = None,
+            *,
+            positions: Positions | None = None,
+            key_positions: Positions | None = None,
+            start_index: Size = 0,
+            causal: bool = False,
+            length: TensorLike | None = None,
+            training: bool | None = None,
+            mask: TensorLike | None = None,
+        ) -> Any: ...
+
     @property
-    def _axis(self):
+    def _axis(self) -> int:
         """The axis that is split in halves: heads or features."""
         return 2 if self.stage == "bias" else -1
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         grid = self.sampler if sampler is None else sampler
         if not grid.pairs:
             raise ValueError(
@@ -123,11 +168,13 @@ class AxialEncoding(PositionalEncoding):
         self.row.check_length(rows, sampler=grid.row, unit="rows")
         self.column.check_length(columns, sampler=grid.column, unit="columns")
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         shapes = []
-        for shape in (query_shape, key_shape or query_shape):
-            shape = list(shape)
+        for given in (query_shape, key_shape or query_shape):
+            shape = list(given)
             if shape[self._axis] % 2:
                 raise ValueError(
                     f"rows and columns cannot share {shape[self._axis]} "
@@ -144,18 +191,18 @@ class AxialEncoding(PositionalEncoding):
 
     def call(
         self,
-        query,
-        key=None,
+        query: TensorLike,
+        key: TensorLike | None = None,
         *,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        causal=False,
-        length=None,
-        training=None,
-        mask=None,
-    ):
-        check_boolean("causal", causal)
+        positions: Positions | None = None,
+        key_positions: Positions | None = None,
+        start_index: Size = 0,
+        causal: bool = False,
+        length: TensorLike | None = None,
+        training: bool | None = None,
+        mask: TensorLike | None = None,
+    ) -> Any:
+        Boolean().check("causal", causal)
         if self.stage == "embeddings":
             self._check(query, query)
             positions = self._find_positions(
@@ -178,7 +225,9 @@ class AxialEncoding(PositionalEncoding):
         pair = self.rotate(*pair, positions, key_positions, length=length)
         return pair[0] if key is None else pair
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         return tuple(
             encoding.given_positions(axis, inputs, name=name)
             for encoding, axis in zip(
@@ -186,7 +235,9 @@ class AxialEncoding(PositionalEncoding):
             )
         )
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         halves = zip(
             (self.row, self.column),
             self._split_in_halves(embeddings),
@@ -201,7 +252,12 @@ class AxialEncoding(PositionalEncoding):
             axis=-1,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         if self.stage == "bias":
             spec = spec._replace(heads=spec.heads // 2)
         else:
@@ -209,8 +265,8 @@ class AxialEncoding(PositionalEncoding):
         # Columns begin anew in every row.
         specs = (spec, spec._replace(causal=False))
         prepared = tuple(
-            encoding.prepare(*positions, of_axis)
-            for encoding, of_axis, *positions in zip(
+            encoding.prepare(queries, keys, of_axis)
+            for encoding, of_axis, queries, keys in zip(
                 (self.row, self.column),
                 specs,
                 _check_pair(query_positions),
@@ -222,14 +278,14 @@ class AxialEncoding(PositionalEncoding):
 
     def rotate(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        length=None,
-        prepared=None,
-    ):
+        length: Size | None = None,
+        prepared: Any = None,
+    ) -> tuple[Tensor, Tensor]:
         if self.stage != "rotation":
             return query, key
         rotated = [
@@ -247,14 +303,14 @@ class AxialEncoding(PositionalEncoding):
 
     def attention_bias(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        causal=False,
-        prepared=None,
-    ):
+        causal: bool = False,
+        prepared: Any = None,
+    ) -> Tensor | None:
         if self.stage != "bias":
             return None
         biases = [
@@ -278,10 +334,16 @@ class AxialEncoding(PositionalEncoding):
             [ops.broadcast_to(bias, shape) for bias in biases], axis=1
         )
 
-    def _split_in_halves(self, tensor):
+    def _split_in_halves(self, tensor: Tensor) -> list[Tensor]:
         return ops.split(tensor, 2, axis=self._axis)
 
-    def _zip_axes(self, query, key, query_positions, key_positions):
+    def _zip_axes(
+        self,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
+    ) -> Iterator[tuple[Any, ...]]:
         """Pairs each of the two encodings with the arguments of its stage."""
         return zip(
             (self.row, self.column),
@@ -292,23 +354,8 @@ class AxialEncoding(PositionalEncoding):
             strict=True,
         )
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "row": keras.saving.serialize_keras_object(self.row),
-            "column": keras.saving.serialize_keras_object(self.column),
-        }
 
-    @classmethod
-    def from_config(cls, config):
-        encodings = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("row", "column")
-        }
-        return super().from_config({**config, **encodings})
-
-
-def _check_pair(positions):
+def _check_pair(positions: Positions) -> PositionPair:
     """Returns positions of rows and columns, or raises `ValueError`."""
     if not is_pair(positions):
         raise ValueError(

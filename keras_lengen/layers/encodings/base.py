@@ -1,6 +1,7 @@
 """Base class of the positional encodings."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import keras
 from keras import ops
@@ -8,7 +9,6 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     Instance,
     Mistake,
-    Optional,
     WithArguments,
 )
 from keras_lengen.checks.guards import (
@@ -33,6 +33,14 @@ from keras_lengen.checks.inputs import (
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
+from keras_lengen.types import (
+    InputShape,
+    Positions,
+    Shape,
+    Size,
+    Tensor,
+    TensorLike,
+)
 
 _BASES = {
     "embeddings": "AbsoluteEncoding",
@@ -66,18 +74,18 @@ class AttentionSpec(NamedTuple):
     width: int
     dtype: str = "float32"
     batch_size: int | None = None
-    length: Any = None
+    length: Size | None = None
     causal: bool = False
 
     @classmethod
-    def of(cls, query, **others):
+    def of(cls, query: Tensor, **others: Any) -> Self:
         """Makes the description for queries `(B, T, H, D)`."""
         batch_size, _, heads, width = query.shape
         dtype = keras.backend.standardize_dtype(query.dtype)
         return cls(heads, width, dtype, batch_size, **others)
 
 
-def pass_on(prepared):
+def pass_on(prepared: Any) -> dict[str, Any]:
     """Makes the keyword argument `prepared`, which not all encodings have."""
     return {} if prepared is None else {"prepared": prepared}
 
@@ -171,7 +179,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     takes_pairs = False
     """Whether the position of a token is a pair, a row and a column."""
 
-    query_ranks: tuple = (4,)
+    query_ranks: tuple[int, ...] = (4,)
     """Numbers of axes that queries and keys may have when the encoding is
     called as a layer."""
 
@@ -190,7 +198,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     hides_keys = False
     """Whether the bias of some pairs of tokens is `HIDDEN`."""
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for method, stage in _STAGES.items():
             if method in vars(cls) and cls.stage is None:
@@ -200,12 +208,16 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
                     f'set stage = "{stage}".'
                 )
 
-    def __init__(self, *, sampler=None, **kwargs):
+    def __init__(
+        self, *, sampler: PositionSampler | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.sampler = sampler
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         """Checks the input shape. Subclasses also create their weights here.
 
         Args:
@@ -221,7 +233,13 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         if self.stage is not None:
             self._check_rank(keras.KerasTensor(query_shape))
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         """Checks that a sequence is not longer than the range of positions.
 
         Args:
@@ -236,7 +254,9 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         sampler = self.sampler if sampler is None else sampler
         sampler.check_length(tokens, unit=unit)
 
-    def check_widths(self, query_shape, *, name="query"):
+    def check_widths(
+        self, query_shape: InputShape, *, name: str = "query"
+    ) -> None:
         """Checks that the encoding was built for the widths of a tensor.
 
         Args:
@@ -261,16 +281,29 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
                 "make another encoding for it."
             )
 
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            query: TensorLike,
+            key: TensorLike | None = None,
+            *,
+            positions: TensorLike | None = None,
+            key_positions: TensorLike | None = None,
+            start_index: Size = 0,
+            training: bool | None = None,
+        ) -> Any: ...
+
     def call(
         self,
-        query,
-        key=None,
+        query: TensorLike,
+        key: TensorLike | None = None,
         *,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        training=None,
-    ):
+        positions: TensorLike | None = None,
+        key_positions: TensorLike | None = None,
+        start_index: Size = 0,
+        training: bool | None = None,
+    ) -> Any:
         read_index("start_index", start_index)
         if key is None:
             check_no_key_positions(key_positions)
@@ -284,10 +317,12 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         query = self._cast(query)
         return query if key is None else (query, self._cast(key))
 
-    def _cast(self, features):
+    def _cast(self, features: Tensor) -> Tensor:
         return ops.cast(features, self.compute_dtype)
 
-    def compute_output_shape(self, query_shape, key_shape=None):
+    def compute_output_shape(
+        self, query_shape: Shape, key_shape: Shape | None = None
+    ) -> Any:
         if self.stage == "bias":
             _, tokens, heads, _ = query_shape
             keys = tokens if key_shape is None else key_shape[1]
@@ -297,7 +332,13 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             return query_shape
         return (query_shape, key_shape)
 
-    def compute_output_spec(self, query, key=None, positions=None, **kwargs):
+    def compute_output_spec(
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        positions: TensorLike | None = None,
+        **kwargs: Any,
+    ) -> Any:
         if self.stage is not None:
             self._check(query, query if key is None else key)
             if positions is None:
@@ -310,7 +351,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             lambda shape: keras.KerasTensor(shape, dtype=dtype), shapes
         )
 
-    def _check_rank(self, query):
+    def _check_rank(self, query: Tensor) -> tuple[str, str]:
         """Checks the number of axes of the first input.
 
         Returns:
@@ -329,14 +370,14 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             )
         return name, shape
 
-    def _check(self, query, key):
+    def _check(self, query: Tensor, key: Tensor) -> None:
         """Checks the axes of query and key, or of embeddings given twice."""
         name, shape = self._check_rank(query)
         check_rank("key", key, (len(query.shape),), shape.replace("T", "S"))
         self.check_widths(query.shape, name=name)
         self._guard_sizes((), query, key)
 
-    def _guard_sizes(self, guarded, query, key):
+    def _guard_sizes(self, guarded: Any, query: Tensor, key: Tensor) -> Any:
         """Guards tensors by the condition that query and key fit each other."""
         # The axes of examples, heads and features.
         for axis in (0, 2, -1) if len(query.shape) == 4 else (0, -1):
@@ -344,8 +385,14 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         return guarded
 
     def _find_pair_positions(
-        self, query, key, positions, key_positions, start_index, training
-    ):
+        self,
+        query: Tensor,
+        key: Tensor,
+        positions: TensorLike | None,
+        key_positions: TensorLike | None,
+        start_index: Size,
+        training: bool | None,
+    ) -> tuple[Positions, Positions]:
         """Returns checked positions of the queries and of the keys."""
         self._check(query, key)
         if positions is None:
@@ -374,8 +421,13 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         return self._guard_sizes(positions, query, key), key_positions
 
     def _find_positions(
-        self, embeddings, positions, start_index, mask, training
-    ):
+        self,
+        embeddings: Tensor,
+        positions: TensorLike | None,
+        start_index: Size,
+        mask: TensorLike | None,
+        training: bool | None,
+    ) -> Positions:
         """Returns checked positions of the tokens, given or sampled."""
         if positions is None:
             return self.sample_positions(
@@ -390,7 +442,9 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         )
         return positions
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         """Checks positions that the caller passes.
 
         Args:
@@ -411,7 +465,12 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         return read_positions(positions, inputs, name=name)
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         """Computes what all attention layers of a model have in common.
 
         A model calls it once and hands the result to `rotate` or
@@ -429,7 +488,9 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         return None
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         """Adds the encoded positions to the embeddings (first stage).
 
         Args:
@@ -449,14 +510,14 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     def rotate(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        length=None,
-        prepared=None,
-    ):
+        length: Size | None = None,
+        prepared: Any = None,
+    ) -> tuple[Tensor, Tensor]:
         """Rotates queries and keys by their positions (second stage).
 
         Args:
@@ -484,14 +545,14 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     def attention_bias(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        causal=False,
-        prepared=None,
-    ):
+        causal: bool = False,
+        prepared: Any = None,
+    ) -> Tensor | None:
         """Computes the bias to be added to scaled scores (third stage).
 
         Args:
@@ -515,7 +576,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         return None
 
-    def check_positions(self, positions):
+    def check_positions(self, positions: Tensor) -> None:
         """Checks that the encoding is defined at the positions.
 
         Args:
@@ -528,14 +589,14 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     def sample_positions(
         self,
-        inputs,
+        inputs: Tensor,
         *,
-        start_index=0,
-        mask=None,
-        lengths=None,
-        reference_length=None,
-        training=None,
-    ):
+        start_index: Size = 0,
+        mask: TensorLike | None = None,
+        lengths: TensorLike | None = None,
+        reference_length: TensorLike | None = None,
+        training: bool | None = None,
+    ) -> Positions:
         """Takes the positions of the tokens of `inputs` from the sampler.
 
         Args:
@@ -612,13 +673,13 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     def find_positions(
         self,
-        inputs,
+        inputs: Tensor,
         *,
-        mask=None,
-        lengths=None,
-        reference_length=None,
-        training=None,
-    ):
+        mask: Tensor | None = None,
+        lengths: Tensor | None = None,
+        reference_length: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Positions:
         """Takes positions from the sampler for arguments that are checked.
 
         Args:
@@ -649,7 +710,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         )
 
 
-def expand_positions(positions, axes):
+def expand_positions(positions: Tensor, axes: int) -> Tensor:
     """Casts positions to float32 and adds `axes` trailing axes of size one.
 
     Invalid integer positions become NaN.
@@ -665,7 +726,12 @@ def expand_positions(positions, axes):
     return positions
 
 
-def number_by_index(positions, key_positions, indices, mask=None):
+def number_by_index(
+    positions: Tensor,
+    key_positions: Tensor,
+    indices: Tensor,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Replaces positions by the indices of the tokens.
 
     Args:
@@ -690,14 +756,14 @@ def number_by_index(positions, key_positions, indices, mask=None):
     )
 
 
-def _move_real_tokens(token_ids, mask):
+def _move_real_tokens(token_ids: Tensor, mask: Tensor) -> Tensor:
     """Moves the real tokens `(B, T)` before the padding, in order."""
     indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
     order = ops.where(mask, indices, indices + ops.shape(token_ids)[1])
     return ops.take_along_axis(token_ids, ops.argsort(order, axis=-1), axis=-1)
 
 
-def _number_real_tokens(positions, mask):
+def _number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
     """Assigns the first positions, in order, to the real tokens of `mask`.
 
     Args:
@@ -716,12 +782,27 @@ def _number_real_tokens(positions, mask):
 
 
 class EncodingArgument(Instance[PositionalEncoding]):
-    """An encoding."""
+    """An encoding.
 
-    def __init__(self, **kwargs):
-        super().__init__(PositionalEncoding, "RoPE()", **kwargs)
+    Args:
+        example: Class of an encoding that needs no arguments.
+        **kwargs: Arguments of `Argument`.
+    """
 
-    def convert(self, value):
+    def __init__(
+        self,
+        example: type[PositionalEncoding] = PositionalEncoding,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            PositionalEncoding, "RoPE()", example=example, **kwargs
+        )
+
+    @property
+    def examples(self) -> tuple[PositionalEncoding, ...]:
+        return (self.example(),)
+
+    def convert(self, value: Any) -> PositionalEncoding:
         if isinstance(value, PositionSampler):
             raise Mistake(
                 "a PositionalEncoding",
@@ -730,14 +811,14 @@ class EncodingArgument(Instance[PositionalEncoding]):
             )
         return super().convert(value)
 
+    def serialize(self, value: PositionalEncoding) -> Any:
+        config = super().serialize(value)
+        # The layer around the encoding builds it, perhaps for another width.
+        config.pop("build_config", None)
+        return config
 
-def check_encoding(name, encoding, *, optional=True):
-    """Returns a valid encoding, or `None` if optional; else `ValueError`."""
-    kind = EncodingArgument()
-    return (Optional(kind) if optional else kind).check(name, encoding)
 
-
-def check_no_key_positions(key_positions):
+def check_no_key_positions(key_positions: TensorLike | None) -> None:
     """Raises `ValueError` if there are positions of keys without keys."""
     if key_positions is not None:
         raise ValueError(
@@ -746,7 +827,7 @@ def check_no_key_positions(key_positions):
         )
 
 
-def _find_query_shape(build_config):
+def _find_query_shape(build_config: dict[str, Any] | None) -> Any:
     """Finds the first of the shapes that a layer was built with, or `None`."""
     if not build_config:
         return None
@@ -754,5 +835,5 @@ def _find_query_shape(build_config):
     return next(iter(shapes.values()), None)
 
 
-def _join(numbers):
+def _join(numbers: Iterable[int | None]) -> str:
     return " x ".join(map(str, numbers))

@@ -1,14 +1,17 @@
 """Base class of the encodings that add a bias to the attention scores."""
 
+from typing import TYPE_CHECKING, Any
+
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     PositionalEncoding,
     check_no_key_positions,
     number_by_index,
 )
+from keras_lengen.types import Positions, Size, Tensor, TensorLike
 
 
 class BiasEncoding(PositionalEncoding):
@@ -25,22 +28,36 @@ class BiasEncoding(PositionalEncoding):
 
     stage = "bias"
 
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            query: TensorLike,
+            key: TensorLike | None = None,
+            *,
+            causal: bool = False,
+            positions: TensorLike | None = None,
+            key_positions: TensorLike | None = None,
+            start_index: Size = 0,
+            training: bool | None = None,
+        ) -> Tensor: ...
+
     def attention_bias(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        causal=False,
-        prepared=None,
-    ):
+        causal: bool = False,
+        prepared: Any = None,
+    ) -> Tensor:
         if prepared is None:
             spec = AttentionSpec.of(query, causal=causal)
             prepared = self.prepare(query_positions, key_positions, spec)
         return self.bias_at(prepared, query, key)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         """Computes the bias from what layers have in common.
 
         Args:
@@ -58,18 +75,19 @@ class BiasEncoding(PositionalEncoding):
 
     def call(
         self,
-        query,
-        key=None,
+        query: TensorLike,
+        key: TensorLike | None = None,
         *,
-        causal=False,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        training=None,
-    ):
-        check_boolean("causal", causal)
+        causal: bool = False,
+        positions: TensorLike | None = None,
+        key_positions: TensorLike | None = None,
+        start_index: Size = 0,
+        training: bool | None = None,
+    ) -> Tensor:
+        Boolean().check("causal", causal)
         if key is None:
-            key, key_positions = query, check_no_key_positions(key_positions)
+            check_no_key_positions(key_positions)
+            key = query
         positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
@@ -88,5 +106,5 @@ class BiasEncoding(PositionalEncoding):
             causal=causal and self.sampler.keeps_order,
         )
 
-    def compute_mask(self, *args, **kwargs):
+    def compute_mask(self, *args: Any, **kwargs: Any) -> None:
         return None

@@ -1,5 +1,7 @@
 """Sines and cosines of continuously augmented positions."""
 
+from typing import Any
+
 import keras
 
 from keras_lengen.layers.encodings.randomized import FixedSampler
@@ -36,13 +38,13 @@ class CAPE(FixedSampler, SinusoidalEncoding):
     def __init__(
         self,
         *,
-        max_global_shift=5,
-        max_local_shift=0.5,
-        max_global_scale=1.03,
-        normalize=False,
-        seed=None,
-        **kwargs,
-    ):
+        max_global_shift: float = 5,
+        max_local_shift: float = 0.5,
+        max_global_scale: float = 1.03,
+        normalize: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             max_global_shift=max_global_shift,
             max_local_shift=max_local_shift,

@@ -12,6 +12,7 @@ from keras_lengen.checks.arguments import (
     Number,
     Optional,
 )
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
@@ -19,6 +20,7 @@ from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
     make_nan_factor,
 )
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -95,7 +97,9 @@ class ClippedBias(BiasEncoding):
         self.table_scale = table_scale
         self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
@@ -104,7 +108,12 @@ class ClippedBias(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -115,7 +124,7 @@ class ClippedBias(BiasEncoding):
         beyond = ops.expand_dims(ops.maximum(ops.abs(steps) - reach, 0), 1)
         return make_nan_factor(steps), indices, beyond
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         valid, indices, beyond = prepared
         rows = ops.cast(self.table, "float32") * self.table_scale
         bias = ops.transpose(ops.take(rows, indices, axis=0), (0, 3, 1, 2))

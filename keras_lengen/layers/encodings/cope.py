@@ -1,15 +1,19 @@
 """Positions that count tokens chosen by their content."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean, check_integer
+from keras_lengen.checks.arguments import Boolean, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
     make_nan_factor,
 )
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -50,22 +54,31 @@ class CoPE(BiasEncoding):
     authors' code). https://arxiv.org/abs/2405.18719
     """
 
+    num_positions = Integer(most=2**16, example=3)
+    share_layers = Boolean()
+
     causal_only = True
     counts_tokens = True
 
-    def __init__(self, *, num_positions=64, share_layers=False, **kwargs):
+    def __init__(
+        self,
+        *,
+        num_positions: int = 64,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if not isinstance(self.sampler, OrdinalPositions):
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} has no use in CoPE, "
                 "which counts tokens by their content: leave sampler out."
             )
-        self.num_positions = check_integer(
-            "num_positions", num_positions, most=2**16
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.num_positions = num_positions
+        self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
@@ -74,12 +87,17 @@ class CoPE(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         return find_signed_distances(
             query_positions, key_positions, "positions"
         )
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         steps = prepared
         if key.shape[1] == 0:
             # No axis of keys to read from.
@@ -105,10 +123,3 @@ class CoPE(BiasEncoding):
         share = positions - below
         bias = share * high + (1 - share) * low
         return make_nan_factor(steps) * bias
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_positions": self.num_positions,
-            "share_layers": self.share_layers,
-        }

@@ -1,18 +1,29 @@
 """Bias that a small network adapts to the scores."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_WIDTH,
-    check_boolean,
-    check_integer,
+    Boolean,
+    Integer,
+    OrDefault,
 )
-from keras_lengen.layers.encodings.base import check_encoding, pass_on
+from keras_lengen.layers.encodings.alibi import ALiBi
+from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
+    EncodingArgument,
+    PositionalEncoding,
+    pass_on,
+)
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.encodings.log_kerple import LogKERPLE
+from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.types import InputShape, Positions, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -51,13 +62,22 @@ class DAPE(BiasEncoding):
     Reference: Zheng et al., 2024, section 3. https://arxiv.org/abs/2405.14722
     """
 
+    encoding = OrDefault(EncodingArgument(example=ALiBi))
+    hidden_dim = Integer(most=LARGEST_WIDTH, example=16)
+    share_layers = Boolean()
+
     def __init__(
-        self, *, encoding=None, hidden_dim=32, share_layers=False, **kwargs
-    ):
+        self,
+        *,
+        encoding: PositionalEncoding | None = None,
+        hidden_dim: int = 32,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        check_encoding("encoding", encoding)
         if encoding is None:
             encoding = LogKERPLE(dtype=self.dtype_policy)
+        self.encoding = encoding
         if encoding.stage != "bias" or encoding.takes_pairs:
             raise ValueError(
                 f"encoding={type(encoding).__name__} does not add a bias to "
@@ -69,11 +89,8 @@ class DAPE(BiasEncoding):
                 f"encoding={type(encoding).__name__} brings a sampler: pass "
                 "the plain encoding, and the sampler to DAPE."
             )
-        self.encoding = encoding
-        self.hidden_dim = check_integer(
-            "hidden_dim", hidden_dim, most=LARGEST_WIDTH
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.hidden_dim = hidden_dim
+        self.share_layers = share_layers
         self.causal_only = encoding.causal_only
         self.reads_ranks = encoding.reads_ranks
         self.counts_tokens = encoding.counts_tokens
@@ -81,7 +98,9 @@ class DAPE(BiasEncoding):
         self.hides_keys = encoding.hides_keys
         self.defined_past_training = encoding.defined_past_training
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         if not self.encoding.built:
@@ -104,7 +123,13 @@ class DAPE(BiasEncoding):
                 )
                 setattr(self, f"{name}_{part}", weight)
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         super().check_length(tokens, sampler=sampler, unit=unit)
         self.encoding.check_length(
             tokens,
@@ -112,25 +137,32 @@ class DAPE(BiasEncoding):
             unit=unit,
         )
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         return self.encoding.given_positions(positions, inputs, name=name)
 
-    def check_positions(self, positions):
+    def check_positions(self, positions: Tensor) -> None:
         self.encoding.check_positions(positions)
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         return self.encoding.prepare(query_positions, key_positions, spec)
 
     def attention_bias(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        causal=False,
-        prepared=None,
-    ):
+        causal: bool = False,
+        prepared: Any = None,
+    ) -> Tensor:
         bias = self.encoding.attention_bias(
             query,
             key,
@@ -147,7 +179,7 @@ class DAPE(BiasEncoding):
         shown = bias
         if self.hides_keys:
             # HIDDEN is so large that it would drown everything else.
-            shown = ops.where(bias < HIDDEN / 2, 0.0, bias)
+            shown = ops.where(ops.less(bias, HIDDEN / 2), 0.0, bias)
         pairs = ops.concatenate(
             [scores, ops.broadcast_to(shown, ops.shape(scores))], axis=1
         )
@@ -157,23 +189,7 @@ class DAPE(BiasEncoding):
         )
         return bias + self._apply(hidden, self.output_kernel, self.output_bias)
 
-    def _apply(self, features, kernel, bias):
+    def _apply(self, features: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
         """Applies a dense layer to the second axis of `(B, N, T, S)`."""
         kernel, bias = (ops.cast(w, "float32") for w in (kernel, bias))
         return ops.einsum("bnts,nm->bmts", features, kernel) + bias
-
-    def get_config(self):
-        encoding = keras.saving.serialize_keras_object(self.encoding)
-        # `build` builds the encoding too.
-        encoding.pop("build_config", None)
-        return {
-            **super().get_config(),
-            "encoding": encoding,
-            "hidden_dim": self.hidden_dim,
-            "share_layers": self.share_layers,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        encoding = keras.saving.deserialize_keras_object(config["encoding"])
-        return super().from_config({**config, "encoding": encoding})

@@ -1,17 +1,23 @@
 """Signed distances from queries to keys, by position or by rank."""
 
+from typing import Any, Literal
+
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_choice,
-    Number,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Choice, Number
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import Tensor
 
 HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""
+
+
+class Distances(Choice[str]):
+    """Whether distances are those of positions, or sampled and read by rank."""
+
+    def __init__(self) -> None:
+        super().__init__("positions", "sampled")
 
 
 class SampledDistances(Randomized):
@@ -20,8 +26,16 @@ class SampledDistances(Randomized):
     List it before the class of the encoding among the base classes.
     """
 
-    def __init__(self, *, distances="sampled", include_zero=None, **kwargs):
-        check_distances(distances)
+    distances = Distances()
+
+    def __init__(
+        self,
+        *,
+        distances: Literal["positions", "sampled"] = "sampled",
+        include_zero: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        type(self).distances.check("distances", distances)
         if include_zero is None:
             # With position 0, distances from the first position are drawn as
             # in the code of Ruoss et al., 2023.
@@ -29,11 +43,6 @@ class SampledDistances(Randomized):
         super().__init__(
             distances=distances, include_zero=include_zero, **kwargs
         )
-
-
-def check_distances(distances):
-    """Returns a valid `distances` argument, or raises `ValueError`."""
-    return check_choice("distances", distances, ("positions", "sampled"))
 
 
 class Asymmetry(Number):
@@ -45,12 +54,9 @@ class Asymmetry(Number):
         )
 
 
-def check_asymmetry(asymmetry):
-    """Returns a valid `asymmetry` argument, or raises `ValueError`."""
-    return Asymmetry(example=0.5).check("asymmetry", asymmetry)
-
-
-def find_signed_distances(query_positions, key_positions, distances):
+def find_signed_distances(
+    query_positions: Tensor, key_positions: Tensor, distances: str
+) -> Tensor:
     """Computes the distances from queries to keys, negative for past keys.
 
     Args:
@@ -77,12 +83,12 @@ def find_signed_distances(query_positions, key_positions, distances):
     return _read(table, indices)
 
 
-def as_indices(steps):
+def as_indices(steps: Tensor) -> Tensor:
     """Casts distances to int32 indices; NaN becomes 0."""
     return ops.cast(ops.where(ops.isnan(steps), 0, steps), "int32")
 
 
-def make_nan_factor(steps):
+def make_nan_factor(steps: Tensor) -> Tensor:
     """Makes a factor that turns the bias of pairs with a NaN distance to NaN.
 
     Args:
@@ -98,8 +104,13 @@ def make_nan_factor(steps):
 
 
 def find_asymmetric_distances(
-    query_positions, key_positions, *, asymmetry, causal, distances="positions"
-):
+    query_positions: Tensor,
+    key_positions: Tensor,
+    *,
+    asymmetry: float,
+    causal: bool,
+    distances: str = "positions",
+) -> Tensor:
     """Computes unsigned distances, less `asymmetry` for past keys.
 
     Args:
@@ -124,7 +135,9 @@ def find_asymmetric_distances(
     return ops.expand_dims(lengths, 1)
 
 
-def make_distance_table(query_positions, key_positions):
+def make_distance_table(
+    query_positions: Tensor, key_positions: Tensor
+) -> tuple[Tensor, Tensor]:
     """Makes a table of sampled distances and finds the entry of each pair.
 
     Args:
@@ -157,7 +170,7 @@ def make_distance_table(query_positions, key_positions):
     return ops.clip(steps, -reach, reach) + reach, table
 
 
-def read_scores(scores, indices):
+def read_scores(scores: Tensor, indices: Tensor) -> Tensor:
     """Reads the score of every pair from the scores of its query.
 
     Args:
@@ -176,7 +189,7 @@ def read_scores(scores, indices):
     return ops.transpose(scores, (0, 3, 1, 2))
 
 
-def _find_ranks(positions, ordered):
+def _find_ranks(positions: Tensor, ordered: Tensor) -> Tensor:
     """Counts the entries of the sorted `(..., S)` below each position."""
     # searchsorted needs no tensor of all pairs, but it takes one sequence only
     # and none of a symbolic size in JAX.
@@ -189,7 +202,7 @@ def _find_ranks(positions, ordered):
     return ops.sum(ops.cast(smaller, "int32"), axis=-1)
 
 
-def _read(table, indices):
+def _read(table: Tensor, indices: Tensor) -> Tensor:
     """Reads `table[indices]`, per example if each has its own table."""
     if len(table.shape) == 1:
         return ops.take(table, indices)

@@ -1,19 +1,22 @@
 """Bias by a learned function of the distance relative to the position."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     LARGEST_WIDTH,
-    check_boolean,
-    check_integer,
-    check_number,
+    Boolean,
+    Integer,
+    Number,
 )
 from keras_lengen.checks.guards import guard
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import InputShape, Positions, Shape, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -64,9 +67,20 @@ class FIRE(BiasEncoding):
     https://arxiv.org/abs/2310.04418
     """
 
+    hidden_dim = Integer(
+        most=LARGEST_WIDTH, example=16, what="the width of the network"
+    )
+    threshold = Number(most=LARGEST_POSITION, above=0, example=32)
+    share_layers = Boolean()
+
     def __init__(
-        self, *, hidden_dim=32, threshold=512, share_layers=False, **kwargs
-    ):
+        self,
+        *,
+        hidden_dim: int = 32,
+        threshold: float = 512,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if self.sampler.negative:
             raise ValueError(
@@ -75,18 +89,13 @@ class FIRE(BiasEncoding):
                 "choose another sampler, such as ShiftedPositions, or another "
                 "encoding, such as LogKERPLE."
             )
-        self.hidden_dim = check_integer(
-            "hidden_dim",
-            hidden_dim,
-            most=LARGEST_WIDTH,
-            what="the width of the network",
-        )
-        self.threshold = check_number(
-            "threshold", threshold, above=0, most=LARGEST_POSITION
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+        self.hidden_dim = hidden_dim
+        self.threshold = threshold
+        self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         self.c = self._add_weight("c", (), keras.initializers.Constant(0.1))
@@ -103,12 +112,14 @@ class FIRE(BiasEncoding):
             )
         )
 
-    def _add_weight(self, name, shape, initializer):
+    def _add_weight(self, name: str, shape: Shape, initializer: Any) -> Tensor:
         return self.add_weight(
             name=name, shape=shape, initializer=initializer, autocast=False
         )
 
-    def given_positions(self, positions, inputs, *, name="positions"):
+    def given_positions(
+        self, positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+    ) -> Positions:
         positions = super().given_positions(positions, inputs, name=name)
         if isinstance(positions, keras.KerasTensor):
             return positions
@@ -121,7 +132,12 @@ class FIRE(BiasEncoding):
             ": shift them, or choose another encoding, such as LogKERPLE.",
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         # A sampler within DAPE or AxialEncoding may give negative positions.
         queries, keys = (
             ops.where(numbers >= 0, numbers, float("nan"))
@@ -132,7 +148,7 @@ class FIRE(BiasEncoding):
         )
         return queries - keys, ops.maximum(queries, keys)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         steps, further = prepared
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
             ops.cast(weight, "float32")
@@ -163,14 +179,6 @@ class FIRE(BiasEncoding):
         bias = bias + ops.expand_dims(output_bias, -1)
         return ops.reshape(bias, (batch_size, -1, tokens, keys))
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "threshold": self.threshold,
-            "share_layers": self.share_layers,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedFIRE(Randomized, FIRE):
@@ -189,7 +197,7 @@ class RandomizedFIRE(Randomized, FIRE):
     """
 
 
-def _make_uniform(fan_in):
+def _make_uniform(fan_in: int) -> keras.initializers.Initializer:
     # PyTorch draws kernels and biases of linear layers from this distribution.
     limit = fan_in**-0.5
     return keras.initializers.RandomUniform(-limit, limit)

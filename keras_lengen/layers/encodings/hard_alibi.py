@@ -1,16 +1,20 @@
 """Attention of which some heads see a window of a few keys."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_integer
+from keras_lengen.checks.arguments import Integer, Optional
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
     find_signed_distances,
     make_nan_factor,
 )
+from keras_lengen.types import Array, InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -51,15 +55,19 @@ class HardALiBi(BiasEncoding):
     https://arxiv.org/abs/2402.01032
     """
 
+    windowed_heads = Optional(Integer(example=2))
+
     hides_keys = True
 
-    def __init__(self, *, windowed_heads=None, **kwargs):
+    def __init__(
+        self, *, windowed_heads: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.windowed_heads = check_integer(
-            "windowed_heads", windowed_heads, optional=True
-        )
+        self.windowed_heads = windowed_heads
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         if (self.windowed_heads or 1) > heads:
@@ -68,7 +76,12 @@ class HardALiBi(BiasEncoding):
                 f"number of heads, {heads}: lower it, or use more heads."
             )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -80,15 +93,12 @@ class HardALiBi(BiasEncoding):
         bias = ops.where(outside, HIDDEN, 0.0)
         return make_nan_factor(steps) * ops.cast(bias, "float32")
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
 
-    def _find_windows(self, heads):
+    def _find_windows(self, heads: int) -> Array:
         """Returns the largest visible distance of each head `(H, 1, 1)`."""
         windowed = self.windowed_heads or max(heads // 2, 1)
         windows = np.full((heads, 1, 1), np.inf, "float32")
         windows[:windowed, 0, 0] = np.arange(windowed)
         return windows
-
-    def get_config(self):
-        return {**super().get_config(), "windowed_heads": self.windowed_heads}

@@ -6,11 +6,13 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     Asymmetry,
     find_asymmetric_distances,
 )
+from keras_lengen.types import InputShape, Positions, Shape, Tensor
 
 
 class KERPLE(BiasEncoding):
@@ -32,7 +34,9 @@ class KERPLE(BiasEncoding):
         self.asymmetry = asymmetry
         self.share_layers = share_layers
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads = query_shape[-2]
         self.a = self._add_weight("a", heads, 1.0, Clip(lowest=0.01))
@@ -40,8 +44,10 @@ class KERPLE(BiasEncoding):
             "p", heads, 2.0, Clip(lowest=0.01, highest=self.highest_p)
         )
 
-    def _add_weight(self, name, heads, top, constraint):
-        def initialize(shape, dtype):
+    def _add_weight(
+        self, name: str, heads: int, top: float, constraint: "Clip"
+    ) -> Tensor:
+        def initialize(shape: Shape, dtype: str) -> Tensor:
             uniform = keras.initializers.RandomUniform(0.0, top)
             return constraint(uniform(shape, dtype))
 
@@ -53,7 +59,7 @@ class KERPLE(BiasEncoding):
             autocast=False,
         )
 
-    def penalize(self, distances, a, p):
+    def penalize(self, distances: Tensor, a: Tensor, p: Tensor) -> Tensor:
         """Computes the bias of the distances.
 
         Args:
@@ -66,7 +72,12 @@ class KERPLE(BiasEncoding):
         """
         raise NotImplementedError
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         distances = find_asymmetric_distances(
             query_positions,
             key_positions,
@@ -75,7 +86,7 @@ class KERPLE(BiasEncoding):
         )
         return ops.maximum(distances, 0)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return self.penalize(
             prepared,
             *(
@@ -96,11 +107,11 @@ class Clip(keras.constraints.Constraint):
         highest: float, largest value allowed, or `None` for no limit.
     """
 
-    def __init__(self, *, lowest, highest=None):
+    def __init__(self, *, lowest: float, highest: float | None = None) -> None:
         self.lowest = lowest
         self.highest = highest
 
-    def __call__(self, weight):
+    def __call__(self, weight: Tensor) -> Tensor:
         weight = ops.maximum(weight, self.lowest)
         return (
             weight
@@ -108,5 +119,5 @@ class Clip(keras.constraints.Constraint):
             else ops.minimum(weight, self.highest)
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"lowest": self.lowest, "highest": self.highest}

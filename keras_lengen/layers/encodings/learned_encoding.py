@@ -1,18 +1,22 @@
 """Learned vectors of the positions, added to the embeddings."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_initializer,
-    check_integer,
+    Initializer,
+    Integer,
+    OrDefault,
 )
 from keras_lengen.checks.guards import INVALID_POSITION, guard
 from keras_lengen.checks.inputs import describe_range
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
-from keras_lengen.layers.positions.base import check_reach
+from keras_lengen.layers.positions.base import PositionSampler, check_reach
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,32 +58,33 @@ class LearnedEncoding(AbsoluteEncoding):
     https://arxiv.org/abs/1705.03122
     """
 
+    max_position = Integer(
+        most=LARGEST_POSITION,
+        example=64,
+        what="the number of rows of the table",
+    )
+    initializer = OrDefault(Initializer(example="random_uniform"))
+
     defined_past_training = False
 
     def __init__(
         self,
         *,
-        max_position=None,
-        initializer=None,
-        **kwargs,
-    ):
+        max_position: int | None = None,
+        initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if max_position is None:
             max_position = getattr(self.sampler, "max_position", None)
-        self.max_position = check_integer(
-            "max_position",
-            max_position,
-            most=LARGEST_POSITION,
-            what="the number of rows of the table",
-        )
+        self.max_position = max_position
         self._check_sampler()
-        initializer = check_initializer("initializer", initializer)
         if initializer is None:
             # As in the code of Ruoss et al., 2023.
             initializer = keras.initializers.TruncatedNormal(stddev=1.0)
         self.initializer = initializer
 
-    def _check_sampler(self):
+    def _check_sampler(self) -> None:
         sampler = self.sampler
         name, own = f"sampler={type(sampler).__name__}", type(self).__name__
         if sampler.fractional:
@@ -97,7 +102,7 @@ class LearnedEncoding(AbsoluteEncoding):
                     "two equal."
                 )
 
-    def build(self, query_shape):
+    def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)
         self.table = self.add_weight(
             name="table",
@@ -106,7 +111,9 @@ class LearnedEncoding(AbsoluteEncoding):
             autocast=False,
         )
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         positions = self.check_positions(positions)
         # Under XLA, a look-up would clamp positions outside the table without
         # any sign; NaN makes them visible.
@@ -115,7 +122,13 @@ class LearnedEncoding(AbsoluteEncoding):
         rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
         return embeddings + ops.cast(rows, embeddings.dtype)
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         super().check_length(tokens, sampler=sampler, unit=unit)
         sampler = self.sampler if sampler is None else sampler
         if sampler.reads_tokens:
@@ -134,7 +147,7 @@ class LearnedEncoding(AbsoluteEncoding):
             )
         self.check_positions(positions)
 
-    def check_positions(self, positions):
+    def check_positions(self, positions: Tensor) -> Tensor:
         own = type(self).__name__
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if not keras.backend.is_int_dtype(dtype):
@@ -163,13 +176,6 @@ class LearnedEncoding(AbsoluteEncoding):
             ": raise max_position or use an encoding without a table.",
         )
         return ops.squeeze(guarded, -1)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_position": self.max_position,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

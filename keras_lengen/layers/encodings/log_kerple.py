@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_lengen.layers.encodings.kerple import KERPLE
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -52,7 +53,7 @@ class LogKERPLE(KERPLE):
     Reference: Chi et al., 2022, section 4. https://arxiv.org/abs/2205.09921
     """
 
-    def penalize(self, distances, a, p):
+    def penalize(self, distances: Tensor, a: Tensor, p: Tensor) -> Tensor:
         return -p * ops.log1p(a * distances)
 
 

@@ -1,8 +1,13 @@
 """No positional encoding."""
 
+from typing import Any
+
 import keras
 
-from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -29,3 +34,13 @@ class NoPE(PositionalEncoding):
     recovers without any encoding).
     https://arxiv.org/abs/2305.19466
     """
+
+
+class EncodingOrNoPE(EncodingArgument):
+    """An encoding; `None` is `NoPE`."""
+
+    def convert(self, value: Any) -> PositionalEncoding:
+        return NoPE() if value is None else super().convert(value)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, or None"

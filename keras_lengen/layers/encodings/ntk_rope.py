@@ -1,16 +1,38 @@
 """Rotary position embedding with slower rotation for longer sequences."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    check_integer,
-    check_number,
+    Integer,
+    Number,
+    Optional,
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
+from keras_lengen.types import InputShape, Size, Tensor
+
+
+class ScalingFactor(Number):
+    """How many times as long as the trained sequences a context is."""
+
+    def __init__(self, *, example: float) -> None:
+        super().__init__(1, LARGEST_POSITION, example=example)
+
+
+class OriginalLength(Integer):
+    """Length of the longest trained sequence in tokens."""
+
+    def __init__(self, *, example: int) -> None:
+        super().__init__(
+            most=LARGEST_POSITION,
+            example=example,
+            what="the longest trained sequence in tokens",
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -60,16 +82,25 @@ class NTKRoPE(RoPE):
     appendix A.2. https://arxiv.org/abs/2309.00071
     """
 
+    scaling_factor = ScalingFactor(example=2.0)
+    original_length = Optional(OriginalLength(example=4))
+
     uses_length = True
 
-    def __init__(self, *, scaling_factor=1.0, original_length=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        scaling_factor: float = 1.0,
+        original_length: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.scaling_factor = check_scaling_factor(scaling_factor)
-        self.original_length = check_original_length(
-            original_length, optional=True
-        )
+        self.scaling_factor = scaling_factor
+        self.original_length = original_length
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         width = self._find_rotary_width(query_shape[-1])
         if width < 4:
@@ -79,7 +110,7 @@ class NTKRoPE(RoPE):
                 "heads or rotary_fraction."
             )
 
-    def _find_rates(self, width, length):
+    def _find_rates(self, width: int, length: Size) -> Tensor:
         rates = frequencies(width, self.max_wavelength)
         if self.original_length is None:
             scale = self.scaling_factor
@@ -94,37 +125,8 @@ class NTKRoPE(RoPE):
         slowing = ops.multiply(slowing, exponents.astype("float32"))
         return ops.multiply(rates, ops.exp(slowing))
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "scaling_factor": self.scaling_factor,
-            "original_length": self.original_length,
-        }
 
-
-def find_relative_length(length, original_length):
+def find_relative_length(length: Size, original_length: int) -> Tensor:
     """Computes `length / original_length`, float32 `()` or `(B, 1, 1)`."""
     length = ops.cast(length, "float32") / original_length
     return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))
-
-
-def check_scaling_factor(scaling_factor, *, optional=False):
-    """Returns a valid `scaling_factor`, or raises `ValueError`."""
-    return check_number(
-        "scaling_factor",
-        scaling_factor,
-        least=1,
-        most=LARGEST_POSITION,
-        optional=optional,
-    )
-
-
-def check_original_length(original_length, *, optional=False):
-    """Returns a valid `original_length`, or raises `ValueError`."""
-    return check_integer(
-        "original_length",
-        original_length,
-        most=LARGEST_POSITION,
-        optional=optional,
-        what="the longest trained sequence in tokens",
-    )

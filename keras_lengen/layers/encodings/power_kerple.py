@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_lengen.layers.encodings.kerple import KERPLE
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -54,7 +55,7 @@ class PowerKERPLE(KERPLE):
 
     highest_p = 2.0
 
-    def penalize(self, distances, a, p):
+    def penalize(self, distances: Tensor, a: Tensor, p: Tensor) -> Tensor:
         # At distance 0, the gradient of p would be 0 * log(0).
         together = distances <= 0
         powers = ops.power(ops.where(together, 1, distances), p)

@@ -1,5 +1,8 @@
 """Encodings with a sampler of their own."""
 
+from typing import Any, Literal
+
+from keras_lengen.checks.arguments import Argument
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.positions.base import PositionSampler, check_reach
 from keras_lengen.layers.positions.randomized_positions import (
@@ -19,7 +22,7 @@ class FixedSampler(PositionalEncoding):
     """Class of the fixed sampler, a `PositionSampler`."""
 
     @classmethod
-    def arguments(cls):
+    def arguments(cls) -> dict[str, Argument[Any]]:
         return {
             **{
                 name: argument
@@ -29,7 +32,7 @@ class FixedSampler(PositionalEncoding):
             **cls.sampler_class.arguments(),
         }
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         if kwargs.pop("sampler", None) is not None:
             raise ValueError(
                 f"{type(self).__name__} brings its own sampler: pass the "
@@ -45,7 +48,13 @@ class FixedSampler(PositionalEncoding):
         for name in self.sampler_class.arguments():
             setattr(self, name, getattr(sampler, name))
 
-    def check_length(self, tokens, *, sampler=None, unit="tokens"):
+    def check_length(
+        self,
+        tokens: int,
+        *,
+        sampler: PositionSampler | None = None,
+        unit: str = "tokens",
+    ) -> None:
         # Checked here first, so that the message names the encoding, which the
         # user chose, and not the sampler.
         check_reach(self, tokens, unit)
@@ -64,14 +73,14 @@ class Randomized(FixedSampler):
     def __init__(
         self,
         *,
-        max_position=2048,
-        resample="batch",
-        evaluation="random",
-        ordered=True,
-        include_zero=False,
-        seed=None,
-        **kwargs,
-    ):
+        max_position: int = 2048,
+        resample: Literal["batch", "example"] = "batch",
+        evaluation: Literal["random", "even", "ordinal"] = "random",
+        ordered: bool = True,
+        include_zero: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             max_position=max_position,
             resample=resample,

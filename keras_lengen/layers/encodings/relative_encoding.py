@@ -1,23 +1,26 @@
 """Relative positional encoding of Transformer-XL."""
 
 import math
+from typing import Any, Literal
 
 import keras
 from keras import ops
 
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
+    Distances,
     SampledDistances,
-    check_distances,
     find_signed_distances,
     make_distance_table,
     read_scores,
 )
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     make_sinusoid,
 )
+from keras_lengen.types import InputShape, Positions, Tensor
 
 LARGEST_TABLE = 2**26
 """Largest number of entries in a table of the mapped distances of all pairs.
@@ -65,17 +68,26 @@ class RelativeEncoding(BiasEncoding):
     https://arxiv.org/abs/1901.02860
     """
 
+    max_wavelength = MaxWavelength()
+    distances = Distances()
+
     share_layers = False
 
     def __init__(
-        self, *, max_wavelength=10000, distances="positions", **kwargs
-    ):
+        self,
+        *,
+        max_wavelength: float = 10000,
+        distances: Literal["positions", "sampled"] = "positions",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.distances = check_distances(distances)
+        self.max_wavelength = max_wavelength
+        self.distances = distances
         self.reads_ranks = self.distances == "sampled"
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads, width = query_shape[-2:]
         check_even(heads * width, "the width of all heads together")
@@ -97,7 +109,12 @@ class RelativeEncoding(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         if self._is_table_cheaper(spec, query_positions, key_positions):
             distances = find_signed_distances(
                 query_positions, key_positions, self.distances
@@ -112,7 +129,7 @@ class RelativeEncoding(BiasEncoding):
             return {"queries": queries, "keys": queries}
         return {"queries": queries, "keys": self._make_sinusoid(key_positions)}
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
         content_bias = ops.cast(self.content_bias, "float32")
         content = ops.einsum("hd,bshd->bhs", content_bias, key)
@@ -126,7 +143,12 @@ class RelativeEncoding(BiasEncoding):
         scale = query.shape[-1] ** -0.5
         return scale * (ops.expand_dims(content, -2) + position)
 
-    def _is_table_cheaper(self, spec, query_positions, key_positions):
+    def _is_table_cheaper(
+        self,
+        spec: AttentionSpec,
+        query_positions: Tensor,
+        key_positions: Tensor,
+    ) -> bool:
         """Whether mapping the distances of all pairs costs the least.
 
         Multiplications per pair of tokens: the table takes `M * M`, shared by
@@ -150,18 +172,20 @@ class RelativeEncoding(BiasEncoding):
             return False
         return heads * width + batch_size < heads * batch_size
 
-    def _score_by_rank(self, query, indices, ranks):
+    def _score_by_rank(
+        self, query: Tensor, indices: Tensor, ranks: Tensor
+    ) -> Tensor:
         table = self._project(ranks)
         batch = "b" if len(table.shape) == 4 else ""
         scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
         return read_scores(scores, indices)
 
-    def _score_by_table(self, query, table):
+    def _score_by_table(self, query: Tensor, table: Tensor) -> Tensor:
         table = self._project(table)
         batch = "b" if len(table.shape) == 5 else ""
         return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
 
-    def _project(self, sinusoid):
+    def _project(self, sinusoid: Tensor) -> Tensor:
         """Maps sinusoids `(..., M)` by `W`, to float32 `(..., H, D)`."""
         model_width, heads, width = self.kernel.shape
         # A product of two matrices is faster than one of tensors with more
@@ -174,7 +198,9 @@ class RelativeEncoding(BiasEncoding):
             ops.matmul(flat, kernel), (*ops.shape(sinusoid)[:-1], heads, width)
         )
 
-    def _score_by_angle(self, query, queries, keys):
+    def _score_by_angle(
+        self, query: Tensor, queries: Tensor, keys: Tensor
+    ) -> Tensor:
         # The sine and cosine of a difference are sums of products of sines and
         # cosines: rotate the mapped query by its position, then multiply it by
         # the sinusoid of the key.
@@ -194,19 +220,12 @@ class RelativeEncoding(BiasEncoding):
         batch = "b" if len(keys.shape) == 3 else ""
         return ops.einsum(f"bhtm,{batch}sm->bhts", turned, keys)
 
-    def _make_sinusoid(self, positions):
+    def _make_sinusoid(self, positions: Tensor) -> Tensor:
         return make_sinusoid(
             positions,
             self.kernel.shape[0],
             max_wavelength=self.max_wavelength,
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "distances": self.distances,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

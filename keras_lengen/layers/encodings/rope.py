@@ -1,10 +1,12 @@
 """Rotary position embedding."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_choice, check_number
+from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     expand_positions,
@@ -12,10 +14,11 @@ from keras_lengen.layers.encodings.base import (
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
+    MaxWavelength,
     check_even,
-    check_max_wavelength,
     frequencies,
 )
+from keras_lengen.types import Array, InputShape, Positions, Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -57,22 +60,26 @@ class RoPE(RotaryEncoding):
     https://arxiv.org/abs/2104.09864
     """
 
+    max_wavelength = MaxWavelength()
+    rotary_fraction = Number(most=1, above=0, example=0.5, variant=True)
+    layout = Choice("interleaved", "halves")
+
     def __init__(
         self,
         *,
-        max_wavelength=10000,
-        rotary_fraction=1.0,
-        layout="interleaved",
-        **kwargs,
-    ):
+        max_wavelength: float = 10000,
+        rotary_fraction: float = 1.0,
+        layout: Literal["interleaved", "halves"] = "interleaved",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.rotary_fraction = check_number(
-            "rotary_fraction", rotary_fraction, above=0, most=1
-        )
-        self.layout = check_choice("layout", layout, ("interleaved", "halves"))
+        self.max_wavelength = max_wavelength
+        self.rotary_fraction = rotary_fraction
+        self.layout = layout
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         width = self._find_rotary_width(query_shape[-1])
         check_even(width, "the rotated width of a head")
@@ -82,7 +89,12 @@ class RoPE(RotaryEncoding):
                 f"{query_shape[-1]} rotates nothing: raise one of the two."
             )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         """Computes cosines and sines of the queries and of the keys."""
         width, length = self._find_rotary_width(spec.width), spec.length
         length = ops.shape(key_positions)[-1] if length is None else length
@@ -95,14 +107,14 @@ class RoPE(RotaryEncoding):
 
     def rotate(
         self,
-        query,
-        key,
-        query_positions,
-        key_positions,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
         *,
-        length=None,
-        prepared=None,
-    ):
+        length: Size | None = None,
+        prepared: Any = None,
+    ) -> tuple[Tensor, Tensor]:
         if prepared is None:
             spec = AttentionSpec.of(query, length=length)
             prepared = self.prepare(query_positions, key_positions, spec)
@@ -115,10 +127,10 @@ class RoPE(RotaryEncoding):
             self._apply(key, key_turn, key_sizes),
         )
 
-    def _find_rotary_width(self, head_width):
+    def _find_rotary_width(self, head_width: int) -> int:
         return int(head_width * self.rotary_fraction)
 
-    def _find_rates(self, width, length):
+    def _find_rates(self, width: int, length: Size) -> Tensor:
         """Computes the angle per position of each pair, in radians.
 
         Args:
@@ -131,11 +143,11 @@ class RoPE(RotaryEncoding):
         """
         return frequencies(width, self.max_wavelength)
 
-    def _find_magnitude(self, length):
+    def _find_magnitude(self, length: Size) -> Tensor | None:
         """Computes the factor of rotated queries and keys, `None` for 1."""
         return None
 
-    def _double(self, pairs):
+    def _double(self, pairs: Tensor) -> Tensor:
         """Repeats a number of each pair `(..., R / 2)` for both features."""
         numpy = isinstance(pairs, np.ndarray)
         repeat, concatenate = (
@@ -147,7 +159,9 @@ class RoPE(RotaryEncoding):
             return concatenate([pairs, pairs], axis=-1)
         return repeat(pairs, 2, axis=-1)
 
-    def _turn(self, positions, rates, magnitude=None):
+    def _turn(
+        self, positions: Tensor, rates: Tensor, magnitude: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Computes the factors of every feature and of its pair's other one.
 
         Args:
@@ -170,14 +184,19 @@ class RoPE(RotaryEncoding):
             cosines, sines = magnitude * cosines, magnitude * sines
         return ops.expand_dims(cosines, -2), ops.expand_dims(sines, -2)
 
-    def _find_signs(self, width):
+    def _find_signs(self, width: int) -> Array:
         """Returns -1 for the first feature of every pair, else 1."""
         signs = np.ones((width // 2,), "float32")
         if self.layout == "halves":
             return np.concatenate([-signs, signs])
         return np.stack([-signs, signs], axis=-1).reshape(-1)
 
-    def _apply(self, features, turn, sizes):
+    def _apply(
+        self,
+        features: Tensor,
+        turn: tuple[Tensor, Tensor],
+        sizes: tuple[Size, Size],
+    ) -> Tensor:
         cosines, sines = (ops.cast(each, features.dtype) for each in turn)
         width = cosines.shape[-1]
         if width == features.shape[-1]:
@@ -188,7 +207,7 @@ class RoPE(RotaryEncoding):
         turned = turned * cosines + self._swap_pairs(turned, sizes) * sines
         return ops.concatenate([turned, kept], axis=-1)
 
-    def _swap_pairs(self, features, sizes):
+    def _swap_pairs(self, features: Tensor, sizes: tuple[Size, Size]) -> Tensor:
         """Swaps the two features of every pair; `sizes` are `(B, T)`."""
         if self.layout == "halves":
             first, second = ops.split(features, 2, axis=-1)
@@ -197,14 +216,6 @@ class RoPE(RotaryEncoding):
         heads, width = features.shape[2:]
         pairs = ops.reshape(features, (*sizes, heads, width // 2, 2))
         return ops.reshape(ops.flip(pairs, axis=-1), (*sizes, heads, width))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "rotary_fraction": self.rotary_fraction,
-            "layout": self.layout,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

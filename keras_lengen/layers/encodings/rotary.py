@@ -1,5 +1,7 @@
 """Base class of the encodings that rotate queries and keys."""
 
+from typing import TYPE_CHECKING, Any
+
 from keras import ops
 
 from keras_lengen.checks.inputs import read_reference_length
@@ -7,6 +9,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_no_key_positions,
 )
+from keras_lengen.types import Size, TensorLike
 
 
 class RotaryEncoding(PositionalEncoding):
@@ -23,20 +26,35 @@ class RotaryEncoding(PositionalEncoding):
     stage = "rotation"
     query_ranks = (3, 4)
 
+    if TYPE_CHECKING:
+
+        def __call__(
+            self,
+            query: TensorLike,
+            key: TensorLike | None = None,
+            *,
+            positions: TensorLike | None = None,
+            key_positions: TensorLike | None = None,
+            start_index: Size = 0,
+            length: TensorLike | None = None,
+            training: bool | None = None,
+        ) -> Any: ...
+
     def call(
         self,
-        query,
-        key=None,
+        query: TensorLike,
+        key: TensorLike | None = None,
         *,
-        positions=None,
-        key_positions=None,
-        start_index=0,
-        length=None,
-        training=None,
-    ):
+        positions: TensorLike | None = None,
+        key_positions: TensorLike | None = None,
+        start_index: Size = 0,
+        length: TensorLike | None = None,
+        training: bool | None = None,
+    ) -> Any:
         alone = key is None
         if alone:
-            key, key_positions = query, check_no_key_positions(key_positions)
+            check_no_key_positions(key_positions)
+            key = query
         length = read_reference_length(length, query, name="length")
         positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training

@@ -1,17 +1,20 @@
 """Fixed bias computed from inner products of sinusoids."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_WIDTH, check_integer
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.checks.arguments import LARGEST_WIDTH, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     make_sinusoid,
 )
+from keras_lengen.types import Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -52,17 +55,21 @@ class Sandwich(BiasEncoding):
     Reference: Chi et al., 2023. https://arxiv.org/abs/2212.10356
     """
 
-    def __init__(self, *, dimension=128, **kwargs):
+    dimension = Integer(
+        most=LARGEST_WIDTH, example=32, what="the width of the sinusoids"
+    )
+
+    def __init__(self, *, dimension: int = 128, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.dimension = check_integer(
-            "dimension",
-            dimension,
-            most=LARGEST_WIDTH,
-            what="the width of the sinusoids",
-        )
+        self.dimension = dimension
         check_even(self.dimension, "dimension")
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         queries = expand_positions(query_positions, 0)
         keys = expand_positions(key_positions, 0)
         # Positions are counted from the first key: only differences matter,
@@ -81,14 +88,11 @@ class Sandwich(BiasEncoding):
         penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
         return ops.multiply(ratios[:, None, None], penalties)
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
 
-    def _make_sinusoid(self, positions):
+    def _make_sinusoid(self, positions: Tensor) -> Tensor:
         return make_sinusoid(positions, self.dimension, max_wavelength=10000)
-
-    def get_config(self):
-        return {**super().get_config(), "dimension": self.dimension}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

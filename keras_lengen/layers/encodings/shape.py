@@ -1,5 +1,7 @@
 """Sines and cosines of randomly shifted positions."""
 
+from typing import Any, Literal
+
 import keras
 
 from keras_lengen.layers.encodings.randomized import FixedSampler
@@ -31,8 +33,13 @@ class SHAPE(FixedSampler, SinusoidalEncoding):
     sampler_class = ShiftedPositions
 
     def __init__(
-        self, *, max_shift=500, evaluation="zero", seed=None, **kwargs
-    ):
+        self,
+        *,
+        max_shift: int | None = 500,
+        evaluation: Literal["zero", "max", "random"] = "zero",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             max_shift=max_shift, evaluation=evaluation, seed=seed, **kwargs
         )

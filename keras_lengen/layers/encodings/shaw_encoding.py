@@ -1,13 +1,12 @@
 """Bias by learned vectors of clipped distances."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_boolean,
-    check_integer,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
@@ -15,6 +14,7 @@ from keras_lengen.layers.encodings.distances import (
     make_nan_factor,
     read_scores,
 )
+from keras_lengen.types import InputShape, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -53,14 +53,23 @@ class ShawEncoding(BiasEncoding):
     Reference: Shaw et al., 2018, section 3. https://arxiv.org/abs/1803.02155
     """
 
-    def __init__(self, *, max_distance=16, share_layers=False, **kwargs):
-        super().__init__(**kwargs)
-        self.max_distance = check_integer(
-            "max_distance", max_distance, least=0, most=LARGEST_POSITION
-        )
-        self.share_layers = check_boolean("share_layers", share_layers)
+    max_distance = Integer(0, LARGEST_POSITION, example=4)
+    share_layers = Boolean()
 
-    def build(self, query_shape, key_shape=None):
+    def __init__(
+        self,
+        *,
+        max_distance: int = 16,
+        share_layers: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_distance = max_distance
+        self.share_layers = share_layers
+
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         self.table = self.add_weight(
             name="table",
@@ -69,7 +78,12 @@ class ShawEncoding(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -78,15 +92,8 @@ class ShawEncoding(BiasEncoding):
         scale = make_nan_factor(steps) * spec.width**-0.5
         return scale, as_indices(indices) + reach
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         scale, indices = prepared
         table = ops.cast(self.table, "float32")
         scores = ops.einsum("bthd,rd->btrh", ops.cast(query, "float32"), table)
         return scale * read_scores(scores, indices)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_distance": self.max_distance,
-            "share_layers": self.share_layers,
-        }

@@ -1,13 +1,23 @@
 """Sines and cosines of the position, added to the embeddings."""
 
+from typing import Any, Literal
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import check_choice, check_number
+from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
+from keras_lengen.types import Array, InputShape, Positions, Tensor
+
+
+class MaxWavelength(Number):
+    """Base of a geometric series of frequencies."""
+
+    def __init__(self) -> None:
+        super().__init__(most=2**40, above=1, example=100)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -43,20 +53,27 @@ class SinusoidalEncoding(AbsoluteEncoding):
     from 0). https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(
-        self, *, max_wavelength=10000, layout="concatenated", **kwargs
-    ):
-        super().__init__(**kwargs)
-        self.max_wavelength = check_max_wavelength(max_wavelength)
-        self.layout = check_choice(
-            "layout", layout, ("concatenated", "interleaved")
-        )
+    max_wavelength = MaxWavelength()
+    layout = Choice("concatenated", "interleaved")
 
-    def build(self, query_shape):
+    def __init__(
+        self,
+        *,
+        max_wavelength: float = 10000,
+        layout: Literal["concatenated", "interleaved"] = "concatenated",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_wavelength = max_wavelength
+        self.layout = layout
+
+    def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)
         check_even(query_shape[-1], "the width of the embeddings")
 
-    def add_to_embeddings(self, embeddings, positions):
+    def add_to_embeddings(
+        self, embeddings: Tensor, positions: Positions
+    ) -> Tensor:
         encoding = make_sinusoid(
             positions,
             embeddings.shape[-1],
@@ -64,13 +81,6 @@ class SinusoidalEncoding(AbsoluteEncoding):
             layout=self.layout,
         )
         return embeddings + ops.cast(encoding, embeddings.dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_wavelength": self.max_wavelength,
-            "layout": self.layout,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -91,7 +101,13 @@ class RandomizedSinusoidalEncoding(Randomized, SinusoidalEncoding):
     """
 
 
-def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
+def make_sinusoid(
+    positions: Tensor,
+    width: int,
+    *,
+    max_wavelength: float,
+    layout: str = "concatenated",
+) -> Tensor:
     """Computes sines and cosines of positions, float32 `(..., width)`."""
     angles = expand_positions(positions, 1) * frequencies(width, max_wavelength)
     sines, cosines = ops.sin(angles), ops.cos(angles)
@@ -100,13 +116,13 @@ def make_sinusoid(positions, width, *, max_wavelength, layout="concatenated"):
     return interleave(sines, cosines)
 
 
-def interleave(first, second):
+def interleave(first: Tensor, second: Tensor) -> Tensor:
     """Interleaves the features of two tensors `(..., W)` to `(..., 2 W)`."""
     pairs = ops.stack([first, second], axis=-1)
     return ops.reshape(pairs, (*ops.shape(first)[:-1], 2 * first.shape[-1]))
 
 
-def frequencies(width, max_wavelength):
+def frequencies(width: int, max_wavelength: float) -> Array:
     """Computes angular frequencies, highest first, float32 `(width / 2,)`.
 
     The unit is radians per position.
@@ -115,12 +131,7 @@ def frequencies(width, max_wavelength):
     return np.asarray(float(max_wavelength) ** -exponents, "float32")
 
 
-def check_max_wavelength(max_wavelength):
-    """Returns a valid `max_wavelength`, or raises `ValueError`."""
-    return check_number("max_wavelength", max_wavelength, above=1, most=2**40)
-
-
-def check_even(width, name):
+def check_even(width: int, name: str) -> None:
     """Raises `ValueError` if a width is odd.
 
     Args:

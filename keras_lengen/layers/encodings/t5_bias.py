@@ -1,22 +1,21 @@
 """Bias of T5, learned for buckets of distances."""
 
 import bisect
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    LARGEST_POSITION,
-    check_boolean,
-    check_integer,
-)
+from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     as_indices,
     find_signed_distances,
     make_nan_factor,
 )
+from keras_lengen.types import InputShape, IntArray, Positions, Tensor
 
 MAX_BUCKETS = 2**10
 """Largest number of buckets, whose limits are exact ratios of long integers.
@@ -70,35 +69,40 @@ class T5Bias(BiasEncoding):
     authors' code). https://arxiv.org/abs/1910.10683
     """
 
+    num_buckets = Integer(4, MAX_BUCKETS, example=16)
+    max_distance = Integer(most=LARGEST_POSITION, example=64)
+    share_layers = Boolean()
+
     needs_order = True
 
     def __init__(
-        self, *, num_buckets=32, max_distance=128, share_layers=True, **kwargs
-    ):
+        self,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        share_layers: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        num_buckets = check_integer(
-            "num_buckets", num_buckets, least=4, most=MAX_BUCKETS
-        )
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.share_layers = share_layers
         if num_buckets % 2:
             raise ValueError(
                 "num_buckets must be an even number of at least 4, because "
                 "half of the buckets are for past and half for future keys; "
                 f"got {num_buckets!r}."
             )
-        max_distance = check_integer(
-            "max_distance", max_distance, most=LARGEST_POSITION
-        )
         if not max_distance > num_buckets // 2:
             raise ValueError(
                 f"max_distance must be above num_buckets / 2 = "
                 f"{num_buckets // 2}, the number of distances with a bucket of "
                 f"their own; got {max_distance!r}."
             )
-        self.num_buckets = num_buckets
-        self.max_distance = max_distance
-        self.share_layers = check_boolean("share_layers", share_layers)
 
-    def build(self, query_shape, key_shape=None):
+    def build(
+        self, query_shape: InputShape, key_shape: InputShape | None = None
+    ) -> None:
         super().build(query_shape, key_shape)
         heads, width = query_shape[-2:]
         self.table = self.add_weight(
@@ -110,7 +114,12 @@ class T5Bias(BiasEncoding):
             autocast=False,
         )
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
@@ -121,7 +130,7 @@ class T5Bias(BiasEncoding):
         )
         return make_nan_factor(steps), indices, buckets
 
-    def bias_at(self, prepared, query, key):
+    def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         valid, indices, buckets = prepared
         rows = ops.take(self.table, buckets, axis=0)
         bias = ops.take(rows, indices, axis=0)
@@ -130,7 +139,7 @@ class T5Bias(BiasEncoding):
         bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
         return valid * bias
 
-    def _find_buckets(self, causal):
+    def _find_buckets(self, causal: bool) -> IntArray:
         """Finds the buckets of distances `-max_distance .. max_distance`."""
         steps = np.arange(-self.max_distance, self.max_distance + 1)
         if causal:
@@ -138,20 +147,14 @@ class T5Bias(BiasEncoding):
         half = self.num_buckets // 2
         return self._assign_buckets(np.abs(steps), half) + half * (steps > 0)
 
-    def _assign_buckets(self, distances, num_buckets):
+    def _assign_buckets(
+        self, distances: IntArray, num_buckets: int
+    ) -> IntArray:
         starts = find_bucket_starts(num_buckets, self.max_distance)
         return np.searchsorted(starts, distances, side="right") - 1
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "share_layers": self.share_layers,
-        }
 
-
-def find_bucket_starts(num_buckets, max_distance):
+def find_bucket_starts(num_buckets: int, max_distance: int) -> list[int]:
     """Finds the smallest distance of every bucket of one direction.
 
     Args:
@@ -164,7 +167,7 @@ def find_bucket_starts(num_buckets, max_distance):
     exact = num_buckets // 2
     others = num_buckets - exact
 
-    def reached(distance, bucket):
+    def reached(distance: int, bucket: int) -> bool:
         # log(distance / exact) / log(max_distance / exact) * others >= bucket,
         # computed with integers to avoid rounding errors.
         return (

@@ -1,5 +1,8 @@
 """Rotary position embedding at warped positions."""
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import keras
 
 from keras_lengen.layers.encodings.randomized import FixedSampler
@@ -29,14 +32,14 @@ class WarpedRoPE(FixedSampler, RoPE):
     def __init__(
         self,
         *,
-        train_length,
-        head_fraction=0.15,
-        tail_fraction=0.15,
-        head_scales=(0.4, 0.5, 0.6, 0.7, 0.8),
-        skew="sqrt",
-        seed=None,
-        **kwargs,
-    ):
+        train_length: int,
+        head_fraction: float = 0.15,
+        tail_fraction: float = 0.15,
+        head_scales: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
+        skew: Literal["sqrt", "beta"] = "sqrt",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
             train_length=train_length,
             head_fraction=head_fraction,

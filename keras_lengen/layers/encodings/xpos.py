@@ -1,13 +1,16 @@
 """Rotary position embedding with a decay over the distance."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, Number
 from keras_lengen.checks.guards import guard
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.types import Positions, Tensor
 
 LARGEST_EXPONENTS = {"float16": 8}
 """Largest natural logarithm of a decay factor, by dtype of the features, with
@@ -70,10 +73,12 @@ class XPos(RoPE):
     Reference: Sun et al., 2023, section 3. https://arxiv.org/abs/2212.10554
     """
 
+    scale_base = Number(most=LARGEST_POSITION, above=0, example=64)
+
     causal_only = True
     needs_order = True
 
-    def __init__(self, *, scale_base=512, **kwargs):
+    def __init__(self, *, scale_base: float = 512, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not self.sampler.keeps_order:
             raise ValueError(
@@ -82,11 +87,14 @@ class XPos(RoPE):
                 "grow instead of decaying: choose another encoding, such as "
                 "RoPE or ClippedBias."
             )
-        self.scale_base = check_number(
-            "scale_base", scale_base, above=0, most=LARGEST_POSITION
-        )
+        self.scale_base = scale_base
 
-    def prepare(self, query_positions, key_positions, spec):
+    def prepare(
+        self,
+        query_positions: Positions,
+        key_positions: Positions,
+        spec: AttentionSpec,
+    ) -> Any:
         width = self._find_rotary_width(spec.width)
         rates = self._double(self._find_rates(width, spec.length))
         query_decay = self._find_decay(query_positions, width, spec.dtype)
@@ -96,7 +104,7 @@ class XPos(RoPE):
             self._turn(key_positions, rates, 1 / key_decay),
         )
 
-    def _find_decay(self, positions, width, dtype):
+    def _find_decay(self, positions: Tensor, width: int, dtype: str) -> Tensor:
         """Computes `zeta ** (p / scale_base)` for all positions and features.
 
         Args:
@@ -123,6 +131,3 @@ class XPos(RoPE):
             f"features finite up to {reach}: raise scale_base.",
         )
         return ops.exp(ops.multiply(positions, self._double(logarithm)))
-
-    def get_config(self):
-        return {**super().get_config(), "scale_base": self.scale_base}

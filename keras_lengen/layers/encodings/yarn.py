@@ -1,19 +1,21 @@
 """Rotary position embedding, interpolated pair by pair for longer contexts."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, check_number
+from keras_lengen.checks.arguments import LARGEST_POSITION, Number, Optional
 from keras_lengen.layers.encodings.ntk_rope import (
-    check_original_length,
-    check_scaling_factor,
+    OriginalLength,
+    ScalingFactor,
     find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
+from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -64,43 +66,41 @@ class YaRN(RoPE):
     https://arxiv.org/abs/2309.00071
     """
 
+    original_length = OriginalLength(example=128)
+    scaling_factor = Optional(ScalingFactor(example=2.0))
+    beta_fast = Number(most=LARGEST_POSITION, above=0, example=2)
+    beta_slow = Number(most=LARGEST_POSITION, above=0, example=5)
+
     uses_length = True
 
     def __init__(
         self,
         *,
-        original_length,
-        scaling_factor=None,
-        beta_fast=32,
-        beta_slow=1,
-        **kwargs,
-    ):
+        original_length: int,
+        scaling_factor: float | None = None,
+        beta_fast: float = 32,
+        beta_slow: float = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.original_length = check_original_length(original_length)
-        self.scaling_factor = check_scaling_factor(
-            scaling_factor, optional=True
-        )
-        self.beta_fast, self.beta_slow = (
-            check_number(name, turns, above=0, most=LARGEST_POSITION)
-            for name, turns in (
-                ("beta_fast", beta_fast),
-                ("beta_slow", beta_slow),
-            )
-        )
+        self.original_length = original_length
+        self.scaling_factor = scaling_factor
+        self.beta_fast = beta_fast
+        self.beta_slow = beta_slow
         if not beta_fast > beta_slow:
             raise ValueError(
                 "beta_fast must be above beta_slow; got "
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _find_scale(self, length):
+    def _find_scale(self, length: Size) -> Tensor:
         if self.scaling_factor is not None:
             return ops.cast(self.scaling_factor, "float32")
         return ops.maximum(
             find_relative_length(length, self.original_length), 1.0
         )
 
-    def _find_rates(self, width, length):
+    def _find_rates(self, width: int, length: Size) -> Tensor:
         rates = frequencies(width, self.max_wavelength)
         first, last = (
             rounded(self._find_pair(turns, width))
@@ -118,21 +118,12 @@ class YaRN(RoPE):
         interpolated = ops.divide(slowed, self._find_scale(length))
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
-    def _find_pair(self, turns, width):
+    def _find_pair(self, turns: float, width: int) -> float:
         """Finds the index, a float, of the pair that makes `turns` turns."""
         wavelength = self.original_length / (2 * math.pi * turns)
         return (
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _find_magnitude(self, length):
+    def _find_magnitude(self, length: Size) -> Tensor:
         return 0.1 * ops.log(self._find_scale(length)) + 1.0
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "original_length": self.original_length,
-            "scaling_factor": self.scaling_factor,
-            "beta_fast": self.beta_fast,
-            "beta_slow": self.beta_slow,
-        }
