@@ -187,6 +187,20 @@ class WithArguments:
             if isinstance(value, Argument)
         }
 
+    def assign(self, values: dict[str, Any]) -> None:
+        """Assigns the declared arguments among some values.
+
+        Args:
+            values: Dict of values by name, such as `locals()` in a
+                constructor.
+
+        Raises:
+            ValueError: If a value is wrong.
+        """
+        for name in self.arguments():
+            if name in values:
+                setattr(self, name, values[name])
+
     def get_config(self) -> dict[str, Any]:
         config = {
             name: argument.serialize(getattr(self, name))
@@ -362,6 +376,9 @@ class Optional(Argument[T | None]):
     def examples(self) -> tuple[Any, ...]:
         return (*self.inner.examples, None)
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.inner.name = name
+
     def convert(self, value: Any) -> T | None:
         if value is None:
             return None
@@ -465,7 +482,14 @@ class Subclass(Argument[type[T]]):
     def deserialize(self, config: Any) -> Any:
         if inspect.isclass(config):
             return config
-        return keras.saving.get_registered_object(config)
+        found = keras.saving.get_registered_object(config)
+        if found is None:
+            raise ValueError(
+                f"there is no registered class {config!r} for `{self.name}`: "
+                "decorate it with keras.saving.register_keras_serializable, "
+                "and import it before loading."
+            )
+        return found
 
 
 class Activation(Argument[Callable[[Tensor], Tensor]]):
@@ -702,59 +726,3 @@ def _describe_bounds(
         f"{word} {bound}" for word, bound in bounds.items() if bound is not None
     ]
     return " ".join([kind, " and ".join(words)]).strip()
-
-
-# Until their callers declare what they check.
-def _check(kind, name, value, optional):
-    return (Optional(kind) if optional else kind).check(name, value)
-
-
-def check_integer(name, value, *, least=1, most=None, optional=False, what=""):
-    return _check(Integer(least, most, what=what), name, value, optional)
-
-
-def check_number(
-    name, value, *, least=None, above=None, most=None, optional=False, what=""
-):
-    kind = Number(least, most, above=above, what=what)
-    return _check(kind, name, value, optional)
-
-
-def check_share(name, value, *, optional=False, what=""):
-    return _check(Number(0, below=1, what=what), name, value, optional)
-
-
-def check_boolean(name, value):
-    return Boolean().check(name, value)
-
-
-def check_choice(name, value, choices):
-    return Choice(*choices).check(name, value)
-
-
-def check_seed(value):
-    return Seed().check("seed", value)
-
-
-def check_instance(name, value, cls, *, example, optional=True):
-    return _check(Instance(cls, example), name, value, optional)
-
-
-def check_subclass(name, value, cls):
-    return _check(Subclass(cls), name, value, True)
-
-
-def check_activation(name, value):
-    return Activation().check(name, value)
-
-
-def check_initializer(name, value, *, optional=True):
-    return _check(Initializer(), name, value, optional)
-
-
-def check_callable(name, value):
-    return Function().check(name, value)
-
-
-def check_numbers(name, value, *, shape="of any shape", axes=None, most=None):
-    return Numbers(shape, axes=axes, most=most).check(name, value)

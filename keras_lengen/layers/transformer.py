@@ -1,37 +1,33 @@
 """Transformer block."""
 
+from collections.abc import Callable
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    check_activation,
-    check_boolean,
-    check_choice,
-    check_initializer,
-    check_integer,
-    check_share,
-    check_subclass,
-    described,
-)
+from keras_lengen.checks.arguments import Boolean, Optional, described
 from keras_lengen.checks.inputs import (
     NamedInputs,
     check_rank,
     guard_same_size,
     read_mask,
 )
-from keras_lengen.layers.attention.multi_head import (
-    MultiHeadAttention,
-    check_chunk_size,
-    check_score_factor,
-    with_encoding,
-)
+from keras_lengen.layers.attention.cache import Cache
+from keras_lengen.layers.attention.inputs import Context, find_width
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
-from keras_lengen.layers.encodings.base import check_encoding
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
 from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
+class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
     """Block of a Transformer, with self-attention and a feed-forward network.
 
     Each of these two parts is a residual branch, `x + dropout(part(x))`, with
@@ -121,63 +117,50 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
     https://arxiv.org/abs/1706.03762
     """
 
+    encoding = Optional(EncodingArgument())
+    cross_attention = Boolean()
+    cross_encoding = Optional(EncodingArgument())
+    use_causal_mask = Boolean()
+
     def __init__(
         self,
-        num_heads,
+        num_heads: int,
         *,
-        feedforward_dim=None,
-        dropout=0.0,
-        attention_dropout=0.0,
-        encoding=None,
-        attention=None,
-        cross_attention=False,
-        cross_encoding=None,
-        normalization="post",
-        rms_norm=False,
-        activation="relu",
-        use_bias="feedforward",
-        num_key_value_heads=None,
-        scale_scores=True,
-        score_factor=None,
-        chunk_size="auto",
-        kernel_initializer=None,
-        use_causal_mask=False,
-        **kwargs,
-    ):
+        feedforward_dim: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        encoding: PositionalEncoding | None = None,
+        attention: type[MultiHeadAttention] | None = None,
+        cross_attention: bool = False,
+        cross_encoding: PositionalEncoding | None = None,
+        normalization: Literal["post", "pre"] | None = "post",
+        rms_norm: bool = False,
+        activation: Any = "relu",
+        use_bias: Literal["feedforward"] | bool = "feedforward",
+        num_key_value_heads: int | None = None,
+        scale_scores: bool = True,
+        score_factor: Literal["head", "log_length"] | None = None,
+        chunk_size: int | Literal["auto"] | None = "auto",
+        kernel_initializer: Any = None,
+        use_causal_mask: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        arguments = check_block_arguments(
-            num_heads=num_heads,
-            feedforward_dim=feedforward_dim,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            attention=attention,
-            normalization=normalization,
-            rms_norm=rms_norm,
-            activation=activation,
-            use_bias=use_bias,
-            num_key_value_heads=num_key_value_heads,
-            scale_scores=scale_scores,
-            score_factor=score_factor,
-            chunk_size=chunk_size,
-            kernel_initializer=kernel_initializer,
-        )
-        for name, value in arguments.items():
-            setattr(self, name, value)
-        self.encoding = check_encoding("encoding", encoding)
-        self.cross_attention = check_boolean("cross_attention", cross_attention)
-        self.cross_encoding = check_cross_encoding(
-            cross_encoding, self.cross_attention
-        )
-        self.use_causal_mask = check_boolean("use_causal_mask", use_causal_mask)
+        self.assign(locals())
+        check_cross_encoding(self.cross_encoding, self.cross_attention)
 
-    def build(self, inputs_shape, memory_shape=None):
+    def build(
+        self, inputs_shape: Shape, memory_shape: Shape | None = None
+    ) -> None:
         with self.parts_scope():
             self._build_parts(inputs_shape, memory_shape)
         self.settle_policies()
 
-    def _build_parts(self, inputs_shape, memory_shape):
-        width = inputs_shape[-1]
+    def _build_parts(
+        self, inputs_shape: Shape, memory_shape: Shape | None
+    ) -> None:
+        width = find_width(inputs_shape)
         if width % self.num_heads:
             raise ValueError(
                 f"num_heads={self.num_heads} does not divide the width "
@@ -220,7 +203,14 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 "feedforward_norm", inputs_shape
             )
 
-    def _make_attention(self, name, attention, encoding, width, **arguments):
+    def _make_attention(
+        self,
+        name: str,
+        attention: type[MultiHeadAttention],
+        encoding: PositionalEncoding | None,
+        width: int,
+        **arguments: Any,
+    ) -> MultiHeadAttention:
         return attention(
             self.num_heads,
             width // self.num_heads,
@@ -236,7 +226,9 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             **arguments,
         )
 
-    def _make_dense(self, name, width, activation):
+    def _make_dense(
+        self, name: str, width: int, activation: Any
+    ) -> keras.layers.Dense:
         return keras.layers.Dense(
             width,
             activation=activation,
@@ -246,37 +238,38 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             name=name,
         )
 
-    def _make_norm(self, name, input_shape):
+    def _make_norm(self, name: str, input_shape: Shape) -> keras.Layer:
         norm = norm_layer(self.rms_norm, dtype=self.dtype_policy, name=name)
         norm.build(input_shape)
         return norm
 
     def call(
         self,
-        inputs,
+        inputs: Tensor,
         *,
-        attention_mask=None,
-        positions=None,
-        key_positions=None,
-        length=None,
-        memory=None,
-        memory_positions=None,
-        memory_mask=None,
-        mask=None,
-        inputs_mask=None,
-        cache=None,
-        cache_update_index=None,
-        context=None,
-        memory_context=None,
-        training=None,
-    ):
-        own, other = {"context": context}, {"context": memory_context}
+        attention_mask: TensorLike | None = None,
+        positions: Positions | None = None,
+        key_positions: Positions | None = None,
+        length: TensorLike | None = None,
+        memory: Tensor | None = None,
+        memory_positions: Positions | None = None,
+        memory_mask: TensorLike | None = None,
+        mask: TensorLike | None = None,
+        inputs_mask: TensorLike | None = None,
+        cache: dict[str, Cache] | None = None,
+        cache_update_index: Size | None = None,
+        context: Context | None = None,
+        memory_context: Context | None = None,
+        training: bool | None = None,
+    ) -> Any:
+        to_self: dict[str, Any] = {"context": context}
+        to_memory: dict[str, Any] = {"context": memory_context}
         if context is None:
             # Keras has another name for the mask if there are more tensors.
             mask = inputs_mask if mask is None else mask
-            inputs, own, other = self._read_inputs(
+            inputs, to_self, to_memory = self._read_inputs(
                 inputs,
-                own={
+                to_self={
                     "attention_mask": attention_mask,
                     "positions": positions,
                     "key_positions": key_positions,
@@ -287,21 +280,21 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                 cache=cache,
                 index=cache_update_index,
             )
-        new_cache: dict = {}
+        new_cache: dict[str, Cache] = {}
 
-        def attend(x):
+        def attend(x: Tensor) -> Tensor:
             return self._attend(
-                self.attention_layer, x, x, cache, new_cache, training, own
+                self.attention_layer, x, x, cache, new_cache, training, to_self
             )
 
-        def cross_attend(x):
+        def cross_attend(x: Tensor) -> Tensor:
             layer, source = self.cross_attention_layer, memory
             source = x if source is None else source
             return self._attend(
-                layer, x, source, cache, new_cache, training, other
+                layer, x, source, cache, new_cache, training, to_memory
             )
 
-        def feed_forward(x):
+        def feed_forward(x: Tensor) -> Tensor:
             return self.output_dense(self.hidden_dense(x))
 
         x = ops.cast(inputs, self.compute_dtype)
@@ -312,7 +305,16 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         x = self._add_residual(x, feed_forward, "feedforward_norm", training)
         return x if cache is None else (x, new_cache)
 
-    def _attend(self, layer, x, source, caches, new_cache, training, options):
+    def _attend(
+        self,
+        layer: MultiHeadAttention,
+        x: Tensor,
+        source: Tensor,
+        caches: dict[str, Cache] | None,
+        new_cache: dict[str, Cache],
+        training: bool | None,
+        options: dict[str, Any],
+    ) -> Tensor:
         """Calls an attention layer, and adds its cache to `new_cache`."""
         if caches is None:
             return layer(x, source, training=training, **options)
@@ -321,12 +323,21 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         )
         return output
 
-    def _read_inputs(self, inputs, *, own, memory, mask, cache, index):
+    def _read_inputs(
+        self,
+        inputs: Tensor,
+        *,
+        to_self: dict[str, Any],
+        memory: tuple[Tensor | None, Positions | None, TensorLike | None],
+        mask: TensorLike | None,
+        cache: dict[str, Cache] | None,
+        index: Size | None,
+    ) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
         """Checks what the attention layers do not check themselves.
 
         Args:
             inputs: `(B, T, M)`.
-            own: Dict of call arguments of the self-attention.
+            to_self: Dict of call arguments of the self-attention.
             memory: Tuple of `memory`, `memory_positions` and `memory_mask`.
             mask: Boolean tensor `(B, T)`, or `(B, S)` with a cache, or `None`.
             cache: Dict of caches, or `None`.
@@ -347,25 +358,25 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             inputs, memory, cache
         )
         query_mask = mask if cache is None else None
-        own = {
-            **own,
+        to_self = {
+            **to_self,
             "query_mask": query_mask,
             "value_mask": mask,
             "use_causal_mask": self.use_causal_mask,
             "cache_update_index": index,
         }
-        other = {
+        to_memory = {
             "query_mask": query_mask,
             "value_mask": memory_mask,
-            "positions": own["positions"],
+            "positions": to_self["positions"],
             "key_positions": positions,
             "cache_update_index": (
                 None if memory[0] is None or cache is None else 0
             ),
         }
-        return inputs, own, other
+        return inputs, to_self, to_memory
 
-    def _check_widths(self, **tensors):
+    def _check_widths(self, **tensors: Tensor) -> None:
         """Raises `ValueError` if the block was built for other widths."""
         for name, tensor in tensors.items():
             check_rank(name, tensor, (3,), "(batch, tokens, width)")
@@ -376,7 +387,7 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                     f"built for {built}: make another block for it."
                 )
 
-    def _check_cache(self, cache, index):
+    def _check_cache(self, cache: Any, index: Size | None) -> None:
         """Raises `ValueError` unless `make_cache` of this block made a cache.
 
         Args:
@@ -402,7 +413,12 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         for name, layer in layers.items():
             layer.check_cache(cache[name])
 
-    def _read_memory(self, inputs, given, cache):
+    def _read_memory(
+        self,
+        inputs: Tensor,
+        given: tuple[Tensor | None, Positions | None, TensorLike | None],
+        cache: dict[str, Cache] | None,
+    ) -> tuple[Tensor, Positions | None, Tensor | None]:
         """Checks the memory.
 
         Returns:
@@ -421,17 +437,17 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
                         "sequence: set cross_attention."
                     )
             return inputs, None, None
-        if memory is None and cache is None:
+        if memory is not None:
+            slots = memory
+            self._check_widths(memory=memory)
+            inputs = guard_same_size(inputs, 0, memory=memory, inputs=inputs)
+        elif cache is not None:
+            slots = cache["cross_attention"][0]
+        else:
             raise ValueError(
                 "a block with cross_attention needs `memory`, the sequence to "
                 "attend to."
             )
-        slots = memory
-        if memory is not None:
-            self._check_widths(memory=memory)
-            inputs = guard_same_size(inputs, 0, memory=memory, inputs=inputs)
-        else:
-            slots = cache["cross_attention"][0]
         encoding = self.cross_encoding
         if (
             encoding is not None
@@ -452,7 +468,9 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         mask, _ = read_mask(mask, slots, name="memory_mask")
         return inputs, positions, mask
 
-    def make_cache(self, batch_size, length, memory=None):
+    def make_cache(
+        self, batch_size: Size, length: Size, memory: Tensor | None = None
+    ) -> dict[str, Cache]:
         """Makes an empty cache, to be passed as `cache`.
 
         Args:
@@ -475,12 +493,19 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
         }
         if self.cross_attention:
             check_rank("memory", memory, (3,), "(B, S, N)")
+            _, slots, _ = memory.shape  # type: ignore[union-attr]
             cache["cross_attention"] = self.cross_attention_layer.make_cache(
-                batch_size, memory.shape[1]
+                batch_size, slots
             )
         return cache
 
-    def _add_residual(self, x, part, norm, training):
+    def _add_residual(
+        self,
+        x: Tensor,
+        part: Callable[[Tensor], Tensor],
+        norm: str,
+        training: bool | None,
+    ) -> Tensor:
         if self.normalization == "pre":
             added = part(getattr(self, norm)(x))
         else:
@@ -490,76 +515,19 @@ class TransformerBlock(NamedInputs, PartPolicies, DrawingLayer):
             x = getattr(self, norm)(x)
         return x
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return inputs_shape
 
-    def compute_output_spec(self, inputs, **kwargs):
+    def compute_output_spec(
+        self, inputs: keras.KerasTensor, **kwargs: Any
+    ) -> Any:
         check_rank("inputs", inputs, (3,), "(B, T, M)")
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         cache = kwargs.get("cache")
         return output if cache is None else (output, cache)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "feedforward_dim": self.feedforward_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "encoding": keras.saving.serialize_keras_object(self.encoding),
-            "attention": attention_name(self.attention),
-            "cross_attention": self.cross_attention,
-            "cross_encoding": keras.saving.serialize_keras_object(
-                self.cross_encoding
-            ),
-            "normalization": self.normalization,
-            "rms_norm": self.rms_norm,
-            "activation": keras.activations.serialize(self.activation),
-            "use_bias": self.use_bias,
-            "num_key_value_heads": self.num_key_value_heads,
-            "scale_scores": self.scale_scores,
-            "score_factor": self.score_factor,
-            "chunk_size": self.chunk_size,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "use_causal_mask": self.use_causal_mask,
-        }
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_encoding(with_attention(config)))
-
-
-def attention_name(attention):
-    """Finds the registered name of an attention class, or `None`."""
-    return attention and keras.saving.get_registered_name(attention)
-
-
-def with_attention(config):
-    """Replaces the name of the attention class in a config by the class.
-
-    Args:
-        config: Dict, as `get_config` returns it.
-
-    Returns:
-        A copy of the dict, whose `attention` is a class or `None`.
-
-    Raises:
-        ValueError: If no class is registered under the name.
-    """
-    name = config["attention"]
-    attention = name and keras.saving.get_registered_object(name)
-    if name and attention is None:
-        raise ValueError(
-            f"there is no registered class {name!r} for `attention`: decorate "
-            "it with keras.saving.register_keras_serializable, and import it "
-            "before loading."
-        )
-    return {**config, "attention": attention}
-
-
-def norm_layer(rms_norm, **kwargs):
+def norm_layer(rms_norm: bool, **kwargs: Any) -> keras.Layer:
     """Makes a layer or RMS normalization with its usual epsilon."""
     if rms_norm:
         layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
@@ -569,7 +537,7 @@ def norm_layer(rms_norm, **kwargs):
     return keras.layers.LayerNormalization(epsilon=1e-5, **kwargs)
 
 
-def kernel_initializer(given):
+def kernel_initializer(given: Any) -> Any:
     """Makes a copy of an initializer; `None` gives the default.
 
     The default is `make_fan_in_normal`.
@@ -577,14 +545,14 @@ def kernel_initializer(given):
     return make_fan_in_normal() if given is None else copy_initializer(given)
 
 
-def copy_initializer(initializer):
+def copy_initializer(initializer: Any) -> Any:
     """Copies an initializer; a plain function is returned as it is."""
     if isinstance(initializer, keras.initializers.Initializer):
         return initializer.clone()
     return initializer
 
 
-def make_fan_in_normal():
+def make_fan_in_normal() -> keras.initializers.Initializer:
     """Makes the default initializer of kernels.
 
     It is a truncated normal distribution with standard deviation
@@ -599,64 +567,17 @@ def make_fan_in_normal():
     )
 
 
-def check_block_arguments(**arguments):
-    """Checks the arguments that models pass on to their Transformer blocks.
-
-    Args:
-        **arguments: Values of the arguments of `TransformerBlock`.
-
-    Returns:
-        Dict of the checked values.
-
-    Raises:
-        ValueError: If an argument is out of range.
-    """
-    checked = {
-        "num_heads": check_integer("num_heads", arguments["num_heads"]),
-        "attention": check_subclass(
-            "attention", arguments["attention"], MultiHeadAttention
-        ),
-        "normalization": check_choice(
-            "normalization", arguments["normalization"], ("post", "pre", None)
-        ),
-        "activation": check_activation("activation", arguments["activation"]),
-        "use_bias": check_choice(
-            "use_bias", arguments["use_bias"], ("feedforward", True, False)
-        ),
-        "score_factor": check_score_factor(arguments["score_factor"]),
-        "chunk_size": check_chunk_size(arguments["chunk_size"]),
-        "kernel_initializer": check_initializer(
-            "kernel_initializer", arguments["kernel_initializer"]
-        ),
-    }
-    for name in ("feedforward_dim", "num_key_value_heads"):
-        checked[name] = check_integer(name, arguments[name], optional=True)
-    for name in ("dropout", "attention_dropout"):
-        checked[name] = check_share(name, arguments[name])
-    for name in ("rms_norm", "scale_scores"):
-        checked[name] = check_boolean(name, arguments[name])
-    heads, groups = checked["num_heads"], checked["num_key_value_heads"]
-    if groups is not None and heads % groups:
-        raise ValueError(
-            f"num_key_value_heads={groups} does not divide num_heads={heads}."
-        )
-    return checked
-
-
-def check_cross_encoding(encoding, cross_attention):
-    """Returns a valid encoding for cross attention, or `None`.
+def check_cross_encoding(
+    encoding: PositionalEncoding | None, cross_attention: bool
+) -> None:
+    """Raises `ValueError` for an encoding that cross-attention cannot have.
 
     Args:
         encoding: Value of the argument `cross_encoding`.
-        cross_attention: bool, whether there is cross attention.
-
-    Raises:
-        ValueError: If the value is no encoding, or not one for cross
-            attention.
+        cross_attention: bool, whether there is cross-attention.
     """
-    encoding = check_encoding("cross_encoding", encoding)
     if encoding is None:
-        return None
+        return
     name = f"cross_encoding={type(encoding).__name__}"
     if not cross_attention:
         raise ValueError(
@@ -679,4 +600,3 @@ def check_cross_encoding(encoding, cross_attention):
             f"{name} is added to the embeddings and does nothing in cross "
             "attention: pass it as `encoding`, or choose another encoding."
         )
-    return encoding

@@ -1,16 +1,19 @@
 """Base classes of the Transformer models."""
 
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias, TypeVar
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
-    check_boolean,
-    check_choice,
-    check_initializer,
-    check_integer,
+    Boolean,
+    Choice,
+    Initializer,
+    Integer,
+    Number,
+    Optional,
     check_keys,
-    check_number,
-    check_share,
 )
 from keras_lengen.checks.guards import mark_by_positions, mark_like
 from keras_lengen.checks.inputs import (
@@ -22,73 +25,64 @@ from keras_lengen.checks.inputs import (
     show,
 )
 from keras_lengen.layers.attention.cache import (
+    Cache,
     find_new_positions,
     find_sequence_length,
 )
-from keras_lengen.layers.attention.inputs import make_context
-from keras_lengen.layers.attention.multi_head import with_encoding
+from keras_lengen.layers.attention.inputs import Context, make_context
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.token_order import guard_order
+from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
-from keras_lengen.layers.encodings.base import check_encoding
-from keras_lengen.layers.encodings.nope import NoPE
+from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.nope import EncodingOrNoPE
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.transformer import (
     TransformerBlock,
-    attention_name,
-    check_block_arguments,
     copy_initializer,
     kernel_initializer,
     norm_layer,
-    with_attention,
 )
 from keras_lengen.models.programs import Programs
+from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
-BLOCK_ARGUMENTS = (
-    "num_heads",
-    "feedforward_dim",
-    "dropout",
-    "attention_dropout",
-    "attention",
-    "normalization",
-    "rms_norm",
-    "activation",
-    "use_bias",
-    "num_key_value_heads",
-    "scale_scores",
-    "score_factor",
-    "chunk_size",
-    "kernel_initializer",
-)
-"""Arguments that a model passes on to all of its blocks."""
+T = TypeVar("T")
+E = TypeVar("E", bound=PositionalEncoding)
+
+Inputs: TypeAlias = dict[str, Any]
+"""Checked inputs of a model, by name."""
+
+BlockCache: TypeAlias = dict[str, Cache]
+"""Caches of the attention layers of a block, by their names."""
 
 
 class TokenModel(PartPolicies, DrawingLayer, keras.Model):
     """Base of the models whose inputs are token ids."""
 
-    id_inputs: tuple | None = None
+    id_inputs: tuple[str, ...] | None = None
     """Names of the required inputs; `None`: one tensor of token ids."""
 
     # Otherwise TensorFlow traces every inner model of an exported model with
     # inputs that it guesses.
     _default_save_signature = None
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         # Autocasting would round float positions to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.programs = Programs()
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         return super().__call__(convert_numbers(inputs), *args, **kwargs)
 
     def export(
         self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
-        **kwargs,
-    ):
+        filepath: Any,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Exports the model like `keras.Model.export`.
 
         Args:
@@ -105,7 +99,7 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
         """
         if input_signature is None:
             ids = keras.InputSpec(shape=(None, None), dtype="int32")
-            inputs = ids
+            inputs: Any = ids
             if self.id_inputs is not None:
                 inputs = dict.fromkeys(self.id_inputs, ids)
             input_signature = [inputs]
@@ -118,7 +112,7 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
         )
 
 
-class Transformer(TokenModel):
+class Transformer(BlockArguments, TokenModel):
     """Base of the encoder and the decoder: token ids to logits.
 
     Token ids are embedded, pass through the blocks and are mapped to logits.
@@ -128,75 +122,53 @@ class Transformer(TokenModel):
     causal = False
     """Whether each token attends only to itself and earlier tokens."""
 
+    vocabulary_size = Integer(example=9)
+    output_size = Optional(Integer(example=5))
+    num_layers = Integer(example=3)
+    model_dim = Integer(example=32)
+    embedding_dropout = Optional(Number(0, below=1, example=0.5))
+    encoding = EncodingOrNoPE()
+    tie_embeddings = Boolean()
+    embedding_scale = Optional(Number(example=2.0))
+    logit_scale = Number(example=0.5)
+    embeddings_initializer = Optional(Initializer(example="he_normal"))
+    draw = Choice("model", "layer")
+
     def __init__(
         self,
         *,
-        vocabulary_size,
-        output_size,
-        num_layers,
-        num_heads,
-        model_dim,
-        feedforward_dim=None,
-        dropout=0.1,
-        attention_dropout=0.0,
-        embedding_dropout=None,
-        encoding=None,
-        attention=None,
-        normalization="post",
-        rms_norm=False,
-        activation="relu",
-        use_bias="feedforward",
-        num_key_value_heads=None,
-        scale_scores=True,
-        score_factor=None,
-        chunk_size="auto",
-        tie_embeddings=False,
-        embedding_scale=None,
-        logit_scale=1.0,
-        embeddings_initializer=None,
-        kernel_initializer=None,
-        draw="model",
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        output_size: int | None,
+        num_layers: int,
+        num_heads: int,
+        model_dim: int,
+        feedforward_dim: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        embedding_dropout: float | None = None,
+        encoding: PositionalEncoding | None = None,
+        attention: type[MultiHeadAttention] | None = None,
+        normalization: Literal["post", "pre"] | None = "post",
+        rms_norm: bool = False,
+        activation: Any = "relu",
+        use_bias: Literal["feedforward"] | bool = "feedforward",
+        num_key_value_heads: int | None = None,
+        scale_scores: bool = True,
+        score_factor: Literal["head", "log_length"] | None = None,
+        chunk_size: int | Literal["auto"] | None = "auto",
+        tie_embeddings: bool = False,
+        embedding_scale: float | None = None,
+        logit_scale: float = 1.0,
+        embeddings_initializer: Any = None,
+        kernel_initializer: Any = None,
+        draw: Literal["model", "layer"] = "model",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
-        self.output_size = check_integer(
-            "output_size", output_size, optional=True
+        encoding = copy_encoding(
+            Transformer.encoding.check("encoding", encoding)
         )
-        self.num_layers = check_integer("num_layers", num_layers)
-        self.model_dim = check_integer("model_dim", model_dim)
-        arguments = check_block_arguments(
-            num_heads=num_heads,
-            feedforward_dim=feedforward_dim,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            attention=attention,
-            normalization=normalization,
-            rms_norm=rms_norm,
-            activation=activation,
-            use_bias=use_bias,
-            num_key_value_heads=num_key_value_heads,
-            scale_scores=scale_scores,
-            score_factor=score_factor,
-            chunk_size=chunk_size,
-            kernel_initializer=kernel_initializer,
-        )
-        for name, value in arguments.items():
-            setattr(self, name, value)
-        self.embedding_dropout = check_share(
-            "embedding_dropout", embedding_dropout, optional=True
-        )
-        encoding = check_encoding("encoding", encoding)
-        self.encoding = copy_encoding(NoPE() if encoding is None else encoding)
-        self.tie_embeddings = check_boolean("tie_embeddings", tie_embeddings)
-        self.embedding_scale = check_number(
-            "embedding_scale", embedding_scale, optional=True
-        )
-        self.logit_scale = check_number("logit_scale", logit_scale)
-        self.embeddings_initializer = check_initializer(
-            "embeddings_initializer", embeddings_initializer
-        )
-        self.draw = check_choice("draw", draw, ("model", "layer"))
+        self.assign(locals())
         if self.model_dim % self.num_heads:
             raise ValueError(
                 f"num_heads={num_heads} does not divide model_dim={model_dim}."
@@ -208,7 +180,12 @@ class Transformer(TokenModel):
                 f"got {output_size!r}."
             )
 
-    def _make_layers(self, *, cross_attention=False, cross_encoding=None):
+    def _make_layers(
+        self,
+        *,
+        cross_attention: bool = False,
+        cross_encoding: PositionalEncoding | None = None,
+    ) -> None:
         """Creates and builds all layers, at the end of a constructor."""
         initializer = self.embeddings_initializer
         if initializer is None:
@@ -241,7 +218,7 @@ class Transformer(TokenModel):
             in_attention = self.encoding
         self.blocks = [
             TransformerBlock(
-                **{name: getattr(self, name) for name in BLOCK_ARGUMENTS},
+                **self.list_block_arguments(),
                 encoding=_get_layer_encoding(in_attention, layer),
                 cross_attention=cross_attention,
                 cross_encoding=_get_layer_encoding(cross_encoding, layer),
@@ -263,7 +240,7 @@ class Transformer(TokenModel):
         # No weight depends on the shape of the inputs.
         self.build((None, None))
 
-    def _make_head(self):
+    def _make_head(self) -> keras.Layer:
         return keras.layers.Dense(
             self.output_size,
             use_bias=self.use_bias is not False,
@@ -272,7 +249,7 @@ class Transformer(TokenModel):
             name="head",
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         if self.built:
             return
         shape = (None, None, self.model_dim)
@@ -287,7 +264,7 @@ class Transformer(TokenModel):
             self.head.build(shape)
         self.settle_policies()
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: bool | None = None) -> Tensor:
         inputs = self._unpack(inputs)
         positions = inputs.get("positions")
         if positions is None:
@@ -302,7 +279,9 @@ class Transformer(TokenModel):
         )
         return self.logits(features)
 
-    def sample_positions(self, inputs, *, training=None):
+    def sample_positions(
+        self, inputs: Inputs, *, training: bool | None = None
+    ) -> Positions | list[Positions]:
         """Samples the positions of the tokens.
 
         Args:
@@ -327,7 +306,9 @@ class Transformer(TokenModel):
         ]
         return positions if self.draw == "layer" else positions[0]
 
-    def by_layer(self, positions):
+    def by_layer(
+        self, positions: Positions | list[Positions]
+    ) -> list[Positions]:
         """Returns a list of the positions for each block."""
         if self.draw == "layer" and isinstance(positions, list):
             return positions
@@ -335,19 +316,19 @@ class Transformer(TokenModel):
 
     def features(
         self,
-        token_ids,
-        positions,
+        token_ids: Tensor,
+        positions: list[Positions],
         *,
-        mask=None,
-        length=None,
-        memory=None,
-        memory_positions=None,
-        memory_mask=None,
-        cache=None,
-        cache_update_index=None,
-        training=None,
-        **kwargs,
-    ):
+        mask: Tensor | None = None,
+        length: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_positions: Positions | None = None,
+        memory_mask: Tensor | None = None,
+        cache: list[BlockCache] | None = None,
+        cache_update_index: Size | None = None,
+        training: bool | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, list[BlockCache]]:
         """Maps token ids `(B, T)` to features `(B, T, M)` before the head.
 
         Args:
@@ -390,96 +371,121 @@ class Transformer(TokenModel):
 
     def _enter(
         self,
-        token_ids,
-        positions,
+        token_ids: Tensor,
+        positions: list[Positions],
         *,
-        mask,
-        length,
-        memory=None,
-        memory_positions=None,
-        memory_mask=None,
-        cache=None,
-        cache_update_index=None,
-        training=None,
-    ):
+        mask: Tensor | None,
+        length: Tensor | None,
+        memory: Tensor | None = None,
+        memory_positions: Positions | None = None,
+        memory_mask: Tensor | None = None,
+        cache: list[BlockCache] | None = None,
+        cache_update_index: Size | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, list[tuple[Context, Context | None]]]:
         """Computes what the blocks get; `features` describes the arguments.
 
         Returns:
             Tuple of the input of the first block, `(B, T, M)`, and the
             contexts of self- and cross-attention, a pair for each block.
         """
-        own = _once(
+        of_queries = _once(
             lambda of_layer: _slice_positions(
                 of_layer, cache_update_index, token_ids
             ),
             positions,
         )
-        x = self._begin(token_ids, own[0], training=training)
+        x = self._begin(token_ids, of_queries[0], training=training)
         if self.encoding.stage is not None:
             for (of_layer,) in _distinct(positions):
                 x = mark_by_positions(x, of_layer)
         if self.causal:
-            for pair in _distinct(own, positions):
+            for pair in _distinct(of_queries, positions):
                 x = guard_order(
                     *(x, self.encoding, *pair),
                     index=cache_update_index,
                     mask=mask,
                 )
         contexts = self._make_contexts(
-            x, own, positions, mask, length, cache, cache_update_index
+            x, of_queries, positions, mask, length, cache, cache_update_index
         )
         memory_contexts = self._make_memory_contexts(
-            x, own, memory, memory_positions, memory_mask, cache
+            x, of_queries, memory, memory_positions, memory_mask, cache
         )
         return x, list(zip(contexts, memory_contexts, strict=True))
 
-    def _make_contexts(self, x, own, positions, mask, length, cache, index):
+    def _make_contexts(
+        self,
+        x: Tensor,
+        of_queries: list[Positions],
+        positions: list[Positions],
+        mask: Tensor | None,
+        length: Size | None,
+        cache: list[BlockCache] | None,
+        index: Size | None,
+    ) -> list[Context]:
         """Makes the contexts of the self-attention of the blocks."""
         attention = self.blocks[0].attention_layer
         if length is None and attention.encoding.uses_length:
-            length = find_sequence_length(mask, cache and cache[0]["attention"])
+            length = find_sequence_length(
+                mask, None if cache is None else cache[0]["attention"]
+            )
 
-        def make(own, positions):
+        def make(of_queries: Positions, positions: Positions) -> Context:
             return make_context(
                 attention,
                 x,
                 x if cache is None else cache[0]["attention"][0],
-                positions=own,
-                key_positions=own if cache is None else positions,
-                new_positions=own,
+                positions=of_queries,
+                key_positions=of_queries if cache is None else positions,
+                new_positions=of_queries,
                 key_mask=mask,
                 causal=self.causal,
                 length=length,
                 index=index,
             )
 
-        return _once(make, own, positions)
+        return _once(make, of_queries, positions)
 
-    def _make_memory_contexts(self, x, own, memory, positions, mask, cache):
+    def _make_memory_contexts(
+        self,
+        x: Tensor,
+        of_queries: list[Positions],
+        memory: Tensor | None,
+        positions: Positions | None,
+        mask: Tensor | None,
+        cache: list[BlockCache] | None,
+    ) -> list[Context] | list[None]:
         """Makes the contexts of the cross-attention of the blocks."""
         if not self.blocks[0].cross_attention:
-            return [None] * len(own)
+            return [None] * len(of_queries)
         attention = self.blocks[0].cross_attention_layer
 
-        def make(own):
-            key_positions = own if positions is None else positions
+        def make(of_queries: Positions) -> Context:
+            key_positions = of_queries if positions is None else positions
             new = memory is not None
             return make_context(
                 attention,
                 x,
                 memory if cache is None else cache[0]["cross_attention"][0],
-                positions=own,
+                positions=of_queries,
                 key_positions=key_positions,
                 new_positions=key_positions if new else None,
                 key_mask=mask,
-                own=False,
+                is_self=False,
                 new=new,
                 index=0 if new and cache is not None else None,
             )
 
-        return _once(make, own)
+        return _once(make, of_queries)
 
-    def _begin(self, token_ids, positions, *, training=None):
+    def _begin(
+        self,
+        token_ids: Tensor,
+        positions: Positions,
+        *,
+        training: bool | None = None,
+    ) -> Tensor:
         """Returns the input of the first block, `(B, T, M)`."""
         x = self._embed(token_ids)
         if self.encoding.stage == "embeddings":
@@ -491,7 +497,7 @@ class Transformer(TokenModel):
             x = self.dropout_layer(x, training=training)
         return x
 
-    def _end(self, x, *, training=None):
+    def _end(self, x: Tensor, *, training: bool | None = None) -> Tensor:
         """Returns features for the head from the output of the last block."""
         if self.final_norm is not None:
             x = self.final_norm(x)
@@ -499,7 +505,15 @@ class Transformer(TokenModel):
                 x = self.dropout_layer(x, training=training)
         return x
 
-    def _apply_blocks(self, x, contexts, cache, *, memory=None, training=None):
+    def _apply_blocks(
+        self,
+        x: Tensor,
+        contexts: list[tuple[Context, Context | None]],
+        cache: list[BlockCache] | None,
+        *,
+        memory: Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[Tensor, list[BlockCache]]:
         """Applies the blocks one after the other.
 
         Args:
@@ -516,10 +530,11 @@ class Transformer(TokenModel):
         """
         new_cache = []
         for layer, block in enumerate(self.blocks):
-            own, other = contexts[layer]
-            options = {"context": own, "training": training}
-            if other is not None:
-                options |= {"memory": memory, "memory_context": other}
+            context, memory_context = contexts[layer]
+            options: dict[str, Any] = {"context": context, "training": training}
+            if memory_context is not None:
+                options["memory"] = memory
+                options["memory_context"] = memory_context
             if cache is None:
                 x = block(x, **options)
                 continue
@@ -527,7 +542,7 @@ class Transformer(TokenModel):
             new_cache.append(of_layer)
         return x, new_cache
 
-    def _embed(self, token_ids):
+    def _embed(self, token_ids: Tensor) -> Tensor:
         """Returns scaled embeddings, NaN for examples with invalid ids."""
         scale = self.embedding_scale
         scale = self.model_dim**0.5 if scale is None else scale
@@ -535,7 +550,9 @@ class Transformer(TokenModel):
         x = self.embedding(ops.maximum(token_ids, 0)) * scale
         return mark_like(x, token_ids)
 
-    def make_cache(self, batch_size, length, memory=None):
+    def make_cache(
+        self, batch_size: Size, length: Size, memory: Tensor | None = None
+    ) -> list[BlockCache]:
         """Creates empty caches of keys and values for all blocks.
 
         Args:
@@ -551,7 +568,7 @@ class Transformer(TokenModel):
             for block in self.blocks
         ]
 
-    def logits(self, features):
+    def logits(self, features: Tensor) -> Tensor:
         """Maps features `(B, T, M)` to float32 logits `(B, T, output_size)`.
 
         Without an output layer, it returns the features.
@@ -565,7 +582,7 @@ class Transformer(TokenModel):
         logits = ops.cast(logits, "float32")
         return logits if self.logit_scale == 1 else logits * self.logit_scale
 
-    def _unpack(self, inputs, *, new_tokens=0):
+    def _unpack(self, inputs: Any, *, new_tokens: int = 0) -> Inputs:
         """Checks the inputs and returns them as a dict.
 
         Args:
@@ -636,12 +653,14 @@ class Transformer(TokenModel):
             )
         return inputs
 
-    def _read_token_ids(self, token_ids):
+    def _read_token_ids(self, token_ids: TensorLike) -> Tensor:
         return read_token_ids(
             self.input_name("token_ids"), token_ids, self.vocabulary_size
         )
 
-    def _check_positions(self, positions, token_ids):
+    def _check_positions(
+        self, positions: Any, token_ids: Tensor
+    ) -> Positions | list[Positions]:
         name = self.input_name("positions")
         check = self.encoding.given_positions
         if (
@@ -656,20 +675,22 @@ class Transformer(TokenModel):
     input_prefix = ""
     """Prefix of the input names that callers use, for error messages."""
 
-    def input_name(self, name):
+    def input_name(self, name: str) -> str:
         """Returns the name that callers use for an input."""
         if not self.input_prefix or name in self._further_inputs:
             return name
         return self.input_prefix + name.removeprefix("token_")
 
-    _further_inputs: tuple = ()
+    _further_inputs: tuple[str, ...] = ()
     """Names of the additional inputs of a subclass."""
 
-    def memory(self, inputs, training=None):
+    def memory(
+        self, inputs: Inputs, training: bool | None = None
+    ) -> dict[str, Any]:
         """Returns the call arguments of the blocks for cross-attention."""
         return {}
 
-    def padding_mask(self, inputs):
+    def padding_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns a bool mask `(B, T)`, true for real tokens, or `None`."""
         if inputs.get("lengths") is None:
             return inputs.get("padding_mask")
@@ -678,55 +699,34 @@ class Transformer(TokenModel):
         lengths = ops.reshape(ops.cast(inputs["lengths"], "int32"), (-1, 1))
         return ops.broadcast_to(ops.less(tokens, lengths), shape)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(
+        self, inputs: Any, previous_mask: Tensor | None = None
+    ) -> None:
         return None
 
-    def compute_output_spec(self, inputs, training=None):
+    def compute_output_spec(
+        self, inputs: Any, training: bool | None = None
+    ) -> keras.KerasTensor:
         inputs = self._unpack(inputs)
         shape = inputs["token_ids"].shape
         if inputs.get("positions") is None:
             self.encoding.sampler.compute_output_spec(inputs["token_ids"])
         return self._make_output_spec(shape)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: Any) -> Shape:
         if isinstance(inputs_shape, dict):
             inputs_shape = inputs_shape["token_ids"]
         return self._make_output_spec(inputs_shape).shape
 
-    def _make_output_spec(self, shape):
+    def _make_output_spec(self, shape: Shape) -> keras.KerasTensor:
         if self.output_size is None:
             return keras.KerasTensor(
                 (*shape, self.model_dim), dtype=self.compute_dtype
             )
         return keras.KerasTensor((*shape, self.output_size), dtype="float32")
 
-    def get_config(self):
-        serialize = keras.initializers.serialize
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "output_size": self.output_size,
-            "num_layers": self.num_layers,
-            "model_dim": self.model_dim,
-            **{name: getattr(self, name) for name in BLOCK_ARGUMENTS},
-            "embedding_dropout": self.embedding_dropout,
-            "encoding": keras.saving.serialize_keras_object(self.encoding),
-            "attention": attention_name(self.attention),
-            "activation": keras.activations.serialize(self.activation),
-            "tie_embeddings": self.tie_embeddings,
-            "embedding_scale": self.embedding_scale,
-            "logit_scale": self.logit_scale,
-            "embeddings_initializer": serialize(self.embeddings_initializer),
-            "kernel_initializer": serialize(self.kernel_initializer),
-            "draw": self.draw,
-        }
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_encoding(with_attention(config)))
-
-
-def convert_numbers(inputs):
+def convert_numbers(inputs: Any) -> Any:
     """Converts plain numbers and lists among inputs, which Keras rejects.
 
     Args:
@@ -743,7 +743,7 @@ def convert_numbers(inputs):
     return {name: _convert(name, value) for name, value in inputs.items()}
 
 
-def _convert(name, value):
+def _convert(name: str, value: Any) -> Any:
     leaves = keras.tree.flatten(value)
     if all(isinstance(leaf, int | float) for leaf in leaves) and leaves:
         try:
@@ -758,7 +758,7 @@ def _convert(name, value):
     )
 
 
-def _once(function, *lists):
+def _once(function: Callable[..., T], *lists: list[Any]) -> list[T]:
     """Maps lists for the blocks, once for the same entries.
 
     Args:
@@ -774,29 +774,33 @@ def _once(function, *lists):
     return [found[_identify(entries)] for entries in zip(*lists, strict=True)]
 
 
-def _distinct(*lists):
+def _distinct(*lists: list[Any]) -> Iterable[tuple[Any, ...]]:
     """Lists the entries of some lists side by side, the same ones once."""
     together = list(zip(*lists, strict=True))
     return {_identify(entries): entries for entries in together}.values()
 
 
-def _identify(entries):
+def _identify(entries: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(map(id, entries))
 
 
-def _slice_positions(positions, index, token_ids):
+def _slice_positions(
+    positions: Positions, index: Size | None, token_ids: Tensor
+) -> Positions:
     """Slices these tokens' positions out of the full sequence's."""
     found = find_new_positions(positions, index, token_ids)
     return positions if found is None else found
 
 
-def _get_layer_encoding(encoding, layer):
+def _get_layer_encoding(
+    encoding: PositionalEncoding | None, layer: int
+) -> PositionalEncoding | None:
     """Returns the encoding for one block, a copy if weights are not shared."""
     if encoding is None or encoding.share_layers or layer == 0:
         return encoding
     return copy_encoding(encoding)
 
 
-def copy_encoding(encoding):
+def copy_encoding(encoding: E) -> E:
     """Returns an encoding of the same configuration with its own weights."""
     return type(encoding).from_config(encoding.get_config())

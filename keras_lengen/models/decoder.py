@@ -1,18 +1,27 @@
 """Causal Transformer over token ids, with generation."""
 
+from collections.abc import Iterator
+from typing import Any, Unpack
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean, Optional
 from keras_lengen.checks.guards import mark_by_positions
 from keras_lengen.checks.inputs import (
     check_rank,
     guard_same_size,
     read_mask,
 )
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
 from keras_lengen.layers.transformer import check_cross_encoding
-from keras_lengen.models.base import Transformer, copy_encoding
+from keras_lengen.models.base import Inputs, Transformer, copy_encoding
 from keras_lengen.models.generation import generate, stream
+from keras_lengen.models.options import DecoderOptions
+from keras_lengen.types import Array
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -68,31 +77,40 @@ class TransformerDecoder(Transformer):
 
     causal = True
 
+    cross_attention = Boolean()
+    cross_encoding = Optional(EncodingArgument())
+
     def __init__(
         self,
         *,
-        vocabulary_size,
-        output_size=None,
-        cross_attention=False,
-        cross_encoding=None,
-        **kwargs,
-    ):
-        check_boolean("cross_attention", cross_attention)
-        check_cross_encoding(cross_encoding, cross_attention)
+        vocabulary_size: int,
+        output_size: int | None = None,
+        cross_attention: bool = False,
+        cross_encoding: PositionalEncoding | None = None,
+        **kwargs: Unpack[DecoderOptions],
+    ) -> None:
         super().__init__(
             vocabulary_size=vocabulary_size,
             output_size=vocabulary_size if output_size is None else output_size,
             **kwargs,
         )
         self.cross_attention = cross_attention
-        if cross_attention:
+        declared = TransformerDecoder.cross_encoding
+        cross_encoding = declared.check("cross_encoding", cross_encoding)
+        check_cross_encoding(cross_encoding, self.cross_attention)
+        if cross_encoding is not None:
+            cross_encoding = copy_encoding(cross_encoding)
+        self.cross_encoding = cross_encoding
+        if self.cross_attention:
             self._further_inputs = _MEMORY
-        self.cross_encoding = cross_encoding and copy_encoding(cross_encoding)
         self._make_layers(
-            cross_attention=cross_attention, cross_encoding=self.cross_encoding
+            cross_attention=self.cross_attention,
+            cross_encoding=self.cross_encoding,
         )
 
-    def memory(self, inputs, training=None):
+    def memory(
+        self, inputs: Inputs, training: bool | None = None
+    ) -> dict[str, Any]:
         if not self.cross_attention:
             return {}
         memory = {name: inputs.get(name) for name in _MEMORY}
@@ -136,17 +154,17 @@ class TransformerDecoder(Transformer):
 
     def generate(
         self,
-        inputs,
-        max_new_tokens,
+        inputs: Any,
+        max_new_tokens: int,
         *,
-        temperature=0.0,
-        top_k=None,
-        top_p=None,
-        end_token=None,
-        seed=None,
-        return_logits=False,
-        jit_compile=True,
-    ):
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        end_token: int | None = None,
+        seed: int | None = None,
+        return_logits: bool = False,
+        jit_compile: bool = True,
+    ) -> Any:
         """Generates the tokens that follow the prompts.
 
         Each token is computed once, because the keys and values of earlier
@@ -202,7 +220,9 @@ class TransformerDecoder(Transformer):
             jit_compile=jit_compile,
         )
 
-    def stream(self, inputs, max_new_tokens, **kwargs):
+    def stream(
+        self, inputs: Any, max_new_tokens: int, **kwargs: Any
+    ) -> Iterator[Array]:
         """Generates the same tokens as `generate`, one at a time.
 
         Args:
@@ -218,14 +238,6 @@ class TransformerDecoder(Transformer):
             ValueError: As `generate`.
         """
         return stream(self, inputs, max_new_tokens, **kwargs)
-
-    def get_config(self):
-        serialize = keras.saving.serialize_keras_object
-        return {
-            **super().get_config(),
-            "cross_attention": self.cross_attention,
-            "cross_encoding": serialize(self.cross_encoding),
-        }
 
 
 _MEMORY = ("memory", "memory_mask", "memory_positions")

@@ -1,11 +1,11 @@
 """Transformer encoder over token ids."""
 
+from typing import Unpack
+
 import keras
 
-from keras_lengen.checks.arguments import check_subclass
-from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-from keras_lengen.layers.encodings.base import check_encoding
 from keras_lengen.models.base import Transformer
+from keras_lengen.models.options import EncoderOptions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -20,14 +20,8 @@ class TransformerEncoder(Transformer):
         output_size: int, at least 1. Number of classes; `None`: return the
             features `(B, T, M)` instead of logits.
         num_layers: int, at least 1. Number of Transformer blocks.
-        num_heads: int, at least 1. Number of attention heads; divides
-            `model_dim`.
-        model_dim: int, at least 1. Width `M` of the model.
-        feedforward_dim: int, at least 1. Width of the hidden layer of each
-            block; `None`: `4 * M`.
-        dropout: float in `[0, 1)`. Dropout rate of each residual branch.
-        attention_dropout: float in `[0, 1)`. Dropout rate of the attention
-            weights.
+        model_dim: int, at least 1. Width `M` of the model; a multiple of
+            `num_heads`.
         embedding_dropout: float in `[0, 1)`. Dropout rate of the embeddings
             and of the output of the final norm. `None`: `dropout`, applied to
             the embeddings only, and only if an encoding is added to them, as
@@ -35,37 +29,22 @@ class TransformerEncoder(Transformer):
         encoding: `PositionalEncoding`; `None`: no positional encoding. The
             model copies it; a block that needs its own weights gets its own
             copy.
-        attention: Class used in place of `MultiHeadAttention`, or `None`.
-        normalization: `"post"`: a norm after each residual connection.
-            `"pre"`: a norm before each sublayer, and one after the last block.
-            `None`: no norms.
-        rms_norm: bool. Whether norms are RMS norms instead of layer norms.
-        activation: Name or function. Activation of the hidden layers.
-        use_bias: `"feedforward"`: biases in all linear layers except those of
-            attention. `True`: in all. `False`: in none.
-        num_key_value_heads: int, divides `num_heads`. Number of heads of keys
-            and values, each shared by a group of query heads; `None`:
-            `num_heads`.
-        scale_scores: bool. Whether attention scores are divided by the square
-            root of the width of a head.
-        score_factor: str or `None`. Learned factor of the scores of
-            self-attention: `"head"`, one for each head, or `"log_length"`,
-            which grows with the number of keys, as in `MultiHeadAttention`.
-        chunk_size: int, at least 1, `"auto"` or `None`. Number of queries
-            whose scores are held in memory at a time, as in
-            `MultiHeadAttention`.
         tie_embeddings: bool. Whether the output layer shares its weights with
             the embedding layer; requires `output_size == vocabulary_size`.
         embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
         logit_scale: float. Factor of the logits.
         embeddings_initializer: Initializer of the embeddings; `None`: a
             truncated normal with standard deviation 0.02.
-        kernel_initializer: Initializer of the kernels; `None`: a truncated
-            normal with standard deviation `1 / sqrt(fan_in)` before
-            truncation.
         draw: `"model"`: all layers share one draw of positions, as in the
             paper of Ruoss et al., 2023. `"layer"`: one draw for each layer, as
             in their code.
+        **kwargs: Arguments of `TransformerBlock` that all blocks share:
+            `num_heads`, `feedforward_dim`, `dropout`, `attention_dropout`,
+            `attention`, `normalization`, `rms_norm`, `activation`,
+            `use_bias`, `num_key_value_heads`, `scale_scores`, `score_factor`,
+            `chunk_size` and `kernel_initializer`. The last block is followed
+            by another norm if `normalization` is `"pre"`. `use_bias` and
+            `kernel_initializer` also concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:
@@ -102,18 +81,16 @@ class TransformerEncoder(Transformer):
     https://arxiv.org/abs/2305.16843
     """
 
-    def __init__(self, *, encoding=None, attention=None, **kwargs):
-        check_encoding("encoding", encoding)
-        check_subclass("attention", attention, MultiHeadAttention)
-        for argument, value, cls in (
-            ("encoding", encoding, type(encoding)),
-            ("attention", attention, attention),
+    def __init__(self, **kwargs: Unpack[EncoderOptions]) -> None:
+        super().__init__(**kwargs)
+        for argument, cls in (
+            ("encoding", type(self.encoding)),
+            ("attention", self.attention),
         ):
-            if value is not None and cls.causal_only:
+            if cls is not None and cls.causal_only:
                 raise ValueError(
                     f"{argument}={cls.__name__} is for causal attention, but "
                     "in an encoder, tokens attend to later tokens: choose "
                     f"another {argument}."
                 )
-        super().__init__(encoding=encoding, attention=attention, **kwargs)
         self._make_layers()

@@ -1,27 +1,37 @@
 """Encoder-decoder Transformer from one token sequence to another."""
 
+from collections.abc import Iterator
+from typing import Any, Unpack
+
 import keras
 
 from keras_lengen.checks.arguments import (
-    check_boolean,
-    check_integer,
+    Argument,
+    Boolean,
+    Integer,
+    Optional,
+    WithArguments,
     check_keys,
     described,
 )
 from keras_lengen.checks.inputs import guard_same_size
-from keras_lengen.layers.attention.multi_head import with_encoding
-from keras_lengen.layers.transformer import with_attention
-from keras_lengen.models.base import TokenModel, convert_numbers
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
+from keras_lengen.models.base import Inputs, TokenModel, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
+from keras_lengen.models.options import SharedOptions
 from keras_lengen.models.programs import compile_function
+from keras_lengen.types import Array, Shape, Tensor
 
 _TARGET = "target_"
 _OPTIONAL = {"lengths", "padding_mask", "positions", "reference_length"}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class EncoderDecoder(TokenModel):
+class EncoderDecoder(WithArguments, TokenModel):
     """An encoder-decoder Transformer: source token ids to target logits.
 
     The encoder reads the source. The causal decoder, whose blocks attend to
@@ -82,66 +92,70 @@ class EncoderDecoder(TokenModel):
 
     id_inputs = ("token_ids", _TARGET + "ids")
 
+    vocabulary_size = Integer(example=9)
+    output_size = Optional(Integer(example=5))
+    target_vocabulary_size = Optional(Integer(example=6))
+    num_layers = Integer(example=3)
+    num_decoder_layers = Optional(Integer(example=2))
+    cross_encoding = Optional(EncodingArgument())
+
     def __init__(
         self,
         *,
-        vocabulary_size,
-        output_size=None,
-        target_vocabulary_size=None,
-        num_layers,
-        num_decoder_layers=None,
-        cross_encoding=None,
-        name=None,
-        trainable=True,
-        dtype=None,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        output_size: int | None = None,
+        target_vocabulary_size: int | None = None,
+        num_layers: int,
+        num_decoder_layers: int | None = None,
+        cross_encoding: PositionalEncoding | None = None,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        **kwargs: Unpack[SharedOptions],
+    ) -> None:
         super().__init__(name=name, trainable=trainable, dtype=dtype)
-        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
-        self.target_vocabulary_size = check_integer(
-            "target_vocabulary_size",
-            vocabulary_size
-            if target_vocabulary_size is None
-            else target_vocabulary_size,
-        )
-        self.output_size = check_integer(
-            "output_size",
-            self.target_vocabulary_size if output_size is None else output_size,
-        )
-        self.num_layers = check_integer("num_layers", num_layers)
-        self.num_decoder_layers = check_integer(
-            "num_decoder_layers",
-            num_layers if num_decoder_layers is None else num_decoder_layers,
-        )
-        both = {**kwargs, "dtype": self.dtype_policy}
+        if target_vocabulary_size is None:
+            target_vocabulary_size = vocabulary_size
+        if output_size is None:
+            output_size = target_vocabulary_size
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
+        encoder_options: SharedOptions = {**kwargs, "tie_embeddings": False}
         self.encoder = TransformerEncoder(
             vocabulary_size=vocabulary_size,
             output_size=None,
             num_layers=num_layers,
             name="encoder",
-            **{**both, "tie_embeddings": False},
+            dtype=self.dtype_policy,
+            **encoder_options,
         )
         self.decoder = TransformerDecoder(
-            vocabulary_size=self.target_vocabulary_size,
-            output_size=self.output_size,
-            num_layers=self.num_decoder_layers,
+            vocabulary_size=target_vocabulary_size,
+            output_size=output_size,
+            num_layers=num_decoder_layers,
             cross_attention=True,
             cross_encoding=cross_encoding,
             name="decoder",
-            **both,
+            dtype=self.dtype_policy,
+            **kwargs,
         )
         self.decoder.input_prefix = _TARGET
-        self.cross_encoding = self.decoder.cross_encoding
+        cross_encoding = self.decoder.cross_encoding
+        self.assign(locals())
         self.built = True
 
-    def call(self, inputs, training=None):
+    @classmethod
+    def arguments(cls) -> dict[str, Argument[Any]]:
+        return {**TransformerEncoder.arguments(), **super().arguments()}
+
+    def call(self, inputs: Any, training: bool | None = None) -> Tensor:
         source, target = self._unpack(inputs)
         return self.decoder(
             {**target, **self._read(source, training=training)},
             training=training,
         )
 
-    def _read(self, source, training=None):
+    def _read(self, source: Inputs, training: bool | None = None) -> Inputs:
         """Encodes the source and returns the decoder's `memory` inputs."""
         positions = source.get("positions")
         if positions is None:
@@ -156,7 +170,7 @@ class EncoderDecoder(TokenModel):
             memory["memory_positions"] = self.encoder.by_layer(positions)[-1]
         return memory
 
-    def _unpack(self, inputs):
+    def _unpack(self, inputs: Any) -> tuple[Inputs, Inputs]:
         """Checks the inputs and splits them into source and target.
 
         Args:
@@ -183,8 +197,8 @@ class EncoderDecoder(TokenModel):
                 "inputs must have token_ids and target_ids, integers of shape "
                 f"(B, S) and (B, T); got {', '.join(given) or 'none'}."
             )
-        source: dict = {}
-        target: dict = {}
+        source: Inputs = {}
+        target: Inputs = {}
         for name, value in convert_numbers(inputs).items():
             whose = target if name.startswith(_TARGET) else source
             whose[name.removeprefix(_TARGET)] = value
@@ -201,7 +215,14 @@ class EncoderDecoder(TokenModel):
         )
         return source, target
 
-    def generate(self, inputs, max_new_tokens, *, jit_compile=True, **kwargs):
+    def generate(
+        self,
+        inputs: Any,
+        max_new_tokens: int,
+        *,
+        jit_compile: bool = True,
+        **kwargs: Any,
+    ) -> Any:
         """Generates the tokens that follow the target.
 
         Args:
@@ -222,7 +243,14 @@ class EncoderDecoder(TokenModel):
             inputs, max_new_tokens, jit_compile=jit_compile, **kwargs
         )
 
-    def stream(self, inputs, max_new_tokens, *, jit_compile=True, **kwargs):
+    def stream(
+        self,
+        inputs: Any,
+        max_new_tokens: int,
+        *,
+        jit_compile: bool = True,
+        **kwargs: Any,
+    ) -> Iterator[Array]:
         """Generates the same tokens as `generate`, one at a time.
 
         Args:
@@ -242,7 +270,7 @@ class EncoderDecoder(TokenModel):
             inputs, max_new_tokens, jit_compile=jit_compile, **kwargs
         )
 
-    def _read_prompts(self, inputs, jit_compile):
+    def _read_prompts(self, inputs: Any, jit_compile: bool) -> Inputs:
         """Encodes the source in a compiled program; returns decoder inputs."""
         source, target = self._unpack(inputs)
         if source.get("positions") is None:
@@ -252,32 +280,30 @@ class EncoderDecoder(TokenModel):
             )
         read = self.programs.get(
             self,
-            check_boolean("jit_compile", jit_compile),
+            Boolean().check("jit_compile", jit_compile),
             lambda: compile_function(self._read, self.variables, jit_compile),
         )
         return {**target, **read(source)}
 
-    def compute_output_spec(self, inputs, training=None):
+    def compute_output_spec(
+        self, inputs: Any, training: bool | None = None
+    ) -> keras.KerasTensor:
         source, target = self._unpack(inputs)
         self.encoder.compute_output_spec(source)
         return self.decoder.compute_output_spec(target)
 
-    def compute_output_shape(self, inputs_shape):
+    def compute_output_shape(self, inputs_shape: dict[str, Shape]) -> Shape:
         return (*inputs_shape["target_ids"], self.output_size)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Returns the configuration; shared arguments are the decoder's."""
-        config = self.decoder.get_config()
-        del config["cross_attention"]
+        shared = self.decoder.get_config()
+        del shared["cross_attention"]
         return {
-            **config,
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "target_vocabulary_size": self.target_vocabulary_size,
-            "num_layers": self.num_layers,
-            "num_decoder_layers": self.num_decoder_layers,
+            **shared,
+            **TokenModel.get_config(self),
+            **{
+                name: argument.serialize(getattr(self, name))
+                for name, argument in super().arguments().items()
+            },
         }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_encoding(with_attention(config)))

@@ -1,9 +1,12 @@
 """Transformer decoder that applies its blocks again and again."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar, Unpack
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean, check_integer
+from keras_lengen.checks.arguments import Boolean, Integer
 from keras_lengen.checks.guards import guard, is_integer, mark_like
 from keras_lengen.checks.inputs import (
     as_tensor,
@@ -11,9 +14,14 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_mask,
 )
-from keras_lengen.models.base import convert_numbers
+from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.models.base import BlockCache, Inputs, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
+from keras_lengen.models.options import LoopedOptions
 from keras_lengen.models.programs import compile_function
+from keras_lengen.types import Size, Tensor, TensorLike
+
+T = TypeVar("T")
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -66,19 +74,23 @@ class LoopedDecoder(TransformerDecoder):
     Reference: Fan et al., 2024, section 4. https://arxiv.org/abs/2409.15647
     """
 
-    def __init__(self, *, loops, **kwargs):
-        self.loops = check_integer("loops", loops)
+    loops = Integer(example=3)
+
+    def __init__(self, *, loops: int, **kwargs: Unpack[LoopedOptions]) -> None:
+        self.loops = loops
         super().__init__(**kwargs)
         self._further_inputs = (*self._further_inputs, "loops", "scored")
 
-    def memory(self, inputs, training=None):
+    def memory(
+        self, inputs: Inputs, training: bool | None = None
+    ) -> dict[str, Any]:
         return {
             **super().memory(inputs, training),
             "loops": inputs.get("loops"),
             "scored": inputs.get("scored"),
         }
 
-    def _unpack(self, inputs, *, new_tokens=0):
+    def _unpack(self, inputs: Any, *, new_tokens: int = 0) -> Inputs:
         inputs = super()._unpack(inputs, new_tokens=new_tokens)
         ids = inputs["token_ids"]
         if "loops" in inputs:
@@ -94,7 +106,7 @@ class LoopedDecoder(TransformerDecoder):
             )
         return {**inputs, "token_ids": ids}
 
-    def _guard_number(self, guarded, loops):
+    def _guard_number(self, guarded: T, loops: Tensor) -> T:
         """Guards tensors by the condition that loops are not too many."""
         return guard(
             guarded,
@@ -105,7 +117,9 @@ class LoopedDecoder(TransformerDecoder):
             ": raise loops.",
         )
 
-    def make_cache(self, batch_size, length, memory=None):
+    def make_cache(
+        self, batch_size: Size, length: Size, memory: Tensor | None = None
+    ) -> list[BlockCache]:
         return [
             of_block
             for _ in range(self.loops)
@@ -116,18 +130,20 @@ class LoopedDecoder(TransformerDecoder):
 
     def _apply_blocks(
         self,
-        x,
-        contexts,
-        cache,
+        x: Tensor,
+        contexts: list[tuple[Context, Context | None]],
+        cache: list[BlockCache] | None,
         *,
-        loops=None,
-        scored=None,
-        training=None,
-        **kwargs,
-    ):
+        loops: Tensor | None = None,
+        scored: Tensor | None = None,
+        training: bool | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, list[BlockCache]]:
         first, new_cache = x, []
 
-        def apply(x, part):
+        def apply(
+            x: Tensor, part: list[BlockCache] | None
+        ) -> tuple[Tensor, list[BlockCache]]:
             return super(LoopedDecoder, self)._apply_blocks(
                 x, contexts, part, training=training, **kwargs
             )
@@ -156,7 +172,14 @@ class LoopedDecoder(TransformerDecoder):
             new_cache += of_loop
         return x, new_cache
 
-    def settle(self, inputs, most, *, scored=None, jit_compile=True):
+    def settle(
+        self,
+        inputs: Any,
+        most: int,
+        *,
+        scored: TensorLike | None = None,
+        jit_compile: bool = True,
+    ) -> tuple[Tensor, Tensor]:
         """Repeats the blocks until the answer is as certain as it gets.
 
         Certain means a small cross-entropy between the outputs and their most
@@ -180,8 +203,8 @@ class LoopedDecoder(TransformerDecoder):
         Reference: Fan et al., 2024, section 5 (here for each example instead
         of for the batch). https://arxiv.org/abs/2409.15647
         """
-        check_integer("most", most)
-        check_boolean("jit_compile", jit_compile)
+        Integer().check("most", most)
+        Boolean().check("jit_compile", jit_compile)
         inputs = self._unpack(convert_numbers(inputs))
         if inputs.pop("loops", None) is not None:
             raise ValueError(
@@ -203,7 +226,9 @@ class LoopedDecoder(TransformerDecoder):
         )
         return program(inputs, ops.convert_to_tensor(most, "int32"), scored)
 
-    def _settle(self, inputs, most, scored):
+    def _settle(
+        self, inputs: Inputs, most: Tensor, scored: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         mask = self.padding_mask(inputs)
         if scored is None:
             token_ids = inputs["token_ids"]
@@ -218,7 +243,7 @@ class LoopedDecoder(TransformerDecoder):
             **memory,
         )
 
-        def apply(x):
+        def apply(x: Tensor) -> Tensor:
             return super(LoopedDecoder, self)._apply_blocks(
                 x, contexts, None, memory=memory.get("memory"), training=False
             )[0]
@@ -227,7 +252,13 @@ class LoopedDecoder(TransformerDecoder):
         x, loops = self._repeat_until_certain(apply, first, most, scored)
         return self.logits(self._end(x)), loops
 
-    def _repeat_until_certain(self, apply, first, most, scored):
+    def _repeat_until_certain(
+        self,
+        apply: Callable[[Tensor], Tensor],
+        first: Tensor,
+        most: Tensor,
+        scored: Tensor,
+    ) -> tuple[Tensor, Tensor]:
         """Applies blocks until the outputs are as certain as they get.
 
         Args:
@@ -241,7 +272,13 @@ class LoopedDecoder(TransformerDecoder):
         """
         scored = ops.cast(scored, "float32")
 
-        def repeat(number, x, best, least, loops):
+        def repeat(
+            number: Tensor,
+            x: Tensor,
+            best: Tensor,
+            least: Tensor,
+            loops: Tensor,
+        ) -> tuple[Tensor, ...]:
             x = apply(_inject(x, first, number))
             logits = self.logits(self._end(x))
             certain = ops.max(ops.log_softmax(logits, axis=-1), axis=-1)
@@ -268,9 +305,6 @@ class LoopedDecoder(TransformerDecoder):
         )
         return best, loops
 
-    def get_config(self):
-        return {**super().get_config(), "loops": self.loops}
-
 
 _NOT_SETTLED = (
     'inputs with "scored" have the loops after which outputs are most certain, '
@@ -278,7 +312,9 @@ _NOT_SETTLED = (
 )
 
 
-def _repeat(apply, first, loops):
+def _repeat(
+    apply: Callable[[Tensor], Tensor], first: Tensor, loops: Tensor
+) -> Tensor:
     """Applies blocks to each example as often as it wants.
 
     Args:
@@ -290,7 +326,7 @@ def _repeat(apply, first, loops):
         `(B, T, M)`.
     """
 
-    def repeat(number, x):
+    def repeat(number: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         done = apply(_inject(x, first, number))
         return number + 1, ops.where(number < loops, done, x)
 
@@ -302,12 +338,12 @@ def _repeat(apply, first, loops):
     return x
 
 
-def _inject(x, first, number):
+def _inject(x: Tensor, first: Tensor, number: Size) -> Tensor:
     """Adds the embeddings to the blocks' input, except in the first loop."""
     return x + ops.where(number > 0, first, ops.zeros_like(first))
 
 
-def _read_loops(loops, token_ids):
+def _read_loops(loops: TensorLike, token_ids: Tensor) -> Tensor:
     """Reads how often the blocks are to be applied.
 
     Returns:

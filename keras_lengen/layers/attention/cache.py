@@ -1,9 +1,11 @@
 """Cache of the keys and values of earlier calls, and their positions."""
 
+from typing import Any, TypeAlias
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_integer, described
+from keras_lengen.checks.arguments import Integer, described
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import (
     as_size,
@@ -15,21 +17,26 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_index,
 )
+from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.types import Positions, Size, Tensor
+
+Cache: TypeAlias = tuple[Tensor, Tensor]
+"""Keys and values, each `(B, S, heads, width)`."""
 
 
 class CachedKeys(keras.layers.Layer):
     """Base class of attention whose keys and values may come from a cache.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,
-    `key_dim`, `value_dim` and `encoding`.
+    `key_dim`, `value_width` and `encoding`.
     """
 
     @property
-    def cached_widths(self):
+    def cached_widths(self) -> tuple[int, int]:
         """Widths of a head's keys and of its values in a cache."""
-        return self.key_dim, self.value_dim
+        return self.key_dim, self.value_width
 
-    def make_cache(self, batch_size, length):
+    def make_cache(self, batch_size: Size, length: Size) -> Cache:
         """Makes an empty cache, to be passed as `cache`.
 
         Args:
@@ -48,7 +55,7 @@ class CachedKeys(keras.layers.Layer):
         """
         for name, size in (("batch_size", batch_size), ("length", length)):
             if not ops.is_tensor(size):
-                check_integer(name, size)
+                Integer().check(name, size)
         heads = self.num_key_value_heads or self.num_heads
         return tuple(
             ops.zeros(
@@ -57,7 +64,7 @@ class CachedKeys(keras.layers.Layer):
             for width in self.cached_widths
         )
 
-    def check_cache(self, cache):
+    def check_cache(self, cache: Any) -> None:
         """Checks that a cache has the form that `make_cache` returns.
 
         Args:
@@ -83,7 +90,13 @@ class CachedKeys(keras.layers.Layer):
                 )
 
 
-def read_cache(layer, tensors, index, key, masks):
+def read_cache(
+    layer: CachedKeys,
+    tensors: dict[str, Any],
+    index: Size | None,
+    key: Tensor,
+    masks: tuple[Tensor | None, ...],
+) -> tuple[dict[str, Any], Size | None]:
     """Reads the cache and the index of the first new token.
 
     Args:
@@ -142,9 +155,9 @@ def read_cache(layer, tensors, index, key, masks):
     return tensors, index
 
 
-def _check_cached_mask(mask, slots):
+def _check_cached_mask(mask: Tensor | None, slots: Size) -> None:
     """Raises `ValueError` if a mask is known to cover a part of the cache."""
-    if len(getattr(mask, "shape", ())) != 2:
+    if mask is None or len(getattr(mask, "shape", ())) != 2:
         return
     size, known = find_static_size(mask.shape[1]), find_static_size(slots)
     if None not in (size, known) and size != known:
@@ -155,7 +168,13 @@ def _check_cached_mask(mask, slots):
         )
 
 
-def check_cached_positions(encoding, positions, key_positions, *, own):
+def check_cached_positions(
+    encoding: PositionalEncoding,
+    positions: Positions | None,
+    key_positions: Positions | None,
+    *,
+    is_self: bool,
+) -> None:
     """Raises `ValueError` if calls may disagree on a token's position."""
     if encoding.stage is None:
         return
@@ -166,19 +185,21 @@ def check_cached_positions(encoding, positions, key_positions, *, own):
             "the whole sequence and pass `positions` and `key_positions`."
         )
     of_all_keys = key_positions is not None or encoding.stage != "bias"
-    if own and positions is not None and not of_all_keys:
+    if is_self and positions is not None and not of_all_keys:
         raise ValueError(
             "with a cache, `positions` are only those of the new tokens: "
             "also pass `key_positions`, those of all tokens in the cache."
         )
-    if positions is None and not own:
+    if positions is None and not is_self:
         raise ValueError(
             "with a cache, the positions of queries that are not its new "
             "tokens are unknown: pass their `positions`."
         )
 
 
-def find_new_positions(key_positions, index, tokens):
+def find_new_positions(
+    key_positions: Positions, index: Size | None, tokens: Tensor
+) -> Positions | None:
     """Reads the positions of the new tokens from those of the whole cache.
 
     Args:
@@ -198,7 +219,9 @@ def find_new_positions(key_positions, index, tokens):
     )
 
 
-def find_sequence_length(key_mask, cache):
+def find_sequence_length(
+    key_mask: Tensor | None, cache: Cache | None
+) -> Size | None:
     """Finds the length of the whole sequence from a mask or a cache.
 
     Args:
@@ -214,7 +237,9 @@ def find_sequence_length(key_mask, cache):
     return None if cache is None else ops.shape(cache[0])[1]
 
 
-def update_cache(cache, key, value, index):
+def update_cache(
+    cache: Cache, key: Tensor | None, value: Tensor | None, index: Size | None
+) -> Cache:
     """Writes new keys and values to a cache, from an index on.
 
     Args:

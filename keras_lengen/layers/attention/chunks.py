@@ -1,15 +1,48 @@
 """Attention computed in chunks of queries, which saves memory."""
 
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
 import keras
 from keras import ops
+
+from keras_lengen.checks.arguments import Argument, Integer, Mistake
+from keras_lengen.types import Shape, Tensor
+
+Tensors: TypeAlias = dict[str, Any]
+"""Tensors, or pairs of them, by name."""
 
 QUERY_AXES = {"query": 1, "inputs": 1, "positions": -1, "indices": 0, "mask": 2}
 """Index of the axis of the queries in each tensor of the queries."""
 
 
+class ChunkSize(Argument[int | Literal["auto"] | None]):
+    """Number of queries in a chunk: an integer, `"auto"` or `None`."""
+
+    def convert(self, value: Any) -> int | Literal["auto"] | None:
+        if value is None:
+            return None
+        if isinstance(value, str) and value == "auto":
+            return "auto"
+        try:
+            return Integer().convert(value)
+        except Mistake:
+            raise Mistake from None
+
+    def describe(self) -> str:
+        return '"auto", None or a positive integer'
+
+
 def attend_in_chunks(
-    attend, queries, others, *, chunk_size, shape, layer, generator=None
-):
+    attend: Callable[[Tensors, Tensors], Tensor],
+    queries: Tensors,
+    keys_and_values: Tensors,
+    *,
+    chunk_size: int,
+    shape: tuple[int, int],
+    layer: keras.Layer,
+    generator: keras.random.SeedGenerator | None = None,
+) -> Tensor:
     """Applies `attend` to one chunk of queries after the other.
 
     The intermediate results of a chunk are not kept; the backward pass
@@ -17,14 +50,14 @@ def attend_in_chunks(
     one chunk, and grows with the length instead of with its square.
 
     Args:
-        attend: Function `attend(queries, others)` of a chunk of the queries
-            and of all `others`; it returns a float tensor
+        attend: Function `attend(queries, keys_and_values)` of a chunk of the
+            queries and of all keys; it returns a float tensor
             `(B, chunk_size, H, value_dim)`.
         queries: Dict of the tensors that have an axis of queries, with the
             keys of `QUERY_AXES`. Each value is a tensor, a pair of tensors, or
             `None`.
-        others: Dict of the tensors that all chunks need, with values of the
-            same kinds.
+        keys_and_values: Dict of the tensors that all chunks need, with values
+            of the same kinds.
         chunk_size: int, at least 1. Number of queries in a chunk.
         shape: Tuple `(H, value_dim)` of the last axes of the result.
         layer: Layer whose variables `attend` reads.
@@ -36,8 +69,10 @@ def attend_in_chunks(
     tokens = ops.shape(queries["indices"])[0]
     chunks = -(-tokens // chunk_size)
     absent = {name for name, tensor in queries.items() if tensor is None}
-    absent_others = {name for name, tensor in others.items() if tensor is None}
-    others = _drop_absent(others)
+    absent_keys = {
+        name for name, tensor in keys_and_values.items() if tensor is None
+    }
+    keys_and_values = _drop_absent(keys_and_values)
     sliced = _map_tensors(
         lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
         _drop_absent(queries),
@@ -56,13 +91,13 @@ def attend_in_chunks(
     # Copies, which are tensors: a TensorFlow variable passed as an argument
     # gets no gradient in eager mode.
     values = [ops.copy(variable) for variable in variables]
-    structure = (sliced, values, others)
+    structure = (sliced, values, keys_and_values)
     dtypes = [tensor.dtype for tensor in keras.tree.flatten(structure)]
 
     # Everything is an argument, because a tensor that is not an argument would
     # lose its gradient.
     @keras.remat
-    def chunk(*tensors):
+    def chunk(*tensors: Tensor) -> Tensor:
         slices, values, rest = keras.tree.pack_sequence_as(
             structure, list(map(ops.cast, tensors, dtypes))
         )
@@ -78,17 +113,17 @@ def attend_in_chunks(
         with keras.StatelessScope(state_mapping=states):
             return attend(
                 {**slices, **dict.fromkeys(absent)},
-                {**rest, **dict.fromkeys(absent_others)},
+                {**rest, **dict.fromkeys(absent_keys)},
             )
 
     # Cast outside the chunks, because each chunk would keep its own copy.
-    fixed = [*values, *map(_cast_to_float, keras.tree.flatten(others))]
-    batch_size = others["value"].shape[0]
+    fixed = [*values, *map(_cast_to_float, keras.tree.flatten(keys_and_values))]
+    batch_size = keys_and_values["value"].shape[0]
     outputs = _map_one_by_one(
         lambda *slices: chunk(*map(_cast_to_float, slices), *fixed),
         keras.tree.flatten(sliced),
         shape=(batch_size, chunk_size, *shape),
-        dtype=others["value"].dtype,
+        dtype=keys_and_values["value"].dtype,
     )
     # (chunks, B, chunk_size, ...) to (B, T, ...).
     outputs = ops.moveaxis(outputs, 0, 1)
@@ -97,7 +132,13 @@ def attend_in_chunks(
     return outputs[:, :tokens]
 
 
-def _map_one_by_one(function, slices, *, shape, dtype):
+def _map_one_by_one(
+    function: Callable[..., Tensor],
+    slices: list[Tensor],
+    *,
+    shape: Shape,
+    dtype: str,
+) -> Tensor:
     """Maps slices like `ops.map`, but strictly one after the other."""
     if keras.backend.backend() != "tensorflow":
         return ops.map(lambda slices: function(*slices), slices)
@@ -113,7 +154,7 @@ def _map_one_by_one(function, slices, *, shape, dtype):
     )
 
 
-def _cast_to_float(tensor):
+def _cast_to_float(tensor: Tensor) -> Tensor:
     # TensorFlow warns about arguments without a gradient. Positions, indices
     # and seeds below 2 ** 24 are exact in float32.
     if keras.backend.is_float_dtype(tensor.dtype):
@@ -121,7 +162,7 @@ def _cast_to_float(tensor):
     return ops.cast(tensor, "float32")
 
 
-def _split(tensor, axis, chunk_size):
+def _split(tensor: Tensor, axis: int, chunk_size: int) -> Tensor:
     """Splits an axis into chunks.
 
     Returns:
@@ -135,7 +176,9 @@ def _split(tensor, axis, chunk_size):
     return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 
 
-def _map_tensors(function, tensors):
+def _map_tensors(
+    function: Callable[[str, Tensor], Tensor], tensors: Tensors
+) -> Tensors:
     """Applies `function(name, tensor)` to all tensors and pairs of a dict."""
     return {
         name: keras.tree.map_structure(
@@ -145,5 +188,5 @@ def _map_tensors(function, tensors):
     }
 
 
-def _drop_absent(tensors):
+def _drop_absent(tensors: Tensors) -> Tensors:
     return {name: value for name, value in tensors.items() if value is not None}

@@ -1,9 +1,13 @@
 """Attention whose tokens decide how much of what came before is forgotten."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -56,10 +60,15 @@ class ForgettingAttention(MultiHeadAttention):
     causal_only = True
 
     @property
-    def cached_widths(self):
-        return self.key_dim, self.value_dim + 1
+    def cached_widths(self) -> tuple[int, int]:
+        return self.key_dim, self.value_width + 1
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
         with self.parts_scope():
             self.gate_dense = keras.layers.Dense(
@@ -71,7 +80,9 @@ class ForgettingAttention(MultiHeadAttention):
         self.gate_dense.build(value_shape if key_shape is None else key_shape)
         self.settle_policies()
 
-    def _project(self, query, key, value):
+    def _project(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         gates = None if key is None else self.gate_dense(key)
         query, key, value = super()._project(query, key, value)
         if gates is None:
@@ -79,25 +90,33 @@ class ForgettingAttention(MultiHeadAttention):
         gates = ops.expand_dims(gates, -1)
         return query, key, ops.concatenate([value, gates], axis=-1)
 
-    def _attend(self, queries, others, **options):
-        others = {
-            **others,
-            "value": others["value"][..., :-1],
-            "gate": others["value"][..., -1],
+    def _attend(
+        self, queries: Tensors, keys_and_values: Tensors, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        values = keys_and_values["value"]
+        keys_and_values = {
+            **keys_and_values,
+            "value": values[..., :-1],
+            "gate": values[..., -1],
         }
-        return super()._attend(queries, others, **options)
+        return super()._attend(queries, keys_and_values, **options)
 
-    def _compute_scores(self, queries, others, *, causal):
-        scores = super()._compute_scores(queries, others, causal=causal)
-        kept = ops.log_sigmoid(ops.cast(others["gate"], "float32"))
-        if others["mask"] is not None:
-            kept = ops.where(ops.expand_dims(others["mask"], -1), kept, 0.0)
+    def _compute_scores(
+        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+    ) -> Tensor:
+        scores = super()._compute_scores(
+            queries, keys_and_values, causal=causal
+        )
+        kept = ops.log_sigmoid(ops.cast(keys_and_values["gate"], "float32"))
+        mask = keys_and_values["mask"]
+        if mask is not None:
+            kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
         # (B, S, H) to (B, H, S).
         kept = ops.transpose(kept, (0, 2, 1))
         return scores + _sum_between(kept, queries["indices"])
 
 
-def _sum_between(numbers, indices):
+def _sum_between(numbers: Tensor, indices: Tensor) -> Tensor:
     """Sums the numbers of the keys after each key, up to each query.
 
     Args:

@@ -1,10 +1,14 @@
 """Attention to the nearest matching key."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
+from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -55,7 +59,16 @@ class GeometricAttention(MultiHeadAttention):
     Reference: Csordás et al., 2022, section 3. https://arxiv.org/abs/2110.07732
     """
 
-    def __init__(self, num_heads, key_dim, *, normalize=True, **kwargs):
+    normalize = Boolean()
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        *,
+        normalize: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
         if self.encoding.stage is not None:
             raise ValueError(
@@ -69,9 +82,14 @@ class GeometricAttention(MultiHeadAttention):
                 f"score_factor={self.score_factor!r}, because it has factors "
                 "of its own: leave score_factor out."
             )
-        self.normalize = check_boolean("normalize", normalize)
+        self.normalize = normalize
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
         with self.parts_scope():
             self.direction_dense = keras.layers.Dense(
@@ -98,7 +116,9 @@ class GeometricAttention(MultiHeadAttention):
         )
         self.settle_policies()
 
-    def _project(self, query, key, value):
+    def _project(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         if key is not None and not (query is key and key is value):
             raise ValueError(
                 "GeometricAttention is self-attention: query, key and value "
@@ -106,10 +126,12 @@ class GeometricAttention(MultiHeadAttention):
             )
         return super()._project(query, key, value)
 
-    def _compute_scores(self, queries, others, *, causal):
+    def _compute_scores(
+        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+    ) -> Tensor:
         """Computes the logits of the matches, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
-        key = ops.cast(others["key"], "float32")
+        key = ops.cast(keys_and_values["key"], "float32")
         query = query + ops.cast(self.content_bias, "float32")
         products = ops.einsum("bthd,bshd->bhts", query, key)
         directions = ops.cast(
@@ -128,7 +150,9 @@ class GeometricAttention(MultiHeadAttention):
             alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
 
-    def _compute_weights(self, scores, mask, indices):
+    def _compute_weights(
+        self, scores: Tensor, mask: Tensor | None, indices: Tensor
+    ) -> Tensor:
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
         query_index = ops.expand_dims(indices, -1)
         allowed = index != query_index
@@ -155,11 +179,8 @@ class GeometricAttention(MultiHeadAttention):
             weights = weights / ops.maximum(total, 1e-9)
         return weights
 
-    def get_config(self):
-        return {**super().get_config(), "normalize": self.normalize}
 
-
-def _take_at(summed, places):
+def _take_at(summed: Tensor, places: Tensor) -> Tensor:
     """Reads the entries of `summed` at `places` along the last axis.
 
     Args:

@@ -1,12 +1,12 @@
 """The door of attention: reads what a caller passes, and checks it once."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.checks.guards import guard, mark_by_positions, mark_like
 from keras_lengen.checks.inputs import (
     as_size,
@@ -21,6 +21,7 @@ from keras_lengen.checks.inputs import (
     read_truth_values,
 )
 from keras_lengen.layers.attention.cache import (
+    Cache,
     check_cached_positions,
     find_new_positions,
     find_sequence_length,
@@ -28,7 +29,17 @@ from keras_lengen.layers.attention.cache import (
 )
 from keras_lengen.layers.attention.masks import join_masks
 from keras_lengen.layers.attention.token_order import guard_order
-from keras_lengen.layers.encodings.base import AttentionSpec, number_by_index
+from keras_lengen.layers.encodings.base import (
+    AttentionSpec,
+    PositionalEncoding,
+    number_by_index,
+)
+from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
+
+if TYPE_CHECKING:
+    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +58,7 @@ class Context:
         key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
         attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
         causal: bool, whether queries attend to no later keys.
-        own: bool, whether the keys are the queries' own tokens.
+        is_self: bool, whether the keys are the queries' own tokens.
         new: bool, whether a call computes keys and values.
         length: Length of the whole sequence for the encoding, or `None`.
         index: Index in the cache of the first new key, or `None`.
@@ -56,23 +67,25 @@ class Context:
         prepared: What the encoding has prepared, or `None`.
     """
 
-    positions: Any
-    key_positions: Any
-    new_positions: Any
-    indices: Any
-    key_mask: Any = None
-    attention_mask: Any = None
+    positions: Positions
+    key_positions: Positions
+    new_positions: Positions | None
+    indices: Tensor
+    key_mask: Tensor | None = None
+    attention_mask: Tensor | None = None
     causal: bool = False
-    own: bool = True
+    is_self: bool = True
     new: bool = True
-    length: Any = None
-    index: Any = None
+    length: Tensor | None = None
+    index: Size | None = None
     chunk_size: int | None = None
-    mask: Any = None
+    mask: Tensor | None = None
     prepared: Any = None
 
 
-def make_context(layer, query, slots, **known):
+def make_context(
+    layer: "MultiHeadAttention", query: Tensor, slots: Tensor, **known: Any
+) -> Context:
     """Makes the context of attention from inputs that are checked.
 
     Args:
@@ -133,8 +146,18 @@ def make_context(layer, query, slots, **known):
 
 
 def read_inputs(
-    layer, query, value, key, context, training, *, masks, places, slots, modes
-):
+    layer: "MultiHeadAttention",
+    query: Tensor,
+    value: Tensor,
+    key: Tensor | None,
+    context: Context | None,
+    training: bool | None,
+    *,
+    masks: tuple[TensorLike | None, ...],
+    places: tuple[TensorLike | None, ...],
+    slots: tuple[Cache | None, Size | None],
+    modes: tuple[bool, bool | None],
+) -> tuple[Tensor, Tensor | None, Tensor | None, Cache | None, Context]:
     """Reads the call arguments of `MultiHeadAttention`, which describes them.
 
     Args:
@@ -159,13 +182,13 @@ def read_inputs(
     Raises:
         ValueError: If an argument is wrong.
     """
-    (cache, index), (causal, own) = slots, modes
+    (cache, index), (causal, self_attention) = slots, modes
     if context is not None:
-        value = query if context.own else value
+        value = query if context.is_self else value
         key = value if context.new else None
         return query, key, value, cache, context
-    check_boolean("use_causal_mask", causal)
-    own, query, value, key = _read_own(own, query, value, key)
+    Boolean().check("use_causal_mask", causal)
+    is_self, query, value, key = _find_keys(self_attention, query, value, key)
     _check_causal(layer, causal or masks[-1] is not None)
     new = cache is None or index is not None
     tensors = _read_features(layer, query, *((value, key) if new else ()))
@@ -174,7 +197,7 @@ def read_inputs(
     )
     keys = key if cache is None else cache[0]
     query_mask, key_mask, tensors = _read_masks(tensors, keys, masks)
-    if causal and not (own and cache is None):
+    if causal and not (is_self and cache is None):
         tensors = _guard_order_of_tokens(tensors, query, keys)
     attention_mask, tensors = _read_attention_mask(
         masks[-1], tensors, layer.num_heads, query, keys
@@ -185,7 +208,7 @@ def read_inputs(
         length = find_sequence_length(key_mask, cache)
     positions, key_positions, new_positions = _read_positions(
         *(layer.encoding, query, key, places[:2]),
-        own=own,
+        is_self=is_self,
         masks=(query_mask, key_mask),
         cache=cache,
         index=index,
@@ -195,7 +218,7 @@ def read_inputs(
         tensors = mark_by_positions(tensors, positions)
         if key_positions is not positions:
             tensors = mark_by_positions(tensors, key_positions)
-    if own and new and causal and attention_mask is None:
+    if is_self and new and causal and attention_mask is None:
         tensors = guard_order(
             *(tensors, layer.encoding, positions, key_positions),
             index=index,
@@ -209,32 +232,47 @@ def read_inputs(
         key_mask=key_mask,
         attention_mask=attention_mask,
         causal=causal,
-        own=own,
+        is_self=is_self,
         new=new,
         length=length,
         index=index,
     )
     query = tensors["query"]
     value = tensors.get("value", query) if new else None
-    key = tensors.get("key", query if own else value) if new else None
+    key = tensors.get("key", query if is_self else value) if new else None
     return query, key, value, tensors["cache"], context
 
 
-def _read_own(own, query, value, key):
-    """Finds out whether keys are the queries' own tokens; names the key."""
-    is_query = (value if key is None else key) is query
-    own = is_query if own is None else check_boolean("self_attention", own)
-    if own and key is None:
+def _find_keys(
+    self_attention: bool | None,
+    query: Tensor,
+    value: Tensor,
+    key: Tensor | None,
+) -> tuple[bool, Tensor, Tensor, Tensor]:
+    """Finds out whether the keys are the queries' own tokens.
+
+    Returns:
+        Tuple of the answer, the query, the value and the key.
+    """
+    is_self = (value if key is None else key) is query
+    if self_attention is not None:
+        is_self = Boolean().check("self_attention", self_attention)
+    if is_self and key is None:
         if value is not query:
             check_rank("query", query, (3,), "(B, T, M)")
             check_rank("value", value, (3,), "(B, T, M)")
             query = guard_same_size(query, 1, query=query, value=value)
         value = query
-    key = query if own else (value if key is None else key)
-    return own, query, value, key
+    key = query if is_self else (value if key is None else key)
+    return is_self, query, value, key
 
 
-def _check_axes(layer, query, value=None, key=None):
+def _check_axes(
+    layer: "MultiHeadAttention",
+    query: Tensor,
+    value: Tensor | None = None,
+    key: Tensor | None = None,
+) -> None:
     """Checks axes and widths of query, value and key, as far as given."""
     names = {"query": query, "value": value, "key": key}
     for part, tensor in names.items():
@@ -257,13 +295,31 @@ def _check_axes(layer, query, value=None, key=None):
             )
 
 
-def check_shapes(layer, query, value, key):
+def find_width(shape: Shape) -> int:
+    """Returns the size of the last axis, or raises `ValueError` without one."""
+    width = shape[-1]
+    if width is None:
+        raise ValueError(
+            f"the last axis must have a known size; got shape {shape}: name "
+            "the width of the features in keras.Input."
+        )
+    return width
+
+
+def check_shapes(
+    layer: "MultiHeadAttention", query: Tensor, value: Tensor, key: Tensor
+) -> None:
     """Checks that query, value and key fit each other and the layer."""
     _check_axes(layer, query, value, key)
     _guard_sizes((), query, value, key)
 
 
-def _read_features(layer, query, value=None, key=None):
+def _read_features(
+    layer: "MultiHeadAttention",
+    query: Tensor,
+    value: Tensor | None = None,
+    key: Tensor | None = None,
+) -> dict[str, Tensor]:
     """Checks query, value and key, as far as given.
 
     Returns:
@@ -281,7 +337,7 @@ def _read_features(layer, query, value=None, key=None):
     return _guard_sizes(tensors, query, value, key)
 
 
-def _guard_sizes(guarded, query, value, key):
+def _guard_sizes(guarded: T, query: Tensor, value: Tensor, key: Tensor) -> T:
     """Guards tensors by the condition that the three are equally long."""
     guarded = guard_same_size(guarded, 0, query=query, value=value)
     if key is value:
@@ -290,7 +346,7 @@ def _guard_sizes(guarded, query, value, key):
     return guard_same_size(guarded, 1, key=key, value=value)
 
 
-def _check_causal(layer, masked):
+def _check_causal(layer: "MultiHeadAttention", masked: bool) -> None:
     """Raises `ValueError` if what works in causal attention gets no mask."""
     for part, kind in ((layer, "attention"), (layer.encoding, "encoding")):
         if part.causal_only and not masked:
@@ -301,7 +357,11 @@ def _check_causal(layer, masked):
             )
 
 
-def _read_masks(tensors, keys, masks):
+def _read_masks(
+    tensors: dict[str, Any],
+    keys: Tensor,
+    masks: tuple[TensorLike | None, ...],
+) -> tuple[Tensor | None, Tensor | None, dict[str, Any]]:
     """Reads the masks of padding among the queries and among the keys."""
     query_mask, value_mask, key_mask, _ = masks
     name = "value_mask"
@@ -317,14 +377,23 @@ def _read_masks(tensors, keys, masks):
 
 
 def _read_positions(
-    encoding, query, key, given, *, own, masks, cache, index, training
-):
+    encoding: PositionalEncoding,
+    query: Tensor,
+    key: Tensor,
+    given: tuple[TensorLike | None, ...],
+    *,
+    is_self: bool,
+    masks: tuple[Tensor | None, Tensor | None],
+    cache: Cache | None,
+    index: Size | None,
+    training: bool | None,
+) -> tuple[Positions, Positions, Positions | None]:
     """Reads or samples positions of the queries, all keys and the new keys.
 
     The positions of the new keys are `None` if there are none.
     """
 
-    def sample(inputs, mask=None):
+    def sample(inputs: Tensor, mask: Tensor | None = None) -> Positions:
         encoding.sampler.check_inputs(inputs)
         return encoding.find_positions(inputs, mask=mask, training=training)
 
@@ -339,26 +408,30 @@ def _read_positions(
         )
     query_mask, key_mask = masks
     if cache is None:
-        if not own:
+        if not is_self:
             check_drawn_apart(encoding, positions, key_positions)
         if positions is None:
             positions = sample(query, query_mask)
         if key_positions is None:
-            key_positions = positions if own else sample(key, key_mask)
+            key_positions = positions if is_self else sample(key, key_mask)
         return positions, key_positions, key_positions
-    own = own and index is not None
-    check_cached_positions(encoding, positions, key_positions, own=own)
+    is_self = is_self and index is not None
+    check_cached_positions(encoding, positions, key_positions, is_self=is_self)
     if key_positions is None:
         key_positions = sample(cache[0], key_mask)
     new_positions = find_new_positions(key_positions, index, key)
-    if not own:
+    if not is_self:
         positions = sample(query) if positions is None else positions
         return positions, key_positions, new_positions
     positions = new_positions if positions is None else positions
     return positions, key_positions, positions
 
 
-def check_drawn_apart(encoding, positions, key_positions):
+def check_drawn_apart(
+    encoding: PositionalEncoding,
+    positions: Positions | None,
+    key_positions: Positions | None,
+) -> None:
     """Raises `ValueError` if queries and keys would get separate draws."""
     drawn = encoding.stage is not None and encoding.sampler.draws
     if drawn and (positions is None or key_positions is None):
@@ -370,7 +443,7 @@ def check_drawn_apart(encoding, positions, key_positions):
         )
 
 
-def _guard_order_of_tokens(tensors, query, key):
+def _guard_order_of_tokens(tensors: T, query: Tensor, key: Tensor) -> T:
     """Guards tensors by the condition that no query is before all keys."""
     tokens, keys = find_size(query, 1), find_size(key, 1)
     return guard(
@@ -388,7 +461,13 @@ def _guard_order_of_tokens(tensors, query, key):
 _MASK_AXES = ("examples", "heads", "queries", "keys")
 
 
-def _read_attention_mask(mask, tensors, heads, query, key):
+def _read_attention_mask(
+    mask: TensorLike | None,
+    tensors: T,
+    heads: int,
+    query: Tensor,
+    key: Tensor,
+) -> tuple[Tensor | None, T]:
     """Reads an attention mask and adds its missing axes.
 
     Returns:
@@ -424,7 +503,7 @@ def _read_attention_mask(mask, tensors, heads, query, key):
     return mask, tensors
 
 
-def _is_one_or(size, wanted):
+def _is_one_or(size: Size, wanted: Size) -> bool | Tensor:
     """Whether the size of an axis is one or the wanted size."""
     equal = compare_sizes(size, wanted)
     if equal is True or find_static_size(size) is not None:
@@ -432,7 +511,15 @@ def _is_one_or(size, wanted):
     return ops.logical_or(equal, as_size(size) == 1)
 
 
-def find_output_spec(layer, query, value, key, *, own, options):
+def find_output_spec(
+    layer: "MultiHeadAttention",
+    query: keras.KerasTensor,
+    value: keras.KerasTensor,
+    key: keras.KerasTensor | None,
+    *,
+    is_self: bool,
+    options: dict[str, Any],
+) -> Any:
     """Checks symbolic inputs and finds the results of a call.
 
     Args:
@@ -440,7 +527,7 @@ def find_output_spec(layer, query, value, key, *, own, options):
         query: Symbolic tensor `(B, T, M)`.
         value: Symbolic tensor `(B, S, M)`.
         key: Symbolic tensor `(B, S, M)`, or `None`.
-        own: bool, whether the keys are the queries' own tokens.
+        is_self: bool, whether the keys are the queries' own tokens.
         options: Dict of the other call arguments.
 
     Returns:
@@ -452,7 +539,7 @@ def find_output_spec(layer, query, value, key, *, own, options):
         positions, key_positions = (
             options.get(name) for name in ("positions", "key_positions")
         )
-        if not (own or options.get("self_attention")):
+        if not (is_self or options.get("self_attention")):
             check_drawn_apart(encoding, positions, key_positions)
         if positions is None:
             encoding.sampler.compute_output_spec(query)

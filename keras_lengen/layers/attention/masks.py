@@ -4,8 +4,15 @@ import functools
 
 from keras import ops
 
+from keras_lengen.types import Size, Tensor
 
-def join_masks(attention_mask, key_mask, indices, keys):
+
+def join_masks(
+    attention_mask: Tensor | None,
+    key_mask: Tensor | None,
+    indices: Tensor | None,
+    keys: Size,
+) -> Tensor | None:
     """Combines all masks.
 
     Args:
@@ -30,7 +37,7 @@ def join_masks(attention_mask, key_mask, indices, keys):
     return functools.reduce(ops.logical_and, masks) if masks else None
 
 
-def log_visible(scores, mask):
+def log_visible(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Computes the logarithm of the number of keys that queries may see.
 
     Args:

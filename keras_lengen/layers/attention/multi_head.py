@@ -1,26 +1,44 @@
 """Multi-head attention with a positional encoding."""
 
+from typing import Any, Literal
+
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
-    check_boolean,
-    check_choice,
-    check_initializer,
-    check_integer,
-    check_seed,
-    check_share,
+    Boolean,
+    Choice,
+    Initializer,
+    Integer,
+    Number,
+    Optional,
+    Seed,
+    WithArguments,
 )
 from keras_lengen.checks.inputs import NamedInputs, check_tensors
-from keras_lengen.layers.attention.cache import CachedKeys, update_cache
-from keras_lengen.layers.attention.chunks import attend_in_chunks
-from keras_lengen.layers.attention.inputs import find_output_spec, read_inputs
+from keras_lengen.layers.attention.cache import (
+    Cache,
+    CachedKeys,
+    update_cache,
+)
+from keras_lengen.layers.attention.chunks import (
+    ChunkSize,
+    Tensors,
+    attend_in_chunks,
+)
+from keras_lengen.layers.attention.inputs import (
+    Context,
+    find_output_spec,
+    find_width,
+    read_inputs,
+)
 from keras_lengen.layers.attention.masks import join_masks, log_visible
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
-from keras_lengen.layers.encodings.base import check_encoding, pass_on
+from keras_lengen.layers.encodings.base import PositionalEncoding, pass_on
 from keras_lengen.layers.encodings.distances import HIDDEN
-from keras_lengen.layers.encodings.nope import NoPE
+from keras_lengen.layers.encodings.nope import EncodingOrNoPE
 from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 DIRECT_PAIRS = 2**22
 """Largest number of pairs of queries and keys that `"auto"` computes without
@@ -31,7 +49,9 @@ CHUNK_PAIRS = 2**21
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
+class MultiHeadAttention(
+    WithArguments, NamedInputs, CachedKeys, PartPolicies, DrawingLayer
+):
     """Multi-head attention with a positional encoding.
 
     It is used like `keras.layers.MultiHeadAttention`. In addition, the
@@ -189,64 +209,60 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     causal_only = False
     """Whether the layer works as causal attention only."""
 
+    num_heads = Integer(example=4)
+    key_dim = Integer(example=6)
+    encoding = EncodingOrNoPE()
+    value_dim = Optional(Integer(example=6))
+    dropout = Number(0, below=1, example=0.5)
+    use_bias = Boolean()
+    output_dim = Optional(Integer(example=6))
+    num_key_value_heads = Optional(Integer(example=1))
+    scale_scores = Boolean()
+    score_factor = Choice("head", "log_length", None)
+    chunk_size = ChunkSize(example=3)
+    kernel_initializer = Initializer(example="he_normal")
+    bias_initializer = Initializer(example="ones")
+    seed = Seed()
+
     def __init__(
         self,
-        num_heads,
-        key_dim,
+        num_heads: int,
+        key_dim: int,
         *,
-        encoding=None,
-        value_dim=None,
-        dropout=0.0,
-        use_bias=True,
-        output_dim=None,
-        num_key_value_heads=None,
-        scale_scores=True,
-        score_factor=None,
-        chunk_size="auto",
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        seed=None,
-        **kwargs,
-    ):
+        encoding: PositionalEncoding | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_dim: int | None = None,
+        num_key_value_heads: int | None = None,
+        scale_scores: bool = True,
+        score_factor: Literal["head", "log_length"] | None = None,
+        chunk_size: int | Literal["auto"] | None = "auto",
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         # Float positions would otherwise be rounded to the compute dtype.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        self.num_heads = check_integer("num_heads", num_heads)
-        self.key_dim = check_integer("key_dim", key_dim)
-        value_dim = check_integer("value_dim", value_dim, optional=True)
-        self.value_dim = self.key_dim if value_dim is None else value_dim
-        encoding = check_encoding("encoding", encoding)
-        if encoding is not None and encoding.stage == "embeddings":
+        self.assign(locals())
+        self.value_width = self.value_dim or self.key_dim
+        if self.encoding.stage == "embeddings":
             raise ValueError(
                 f"encoding={type(encoding).__name__} is added to the "
                 "embeddings and does nothing in attention: apply it to the "
                 "input of the first block."
             )
-        self.encoding = NoPE() if encoding is None else encoding
-        self.dropout = check_share("dropout", dropout)
-        self.use_bias = check_boolean("use_bias", use_bias)
-        self.output_dim = check_integer("output_dim", output_dim, optional=True)
-        self.num_key_value_heads = check_integer(
-            "num_key_value_heads", num_key_value_heads, optional=True
-        )
-        if self.num_heads % (self.num_key_value_heads or self.num_heads):
-            raise ValueError(
-                f"num_key_value_heads={num_key_value_heads} does not divide "
-                f"num_heads={num_heads}."
-            )
-        self.scale_scores = check_boolean("scale_scores", scale_scores)
-        self.score_factor = check_score_factor(score_factor)
-        self.chunk_size = check_chunk_size(chunk_size)
-        self.kernel_initializer = check_initializer(
-            "kernel_initializer", kernel_initializer, optional=False
-        )
-        self.bias_initializer = check_initializer(
-            "bias_initializer", bias_initializer, optional=False
-        )
-        self.seed = check_seed(seed)
+        check_head_groups(self.num_heads, self.num_key_value_heads)
         self.dropout_layer = Dropout(self.dropout, seed=seed, dtype="float32")
 
-    def build(self, query_shape, value_shape, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape,
+        key_shape: Shape | None = None,
+    ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
         self.input_widths = {
             "query": query_shape[-1],
@@ -265,12 +281,12 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             "key", key_heads * self.key_dim, key_shape
         )
         self.value_dense = self._make_dense(
-            "value", key_heads * self.value_dim, value_shape
+            "value", key_heads * self.value_width, value_shape
         )
         self.output_dense = self._make_dense(
             "attention_output",
-            self.output_dim or query_shape[-1],
-            (*query_shape[:-1], heads * self.value_dim),
+            self.output_dim or find_width(query_shape),
+            (*query_shape[:-1], heads * self.value_width),
         )
         if self.score_factor is not None:
             start = {"head": 1.0, "log_length": 1 / _MEAN_LOG}
@@ -291,14 +307,16 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             )
         self.settle_policies()
 
-    def _make_dense(self, name, width, input_shape, scale=1):
+    def _make_dense(
+        self, name: str, width: int, input_shape: Shape, scale: float = 1
+    ) -> keras.layers.Dense:
         initializer = self.kernel_initializer
         if isinstance(initializer, keras.initializers.Initializer):
             # A copy, because one instance would give all projections the same
             # initial values.
             initializer = initializer.clone()
 
-        def scaled(shape, dtype=None):
+        def scaled(shape: Shape, dtype: Any = None) -> Tensor:
             return initializer(shape, dtype) * scale
 
         with self.parts_scope():
@@ -313,7 +331,13 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         dense.build(input_shape)
         return dense
 
-    def __call__(self, query, value=None, key=None, **kwargs):
+    def __call__(
+        self,
+        query: TensorLike,
+        value: TensorLike | None = None,
+        key: TensorLike | None = None,
+        **kwargs: Any,
+    ) -> Any:
         if query is None:
             raise ValueError("query must be a tensor (B, T, M); got None.")
         if value is None:
@@ -334,7 +358,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         key = None if key is value else key
         if (value if key is None else key) is query:
             if kwargs.get("self_attention") is not None:
-                check_boolean("self_attention", kwargs["self_attention"])
+                Boolean().check("self_attention", kwargs["self_attention"])
             kwargs["self_attention"] = True
         if key is not None:
             kwargs["key"] = key
@@ -343,26 +367,26 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
     # `value` is required, but Keras would report its absence without advice.
     def call(
         self,
-        query,
-        value=None,
-        key=None,
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
         *,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        use_causal_mask=False,
-        return_attention_scores=False,
-        positions=None,
-        key_positions=None,
-        self_attention=None,
-        length=None,
-        cache=None,
-        cache_update_index=None,
-        context=None,
-        training=None,
-    ):
-        check_boolean("return_attention_scores", return_attention_scores)
+        query_mask: TensorLike | None = None,
+        value_mask: TensorLike | None = None,
+        key_mask: TensorLike | None = None,
+        attention_mask: TensorLike | None = None,
+        use_causal_mask: bool = False,
+        return_attention_scores: bool = False,
+        positions: Positions | None = None,
+        key_positions: Positions | None = None,
+        self_attention: bool | None = None,
+        length: TensorLike | None = None,
+        cache: Cache | None = None,
+        cache_update_index: Size | None = None,
+        context: Context | None = None,
+        training: bool | None = None,
+    ) -> Any:
+        Boolean().check("return_attention_scores", return_attention_scores)
         x, key, value, cache, context = read_inputs(
             *(self, query, value, key, context, training),
             masks=(query_mask, value_mask, key_mask, attention_mask),
@@ -379,11 +403,13 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         output, weights = self._attend_to_all(
             query, key, value, x, context, return_attention_scores, training
         )
-        results = (self._combine(output), weights, cache)
-        results = tuple(each for each in results if each is not None)
-        return results[0] if len(results) == 1 else results
+        results = [self._combine(output), weights, cache]
+        results = [each for each in results if each is not None]
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _project(self, query, key, value):
+    def _project(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Computes queries, keys and values `(B, T or S, heads, width)`.
 
         Args:
@@ -398,12 +424,14 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if key is None:
             return _split(self.query_dense, query, self.key_dim), None, None
         denses = (self.query_dense, self.key_dense, self.value_dense)
-        alike = query is key and key is value and self.key_dim == self.value_dim
+        alike = (
+            query is key and key is value and self.key_dim == self.value_width
+        )
         if not alike or self.use_bias or any(map(_is_quantized, denses)):
             return (
                 _split(self.query_dense, query, self.key_dim),
                 _split(self.key_dense, key, self.key_dim),
-                _split(self.value_dense, value, self.value_dim),
+                _split(self.value_dense, value, self.value_width),
             )
         # One matrix product is faster than three narrow ones.
         kernel = ops.concatenate([dense.kernel for dense in denses], axis=-1)
@@ -416,7 +444,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         ends = [heads, heads + (self.num_key_value_heads or heads)]
         return ops.split(projected, 3 if ends[1] == 2 * heads else ends, axis=2)
 
-    def _rotate(self, query, key, context):
+    def _rotate(
+        self, query: Tensor, key: Tensor | None, context: Context
+    ) -> tuple[Tensor, Tensor | None]:
         """Rotates queries and keys, if the encoding does so."""
         if self.encoding.stage != "rotation":
             return query, key
@@ -431,8 +461,15 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         return rotated, key if key is None else new_key
 
     def _attend_to_all(
-        self, query, key, value, inputs, context, return_weights, training
-    ):
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        inputs: Tensor,
+        context: Context,
+        return_weights: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         """Computes the attention of all queries, perhaps in chunks of them.
 
         Args:
@@ -456,18 +493,21 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             "indices": context.indices,
             "mask": context.attention_mask,
         }
-        others = {
+        keys_and_values = {
             "key": self._repeat(key),
             "value": self._repeat(value),
             "positions": context.key_positions,
             "mask": context.key_mask,
         }
-        options = {"causal": context.causal, "training": training}
+        options: dict[str, Any] = {
+            "causal": context.causal,
+            "training": training,
+        }
         if context.chunk_size is None:
-            others["prepared"] = context.prepared
+            keys_and_values["prepared"] = context.prepared
             options["joined"] = context.mask
         if context.chunk_size is None or return_weights:
-            output, weights = self._attend(queries, others, **options)
+            output, weights = self._attend(queries, keys_and_values, **options)
             if not return_weights:
                 return output, None
             # Masks may hide all scores of an invalid query, but not these.
@@ -476,15 +516,23 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         output = attend_in_chunks(
             lambda *chunk: self._attend(*chunk, **options)[0],
             queries,
-            others,
+            keys_and_values,
             chunk_size=context.chunk_size,
-            shape=(self.num_heads, self.value_dim),
+            shape=(self.num_heads, self.value_width),
             layer=self,
             generator=self._find_dropout_generator(training),
         )
         return output, None
 
-    def _attend(self, queries, others, *, causal, training, joined=None):
+    def _attend(
+        self,
+        queries: Tensors,
+        keys_and_values: Tensors,
+        *,
+        causal: bool,
+        training: bool | None,
+        joined: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Computes the attention of some queries to all keys.
 
         Args:
@@ -492,9 +540,10 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
                 `"inputs"` `(B, T, M)` of its projection, its `"positions"`,
                 `"indices"` among the keys, int32 `(T,)`, and a boolean
                 `"mask"` `(1 or B, 1 or H, T, S)` or `None`.
-            others: Dict of `"key"` and `"value"` `(B, S, H, width)`, their
-                `"positions"`, a boolean `"mask"` `(B, S)` or `None`, and
-                perhaps what the encoding has `"prepared"`.
+            keys_and_values: Dict of `"key"` and `"value"`
+                `(B, S, H, width)`, their `"positions"`, a boolean `"mask"`
+                `(B, S)` or `None`, and perhaps what the encoding has
+                `"prepared"`.
             causal: bool, whether queries attend to no later keys.
             training: bool or `None`, whether to apply dropout.
             joined: All masks joined, or `None`.
@@ -503,14 +552,14 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`.
         """
-        scores = self._compute_scores(queries, others, causal=causal)
+        scores = self._compute_scores(queries, keys_and_values, causal=causal)
         mask = joined
         if mask is None:
             mask = join_masks(
                 queries["mask"],
-                others["mask"],
+                keys_and_values["mask"],
                 queries["indices"] if causal else None,
-                ops.shape(others["key"])[1],
+                ops.shape(keys_and_values["key"])[1],
             )
         if self.score_factor == "log_length":
             scores = self._scale_by_length(scores, mask)
@@ -519,15 +568,19 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
         if self.dropout:
             dropped = self.dropout_layer(weights, training=training)
         dropped = ops.cast(dropped, self.compute_dtype)
-        output = ops.einsum("bhts,bshd->bthd", dropped, others["value"])
+        output = ops.einsum(
+            "bhts,bshd->bthd", dropped, keys_and_values["value"]
+        )
         return output, weights
 
-    def _compute_scores(self, queries, others, *, causal):
+    def _compute_scores(
+        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+    ) -> Tensor:
         """Computes scores without masks, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
         if self.scale_scores:
             query = query * self.key_dim**-0.5
-        key = ops.cast(others["key"], "float32")
+        key = ops.cast(keys_and_values["key"], "float32")
         scores = ops.einsum("bthd,bshd->bhts", query, key)
         if self.score_factor == "head":
             scores = scores * ops.cast(self.factor, "float32")
@@ -535,29 +588,29 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return scores
         return scores + self.encoding.attention_bias(
             queries["query"],
-            others["key"],
+            keys_and_values["key"],
             queries["positions"],
-            others["positions"],
+            keys_and_values["positions"],
             causal=causal and self.encoding.sampler.keeps_order,
-            **pass_on(others.get("prepared")),
+            **pass_on(keys_and_values.get("prepared")),
         )
 
-    def _combine(self, output):
+    def _combine(self, output: Tensor) -> Tensor:
         """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`."""
         dense = self.output_dense
         if _is_quantized(dense):
-            shape = (*ops.shape(output)[:2], self.num_heads * self.value_dim)
+            shape = (*ops.shape(output)[:2], self.num_heads * self.value_width)
             return dense(ops.reshape(output, shape))
         kernel = ops.reshape(
             ops.cast(dense.kernel, dense.compute_dtype),
-            (self.num_heads, self.value_dim, -1),
+            (self.num_heads, self.value_width, -1),
         )
         output = ops.einsum("bthd,hdm->btm", output, kernel)
         if dense.bias is None:
             return output
         return output + ops.cast(dense.bias, dense.compute_dtype)
 
-    def _scale_by_length(self, scores, mask):
+    def _scale_by_length(self, scores: Tensor, mask: Tensor | None) -> Tensor:
         """Multiplies scores by a factor and the logarithm of visible keys."""
         factor = ops.cast(self.factor, "float32")
         if not self.encoding.hides_keys:
@@ -571,7 +624,9 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             hidden, scores, scores * (factor * log_visible(scores, visible))
         )
 
-    def _compute_weights(self, scores, mask, indices):
+    def _compute_weights(
+        self, scores: Tensor, mask: Tensor | None, indices: Tensor
+    ) -> Tensor:
         """Computes the attention weights, float32 `(B, H, T, S)`.
 
         Args:
@@ -588,7 +643,7 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
 
-    def find_chunk_size(self, tokens, keys):
+    def find_chunk_size(self, tokens: Any, keys: Any) -> int | None:
         """Finds the number of queries in a chunk, or `None` for no chunks.
 
         Args:
@@ -610,105 +665,63 @@ class MultiHeadAttention(NamedInputs, CachedKeys, PartPolicies, DrawingLayer):
             return None
         return size
 
-    def _find_dropout_generator(self, training):
+    def _find_dropout_generator(
+        self, training: bool | None
+    ) -> keras.random.SeedGenerator | None:
         """Finds the generator of the dropout, or `None` without dropout."""
         if not (training and self.dropout):
             return None
         return self.dropout_layer.seed_generator
 
-    def _repeat(self, features):
+    def _repeat(self, features: Tensor) -> Tensor:
         """Repeats heads of keys or values, to one for each query head."""
         groups = self.num_heads // features.shape[2]
         return features if groups == 1 else ops.repeat(features, groups, axis=2)
 
-    def compute_mask(self, query, mask=None):
+    def compute_mask(
+        self, query: Tensor, mask: Tensor | None = None
+    ) -> Tensor | None:
         return mask
 
-    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+    def compute_output_shape(
+        self,
+        query_shape: Shape,
+        value_shape: Shape,
+        key_shape: Shape | None = None,
+    ) -> Shape:
         return (*query_shape[:-1], self.output_dim or query_shape[-1])
 
-    def compute_output_spec(self, query, value, key=None, **kwargs):
-        own = (value if key is None else key) is query
+    def compute_output_spec(
+        self,
+        query: keras.KerasTensor,
+        value: keras.KerasTensor,
+        key: keras.KerasTensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        is_self = (value if key is None else key) is query
         return find_output_spec(
-            self, query, value, key, own=own, options=kwargs
+            self, query, value, key, is_self=is_self, options=kwargs
         )
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "encoding": keras.saving.serialize_keras_object(self.encoding),
-            "value_dim": self.value_dim,
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "output_dim": self.output_dim,
-            "num_key_value_heads": self.num_key_value_heads,
-            "scale_scores": self.scale_scores,
-            "score_factor": self.score_factor,
-            "chunk_size": self.chunk_size,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "bias_initializer": keras.initializers.serialize(
-                self.bias_initializer
-            ),
-            "seed": self.seed,
-        }
 
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_encoding(config))
-
-
-def with_encoding(config):
-    """Replaces the encodings in a layer's config by layers.
-
-    Args:
-        config: Dict, as `get_config` returns it.
-
-    Returns:
-        A copy of the dict, with `encoding` and `cross_encoding` deserialized.
-    """
-    return {
-        **config,
-        **{
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("encoding", "cross_encoding")
-            if name in config
-        },
-    }
-
-
-def check_score_factor(score_factor):
-    """Returns a valid `score_factor`, or raises `ValueError`."""
-    return check_choice(
-        "score_factor", score_factor, ("head", "log_length", None)
-    )
-
-
-def check_chunk_size(chunk_size):
-    """Returns a valid `chunk_size`, or raises `ValueError`."""
-    if isinstance(chunk_size, str) and chunk_size == "auto":
-        return chunk_size
-    try:
-        return check_integer("chunk_size", chunk_size, optional=True)
-    except ValueError:
+def check_head_groups(num_heads: int, num_key_value_heads: int | None) -> None:
+    """Raises `ValueError` unless heads can share keys and values evenly."""
+    if num_heads % (num_key_value_heads or num_heads):
         raise ValueError(
-            'chunk_size must be "auto", None or a positive integer; '
-            f"got {chunk_size!r}."
-        ) from None
+            f"num_key_value_heads={num_key_value_heads} does not divide "
+            f"num_heads={num_heads}."
+        )
 
 
 _MEAN_LOG = 5.935754
 """Mean of the logarithms of 1 to 1,024."""
 
 
-def _is_quantized(dense):
+def _is_quantized(dense: keras.layers.Dense) -> bool:
     return dense.quantization_mode is not None
 
 
-def _split(dense, features, width):
+def _split(dense: keras.layers.Dense, features: Tensor, width: int) -> Tensor:
     """Applies a dense layer and splits its results into heads.
 
     Args:

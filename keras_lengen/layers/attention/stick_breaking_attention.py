@@ -1,10 +1,13 @@
 """Attention that passes what one key leaves on to the next earlier one."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import check_boolean
+from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -52,17 +55,28 @@ class StickBreakingAttention(MultiHeadAttention):
 
     causal_only = True
 
-    def __init__(self, num_heads, key_dim, *, attend_current=False, **kwargs):
-        super().__init__(num_heads, key_dim, **kwargs)
-        self.attend_current = check_boolean("attend_current", attend_current)
+    attend_current = Boolean()
 
-    def _compute_weights(self, scores, mask, indices):
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        *,
+        attend_current: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, key_dim, **kwargs)
+        self.attend_current = attend_current
+
+    def _compute_weights(
+        self, scores: Tensor, mask: Tensor | None, indices: Tensor
+    ) -> Tensor:
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
         query_index = ops.expand_dims(indices, -1)
-        own = index == query_index
+        current = index == query_index
         allowed = index < query_index
         if self.attend_current:
-            allowed = ops.logical_or(allowed, own)
+            allowed = ops.logical_or(allowed, current)
         if mask is not None:
             allowed = ops.logical_and(allowed, mask)
         takes = ops.where(allowed, ops.log_sigmoid(scores), -1e30)
@@ -74,7 +88,4 @@ class StickBreakingAttention(MultiHeadAttention):
         summed = ops.flip(summed, axis=-1)
         weights = ops.exp(takes + summed[..., 1:])
         remainder = ops.exp(summed[..., :1])
-        return weights + ops.where(own, remainder, 0.0)
-
-    def get_config(self):
-        return {**super().get_config(), "attend_current": self.attend_current}
+        return weights + ops.where(current, remainder, 0.0)

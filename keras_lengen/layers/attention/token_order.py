@@ -1,13 +1,29 @@
 """Check that positions keep the order of the tokens."""
 
+from typing import TypeVar
+
 from keras import ops
 
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import find_static_size
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.base import (
+    PositionalEncoding,
+    expand_positions,
+)
+from keras_lengen.types import Positions, Size, Tensor
+
+T = TypeVar("T")
 
 
-def guard_order(guarded, encoding, positions, key_positions, *, index, mask):
+def guard_order(
+    guarded: T,
+    encoding: PositionalEncoding,
+    positions: Positions,
+    key_positions: Positions,
+    *,
+    index: Size | None,
+    mask: Tensor | None,
+) -> T:
     """Guards tensors by the condition that positions do not fall.
 
     Nothing is checked if the encoding needs no order, or its sampler keeps
@@ -38,15 +54,15 @@ def guard_order(guarded, encoding, positions, key_positions, *, index, mask):
     first = 0 if index is None else index
     numbers, real = expand_positions(positions, 0), None
     tokens = find_static_size(ops.shape(numbers)[-1])
-    alone = isinstance(first, int) and first == 0
+    is_first = isinstance(first, int) and first == 0
     if mask is not None:
         real = mask
-        if not (alone and mask.shape[-1] == tokens):
+        if not (is_first and mask.shape[-1] == tokens):
             indices = first + ops.arange(ops.shape(numbers)[-1], dtype="int32")
             real = ops.take(mask, indices, axis=-1)
     if tokens != 1:
         guarded = guard(guarded, _keep_order(numbers, real), message)
-    if alone:
+    if is_first:
         return guarded
     keys = expand_positions(key_positions, 0)
     earlier = ops.arange(ops.shape(keys)[-1], dtype="int32") < first
@@ -62,7 +78,7 @@ def guard_order(guarded, encoding, positions, key_positions, *, index, mask):
     )
 
 
-def _keep_order(numbers, real):
+def _keep_order(numbers: Tensor, real: Tensor | None) -> Tensor:
     """Whether numbers `(T,)` or `(B, T)` do not fall, without padding."""
     if real is None:
         falls = numbers[..., 1:] < numbers[..., :-1]

@@ -7,10 +7,8 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
-    Argument,
     Instance,
     Mistake,
-    Optional,
     WithArguments,
 )
 from keras_lengen.checks.guards import (
@@ -841,14 +839,6 @@ class EncodingArgument(Instance[PositionalEncoding]):
         # The layer around the encoding builds it, perhaps for another width.
         config.pop("build_config", None)
         return config
-
-
-def check_encoding(
-    name: str, encoding: Any, *, optional: bool = True
-) -> PositionalEncoding | None:
-    """Returns a valid encoding, or `None` if optional; else `ValueError`."""
-    kind: Argument[Any] = EncodingArgument()
-    return (Optional(kind) if optional else kind).check(name, encoding)
 
 
 def check_no_key_positions(key_positions: TensorLike | None) -> None:

@@ -1,0 +1,72 @@
+"""Arguments of a Transformer block, which models hand on to their blocks."""
+
+from typing import Any, Literal, TypedDict
+
+import keras
+
+from keras_lengen.checks.arguments import (
+    Activation,
+    Boolean,
+    Choice,
+    Initializer,
+    Integer,
+    Number,
+    Optional,
+    Subclass,
+    WithArguments,
+)
+from keras_lengen.layers.attention.chunks import ChunkSize
+from keras_lengen.layers.attention.multi_head import (
+    MultiHeadAttention,
+    check_head_groups,
+)
+
+
+class BlockOptions(TypedDict, total=False):
+    """Types of the optional arguments, for `Unpack`."""
+
+    feedforward_dim: int | None
+    dropout: float
+    attention_dropout: float
+    attention: type[MultiHeadAttention] | None
+    normalization: Literal["post", "pre"] | None
+    rms_norm: bool
+    activation: Any
+    use_bias: Literal["feedforward"] | bool
+    num_key_value_heads: int | None
+    scale_scores: bool
+    score_factor: Literal["head", "log_length"] | None
+    chunk_size: int | Literal["auto"] | None
+    kernel_initializer: Any
+
+
+class BlockArguments(WithArguments, keras.layers.Layer):
+    """Base of the block, and of the models, which pass these on to blocks.
+
+    `TransformerBlock` describes the arguments.
+    """
+
+    num_heads = Integer(example=4)
+    feedforward_dim = Optional(Integer(example=24))
+    dropout = Number(0, below=1, example=0.5)
+    attention_dropout = Number(0, below=1, example=0.5)
+    attention = Optional(Subclass(MultiHeadAttention))
+    normalization = Choice("post", "pre", None)
+    rms_norm = Boolean()
+    activation = Activation(example="gelu")
+    use_bias = Choice("feedforward", True, False)
+    num_key_value_heads = Optional(Integer(example=1))
+    scale_scores = Boolean()
+    score_factor = Choice("head", "log_length", None)
+    chunk_size = ChunkSize(example=3)
+    kernel_initializer = Optional(Initializer(example="he_normal"))
+
+    def assign(self, values: dict[str, Any]) -> None:
+        super().assign(values)
+        check_head_groups(self.num_heads, self.num_key_value_heads)
+
+    def list_block_arguments(self) -> dict[str, Any]:
+        """Lists the arguments by name, as a block takes them."""
+        return {
+            name: getattr(self, name) for name in BlockArguments.arguments()
+        }
