@@ -28,6 +28,8 @@ CONDITIONS = {
     "XPos": {"scale_base": 100_000},
     # By default, half of two heads see no token but the query's own.
     "HardALiBi": {"windowed_heads": 2},
+    # Draws whenever it is called.
+    "SHAPE": {"evaluation": "random"},
     # Large fractions, so that two examples meet both warpings, and sequences
     # longer than the trained ones.
     "WarpedRoPE": {
