@@ -169,12 +169,12 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
             encoding,
             f"is not defined at {what} and must say so: `{attribute} = False`",
         )
-    scores = [
+    scores, shifted = (
         _find_scores(_apply_stage(copy, inputs, positions, positions))
         for positions in (POSITIONS, POSITIONS + 100)
-    ]
+    )
     _demand(
-        np.allclose(*scores, atol=1e-3) or not copy.shift_invariant,
+        np.allclose(scores, shifted, atol=1e-3) or not copy.shift_invariant,
         encoding,
         "depends on more than differences of positions and must say so: "
         "`shift_invariant = False`",
