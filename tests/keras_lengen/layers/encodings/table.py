@@ -26,9 +26,9 @@ CONDITIONS = {
     "YaRN": {"original_length": 2048, "scaling_factor": 4.0},
     # So slow a decay that features keep their size at far positions.
     "XPos": {"scale_base": 100_000},
-    # By default, half of two heads see no token but the query's own.
+    # By default, one of two heads has a window, which holds one token only.
     "HardALiBi": {"windowed_heads": 2},
-    # Draws whenever it is called.
+    # Draws in evaluation too.
     "SHAPE": {"evaluation": "random"},
     # Large fractions, so that two examples meet both warpings, and sequences
     # longer than the trained ones.
