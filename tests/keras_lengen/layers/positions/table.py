@@ -1,10 +1,30 @@
-"""All samplers as the tests know them: a new one needs a row here."""
+"""All samplers as the tests know them, from what their classes declare."""
 
 import dataclasses
+import inspect
 
 import keras
 
-from keras_lengen.layers import SAMPLERS
+from keras_lengen.layers import SAMPLERS, TOKEN_SAMPLERS
+
+PLUS, EQUALS = 10, 11
+"""Ids of tokens; 0 to 9 are digits."""
+
+CONDITIONS = {
+    # Large fractions and a seed, so that three examples meet both warpings.
+    "WarpedPositions": {"head_fraction": 0.5, "tail_fraction": 0.5, "seed": 2},
+    # Starts are drawn below a maximum only.
+    "CoupledPositions": {"max_position": 60, "separators": (PLUS,)},
+}
+"""Arguments to construct a sampler with, where its defaults show less."""
+
+OTHERS = {
+    # With `None`, positions depend on the padding, as they should.
+    "ShiftedPositions": {"max_shift": [28]},
+    # Half of an id may be an item, and the conditions are the example.
+    "CoupledPositions": {"end_of_prompt": [PLUS], "separators": [()]},
+}
+"""Alternatives that are not those of the declarations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,121 +32,85 @@ class Row:
     """A sampler and what is promised of it.
 
     Attributes:
-        arguments: Arguments to construct it with. Sequences of eight tokens
+        arguments: Arguments to construct it with: the examples of those that
+            it needs, a seed, and its `CONDITIONS`. Sequences of eight tokens
             must fit.
-        alternatives: Another value of every argument but `seed`, each of which
+        alternatives: Other values of every argument but `seed`, each of which
             changes the positions.
         bottom: Smallest position that eight tokens may get.
         top: Largest position that they may get.
         integers: Whether positions are integers.
     """
 
-    arguments: dict = dataclasses.field(default_factory=dict)
-    alternatives: dict = dataclasses.field(default_factory=dict)
-    bottom: float = 0
-    top: float = 63
-    integers: bool = True
+    arguments: dict
+    alternatives: dict
+    bottom: float
+    top: float
+    integers: bool
 
 
-ROWS = {
-    "OrdinalPositions": Row(top=7),
-    "RandomizedPositions": Row(
-        arguments={"max_position": 64, "seed": 1},
-        alternatives={
-            "max_position": 32,
-            "resample": "example",
-            "evaluation": "even",
-            "ordered": False,
-            "include_zero": True,
-        },
-    ),
-    "ShiftedPositions": Row(
-        arguments={"max_shift": 56, "evaluation": "random", "seed": 1},
-        alternatives={"max_shift": 20, "evaluation": "max"},
-    ),
-    "InterpolatedPositions": Row(
-        arguments={"train_length": 6},
-        alternatives={"train_length": 4, "scaling_factor": 3.0},
-        top=7,
-        integers=False,
-    ),
-    "WarpedPositions": Row(
-        # Large fractions, so that three examples meet both warpings.
-        arguments={
-            "train_length": 6,
-            "head_fraction": 0.5,
-            "tail_fraction": 0.5,
-            "seed": 2,
-        },
-        alternatives={
-            "train_length": 4,
-            "head_fraction": 0.1,
-            "tail_fraction": 0.0,
-            "head_scales": (0.3, 0.9),
-            "skew": "beta",
-        },
-        top=8,
-        integers=False,
-    ),
-    "AugmentedPositions": Row(
-        arguments={
-            "max_global_shift": 5,
-            "max_local_shift": 0.5,
-            "max_global_scale": 1.1,
-            "seed": 1,
-        },
-        alternatives={
-            "max_global_shift": 9,
-            "max_local_shift": 0.25,
-            "max_global_scale": 1.2,
-            "normalize": True,
-        },
-        bottom=-11,
-        top=19,
-        integers=False,
-    ),
-}
+def make_row(name, cls):
+    """Makes the row of a sampler from its class."""
+    declared = cls.arguments()
+    defaults = {
+        argument: parameter.default
+        for argument, parameter in inspect.signature(cls).parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    examples = {
+        argument: list(declaration.examples)
+        for argument, declaration in declared.items()
+    }
+    arguments = {"seed": 1} if "seed" in declared else {}
+    for argument in declared.keys() - defaults.keys():
+        arguments[argument] = examples[argument][0]
+        examples[argument].append(halve(arguments[argument]))
+    arguments |= CONDITIONS.get(name, {})
+    given = {**defaults, **arguments}
+    others = {
+        argument: [value for value in values if value != given[argument]]
+        for argument, values in examples.items()
+        if argument != "seed"
+    }
+    return Row(
+        arguments=arguments,
+        alternatives={**others, **OTHERS.get(name, {})},
+        bottom=-63 if cls.negative else 0,
+        top=63,
+        integers=not cls.fractional,
+    )
 
-PLUS, EQUALS = 10, 11
 
-TOKEN_ROWS = {
-    "AbacusPositions": Row(
-        arguments={"digits": range(10), "max_shift": 7, "seed": 1},
-        alternatives={
-            "digits": range(5),
-            "max_shift": 1,
-            "resample": "example",
-        },
-    ),
-    "CoupledPositions": Row(
-        arguments={
-            "items": range(10),
-            "end_of_prompt": EQUALS,
-            "separators": [PLUS],
-            "max_position": 60,
-            "seed": 1,
-        },
-        alternatives={
-            "items": range(5),
-            "end_of_prompt": PLUS,
-            "separators": [],
-            "order": "ascending",
-            "max_position": None,
-            "resample": "batch",
-        },
-    ),
-}
-"""Those that read token ids: 0 to 9 are digits."""
+def halve(value):
+    """Half of a number or of a tuple: another value that is right."""
+    if isinstance(value, tuple):
+        return value[: len(value) // 2]
+    return value // 2
 
-VARIANTS = {
-    **{name: (name, row.arguments) for name, row in ROWS.items()},
-    **{
-        f"{name}-{argument}={value}": (name, {**row.arguments, argument: value})
-        for name, row in ROWS.items()
-        for argument, value in row.alternatives.items()
-    },
-}
-"""Name and arguments of every case: the rows, and each with an alternative."""
+
+ROWS = {name: make_row(name, cls) for name, cls in SAMPLERS.items()}
+
+TOKEN_ROWS = {name: make_row(name, cls) for name, cls in TOKEN_SAMPLERS.items()}
+"""Those that read token ids."""
+
+
+def list_variants(rows):
+    """Name and arguments of every case: rows, and each with an alternative."""
+    return {
+        **{name: (name, row.arguments) for name, row in rows.items()},
+        **{
+            f"{name}-{argument}={value}": (
+                name,
+                {**row.arguments, argument: value},
+            )
+            for name, row in rows.items()
+            for argument, values in row.alternatives.items()
+            for value in values
+        },
+    }
+
+
+VARIANTS = list_variants(ROWS)
 
 
 def row_of(variant):

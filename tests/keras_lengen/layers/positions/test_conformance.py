@@ -1,6 +1,6 @@
 """What every sampler promises, tested on all that `SAMPLERS` lists.
 
-Rows and helpers are in `table.py`.
+Rows, which follow from the declared arguments, and helpers are in `table.py`.
 """
 
 import keras
@@ -40,10 +40,6 @@ def draw(sampler, inputs=INPUTS, **kwargs):
     return np.asarray(sampler(inputs, **kwargs))
 
 
-def test_every_sampler_has_a_row():
-    assert set(ROWS) == set(SAMPLERS)
-
-
 @pytest.mark.parametrize("cls", SAMPLERS.values())
 def test_constructors_take_keywords_only(cls):
     with pytest.raises(TypeError, match="positional"):
@@ -71,10 +67,11 @@ def test_every_argument_is_an_attribute_and_counts(name, argument):
     def outcome(sampler):
         return [draw(sampler, training=training) for training in (True, False)]
 
-    value = ROWS[name].alternatives[argument]
-    changed = make(name, **{argument: value})
-    arguments.assert_is_attribute(changed, argument, value)
-    assert arguments.differ(outcome(changed), outcome(make(name)))
+    assert ROWS[name].alternatives[argument]
+    for value in ROWS[name].alternatives[argument]:
+        changed = make(name, **{argument: value})
+        arguments.assert_is_attribute(changed, argument, value)
+        assert arguments.differ(outcome(changed), outcome(make(name)))
 
 
 @every_variant
@@ -88,6 +85,17 @@ def test_positions_are_distinct_numbers_in_range(variant, training):
     assert positions.max() <= row.top
     for example in np.reshape(positions, (-1, TOKENS)):
         assert len(set(example.tolist())) == TOKENS
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_it_knows_whether_positions_may_be_negative(name):
+    lowest = min(
+        draw(make(variant), training=training).min()
+        for variant, (own, _) in VARIANTS.items()
+        for training in (True, False)
+        if own == name
+    )
+    assert (lowest < 0) == SAMPLERS[name].negative
 
 
 @every_row

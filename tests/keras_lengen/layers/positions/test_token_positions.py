@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     DAPE,
     ENCODINGS,
@@ -41,6 +42,15 @@ def make(name, **changes):
 
 def coupled(**changes):
     return make("CoupledPositions", **{"max_position": None, **changes})
+
+
+@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
+def test_every_argument_has_alternatives(name):
+    alternatives = TOKEN_ROWS[name].alternatives
+    assert set(alternatives) == set(
+        constructor_arguments(TOKEN_SAMPLERS[name])
+    ) - {"seed"}
+    assert all(alternatives.values())
 
 
 def positions(sampler, *texts, **kwargs):
@@ -87,7 +97,7 @@ def random_texts(count, tokens):
 
 
 def test_published_examples():
-    abacus = make("AbacusPositions")
+    abacus = make("AbacusPositions", max_shift=7)
     expected = [1, 2, 3, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
     assert positions(abacus, "321+7654=8795") == [expected]
     rows = {
@@ -168,14 +178,15 @@ def test_config_rebuilds_it(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "argument"),
+    ("name", "argument", "value"),
     [
-        (name, each)
+        (name, argument, value)
         for name, row in TOKEN_ROWS.items()
-        for each in row.alternatives
+        for argument, values in row.alternatives.items()
+        for value in values
     ],
 )
-def test_every_argument_counts(name, argument):
+def test_every_argument_counts(name, argument, value):
     texts = random_texts(5, 20)
 
     def outcome(sampler):
@@ -184,7 +195,7 @@ def test_every_argument_counts(name, argument):
             for training in (True, False)
         ]
 
-    changes = {argument: TOKEN_ROWS[name].alternatives[argument]}
+    changes = {argument: value}
     if argument == "end_of_prompt":
         changes["separators"] = [EQUALS]
     assert outcome(make(name, **changes)) != outcome(make(name))
