@@ -66,8 +66,8 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
         check(layer)
 
 
-def _require(holds: Any, layer: Any, promise: str) -> None:
-    if not holds:
+def _require(condition: Any, layer: Any, promise: str) -> None:
+    if not condition:
         raise AssertionError(f"{type(layer).__name__} {promise}.")
 
 
@@ -163,7 +163,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         (POSITIONS + np.float32(0.5), "fractions", "takes_fractions"),
         (POSITIONS - 9, "negative positions", "takes_negative"),
     ):
-        _demand(
+        _require(
             _is_defined(copy, inputs, positions)
             or not getattr(copy, attribute),
             encoding,
@@ -173,7 +173,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         _find_scores(_apply_stage(copy, inputs, positions, positions))
         for positions in (POSITIONS, POSITIONS + 100)
     )
-    _demand(
+    _require(
         np.allclose(scores, shifted, atol=1e-3) or not copy.shift_invariant,
         encoding,
         "depends on more than differences of positions and must say so: "

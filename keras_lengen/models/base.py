@@ -610,9 +610,11 @@ class Transformer(BlockArguments, TokenModel):
         check_keys(inputs, known, "inputs")
         names = {name for name, value in inputs.items() if value is not None}
         if "token_ids" not in names:
+            wanted = self.input_name("token_ids")
+            given = ", ".join(map(self.input_name, sorted(names))) or "none"
             raise ValueError(
-                f"inputs must have {self.input_name('token_ids')}, integers of "
-                f"shape (B, T); got {', '.join(map(self.input_name, sorted(names))) or 'none'}."
+                f"inputs must have {wanted}, integers of shape (B, T); got "
+                f"{given}."
             )
         if {"lengths", "padding_mask"} <= names:
             raise ValueError(
