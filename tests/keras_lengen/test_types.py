@@ -111,7 +111,7 @@ MISTAKES = """
 from keras_lengen.analysis import attention_weights, position_coverage
 from keras_lengen.layers import MultiHeadAttention, RandomizedPositions, RoPE
 from keras_lengen.layers import ShiftedPositions, TransformerBlock
-from keras_lengen.models import TransformerEncoder
+from keras_lengen.models import TransformerEncoder, presets
 
 sampler = RandomizedPositions(max_position="2048")  # arg-type
 RandomizedPositions(resample="batch")  # call-arg
@@ -124,8 +124,8 @@ RoPE(layout="half")  # arg-type
 RoPE().layout.width  # attr-defined
 MultiHeadAttention(2, 4, dropout="0.1")  # arg-type
 TransformerBlock(2, normalization="none")  # arg-type
-sizes = {"output_size": 2, "num_layers": 1, "num_heads": 2, "model_dim": 8}
-TransformerEncoder(vocabulary_size="8", **sizes)  # arg-type
+sizes = presets["ruoss"]
+TransformerEncoder(vocabulary_size="8", output_size=2, **sizes)  # arg-type
 """
 
 
