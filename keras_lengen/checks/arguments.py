@@ -122,6 +122,9 @@ class Argument(Generic[T]):
             return False
         return True
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.describe()}>"
+
     def serialize(self, value: Any) -> Any:
         """Returns what stands for a right value in a configuration."""
         return value
