@@ -120,6 +120,12 @@ class EncoderDecoder(WithArguments, TokenModel):
             output_size = target_vocabulary_size
         if num_decoder_layers is None:
             num_decoder_layers = num_layers
+        # Checked before the parts, whose arguments have other names, are made.
+        self.vocabulary_size = vocabulary_size
+        self.output_size = output_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.num_layers = num_layers
+        self.num_decoder_layers = num_decoder_layers
         encoder_options: SharedOptions = {**kwargs, "tie_embeddings": False}
         self.encoder = TransformerEncoder(
             vocabulary_size=vocabulary_size,
@@ -140,8 +146,7 @@ class EncoderDecoder(WithArguments, TokenModel):
             **kwargs,
         )
         self.decoder.input_prefix = _TARGET
-        cross_encoding = self.decoder.cross_encoding
-        self.assign(locals())
+        self.cross_encoding = self.decoder.cross_encoding
         self.built = True
 
     @classmethod

@@ -4,7 +4,14 @@ from typing import Any, Literal
 
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, Choice, Number
+from keras_lengen.checks.arguments import (
+    LARGEST_POSITION,
+    Argument,
+    Boolean,
+    Choice,
+    Number,
+    OrDefault,
+)
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.types import Tensor
@@ -27,6 +34,10 @@ class SampledDistances(Randomized):
     """
 
     distances = Distances()
+
+    @classmethod
+    def arguments(cls) -> dict[str, Argument[Any]]:
+        return {**super().arguments(), "include_zero": OrDefault(Boolean())}
 
     def __init__(
         self,

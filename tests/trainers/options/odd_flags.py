@@ -1,7 +1,17 @@
 """Odd command lines: those to refuse, and those that only look odd."""
 
+import ast
+import dataclasses
+
 from datasets.curricula import CURRICULA
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.arguments import (
+    Boolean,
+    Integer,
+    Number,
+    WithArguments,
+    constructor_arguments,
+    fits_float32,
+)
 from trainers.engine.optimizer import SCHEDULES
 from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS
 
@@ -13,22 +23,8 @@ TEXTS = (
 )
 """Values that are wrong for almost every flag."""
 
-RIGHT = {
-    "encoding": ("", " "),
-    "sampler": ("", " "),
-    "max_position": ("0",),
-    "chunk_size": ("0",),
-    "dropout": ("0",),
-    "learning_rate": ("1.5",),
-    "warmup_steps": ("0",),
-    "weight_decay": ("0", "1.5"),
-    "clip_norm": ("1.5", "999999999999", "99999999999999999999"),
-    "seed": ("0",),
-    "train_length": ("1,2",),
-    "test_lengths": ("1,2",),
-    "evaluate_every": ("0",),
-}
-"""Those of `TEXTS` that are right after all, by flag."""
+RIGHT = {"train_length": ("1,2",), "test_lengths": ("1,2",)}
+"""Those of `TEXTS` that are right after all for flags without bounds."""
 
 FREE = ("tpu", "initialize_from", "workdir")
 """Flags whose value may be almost any text."""
@@ -41,55 +37,26 @@ LITERALS = (
 )
 """Values that are wrong for almost every argument of a call."""
 
-FLAGS = ("True", "False")
-NUMBERS = ("0", "1", "1.5")
-RIGHT_LITERALS = {
-    "LearnedEncoding.initializer": ("None",),
-    "RandomizedLearnedEncoding.initializer": ("None",),
-    "amount": ("1",),
-    "asymmetry": ("-1", *NUMBERS),
-    "ClippedBias.max_distance": ("1",),
-    "ClippedBias.slope": ("None", *NUMBERS),
-    "ClippedBias.table_scale": ("1", "1.5"),
-    "CoPE.num_positions": ("1",),
-    "HardALiBi.windowed_heads": ("None", "1"),
-    "beta_fast": ("1.5",),
-    "beta_slow": ("1", "1.5"),
-    "end": ("0",),
-    "every": ("1",),
-    "head_fraction": ("0",),
-    "head_scales": ("[1]",),
-    "hidden_dim": ("1",),
-    "include_zero": FLAGS,
-    "InterpolatedPositions.scaling_factor": ("None", "1", "1.5"),
-    "max_global_scale": ("1", "1.5"),
-    "max_global_shift": NUMBERS,
-    "max_local_shift": NUMBERS,
-    "max_shift": ("None", "1"),
-    "max_wavelength": ("1.5", "2147483648"),
-    "normalize": FLAGS,
-    "NTKRoPE.original_length": ("None", "1"),
-    "NTKRoPE.scaling_factor": ("1", "1.5"),
-    "ordered": FLAGS,
-    "power": ("1", "1.5"),
-    "RandomizedALiBi.include_zero": ("None", *FLAGS),
-    "RandomizedRelativeEncoding.include_zero": ("None", *FLAGS),
-    "rotary_fraction": ("1",),
-    "scale_base": ("1", "1.5"),
-    "scaling_factor": ("None", "1", "1.5"),
-    "seed": ("None", "0", "1"),
-    "share_layers": FLAGS,
-    "ShawEncoding.max_distance": ("0", "1"),
-    "shorter": FLAGS,
-    "tail_fraction": ("0",),
-    "tau": ("1", "1.5"),
-    "threshold": ("1", "1.5"),
-    "train_length": ("1",),
-    "width": ("None", "1"),
-    "YaRN.original_length": ("1",),
+NESTED = {"sampler", "row", "column", "encoding"}
+"""Arguments that are calls themselves, so that no literal is right."""
+
+WRONG_TOGETHER = {
+    # Above `beta_slow`.
+    "beta_fast": ("1",),
+    # Even.
+    "dimension": ("1",),
+    # At most the learning rate.
+    "end": ("1", "1.5", "2147483648", "99999999999999999999"),
+    # At most 1 with the other fraction.
+    "head_fraction": ("1",),
+    "tail_fraction": ("1",),
+    # At least the longest length.
+    "max_position": ("1",),
+    # More than the buckets of single distances.
+    "T5Bias.max_distance": ("1",),
 }
-"""Those of `LITERALS` that are right after all, by argument, or by class and
-argument."""
+"""Those of `LITERALS` that the declaration of an argument admits, but another
+argument or flag rules out, by argument, or by class and argument."""
 
 REGISTRIES = {
     "encoding": ALL_ENCODINGS,
@@ -102,9 +69,10 @@ REGISTRIES = {
 def calls(flag, name):
     """Yields flags with an odd argument, and whether they are right."""
     grid = "GridPositions(width=5"
+    declared = list_declarations(REGISTRIES[flag][name])
     for argument in constructor_arguments(REGISTRIES[flag][name]):
-        right = RIGHT_LITERALS.get(
-            f"{name}.{argument}", RIGHT_LITERALS.get(argument, ())
+        wrong = WRONG_TOGETHER.get(
+            f"{name}.{argument}", WRONG_TOGETHER.get(argument, ())
         )
         for literal in LITERALS:
             odd = f"{argument}={literal}"
@@ -117,7 +85,55 @@ def calls(flag, name):
                 flags["encoding"] = "AxialEncoding(row=RoPE, column=RoPE)"
                 if argument != "width":
                     flags[flag] = f"{grid}, {odd})"
-            yield flags, literal in right and argument != "sampler"
+            right = (
+                argument not in NESTED
+                and literal not in wrong
+                and admits(declared[argument], literal)
+            )
+            yield flags, right
+
+
+def list_declarations(cls):
+    """Declarations of the arguments that a flag gives to a class, by name."""
+    if issubclass(cls, WithArguments):
+        return cls.arguments()
+    return {
+        field.name: field.metadata.get("argument") or declare(field)
+        for field in dataclasses.fields(cls)
+    }
+
+
+def declare(field):
+    """Declares a field of a curriculum."""
+    if isinstance(field.default, bool):
+        return Boolean()
+    kind = Integer if isinstance(field.default, int) else Number
+    return kind(**field.metadata)
+
+
+def admits(declaration, literal):
+    """Whether a text is a literal that a declaration admits."""
+    try:
+        return declaration.admits(ast.literal_eval(literal))
+    except ValueError:
+        return False
+
+
+def is_right(name, option, kind, text):
+    """Whether the text of a flag is right, by the flag's type and bounds."""
+    if kind is str:
+        return text.strip() == option.default or text in RIGHT.get(name, ())
+    try:
+        value = kind(text)
+    except ValueError:
+        return False
+    return (
+        fits_float32(value)
+        and (option.least is None or value >= option.least)
+        and (option.above is None or value > option.above)
+        and (option.most is None or value <= option.most)
+        and (option.below is None or value < option.below)
+    )
 
 
 SYNTAX = (

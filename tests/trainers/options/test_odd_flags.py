@@ -15,6 +15,7 @@ from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import build, with_max_position
+from trainers.options.option import options
 
 TYPES = typing.get_type_hints(EXPERIMENT.config)
 PARSERS = {
@@ -69,8 +70,11 @@ def assert_outcomes(lines):
     "name", [name for name in NAMES if name not in odd_flags.FREE]
 )
 def test_values_of_every_flag(name):
-    right = odd_flags.RIGHT.get(name, ())
-    assert_outcomes(({name: text}, text in right) for text in odd_flags.TEXTS)
+    known = options(EXPERIMENT.config)[name]
+    assert_outcomes(
+        ({name: text}, odd_flags.is_right(name, known, TYPES[name], text))
+        for text in odd_flags.TEXTS
+    )
 
 
 @pytest.mark.parametrize("flag", odd_flags.REGISTRIES)
