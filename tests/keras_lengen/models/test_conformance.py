@@ -88,7 +88,9 @@ def test_a_saved_functional_model_is_the_same(variant, tmp_path):
     positions = keras.Input((None,), dtype="int32")
     outputs = [encoding(*symbols, positions=positions)]
     if encoding.stage != "embeddings":
-        attention = MultiHeadAttention(2, 4, encoding=encodings.make(variant))
+        attention = MultiHeadAttention(
+            encodings.HEADS, encodings.WIDTH, encoding=encodings.make(variant)
+        )
         flat = keras.layers.Reshape((-1, encodings.MODEL_DIM))(symbols[0])
         outputs.append(attention(flat, flat, positions=positions))
     model = keras.Model([*symbols, positions], keras.tree.flatten(outputs))
