@@ -50,7 +50,7 @@ class LearnedEncoding(AbsoluteEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import LearnedEncoding
-    >>> encoding = LearnedEncoding(max_position=16)
+    >>> encoding = LearnedEncoding(max_position=2048)
     >>> encoding(ops.zeros((2, 5, 8))).shape
     TensorShape([2, 5, 8])
 
@@ -196,7 +196,7 @@ class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import RandomizedLearnedEncoding
-    >>> encoding = RandomizedLearnedEncoding(max_position=64)
+    >>> encoding = RandomizedLearnedEncoding(max_position=2048)
     >>> encoding(ops.ones((2, 5, 8))).shape
     TensorShape([2, 5, 8])
 

@@ -62,7 +62,7 @@ class T5Bias(BiasEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import T5Bias
-    >>> T5Bias()(ops.ones((2, 3, 8, 4)), causal=True).shape
+    >>> T5Bias(max_distance=48)(ops.ones((2, 3, 8, 4)), causal=True).shape
     TensorShape([1, 8, 3, 3])
 
     Reference: Raffel et al., 2020, section 2.1 (with the buckets of the

@@ -58,7 +58,7 @@ class YaRN(RoPE):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import YaRN
-    >>> encoding = YaRN(original_length=2048, scaling_factor=4)
+    >>> encoding = YaRN(original_length=128, scaling_factor=8)
     >>> encoding(ops.ones((2, 5, 4, 8))).shape
     TensorShape([2, 5, 4, 8])
 

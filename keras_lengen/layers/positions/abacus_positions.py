@@ -57,7 +57,7 @@ class AbacusPositions(TokenPositions):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import AbacusPositions
-    >>> sampler = AbacusPositions(digits=range(10))
+    >>> sampler = AbacusPositions(digits=range(10), max_shift=20)
     >>> ids = ops.array([[3, 2, 1, 10, 7, 6]])  # 10 is the plus sign.
     >>> sampler(ids).numpy().tolist()
     [[1, 2, 3, 0, 1, 2]]

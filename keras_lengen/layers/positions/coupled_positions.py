@@ -78,10 +78,10 @@ class CoupledPositions(TokenPositions):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import CoupledPositions
-    >>> plus, equals = 10, 11
     >>> sampler = CoupledPositions(
-    ...     items=range(10), end_of_prompt=equals, separators=[plus]
-    ... )
+    ...     items=range(10), end_of_prompt=11, separators=[10],
+    ...     max_position=30)
+    >>> plus, equals = 10, 11
     >>> ids = ops.array([[6, 5, 3, plus, 0, 4, 9, equals, 2, 0, 7, 0]])
     >>> sampler(ids).numpy().tolist()
     [[4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5]]
