@@ -3,8 +3,10 @@
 import configparser
 import pathlib
 import re
+import sys
 
 from datasets.tasks import TASKS
+from datasets.text_tasks import TEXT_TASKS
 from docs.examples import ENCODINGS, SAMPLERS
 from keras_lengen import __version__
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -58,6 +60,20 @@ def make_tasks():
     return table(("level", "tasks"), rows)
 
 
+def make_text_tasks():
+    """The tasks in words: the first line of each file, and its tasks."""
+    files = {}
+    for name, cls in TEXT_TASKS.items():
+        line = _describe(sys.modules[cls.__module__])
+        scratchpad = "yes" if cls.step_words else ""
+        files.setdefault((line, scratchpad), []).append(f"`{name}`")
+    rows = [
+        (line, ", ".join(names), scratchpad)
+        for (line, scratchpad), names in files.items()
+    ]
+    return table(("problems", "tasks", "`--scratchpad`"), rows)
+
+
 def make_notebooks():
     """The title of every notebook, with links to its file and into Colab."""
     place, rows = _find_place_on_github(), []
@@ -89,8 +105,8 @@ def _badge(place, path):
     )
 
 
-def _describe(cls):
-    line = cls.__doc__.partition("\n\n")[0]
+def _describe(documented):
+    line = documented.__doc__.partition("\n\n")[0]
     # An ellipsis is no full stop.
     return line if line.endswith("...") else line.removesuffix(".")
 
@@ -99,6 +115,7 @@ TABLES = {
     "samplers": make_samplers,
     "encodings": make_encodings,
     "tasks": make_tasks,
+    "text_tasks": make_text_tasks,
     "notebooks": make_notebooks,
 }
 """Functions that make a table, by the name in its marker."""

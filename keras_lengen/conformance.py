@@ -20,6 +20,7 @@ from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.types import Array, Tensor
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
+POSITIONS = np.array([0, 3, 4, 10, 11, 900], "int32")
 IDS = np.array([[3, 1, 4, 1, 5, 2], [2, 6, 5, 3, 5, 0]], "int32")
 
 
@@ -28,8 +29,10 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
 
     For encodings: its configuration makes the same encoding again; a stage
     keeps shapes and dtypes, treats examples apart and queries one at a time,
-    and gives the same with what `prepare` returned; a model with it is the same
-    compiled and saved, and tells position 1000 from 1001 in half precision.
+    gives the same with what `prepare` returned, and is defined at fractions,
+    negative positions and shifted ones as its attributes say; a model with it
+    is the same compiled and saved, and tells position 1000 from 1001 in half
+    precision.
     For samplers: the configuration, shapes and dtypes, and positions of padded
     sequences.
 
@@ -51,7 +54,7 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
     if isinstance(layer, PositionSampler):
         checks = (_check_config, _check_positions, _check_padding)
     elif isinstance(layer, PositionalEncoding):
-        checks = (_check_config, _check_stage, _check_model)
+        checks = (_check_config, _check_stage, _check_numbers, _check_model)
         if layer.takes_pairs:
             checks = (_check_config,)
     else:
@@ -91,20 +94,26 @@ def _copy(layer: Any) -> Any:
         ) from error
 
 
-def _check_stage(encoding: PositionalEncoding) -> None:
-    positions = np.array([0, 3, 4, 10, 11, 900], "int32")
-    copy = _copy(encoding)
-    if copy.stage is None:
-        return
+def _make_inputs(encoding: PositionalEncoding) -> list[Tensor]:
+    """Makes queries and keys, or embeddings twice, and builds the encoding."""
     generator = np.random.default_rng(0)
-    shape: tuple = (BATCH, TOKENS, HEADS, WIDTH)
-    if copy.stage == "embeddings":
+    shape: tuple[int, ...] = (BATCH, TOKENS, HEADS, WIDTH)
+    if encoding.stage == "embeddings":
         shape = (BATCH, TOKENS, HEADS * WIDTH)
-    copy.build(*([shape] if copy.stage == "embeddings" else [shape, shape]))
-    inputs = [
+    encoding.build(
+        *([shape] if encoding.stage == "embeddings" else [shape, shape])
+    )
+    return [
         ops.convert_to_tensor(generator.normal(size=shape).astype("float32"))
         for _ in range(2)
     ]
+
+
+def _check_stage(encoding: PositionalEncoding) -> None:
+    copy, positions = _copy(encoding), POSITIONS
+    if copy.stage is None:
+        return
+    inputs = _make_inputs(copy)
     whole = _apply_stage(copy, inputs, positions, positions)
     _demand(
         all(np.isfinite(each).all() for each in whole.values()),
@@ -144,6 +153,51 @@ def _check_stage(encoding: PositionalEncoding) -> None:
         )
 
 
+def _check_numbers(encoding: PositionalEncoding) -> None:
+    """Checks at which numbers the encoding is defined, and which are alike."""
+    copy = _copy(encoding)
+    if copy.stage is None:
+        return
+    inputs = _make_inputs(copy)
+    for positions, what, attribute in (
+        (POSITIONS + np.float32(0.5), "fractions", "takes_fractions"),
+        (POSITIONS - 9, "negative positions", "takes_negative"),
+    ):
+        _demand(
+            _is_defined(copy, inputs, positions)
+            or not getattr(copy, attribute),
+            encoding,
+            f"is not defined at {what} and must say so: `{attribute} = False`",
+        )
+    scores, shifted = (
+        _find_scores(_apply_stage(copy, inputs, positions, positions))
+        for positions in (POSITIONS, POSITIONS + 100)
+    )
+    _demand(
+        np.allclose(scores, shifted, atol=1e-3) or not copy.shift_invariant,
+        encoding,
+        "depends on more than differences of positions and must say so: "
+        "`shift_invariant = False`",
+    )
+
+
+def _is_defined(
+    encoding: PositionalEncoding, inputs: list[Tensor], positions: Array
+) -> bool:
+    try:
+        found = _apply_stage(encoding, inputs, positions, positions)
+    except Exception:  # Backends raise errors of their own.
+        return False
+    return all(np.isfinite(each).all() for each in found.values())
+
+
+def _find_scores(found: dict[str, Array]) -> Array:
+    """Returns the scores of rotated queries and keys, or a stage's result."""
+    if "key" not in found:
+        return found["query"]
+    return np.einsum("bthd,bshd->bhts", found["query"], found["key"])
+
+
 def _apply_stage(
     encoding: PositionalEncoding,
     inputs: list[Tensor],
@@ -165,7 +219,7 @@ def _apply_stage(
         known = pass_on(encoding.prepare(positions, key_positions, spec))
     query, key = inputs
     if encoding.stage == "bias":
-        bias = encoding.attention_bias(
+        bias: Tensor = encoding.attention_bias(
             query, key, positions, key_positions, **known
         )
         _demand(

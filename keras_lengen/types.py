@@ -4,7 +4,7 @@ Keras has no type information, so to a type checker tensors are `Any`, and the
 names say what an argument or a result is to readers and editors alone.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ Tensor: TypeAlias = Any
 
 TensorLike: TypeAlias = Any
 """What Keras converts to a tensor: a tensor, an array, a number, or a list."""
+
+Tensors = TypeVar("Tensors")
+"""A tensor, or a structure of tensors and `None`."""
 
 Positions: TypeAlias = Any
 """Tensor of positions, or a `PositionPair` from or for a grid."""

@@ -1,4 +1,4 @@
-"""Tasks in which every word of the answer belongs to words of the prompt.
+"""Aligned tasks: every word of the answer belongs to words of the prompt.
 
 For example, with the digits of a sum from right to left:
 

@@ -400,7 +400,11 @@ class Optional(Argument[T | None]):
 
 
 class OrDefault(Optional[T]):
-    """The same, if the constructor replaces `None` before it assigns."""
+    """The same, if the constructor replaces `None` by another right value."""
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        return self.inner.examples
 
     if TYPE_CHECKING:
 

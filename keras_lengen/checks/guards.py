@@ -1,16 +1,21 @@
 """Conditions on tensors that hold now, or when the compiled program runs."""
 
+import functools
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.types import Array, Positions, Tensor, Tensors
+
 INVALID_POSITION = -(2**31)
 """Marks an invalid integer; a position cast to float becomes NaN by it."""
 
 
-def guard(tensors, condition, *message):
+def guard(tensors: Tensors, condition: bool | Tensor, *message: Any) -> Tensors:
     """Returns tensors that are meant to be used only if a condition holds.
 
     A condition that is known is checked at once. Otherwise, a program of
@@ -44,10 +49,10 @@ def guard(tensors, condition, *message):
         return tensors
     if keras.backend.backend() == "tensorflow":
         condition, tensors = _assert(condition, message, tensors)
-    return _map(lambda tensor: _mark(tensor, condition), tensors)
+    return _map(functools.partial(_mark, condition=condition), tensors)
 
 
-def mark_like(tensors, source):
+def mark_like(tensors: Tensors, source: Tensor | None) -> Tensors:
     """Marks the examples whose integers or numbers in `source` are invalid.
 
     Args:
@@ -65,10 +70,10 @@ def mark_like(tensors, source):
         valid = ops.logical_not(ops.isnan(source))
     if len(source.shape) == 2:
         valid = ops.all(valid, axis=-1)
-    return _map(lambda tensor: _mark(tensor, valid), tensors)
+    return _map(functools.partial(_mark, condition=valid), tensors)
 
 
-def mark_by_positions(tensors, positions):
+def mark_by_positions(tensors: Tensors, positions: Positions) -> Tensors:
     """Marks the examples whose positions are invalid.
 
     That encodings turn invalid positions to NaN is not enough: XLA may compile
@@ -89,13 +94,11 @@ def mark_by_positions(tensors, positions):
         else:
             valid = ops.isfinite(axis)
         valid = ops.all(valid, axis=-1)
-        tensors = _map(
-            lambda tensor, valid=valid: _mark(tensor, valid), tensors
-        )
+        tensors = _map(functools.partial(_mark, condition=valid), tensors)
     return tensors
 
 
-def find_numbers(value):
+def find_numbers(value: Any) -> Array | None:
     """Reads the numbers of a tensor.
 
     Returns:
@@ -112,21 +115,21 @@ def find_numbers(value):
         return None
 
 
-def is_integer(tensor):
+def is_integer(tensor: Tensor) -> bool:
     """Whether the dtype of a tensor is an integer dtype, other than bool."""
     return keras.backend.is_int_dtype(
         keras.backend.standardize_dtype(tensor.dtype)
     )
 
 
-def _map(function, tensors):
+def _map(function: Callable[[Tensor], Tensor], tensors: Tensors) -> Tensors:
     """Maps the tensors of a structure, and keeps `None`."""
     return keras.tree.map_structure(
         lambda tensor: None if tensor is None else function(tensor), tensors
     )
 
 
-def _mark(tensor, condition):
+def _mark(tensor: Tensor, condition: Tensor) -> Tensor:
     """Makes the entries of examples invalid whose condition fails."""
     if keras.backend.standardize_dtype(tensor.dtype) == "bool":
         return tensor
@@ -140,7 +143,9 @@ def _mark(tensor, condition):
     return ops.where(condition, tensor, invalid)
 
 
-def _assert(condition, message, tensors):
+def _assert(
+    condition: Tensor, message: tuple[Any, ...], tensors: Tensors
+) -> tuple[Tensor, Tensors]:
     """Adds an assertion to a program of TensorFlow; XLA leaves it out.
 
     Returns:
@@ -148,7 +153,7 @@ def _assert(condition, message, tensors):
     """
     import tensorflow as tf
 
-    parts: list = []
+    parts: list[Any] = []
     for part in message:
         part = part() if callable(part) else part
         part = part if ops.is_tensor(part) else str(part)
@@ -166,7 +171,7 @@ def _assert(condition, message, tensors):
         return _map(tf.identity, (condition, tensors))
 
 
-def _format(part):
+def _format(part: Any) -> str:
     part = part() if callable(part) else part
     if isinstance(part, str):
         return part

@@ -8,6 +8,8 @@ is guarded (see `guards.py`) if it is known only when a compiled program runs.
 import functools
 import inspect
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
@@ -15,14 +17,22 @@ from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, described
 from keras_lengen.checks.guards import find_numbers, guard, is_integer
+from keras_lengen.types import (
+    Array,
+    Positions,
+    Size,
+    Tensor,
+    TensorLike,
+    Tensors,
+)
 
 
-def find_static_size(size):
+def find_static_size(size: Size | None) -> int | None:
     """Returns the size of an axis, `None` if known only at run time."""
     return size if isinstance(size, int) else None
 
 
-def compare_sizes(first, second):
+def compare_sizes(first: Size | None, second: Size | None) -> bool | Tensor:
     """Whether two sizes of axes are equal: a bool, or a boolean tensor."""
     if first is None or second is None:
         return True  # An unknown size of a symbolic tensor; checked later.
@@ -34,7 +44,7 @@ def compare_sizes(first, second):
     return ops.equal(as_size(first), as_size(second))
 
 
-def as_size(size):
+def as_size(size: Size) -> Size:
     """Converts the size of an axis to an int or an int32 scalar tensor."""
     return (
         size
@@ -43,7 +53,7 @@ def as_size(size):
     )
 
 
-def find_size(tensor, axis):
+def find_size(tensor: Tensor, axis: int) -> Size | None:
     """Finds the size of an axis: an int, a scalar tensor or `None`.
 
     `None` stands for an unknown size of a symbolic tensor.
@@ -54,7 +64,7 @@ def find_size(tensor, axis):
     return ops.shape(tensor)[axis]
 
 
-def as_signed(tensor):
+def as_signed(tensor: Tensor) -> Tensor:
     """Casts integers to a signed dtype, int32 or int64."""
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     wide = dtype in ("int64", "uint32", "uint64")
@@ -62,7 +72,7 @@ def as_signed(tensor):
 
 
 @functools.cache
-def _list_arguments(call):
+def _list_arguments(call: Callable[..., Any]) -> tuple[str, ...]:
     """Lists the arguments of a method, without the layer."""
     return tuple(inspect.signature(call).parameters)[1:]
 
@@ -73,7 +83,7 @@ class NamedInputs(keras.layers.Layer):
     List it before the class of the layer among the base classes.
     """
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = _list_arguments(type(self).call)
         for name, value in zip(names, args, strict=False):
             check_tensors(**{name: value})
@@ -87,7 +97,7 @@ class NamedInputs(keras.layers.Layer):
         return super().__call__(*args, **kwargs)
 
 
-def check_tensors(**tensors):
+def check_tensors(**tensors: Any) -> None:
     """Raises `ValueError` unless arguments are tensors, arrays or `None`."""
     for name, value in tensors.items():
         if value is not None and not is_convertible(value):
@@ -97,14 +107,14 @@ def check_tensors(**tensors):
             raise ValueError(f"{name} must be {wanted}; got {show(value)}.")
 
 
-def is_convertible(value):
+def is_convertible(value: Any) -> bool:
     """Whether a value is a tensor, or an array that Keras can convert."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind not in "OSUc" and _fits_int32(value)
     return hasattr(value, "shape") and is_dense(value) and _is_numeric(value)
 
 
-def is_dense(value):
+def is_dense(value: Any) -> bool:
     """Whether a value is no ragged and no sparse tensor."""
     if isinstance(value, keras.KerasTensor):
         return not (getattr(value, "ragged", False) or value.sparse)
@@ -119,7 +129,7 @@ _IRREGULAR = {
 """Advice on tensors whose entries are no regular array, by their class."""
 
 
-def _is_numeric(tensor):
+def _is_numeric(tensor: Tensor) -> bool:
     """Whether a tensor holds real numbers or booleans."""
     dtype = str(getattr(tensor.dtype, "name", tensor.dtype))
     return not dtype.startswith(
@@ -127,7 +137,7 @@ def _is_numeric(tensor):
     )
 
 
-def _fits_int32(array):
+def _fits_int32(array: Array) -> bool:
     """Whether all integers fit 32 bits; JAX drops the higher bits."""
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 4:
         return True
@@ -136,7 +146,9 @@ def _fits_int32(array):
     )
 
 
-def check_rank(name, tensor, ranks, shape):
+def check_rank(
+    name: str, tensor: Any, ranks: tuple[int, ...], shape: str
+) -> None:
     """Raises `ValueError` if a tensor has a wrong number of axes.
 
     Args:
@@ -156,7 +168,7 @@ def check_rank(name, tensor, ranks, shape):
         )
 
 
-def guard_same_size(guarded, axis, **tensors):
+def guard_same_size(guarded: Tensors, axis: int, **tensors: Tensor) -> Tensors:
     """Guards tensors by the condition that two others are equally long.
 
     Args:
@@ -183,7 +195,9 @@ def guard_same_size(guarded, axis, **tensors):
     )
 
 
-def read_positions(positions, inputs, *, name="positions"):
+def read_positions(
+    positions: TensorLike, inputs: Tensor, *, name: str = "positions"
+) -> Positions:
     """Reads positions of tokens.
 
     Args:
@@ -247,12 +261,14 @@ def read_positions(positions, inputs, *, name="positions"):
     )
 
 
-def describe_range(numbers):
+def describe_range(
+    numbers: Tensor,
+) -> tuple[Callable[[], Tensor], str, Callable[[], Tensor]]:
     """Describes the smallest and the largest of some numbers, for `guard`."""
     return lambda: ops.min(numbers), " to ", lambda: ops.max(numbers)
 
 
-def is_pair(positions):
+def is_pair(positions: Any) -> bool:
     """Whether positions are a pair, those of rows and those of columns."""
     return (
         isinstance(positions, tuple | list)
@@ -264,7 +280,9 @@ def is_pair(positions):
     )
 
 
-def read_lengths(lengths, inputs, *, name="lengths"):
+def read_lengths(
+    lengths: TensorLike | None, inputs: Tensor, *, name: str = "lengths"
+) -> Tensor | None:
     """Reads true lengths, integers from 0 to the number of tokens.
 
     Args:
@@ -302,7 +320,12 @@ def read_lengths(lengths, inputs, *, name="lengths"):
     return ops.cast(lengths, "int32")
 
 
-def read_reference_length(length, inputs, *, name="reference_length"):
+def read_reference_length(
+    length: TensorLike | None,
+    inputs: Tensor,
+    *,
+    name: str = "reference_length",
+) -> Tensor | None:
     """Reads a length to scale by.
 
     Args:
@@ -327,7 +350,7 @@ def read_reference_length(length, inputs, *, name="reference_length"):
     )
 
 
-def guard_each(numbers, condition, *message):
+def guard_each(numbers: Tensor, condition: Tensor, *message: Any) -> Tensor:
     """Guards every number `()` or `(B,)` by its own condition."""
     if len(numbers.shape) == 0:
         return guard(numbers, condition, *message)
@@ -335,7 +358,7 @@ def guard_each(numbers, condition, *message):
     return ops.squeeze(columns, -1)
 
 
-def _guard_one_each(name, lengths, inputs):
+def _guard_one_each(name: str, lengths: Tensor, inputs: Tensor) -> Tensor:
     """Guards lengths by the condition that each example has one, or all one."""
     check_rank(name, lengths, (0, 1), "() or (B,)")
     if len(lengths.shape) == 0:
@@ -352,7 +375,13 @@ def _guard_one_each(name, lengths, inputs):
     )
 
 
-def read_mask(mask, guarded, *, inputs=None, name="padding_mask"):
+def read_mask(
+    mask: TensorLike | None,
+    guarded: Tensors,
+    *,
+    inputs: Tensor | None = None,
+    name: str = "padding_mask",
+) -> tuple[Tensor | None, Tensors]:
     """Reads a padding mask.
 
     A mask cannot be marked where it proves wrong only at run time; the reader
@@ -387,7 +416,13 @@ def read_mask(mask, guarded, *, inputs=None, name="padding_mask"):
     return mask, guarded
 
 
-def read_truth_values(name, value, ranks, shape, guarded):
+def read_truth_values(
+    name: str,
+    value: TensorLike,
+    ranks: tuple[int, ...],
+    shape: str,
+    guarded: Tensors,
+) -> tuple[Tensor, Tensors]:
     """Reads truth values: booleans, or the integers 1 and 0.
 
     Args:
@@ -427,7 +462,9 @@ def read_truth_values(name, value, ranks, shape, guarded):
     return ops.cast(value, "bool"), guarded
 
 
-def read_token_ids(name, token_ids, vocabulary_size):
+def read_token_ids(
+    name: str, token_ids: TensorLike, vocabulary_size: int
+) -> Tensor:
     """Reads token ids.
 
     Args:
@@ -467,7 +504,7 @@ def read_token_ids(name, token_ids, vocabulary_size):
     return ops.cast(token_ids, "int32")
 
 
-def read_index(name, index):
+def read_index(name: str, index: Any) -> Size:
     """Reads an index.
 
     Args:
@@ -500,8 +537,8 @@ def read_index(name, index):
     return index
 
 
-def format_size(size):
-    """Formats a size as a part of the message of `demand`."""
+def format_size(size: Size | None) -> str | Tensor:
+    """Formats a size as a part of the message of `guard`."""
     return (
         str(size)
         if find_static_size(size) is not None or size is None
@@ -509,7 +546,7 @@ def format_size(size):
     )
 
 
-def as_tensor(name, value, wanted):
+def as_tensor(name: str, value: Any, wanted: str) -> Tensor:
     """Converts a tensor, array or list of numbers or booleans to a tensor.
 
     Args:
@@ -523,7 +560,9 @@ def as_tensor(name, value, wanted):
     return _as_tensor(name, value, wanted, truth=True)
 
 
-def _as_tensor(name, value, wanted, *, truth=False):
+def _as_tensor(
+    name: str, value: Any, wanted: str, *, truth: bool = False
+) -> Tensor:
     kinds = "iub" if truth else "iu"
     if not is_dense(value):
         right = False
@@ -551,7 +590,7 @@ def _as_tensor(name, value, wanted, *, truth=False):
     return value
 
 
-def show(value):
+def show(value: Any) -> str:
     """Describes the value of an argument, and what to do if it is irregular."""
     if not is_dense(value):
         kind = type(value).__name__

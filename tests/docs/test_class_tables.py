@@ -1,6 +1,7 @@
 import pytest
 
 from datasets.tasks import TASKS
+from datasets.text_tasks import TEXT_TASKS
 from docs import class_tables
 from docs.examples import ENCODINGS, SAMPLERS
 from keras_lengen import __version__
@@ -10,7 +11,10 @@ NOTEBOOKS = sorted((class_tables.ROOT / "colab").glob("*.ipynb"))
 
 @pytest.mark.parametrize(
     ("table", "classes"),
-    [("samplers", SAMPLERS), ("encodings", ENCODINGS), ("tasks", TASKS)],
+    [
+        *(("samplers", SAMPLERS), ("encodings", ENCODINGS)),
+        *(("tasks", TASKS), ("text_tasks", TEXT_TASKS)),
+    ],
 )
 def test_every_name_stands_in_its_table(table, classes):
     text = class_tables.TABLES[table]()

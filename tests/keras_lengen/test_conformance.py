@@ -90,6 +90,28 @@ class Centred(ALiBi):
         return prepared - ops.mean(prepared, axis=2, keepdims=True)
 
 
+@wrong("is not defined at fractions and must say so")
+class Rows(SinusoidalEncoding):
+    def add_to_embeddings(self, embeddings, positions):
+        if not keras.backend.is_int_dtype(positions.dtype):
+            raise ValueError("no row")
+        return super().add_to_embeddings(embeddings, positions)
+
+
+@wrong("is not defined at negative positions and must say so")
+class Roots(RoPE):
+    def prepare(self, query_positions, key_positions, spec):
+        roots = (ops.sqrt(query_positions), ops.sqrt(key_positions))
+        return super().prepare(*roots, spec)
+
+
+@wrong("depends on more than differences of positions and must say so")
+class Squares(RoPE):
+    def prepare(self, query_positions, key_positions, spec):
+        squares = (ops.square(query_positions), ops.square(key_positions))
+        return super().prepare(*squares, spec)
+
+
 @wrong("returns negative positions and must say so")
 class Negative(PositionSampler):
     def sample(self, inputs, **kwargs):

@@ -64,6 +64,8 @@ class ALiBi(BiasEncoding):
     asymmetry = Asymmetry(example=0.0)
     distances = Distances()
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,

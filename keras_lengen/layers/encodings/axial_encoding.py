@@ -125,15 +125,18 @@ class AxialEncoding(PositionalEncoding):
                 "choose another encoding, such as RoPE or ALiBi."
             )
         self.stage = row.stage
-        self.share_layers = row.share_layers and column.share_layers
         self.causal_only = row.causal_only
-        self.uses_length = row.uses_length or column.uses_length
-        self.reads_ranks = row.reads_ranks or column.reads_ranks
-        self.hides_keys = row.hides_keys or column.hides_keys
         self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
-        self.defined_past_training = (
-            row.defined_past_training and column.defined_past_training
-        )
+        for name in (
+            "share_layers",
+            "shift_invariant",
+            "takes_fractions",
+            "takes_negative",
+            "defined_past_training",
+        ):
+            setattr(self, name, getattr(row, name) and getattr(column, name))
+        for name in ("uses_length", "reads_ranks", "hides_keys"):
+            setattr(self, name, getattr(row, name) or getattr(column, name))
 
     if TYPE_CHECKING:
 

@@ -176,6 +176,16 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     training: a formula computes it, or all large distances are treated alike.
     `False` if every position has its own row in a table."""
 
+    shift_invariant = False
+    """Whether only differences of positions matter."""
+
+    takes_fractions = True
+    """Whether positions may be fractions. `False` if each position has its own
+    row in a table."""
+
+    takes_negative = True
+    """Whether positions may be below 0."""
+
     takes_pairs = False
     """Whether the position of a token is a pair, a row and a column."""
 
@@ -214,6 +224,19 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.sampler = sampler
+        given, own = type(self.sampler).__name__, type(self).__name__
+        if self.sampler.fractional and not self.takes_fractions:
+            raise ValueError(
+                f"sampler={given} gives fractions, but {own} needs integers to "
+                "look up in its table: choose another sampler, or an encoding "
+                "without a table, such as SinusoidalEncoding."
+            )
+        if self.sampler.negative and not self.takes_negative:
+            raise ValueError(
+                f"sampler={given} may give negative positions, at which {own} "
+                "is not defined: choose another sampler, such as "
+                "ShiftedPositions, or another encoding, such as LogKERPLE."
+            )
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

@@ -81,6 +81,8 @@ class ClippedBias(BiasEncoding):
     table_scale = Number(most=LARGEST_POSITION, above=0, example=1.0)
     share_layers = Boolean()
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,

@@ -58,6 +58,7 @@ class CoPE(BiasEncoding):
     share_layers = Boolean()
 
     causal_only = True
+    shift_invariant = True
     counts_tokens = True
 
     def __init__(

@@ -93,12 +93,18 @@ class DAPE(BiasEncoding):
             )
         self.hidden_dim = hidden_dim
         self.share_layers = share_layers
-        self.causal_only = encoding.causal_only
-        self.reads_ranks = encoding.reads_ranks
-        self.counts_tokens = encoding.counts_tokens
-        self.needs_order = encoding.needs_order
-        self.hides_keys = encoding.hides_keys
-        self.defined_past_training = encoding.defined_past_training
+        for name in (
+            "causal_only",
+            "reads_ranks",
+            "counts_tokens",
+            "needs_order",
+            "hides_keys",
+            "shift_invariant",
+            "takes_fractions",
+            "takes_negative",
+            "defined_past_training",
+        ):
+            setattr(self, name, getattr(encoding, name))
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

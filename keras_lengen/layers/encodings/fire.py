@@ -73,6 +73,8 @@ class FIRE(BiasEncoding):
     threshold = Number(most=LARGEST_POSITION, above=0, example=32)
     share_layers = Boolean()
 
+    takes_negative = False
+
     def __init__(
         self,
         *,
@@ -82,13 +84,6 @@ class FIRE(BiasEncoding):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if self.sampler.negative:
-            raise ValueError(
-                f"sampler={type(self.sampler).__name__} may give negative "
-                f"positions, at which {type(self).__name__} is not defined: "
-                "choose another sampler, such as ShiftedPositions, or another "
-                "encoding, such as LogKERPLE."
-            )
         self.hidden_dim = hidden_dim
         self.threshold = threshold
         self.share_layers = share_layers

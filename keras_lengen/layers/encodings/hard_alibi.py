@@ -58,6 +58,7 @@ class HardALiBi(BiasEncoding):
     windowed_heads = Optional(Integer(example=2))
 
     hides_keys = True
+    shift_invariant = True
 
     def __init__(
         self, *, windowed_heads: int | None = None, **kwargs: Any

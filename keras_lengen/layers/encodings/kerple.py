@@ -27,6 +27,8 @@ class KERPLE(BiasEncoding):
     asymmetry = Asymmetry(example=0.5)
     share_layers = Boolean()
 
+    shift_invariant = True
+
     def __init__(
         self, *, asymmetry: float = 0, share_layers: bool = True, **kwargs: Any
     ) -> None:

@@ -66,6 +66,8 @@ class LearnedEncoding(AbsoluteEncoding):
     initializer = OrDefault(Initializer(example="random_uniform"))
 
     defined_past_training = False
+    takes_fractions = False
+    takes_negative = False
 
     def __init__(
         self,
@@ -78,29 +80,19 @@ class LearnedEncoding(AbsoluteEncoding):
         if max_position is None:
             max_position = getattr(self.sampler, "max_position", None)
         self.max_position = max_position
-        self._check_sampler()
+        for argument in ("max_position", "max_shift"):
+            reach = getattr(self.sampler, argument, None)
+            if reach is not None and reach > self.max_position:
+                raise ValueError(
+                    f"sampler={type(self.sampler).__name__} has "
+                    f"{argument}={reach}, but {type(self).__name__} has only "
+                    f"max_position={self.max_position} rows: make the two "
+                    "equal."
+                )
         if initializer is None:
             # As in the code of Ruoss et al., 2023.
             initializer = keras.initializers.TruncatedNormal(stddev=1.0)
         self.initializer = initializer
-
-    def _check_sampler(self) -> None:
-        sampler = self.sampler
-        name, own = f"sampler={type(sampler).__name__}", type(self).__name__
-        if sampler.fractional:
-            raise ValueError(
-                f"{name} gives fractions, but {own} needs integers "
-                "to look up in its table: choose another sampler, or an "
-                "encoding without a table, such as SinusoidalEncoding."
-            )
-        for argument in ("max_position", "max_shift"):
-            reach = getattr(sampler, argument, None)
-            if reach is not None and reach > self.max_position:
-                raise ValueError(
-                    f"{name} has {argument}={reach}, but {own} has "
-                    f"only max_position={self.max_position} rows: make the "
-                    "two equal."
-                )
 
     def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)

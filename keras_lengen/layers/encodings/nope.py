@@ -35,6 +35,8 @@ class NoPE(PositionalEncoding):
     https://arxiv.org/abs/2305.19466
     """
 
+    shift_invariant = True
+
 
 class EncodingOrNoPE(EncodingArgument):
     """An encoding; `None` is `NoPE`."""

@@ -72,6 +72,7 @@ class RelativeEncoding(BiasEncoding):
     distances = Distances()
 
     share_layers = False
+    shift_invariant = True
 
     def __init__(
         self,

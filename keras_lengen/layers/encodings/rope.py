@@ -64,6 +64,8 @@ class RoPE(RotaryEncoding):
     rotary_fraction = Number(most=1, above=0, example=0.5, variant=True)
     layout = Choice("interleaved", "halves")
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,

@@ -59,6 +59,8 @@ class Sandwich(BiasEncoding):
         most=LARGEST_WIDTH, example=32, what="the width of the sinusoids"
     )
 
+    shift_invariant = True
+
     def __init__(self, *, dimension: int = 128, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.dimension = dimension

@@ -56,6 +56,8 @@ class ShawEncoding(BiasEncoding):
     max_distance = Integer(0, LARGEST_POSITION, example=4)
     share_layers = Boolean()
 
+    shift_invariant = True
+
     def __init__(
         self,
         *,

@@ -74,6 +74,7 @@ class T5Bias(BiasEncoding):
     share_layers = Boolean()
 
     needs_order = True
+    shift_invariant = True
 
     def __init__(
         self,

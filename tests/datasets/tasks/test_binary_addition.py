@@ -4,6 +4,22 @@ import numpy as np
 import pytest
 
 from datasets.tasks.binary_addition import BinaryAddition
+from tests.datasets.tasks.bits import (
+    operands,
+    terminated,
+    threshold_on_ones_or_termination,
+    two_numbers,
+)
+from tests.datasets.tasks.row import CONTEXT_SENSITIVE, TerminatedRow
+
+ROW = TerminatedRow(
+    published=(3, 3, CONTEXT_SENSITIVE, 0.5),
+    oracle=lambda tokens: terminated(sum(operands(tokens)), len(tokens) + 1),
+    outcomes=two_numbers,
+    floor_rules=threshold_on_ones_or_termination,
+    output_length=lambda length: length + 1,
+    enumerated_lengths=range(1, 11),
+)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from datasets.tasks.bracketed_expressions import (
     draw_expressions,
 )
 from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.test_conformance import ROWS
+from tests.datasets.tasks.test_modular_arithmetic_brackets import ROW
 from tests.products import product
 
 both_alphabets = pytest.mark.parametrize("operators", ["+-", "+-*"])
@@ -83,10 +83,9 @@ def test_digits_of_long_expressions_are_uniform():
 
 @pytest.mark.parametrize("length", range(1, 10))
 def test_value_probabilities_by_enumeration(length):
-    row = ROWS["modular_arithmetic_brackets"]
     expected = np.zeros(5)
-    for tokens, probability in row.outcomes(length).items():
-        expected[row.oracle(tokens)] += probability
+    for tokens, probability in ROW.outcomes(length).items():
+        expected[ROW.oracle(tokens)] += probability
     np.testing.assert_allclose(compute_value_probabilities(length, 3), expected)
     np.testing.assert_allclose(compute_value_probabilities(length, 2), 1 / 5)
 

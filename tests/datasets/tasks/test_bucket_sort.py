@@ -8,6 +8,20 @@ import pytest
 
 from datasets.tasks.bucket_sort import BucketSort
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    most_frequent_symbol,
+    strings,
+)
+
+ROW = Row(
+    published=(5, 5, CONTEXT_SENSITIVE, 0.2),
+    oracle=sorted,
+    outcomes=strings(5),
+    floor_rules=most_frequent_symbol,
+    output_length=lambda length: length,
+)
 
 
 def test_counts_of_symbols_are_multinomial():

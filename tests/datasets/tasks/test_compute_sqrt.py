@@ -6,6 +6,34 @@ import numpy as np
 import pytest
 
 from datasets.tasks.compute_sqrt import ComputeSqrt
+from tests.datasets.tasks.bits import from_bits, to_bits
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    constants,
+    equally_likely,
+)
+
+
+def root(tokens):
+    number = from_bits(tokens[::-1])
+    return to_bits(math.isqrt(number), (len(tokens) + 1) // 2)[::-1]
+
+
+def numbers_from_one(length):
+    return equally_likely(
+        tuple(to_bits(number, length)[::-1]) for number in range(1, 2**length)
+    )
+
+
+ROW = Row(
+    published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+    oracle=root,
+    outcomes=numbers_from_one,
+    floor_rules=constants(2),
+    output_length=lambda length: (length + 1) // 2,
+    enumerated_lengths=range(1, 9),
+)
 
 
 @pytest.mark.parametrize("length", range(1, 13))

@@ -6,6 +6,25 @@ import pytest
 
 from datasets.tasks.cycle_navigation import CycleNavigation
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import REGULAR, Row, constants, strings
+
+
+def walk(steps):
+    place = 0
+    for step in steps:
+        if step == 2:
+            place = 0 if place == 4 else place + 1
+        if step == 0:
+            place = 4 if place == 0 else place - 1
+    return [place]
+
+
+ROW = Row(
+    published=(3, 5, REGULAR, 0.2),
+    oracle=walk,
+    outcomes=strings(3),
+    floor_rules=constants(5),
+)
 
 
 @pytest.mark.parametrize(

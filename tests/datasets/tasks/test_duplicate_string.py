@@ -5,6 +5,20 @@ import pytest
 
 from datasets.tasks.duplicate_string import DuplicateString
 from datasets.tasks.reverse_string import ReverseString
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    most_frequent_symbol,
+    strings,
+)
+
+ROW = Row(
+    published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+    oracle=lambda bits: 2 * bits,
+    outcomes=strings(2),
+    floor_rules=most_frequent_symbol,
+    output_length=lambda length: 2 * length,
+)
 
 
 @pytest.mark.parametrize("length", [1, 2, 501])

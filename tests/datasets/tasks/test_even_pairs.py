@@ -1,11 +1,32 @@
 """Even pairs: edge cases and values worked out by hand."""
 
 import collections
+import itertools
 
+import numpy as np
 import pytest
 
 from datasets.tasks.even_pairs import EvenPairs
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import REGULAR, Row, strings
+
+
+def unequal_pairs(bits):
+    return [sum(a != b for a, b in itertools.pairwise(bits)) % 2]
+
+
+def unequal_ends_if_balanced(inputs):
+    length = inputs.shape[1]
+    imbalance = np.abs(2 * inputs.sum(axis=1, keepdims=True) - length)
+    return [imbalance <= limit for limit in range(-1, length + 1)]
+
+
+ROW = Row(
+    published=(2, 2, REGULAR, 0.5),
+    oracle=unequal_pairs,
+    outcomes=strings(2),
+    floor_rules=unequal_ends_if_balanced,
+)
 
 
 def test_one_bit_has_no_pairs():

@@ -1,12 +1,47 @@
 """Missing duplicate string: the gap, the filler and the shortest lengths."""
 
 import collections
+import itertools
 
 import numpy as np
 import pytest
 
 from datasets.tasks.missing_duplicate_string import MissingDuplicateString
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    equally_likely,
+    threshold_on_ones,
+)
+
+
+def hidden_bit(tokens):
+    if tokens == [1]:
+        return [1]
+    string = [token for token in tokens if token != 3]
+    place = string.index(2)
+    return [string[place - len(string) // 2]]
+
+
+def doubled_strings_with_a_gap(length):
+    if length == 1:
+        return {(1,): 1.0}
+    inputs = []
+    for bits in itertools.product(range(2), repeat=length // 2):
+        for place in range(2 * len(bits)):
+            doubled = list(bits + bits)
+            doubled[place] = 2
+            inputs.append((*doubled, *[3] * (length % 2)))
+    return equally_likely(inputs)
+
+
+ROW = Row(
+    published=(4, 2, CONTEXT_SENSITIVE, 0.5),
+    oracle=hidden_bit,
+    outcomes=doubled_strings_with_a_gap,
+    floor_rules=threshold_on_ones,
+)
 
 
 def count(length, batch_size=20_000):

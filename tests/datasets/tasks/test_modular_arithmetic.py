@@ -1,6 +1,7 @@
 """Modular arithmetic: the evaluator, the distribution and short lengths."""
 
 import collections
+import itertools
 
 import numpy as np
 import pytest
@@ -14,6 +15,25 @@ from datasets.tasks.modular_arithmetic import (
     evaluate,
 )
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.expressions import value
+from tests.datasets.tasks.row import REGULAR, Row, constants, equally_likely
+
+
+def expressions(length):
+    alternating = [
+        [5, 6, 7] if index % 2 else [0, 1, 2, 3, 4]
+        for index in range(length - (length % 2 == 0))
+    ]
+    return equally_likely(itertools.product(*alternating))
+
+
+ROW = Row(
+    published=(9, 5, REGULAR, 0.2),
+    oracle=value,
+    outcomes=expressions,
+    floor_rules=constants(5),
+    input_length=lambda length: length if length % 2 else length - 1,
+)
 
 
 def evaluate_one(digits, operators):

@@ -5,6 +5,24 @@ import pytest
 from datasets.tasks.modular_arithmetic_brackets import (
     ModularArithmeticBrackets,
 )
+from tests.datasets.tasks.expressions import bracketed, value
+from tests.datasets.tasks.row import CONTEXT_FREE, Row, constants
+
+
+def bracketed_expressions(length):
+    return {
+        tuple(map("01234+-*()".index, text)): probability
+        for text, probability in bracketed(length, "+-*").items()
+    }
+
+
+ROW = Row(
+    published=(11, 5, CONTEXT_FREE, 0.2),
+    oracle=value,
+    outcomes=bracketed_expressions,
+    floor_rules=constants(5),
+    enumerated_lengths=range(1, 10),
+)
 
 
 def test_floor_by_hand():

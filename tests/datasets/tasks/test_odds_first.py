@@ -4,6 +4,26 @@ import numpy as np
 import pytest
 
 from datasets.tasks.odds_first import OddsFirst
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    most_frequent_symbol,
+    strings,
+)
+
+
+def odd_indices_first(bits):
+    order = sorted(range(len(bits)), key=lambda index: (index % 2 == 0, index))
+    return [bits[index] for index in order]
+
+
+ROW = Row(
+    published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+    oracle=odd_indices_first,
+    outcomes=strings(2),
+    floor_rules=most_frequent_symbol,
+    output_length=lambda length: length,
+)
 
 
 @pytest.mark.parametrize(

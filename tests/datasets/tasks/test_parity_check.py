@@ -7,6 +7,14 @@ import pytest
 
 from datasets.tasks.parity_check import ParityCheck
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import REGULAR, Row, constants, strings
+
+ROW = Row(
+    published=(2, 2, REGULAR, 0.5),
+    oracle=lambda bits: [bits.count(1) % 2],
+    outcomes=strings(2),
+    floor_rules=constants(2),
+)
 
 
 @pytest.mark.parametrize("length", [1, 2, 40])

@@ -7,6 +7,20 @@ import pytest
 
 from datasets.tasks.reverse_string import ReverseString
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import (
+    CONTEXT_FREE,
+    Row,
+    most_frequent_symbol,
+    strings,
+)
+
+ROW = Row(
+    published=(2, 2, CONTEXT_FREE, 0.5),
+    oracle=lambda bits: list(reversed(bits)),
+    outcomes=strings(2),
+    floor_rules=most_frequent_symbol,
+    output_length=lambda length: length,
+)
 
 
 def test_one_and_two_bits():

@@ -6,6 +6,48 @@ import pytest
 
 from datasets.tasks.solve_equation import SolveEquation
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.expressions import bracketed
+from tests.datasets.tasks.row import CONTEXT_FREE, Row, constants
+
+
+def solution(tokens):
+    if len(tokens) < 3:
+        assert not any(tokens)
+        return [0]
+    equation = "".join("01234+-()x="[token] for token in tokens)
+    left, right = equation.split("=")
+    solutions = [
+        digit
+        for digit in range(5)
+        if eval(left.replace("x", str(digit))) % 5 == int(right)
+    ]
+    assert len(solutions) == 1
+    return solutions
+
+
+def equations(length):
+    if length < 3:
+        return {(0,) * length: 1.0}
+    outcomes = collections.Counter()
+    for text, probability in bracketed(length - 2, "+-").items():
+        result = eval(text) % 5
+        for start in range(len(text)):
+            place = start
+            while not text[place].isdigit():
+                place = (place + 1) % len(text)
+            equation = f"{text[:place]}x{text[place + 1 :]}={result}"
+            inputs = tuple(map("01234+-()x=".index, equation))
+            outcomes[inputs] += probability / len(text)
+    return outcomes
+
+
+ROW = Row(
+    published=(11, 5, CONTEXT_FREE, 0.2),
+    oracle=solution,
+    outcomes=equations,
+    floor_rules=constants(5),
+    enumerated_lengths=range(1, 12),
+)
 
 
 def texts(length, batch_size):

@@ -1,6 +1,7 @@
 """Stack manipulation: pops of an empty stack, and the distribution."""
 
 import collections
+import itertools
 
 import numpy as np
 import pytest
@@ -8,6 +9,50 @@ import tensorflow as tf
 
 from datasets.tasks.stack_manipulation import StackManipulation
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import CONTEXT_FREE, TerminatedRow, strings
+
+
+def final_stack(tokens):
+    stack = []
+    for token in tokens:
+        if token != 2:
+            stack.append({0: 0, 1: 1, 3: 0, 4: 1}[token])
+        elif stack:
+            stack.pop()
+    return [*reversed(stack), 2, *[0] * (len(tokens) - len(stack))]
+
+
+def stacks_and_instructions(length):
+    if length == 1:
+        return strings(2)(1)
+    outcomes = {}
+    for height in range(1, length):
+        parts = [[0, 1]] * height + [[2, 3, 4]] * (length - height)
+        inputs = list(itertools.product(*parts))
+        outcomes |= dict.fromkeys(inputs, 1 / (length - 1) / len(inputs))
+    return outcomes
+
+
+def termination_after_many_pops(inputs):
+    zeros, ones = (
+        ((inputs == bit) | (inputs == 3 + bit)).sum(axis=1, keepdims=True)
+        for bit in (0, 1)
+    )
+    pops = inputs.shape[1] - zeros - ones
+    return [
+        np.where(pops >= limit, 2, ones > zeros)
+        for limit in range(inputs.shape[1] + 2)
+    ]
+
+
+ROW = TerminatedRow(
+    published=(5, 3, CONTEXT_FREE, 0.5),
+    oracle=final_stack,
+    outcomes=stacks_and_instructions,
+    floor_rules=termination_after_many_pops,
+    output_length=lambda length: length + 1,
+    enumerated_lengths=range(1, 8),
+)
 
 
 @pytest.mark.parametrize("share_of_pops", [0.1, 0.5, 0.9])

@@ -10,6 +10,19 @@ from datasets.text_tasks.examples import (
     training_examples,
     validation_examples,
 )
+from tests.datasets.text_tasks.row import Row
+
+ROWS = {
+    "pcfg": Row(
+        golden=(
+            ("append A1 , B2", "A1 B2"),
+            "Solve: append A1 , B2[SEP] ",
+            "A1 B2",
+        ),
+        paper=(("append A1 , B2", "A1 B2"), "append A1 , B2[SEP] ", "A1 B2"),
+        solver=None,
+    ),
+}
 
 LINES = {
     "train.src": [f"reverse A{n} B2" for n in range(1, 11)],

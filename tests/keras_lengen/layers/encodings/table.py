@@ -1,16 +1,17 @@
-"""All encodings as the tests know them: a new one needs a row here.
+"""All encodings as the tests know them, from what their classes declare.
 
 Imports no backend, so that every backend can compute what the rows describe.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 from keras import ops
 
-from keras_lengen.layers import ENCODINGS, ALiBi, RandomizedPositions
+from keras_lengen.checks.arguments import Choice, constructor_arguments
+from keras_lengen.layers import ENCODINGS
 from keras_lengen.layers.encodings.randomized import FixedSampler
+from tests.keras_lengen.layers.positions.table import halve
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
 MODEL_DIM = HEADS * WIDTH
@@ -19,24 +20,46 @@ LONGEST = 1100
 
 ALL = slice(None)
 
+CONDITIONS = {
+    # Unlike RoPE even if the length is unknown.
+    "NTKRoPE": {"scaling_factor": 4.0},
+    "YaRN": {"original_length": 2048, "scaling_factor": 4.0},
+    # So slow a decay that features keep their size at far positions.
+    "XPos": {"scale_base": 100_000},
+    # By default, one of two heads has a window, which holds one token only.
+    "HardALiBi": {"windowed_heads": 2},
+    # Draws in evaluation too.
+    "SHAPE": {"evaluation": "random"},
+    # Large fractions, so that two examples meet both warpings, and sequences
+    # longer than the trained ones.
+    "WarpedRoPE": {
+        "train_length": 4,
+        "head_fraction": 0.5,
+        "tail_fraction": 0.5,
+    },
+}
+"""Arguments to construct an encoding with, where its defaults show less."""
+
+IDLE_WEIGHTS = ("output_bias",)
+"""Names of weights that add the same to all scores of a query, which softmax
+does not see."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     """An encoding and what is promised of it.
 
     Attributes:
-        arguments: Arguments to construct it with.
-        alternatives: Another value of every argument but `seed` and those
-            that are refused.
+        arguments: Arguments to construct it with: the examples of those that
+            it needs, a seed, and its `CONDITIONS`. A table has `LONGEST` rows.
+        alternatives: Other values of every argument but `seed` and those that
+            are refused.
         refused: Arguments that raise.
         idle: Arguments that change nothing.
-        idle_weights: Names of weights that softmax does not see, so that
-            training leaves them alone.
-        variants: Arguments whose alternative is put through all tests too.
+        variants: Pairs of an argument and another value of it, with which the
+            encoding is put through all tests too.
         uses_positions: Whether positions change the result.
         shifts: Whether only differences of positions matter.
-        ranks: Maps arguments to whether positions are read by their rank, so
-            that pairs equally many tokens apart are equally far apart.
         counts_tokens: Whether other keys of a query change the result.
         bottom: Smallest position for which it is defined.
         top: Largest position for which it is defined.
@@ -44,276 +67,101 @@ class Row:
         position_dtypes: Kinds of numbers that positions may be.
     """
 
-    arguments: dict = dataclasses.field(default_factory=dict)
-    alternatives: dict = dataclasses.field(default_factory=dict)
-    refused: tuple = ()
-    idle: tuple = ()
-    idle_weights: tuple = ()
-    variants: tuple = ()
-    uses_positions: bool = True
-    shifts: bool = False
-    ranks: Callable = lambda arguments: False
-    counts_tokens: bool = False
-    bottom: float = float("-inf")
-    top: int = 100_000
-    longest: int | None = None
-    position_dtypes: tuple = ("int32", "float32")
+    arguments: dict
+    alternatives: dict
+    refused: tuple
+    idle: tuple
+    variants: tuple
+    uses_positions: bool
+    shifts: bool
+    counts_tokens: bool
+    bottom: float
+    top: int
+    longest: int | None
+    position_dtypes: tuple
 
 
-PLAIN = {"sampler": RandomizedPositions(max_position=64, seed=1)}
-RANDOMIZED_ARGUMENTS = {
-    "max_position": 2 * LONGEST,
-    "resample": "example",
-    "evaluation": "even",
-    "ordered": False,
-    "include_zero": True,
-}
-
-
-def fixed_form(row, sampler=RANDOMIZED_ARGUMENTS, **changes):
-    """Makes the row of an encoding with a fixed sampler from its own row."""
-    alternatives = {**row.alternatives, **sampler}
-    del alternatives["sampler"]
-    return dataclasses.replace(
-        row,
-        **{
-            "arguments": {"max_position": LONGEST, "seed": 1},
-            "alternatives": alternatives,
-            "refused": ("sampler",),
-            "variants": (),
-            "longest": LONGEST,
-            **changes,
-        },
-    )
-
-
-def sampled_form(row):
-    """Makes the row of a randomized form that samples distances by default."""
-    return fixed_form(
-        dataclasses.replace(
-            row, alternatives={**row.alternatives, "distances": "positions"}
+def make_row(name, cls):
+    """Makes the row of an encoding from its class."""
+    declared = cls.arguments()
+    needed = {
+        argument: declared[argument].examples[0]
+        for argument, parameter in constructor_arguments(cls).items()
+        if parameter.default is parameter.empty
+    }
+    has_table = "max_position" in declared
+    arguments = {
+        **needed,
+        **({"max_position": LONGEST} if has_table else {}),
+        **({"seed": 1} if "seed" in declared else {}),
+        **CONDITIONS.get(name, {}),
+    }
+    encoding = cls(**arguments)
+    refused = ()
+    if issubclass(cls, FixedSampler) or encoding.counts_tokens:
+        refused = ("sampler",)
+    alternatives = {
+        argument: find_others(declaration, getattr(encoding, argument))
+        for argument, declaration in declared.items()
+        if argument not in ("seed", *refused)
+    }
+    return Row(
+        arguments=arguments,
+        alternatives=alternatives,
+        refused=refused,
+        idle=("share_layers", *(["sampler"] if encoding.stage is None else [])),
+        variants=tuple(
+            (argument, value)
+            for argument in list_variants(cls)
+            for value in alternatives[argument]
         ),
-        # By default as in the published draws of distances.
-        {**RANDOMIZED_ARGUMENTS, "include_zero": False},
-        variants=("distances",),
-        ranks=lambda arguments: arguments.get("distances") != "positions",
+        uses_positions=encoding.stage is not None
+        and not encoding.counts_tokens,
+        shifts=encoding.shift_invariant,
+        counts_tokens=encoding.counts_tokens,
+        bottom=float("-inf") if encoding.takes_negative else 0,
+        top=100_000 if encoding.defined_past_training else LONGEST - 1,
+        longest=LONGEST if has_table else None,
+        position_dtypes=("int32", "float32")
+        if encoding.takes_fractions
+        else ("int32",),
     )
 
 
-SINUSOIDAL = Row(
-    alternatives={**PLAIN, "max_wavelength": 100, "layout": "interleaved"},
-    variants=("layout",),
-)
-LEARNED = Row(
-    arguments={"max_position": LONGEST},
-    alternatives={
-        **PLAIN,
-        "max_position": 2 * LONGEST,
-        "initializer": "random_uniform",
-    },
-    top=LONGEST - 1,
-    longest=LONGEST,
-    position_dtypes=("int32",),
-)
-ROPE = Row(
-    alternatives={
-        **PLAIN,
-        "max_wavelength": 100,
-        "rotary_fraction": 0.5,
-        "layout": "halves",
-    },
-    variants=("rotary_fraction", "layout"),
-    shifts=True,
-)
-NTK_ROPE = dataclasses.replace(
-    ROPE,
-    arguments={"scaling_factor": 4.0},
-    alternatives={
-        **ROPE.alternatives,
-        "scaling_factor": 2.0,
-        "original_length": 4,
-    },
-    variants=(),
-)
-YARN = dataclasses.replace(
-    ROPE,
-    arguments={"original_length": 2048, "scaling_factor": 4.0},
-    alternatives={
-        **ROPE.alternatives,
-        "original_length": 128,
-        "scaling_factor": None,
-        "beta_fast": 2,
-        "beta_slow": 5,
-    },
-    variants=(),
-)
-XPOS = dataclasses.replace(
-    ROPE,
-    # So slow a fading that features keep their size at far positions.
-    arguments={"scale_base": 100_000},
-    alternatives={**ROPE.alternatives, "scale_base": 64},
-)
-RELATIVE = Row(
-    alternatives={**PLAIN, "max_wavelength": 100, "distances": "sampled"},
-    variants=("distances",),
-    shifts=True,
-    ranks=lambda arguments: arguments.get("distances") == "sampled",
-)
-ALIBI = Row(
-    alternatives={**PLAIN, "asymmetry": 0.0, "distances": "sampled"},
-    variants=("asymmetry", "distances"),
-    shifts=True,
-    ranks=lambda arguments: arguments.get("distances") == "sampled",
-)
-SHAW = Row(
-    alternatives={**PLAIN, "max_distance": 4, "share_layers": True},
-    idle=("share_layers",),
-    shifts=True,
-)
-HARD_ALIBI = Row(
-    arguments={"windowed_heads": 2},
-    alternatives={**PLAIN, "windowed_heads": 1},
-    shifts=True,
-)
-CLIPPED_BIAS = Row(
-    alternatives={
-        **PLAIN,
-        "max_distance": 2,
-        "slope": 0.5,
-        "table_scale": 1.0,
-        "share_layers": True,
-    },
-    idle=("share_layers",),
-    shifts=True,
-)
-COPE = Row(
-    alternatives={"num_positions": 3, "share_layers": True},
-    refused=("sampler",),
-    idle=("share_layers",),
-    uses_positions=False,
-    shifts=True,
-    counts_tokens=True,
-)
-DAPE = Row(
-    alternatives={
-        **PLAIN,
-        "encoding": ALiBi(),
-        "hidden_dim": 16,
-        "share_layers": True,
-    },
-    idle=("share_layers",),
-    idle_weights=("output_bias",),
-    shifts=True,
-)
-KERPLE = Row(
-    alternatives={**PLAIN, "asymmetry": 0.5, "share_layers": False},
-    idle=("share_layers",),
-    variants=("asymmetry",),
-    shifts=True,
-)
-SANDWICH = Row(alternatives={**PLAIN, "dimension": 32}, shifts=True)
-T5_BIAS = Row(
-    alternatives={
-        **PLAIN,
-        "num_buckets": 16,
-        "max_distance": 64,
-        "share_layers": False,
-    },
-    idle=("share_layers",),
-    shifts=True,
-)
-FIRE = Row(
-    alternatives={
-        **PLAIN,
-        "hidden_dim": 16,
-        "threshold": 32,
-        "share_layers": True,
-    },
-    bottom=0,
-    idle=("share_layers",),
-    idle_weights=("output_bias",),
-)
+def find_others(declaration, value):
+    """Lists the examples other than the value in use; at least one."""
+    others = [other for other in declaration.examples if other != value]
+    return others or [halve(value)]
 
-ROWS = {
-    "NoPE": Row(
-        alternatives=PLAIN,
-        idle=("sampler",),
-        uses_positions=False,
-        shifts=True,
-    ),
-    "SinusoidalEncoding": SINUSOIDAL,
-    "LearnedEncoding": LEARNED,
-    "RoPE": ROPE,
-    "NTKRoPE": NTK_ROPE,
-    "YaRN": YARN,
-    "XPos": XPOS,
-    "RelativeEncoding": RELATIVE,
-    "ShawEncoding": SHAW,
-    "ALiBi": ALIBI,
-    "CoPE": COPE,
-    "DAPE": DAPE,
-    "HardALiBi": HARD_ALIBI,
-    "ClippedBias": CLIPPED_BIAS,
-    "PowerKERPLE": KERPLE,
-    "LogKERPLE": KERPLE,
-    "Sandwich": SANDWICH,
-    "T5Bias": T5_BIAS,
-    "FIRE": FIRE,
-    "SHAPE": fixed_form(
-        SINUSOIDAL,
-        {"max_shift": 20, "evaluation": "max"},
-        arguments={"max_shift": 50, "evaluation": "random", "seed": 1},
-        longest=None,
-    ),
-    "CAPE": fixed_form(
-        SINUSOIDAL,
-        {
-            "max_global_shift": 9,
-            "max_local_shift": 0.25,
-            "max_global_scale": 1.2,
-            "normalize": True,
-        },
-        arguments={"seed": 1},
-        longest=None,
-    ),
-    "WarpedRoPE": fixed_form(
-        ROPE,
-        {
-            "train_length": 3,
-            "head_fraction": 0.1,
-            "tail_fraction": 0.0,
-            "head_scales": (0.3, 0.9),
-            "skew": "beta",
-        },
-        # Large fractions and a seed, so that two examples meet both warpings.
-        arguments={
-            "train_length": 4,
-            "head_fraction": 0.5,
-            "tail_fraction": 0.5,
-            "seed": 1,
-        },
-        longest=None,
-    ),
-    "RandomizedSinusoidalEncoding": fixed_form(SINUSOIDAL),
-    "RandomizedLearnedEncoding": fixed_form(LEARNED),
-    "RandomizedRoPE": fixed_form(ROPE),
-    "RandomizedRelativeEncoding": sampled_form(RELATIVE),
-    "RandomizedALiBi": sampled_form(ALIBI),
-    "RandomizedPowerKERPLE": fixed_form(KERPLE),
-    "RandomizedLogKERPLE": fixed_form(KERPLE),
-    "RandomizedSandwich": fixed_form(SANDWICH),
-    "RandomizedFIRE": fixed_form(FIRE),
-}
+
+def list_variants(cls):
+    """Lists the arguments that choose between formulas.
+
+    Of a class with a fixed sampler, these are only the ones that it declares
+    itself: the others are those of its encoding and of its sampler.
+    """
+    own = {
+        argument
+        for base in cls.__mro__
+        if issubclass(base, FixedSampler) or not issubclass(cls, FixedSampler)
+        for argument in vars(base)
+    }
+    return [
+        argument
+        for argument, declaration in cls.arguments().items()
+        if argument in own
+        and (isinstance(declaration, Choice) or declaration.variant)
+    ]
+
+
+ROWS = {name: make_row(name, cls) for name, cls in ENCODINGS.items()}
 
 VARIANTS = {
     **{name: (name, row.arguments) for name, row in ROWS.items()},
     **{
-        f"{name}-{row.alternatives[changed]}": (
-            name,
-            {**row.arguments, changed: row.alternatives[changed]},
-        )
+        f"{name}-{value}": (name, {**row.arguments, argument: value})
         for name, row in ROWS.items()
-        for changed in row.variants
+        for argument, value in row.variants
     },
 }
 """Name and arguments of every case: the rows, and their variants."""
@@ -353,7 +201,11 @@ def row_of(variant):
 
 
 def ranks(variant):
-    return row_of(variant).ranks(VARIANTS[variant][1])
+    """Whether positions are read by their rank.
+
+    Pairs equally many tokens apart are then equally far apart.
+    """
+    return make(variant).reads_ranks
 
 
 def select(**features):

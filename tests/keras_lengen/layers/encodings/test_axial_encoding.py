@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import (
+    FIRE,
     ALiBi,
     AxialEncoding,
     CoPE,
@@ -34,11 +35,28 @@ def axial(row, column, **arguments):
     )
 
 
-def test_it_is_defined_past_training_where_both_are():
-    table = LearnedEncoding(max_position=8)
-    assert axial(ALiBi(), ALiBi()).defined_past_training
-    assert not axial(table, SinusoidalEncoding()).defined_past_training
-    assert not axial(SinusoidalEncoding(), table).defined_past_training
+@pytest.mark.parametrize(
+    ("attribute", "true", "false"),
+    [
+        ("share_layers", ALiBi(), RelativeEncoding()),
+        ("shift_invariant", ALiBi(), FIRE()),
+        ("takes_negative", ALiBi(), FIRE()),
+        (
+            "takes_fractions",
+            SinusoidalEncoding(),
+            LearnedEncoding(max_position=8),
+        ),
+        (
+            "defined_past_training",
+            SinusoidalEncoding(),
+            LearnedEncoding(max_position=8),
+        ),
+    ],
+)
+def test_it_promises_what_both_promise(attribute, true, false):
+    assert getattr(axial(true, true), attribute)
+    assert not getattr(axial(true, false), attribute)
+    assert not getattr(axial(false, true), attribute)
 
 
 def test_half_of_the_features_of_embeddings():

@@ -3,6 +3,7 @@ import pytest
 
 from keras_lengen.layers import (
     DAPE,
+    FIRE,
     ALiBi,
     ClippedBias,
     CoupledPositions,
@@ -95,6 +96,12 @@ def test_every_layer_adapts_by_itself():
     assert added_parameters(DAPE(), num_heads=4, num_layers=3) == 3 * one
     shared = DAPE(share_layers=True)
     assert added_parameters(shared, num_heads=4, num_layers=3) == one
+
+
+def test_it_promises_what_the_other_encoding_does():
+    assert DAPE().shift_invariant and DAPE().takes_negative
+    fire = DAPE(encoding=FIRE())
+    assert not (fire.shift_invariant or fire.takes_negative)
 
 
 def test_the_default_is_log_kerple():

@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_lengen.layers import (
     AbacusPositions,
     LearnedEncoding,
+    PositionSampler,
     RandomizedLearnedEncoding,
     RandomizedPositions,
 )
@@ -33,6 +34,14 @@ def test_rows_start_with_unit_deviation_before_truncation():
     # Of a normal distribution cut off at two deviations.
     assert abs(table.std() - 0.87963) < 0.02
     assert np.abs(table).max() <= 2
+
+
+def test_there_is_no_row_below_0():
+    class Negative(PositionSampler):
+        negative = True
+
+    with pytest.raises(ValueError, match=r"^sampler=Negative may give negat"):
+        LearnedEncoding(max_position=9, sampler=Negative())
 
 
 def test_the_table_is_as_long_as_the_sampler_draws_from():

@@ -1,0 +1,94 @@
+"""The row of a task: what its tests know of it, in plain Python.
+
+The test file of every task has its `ROW`. The oracle answers a problem in plain
+Python, the outcomes are the published distribution written out, and the floor
+rules are the simple predictors that `floor_accuracy` claims to be the best of.
+"""
+
+import collections
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+REGULAR = "regular"
+CONTEXT_FREE = "deterministic_context_free"
+CONTEXT_SENSITIVE = "context_sensitive"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A task as the papers describe it.
+
+    Attributes:
+        published: Input vocabulary, output vocabulary, level and random
+            accuracy.
+        oracle: Maps a list of input ids to the list of target ids.
+        outcomes: Maps a length to the probability of every input of it.
+        floor_rules: Maps inputs `(N, n)` to a list of predictions, each
+            `(N, m)` or a shape that broadcasts to it.
+        input_length: Maps a length to the number of tokens.
+        output_length: Maps the number of input tokens to that of outputs.
+        scored: Maps a list of target ids to a list of bools.
+        enumerated_lengths: Lengths at which to ask for all outcomes.
+        floor_examples: Examples on which the task measures its floors, if it
+            does not compute them.
+    """
+
+    published: tuple
+    oracle: Callable
+    outcomes: Callable
+    floor_rules: Callable
+    input_length: Callable = lambda length: length
+    output_length: Callable = lambda length: 1
+    scored: Callable = lambda targets: [True] * len(targets)
+    enumerated_lengths: range = range(1, 6)
+    floor_examples: float = math.inf
+
+
+def up_to_termination(targets):
+    end = targets.index(2)
+    return [place <= end for place in range(len(targets))]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TerminatedRow(Row):
+    """A task whose answers end with 2, and which measures its floors."""
+
+    scored: Callable = up_to_termination
+    floor_examples: float = 4096
+
+
+def equally_likely(inputs):
+    counts = collections.Counter(inputs)
+    return {key: count / counts.total() for key, count in counts.items()}
+
+
+def strings(alphabet_size):
+    def outcomes(length):
+        return equally_likely(
+            itertools.product(range(alphabet_size), repeat=length)
+        )
+
+    return outcomes
+
+
+def constants(alphabet_size):
+    def rules(inputs):
+        del inputs
+        return [np.full((1, 1), symbol) for symbol in range(alphabet_size)]
+
+    return rules
+
+
+def most_frequent_symbol(inputs):
+    counts = [(inputs == symbol).sum(axis=1) for symbol in range(5)]
+    return [np.argmax(counts, axis=0)[:, np.newaxis]]
+
+
+def threshold_on_ones(inputs):
+    ones = (inputs == 1).sum(axis=1, keepdims=True)
+    rules = [ones >= limit for limit in range(inputs.shape[1] + 1)]
+    return rules + [~rule for rule in rules]

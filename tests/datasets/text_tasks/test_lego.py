@@ -1,0 +1,52 @@
+"""LEGO: definitions in any order."""
+
+import re
+
+from datasets.text_tasks.lego import LEGO, Chain
+from tests.datasets.text_tasks.row import Row, draw
+
+
+def follow(prompt):
+    clauses, query = re.fullmatch(
+        r"If (.+)\. Then, what is the value of (.)\?", prompt
+    ).groups()
+    known, clauses = {"1": 1}, clauses.split(", ")
+    while query not in known:
+        for name, sign, other in re.findall(
+            r"(.) = ([+-]) ?(.)", ", ".join(clauses)
+        ):
+            if other in known:
+                known[name] = known[other] * (1 if sign == "+" else -1)
+    return f"The answer is {'+1' if known[query] == 1 else '-1'}."
+
+
+ROWS = {
+    "lego": Row(
+        golden=(
+            Chain(("c", "a", "b"), (-1, 1, 1), (0, 1, 2), 1),
+            "If c = -1, a = - c, b = + a. Then, what is the value of a? ",
+            "The answer is +1.",
+        ),
+        steps=(
+            "in c comp  out -1 re a = - c, b = + a # "
+            "in a comp - c = - -1 out +1 re b = + a"
+        ),
+        paper=(
+            Chain(("a", "b", "c", "d"), (-1, 1, 1, 1), (0, 1, 2, 3), 2),
+            "If a = -1; b = - a; c = + b; d = + c. Then what is c? ",
+            "The answer is +1.",
+        ),
+        solver=follow,
+        wrong=("The answer is 1.", "The answer is +1"),
+    ),
+}
+
+
+def test_permuted_definitions():
+    task = LEGO(permuted=True)
+    orders = set()
+    for problem in draw(task, 500):
+        orders.add(problem.order)
+        prompt = task.write_prompt(problem)
+        assert task.write_answer(problem) == ROWS["lego"].solve(prompt)
+    assert len(orders) > 100
