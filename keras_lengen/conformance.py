@@ -66,14 +66,14 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
         check(layer)
 
 
-def _demand(holds: Any, layer: Any, promise: str) -> None:
-    if not holds:
+def _require(condition: Any, layer: Any, promise: str) -> None:
+    if not condition:
         raise AssertionError(f"{type(layer).__name__} {promise}.")
 
 
 def _check_config(layer: Any) -> None:
     copy = _copy(layer)
-    _demand(
+    _require(
         type(copy) is type(layer) and copy.get_config() == layer.get_config(),
         layer,
         "must be made again from its configuration: return all arguments from "
@@ -115,13 +115,13 @@ def _check_stage(encoding: PositionalEncoding) -> None:
         return
     inputs = _make_inputs(copy)
     whole = _apply_stage(copy, inputs, positions, positions)
-    _demand(
+    _require(
         all(np.isfinite(each).all() for each in whole.values()),
         encoding,
         "must give finite numbers",
     )
     prepared = _apply_stage(copy, inputs, positions, positions, prepare=True)
-    _demand(
+    _require(
         _are_near(whole, prepared),
         encoding,
         "must give the same with what `prepare` returned",
@@ -130,7 +130,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
     if not (copy.needs_order or copy.counts_tokens):
         rows = _apply_stage(copy, inputs, each, each)
         alone = _apply_stage(copy, inputs, each[1], each[1])
-        _demand(
+        _require(
             _are_near(_take(whole, 0), _take(rows, 0))
             and _are_near(_take(alone, 1), _take(rows, 1)),
             encoding,
@@ -142,7 +142,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
             copy, [query[:, -1:], key], positions[-1:], positions
         )
         axis = 2 if copy.stage == "bias" else 1
-        _demand(
+        _require(
             np.allclose(
                 np.take(whole["query"], [-1], axis=axis),
                 last["query"],
@@ -163,7 +163,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         (POSITIONS + np.float32(0.5), "fractions", "takes_fractions"),
         (POSITIONS - 9, "negative positions", "takes_negative"),
     ):
-        _demand(
+        _require(
             _is_defined(copy, inputs, positions)
             or not getattr(copy, attribute),
             encoding,
@@ -173,7 +173,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         _find_scores(_apply_stage(copy, inputs, positions, positions))
         for positions in (POSITIONS, POSITIONS + 100)
     )
-    _demand(
+    _require(
         np.allclose(scores, shifted, atol=1e-3) or not copy.shift_invariant,
         encoding,
         "depends on more than differences of positions and must say so: "
@@ -222,8 +222,9 @@ def _apply_stage(
         bias: Tensor = encoding.attention_bias(
             query, key, positions, key_positions, **known
         )
-        _demand(
-            keras.backend.standardize_dtype(bias.dtype) == "float32",
+        _require(
+            bias is not None
+            and keras.backend.standardize_dtype(bias.dtype) == "float32",
             encoding,
             "must return a bias of float32",
         )
@@ -231,7 +232,7 @@ def _apply_stage(
         return {"query": ops.convert_to_numpy(ops.broadcast_to(bias, shape))}
     query, key = encoding.rotate(query, key, positions, key_positions, **known)
     for given, rotated in zip(inputs, (query, key), strict=True):
-        _demand(
+        _require(
             given.shape == rotated.shape and given.dtype == rotated.dtype,
             encoding,
             "must keep shapes and dtypes of queries and keys",
@@ -275,13 +276,13 @@ def _check_model(encoding: PositionalEncoding) -> None:
         path = pathlib.Path(folder, "model.keras")
         model.save(path)
         loaded = keras.saving.load_model(path)
-    _demand(
+    _require(
         np.array_equal(ops.convert_to_numpy(loaded(near)), logits),
         encoding,
         "must give the same in a model that was saved and loaded",
     )
     model.compile(jit_compile=True)
-    _demand(
+    _require(
         np.allclose(model.predict_on_batch(near), logits, atol=1e-4),
         encoding,
         "must give the same in a compiled program",
@@ -294,7 +295,7 @@ def _check_model(encoding: PositionalEncoding) -> None:
         ops.convert_to_numpy(half({"token_ids": IDS, "positions": positions}))
         for positions in (far, far + (far == 1000))
     ]
-    _demand(
+    _require(
         not np.array_equal(*outputs) or _is_blind(encoding),
         encoding,
         "must tell position 1000 from 1001 in half precision: compute in "
@@ -321,20 +322,20 @@ def _check_positions(sampler: PositionSampler) -> None:
         for axis in axes:
             dtype = keras.backend.standardize_dtype(axis.dtype)
             numbers = ops.convert_to_numpy(axis)
-            _demand(
+            _require(
                 tuple(axis.shape) in ((TOKENS,), (BATCH, TOKENS))
                 and dtype in ("int32", "float32")
                 and np.isfinite(numbers).all(),
                 sampler,
                 "must return finite positions (T,) or (B, T), int32 or float32",
             )
-            _demand(
+            _require(
                 sampler.negative or (numbers >= 0).all(),
                 sampler,
                 "returns negative positions and must say so: `negative = True`",
             )
         rising = (np.diff(ops.convert_to_numpy(axes[0]), axis=-1) >= 0).all()
-        _demand(
+        _require(
             rising or not sampler.keeps_order,
             sampler,
             "does not keep the order of the tokens and must say so: "
@@ -348,7 +349,7 @@ def _check_padding(sampler: PositionSampler) -> None:
     padded = sampler(IDS, lengths=np.array([4, 6]), training=False)
     short = ops.convert_to_numpy(sampler(IDS[:1, :4], training=False))
     padded = np.broadcast_to(ops.convert_to_numpy(padded), (BATCH, TOKENS))
-    _demand(
+    _require(
         np.allclose(padded[:1, :4], np.broadcast_to(short, (1, 4))),
         sampler,
         "must give a padded sequence the positions of the sequence alone",

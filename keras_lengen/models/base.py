@@ -609,11 +609,12 @@ class Transformer(BlockArguments, TokenModel):
         }
         check_keys(inputs, known, "inputs")
         names = {name for name, value in inputs.items() if value is not None}
-        ids = self.input_name("token_ids")
         if "token_ids" not in names:
+            wanted = self.input_name("token_ids")
+            given = ", ".join(map(self.input_name, sorted(names))) or "none"
             raise ValueError(
-                f"inputs must have {ids}, integers of shape (B, T); got "
-                f"{', '.join(map(self.input_name, sorted(names))) or 'none'}."
+                f"inputs must have {wanted}, integers of shape (B, T); got "
+                f"{given}."
             )
         if {"lengths", "padding_mask"} <= names:
             raise ValueError(

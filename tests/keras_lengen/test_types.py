@@ -154,14 +154,7 @@ def check(tmp_path_factory):
     [
         pytest.param(SAMPLERS, id="samplers"),
         pytest.param(MODELS, id="models"),
-        pytest.param(
-            MADE_MODELS,
-            id="made_models",
-            marks=pytest.mark.xfail(
-                reason="constructors of encodings and models are untyped yet",
-                strict=True,
-            ),
-        ),
+        pytest.param(MADE_MODELS, id="made_models"),
     ],
 )
 def test_right_programs_pass(program, check):
