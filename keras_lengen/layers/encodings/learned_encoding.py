@@ -33,7 +33,7 @@ class LearnedEncoding(AbsoluteEncoding):
     Args:
         max_position: int, from 1 to `2 ** 24`. Number of rows of the table, at
             least the length of the longest sequence of training and
-            evaluation. `None` takes the sampler's `max_position`.
+            evaluation; by default the sampler's `max_position`.
         initializer: Initializer of the table, or `None` for a truncated normal
             distribution with standard deviation 1.
         sampler: `PositionSampler` of integers below `max_position`, or `None`

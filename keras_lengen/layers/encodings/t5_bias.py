@@ -43,7 +43,7 @@ class T5Bias(BiasEncoding):
 
     Args:
         num_buckets: int, even, from 4 to 1024. Number of buckets of distances.
-        max_distance: int above `num_buckets / 2`, at most `2 ** 24`. All
+        max_distance: int, from 1 to `2 ** 24`, above `num_buckets / 2`. All
             distances from this one on are in the last bucket.
         share_layers: bool, whether all layers share the table, as in the
             authors' code.

@@ -51,9 +51,11 @@ class CoupledPositions(TokenPositions):
     While a model generates, all new tokens count as items.
 
     Args:
-        items: Tuple of ints, the ids of the items.
-        end_of_prompt: int, id of the token that ends the prompt.
-        separators: Tuple of ints, ids of other tokens with position `s`.
+        items: Tuple of ints from 0 to `2 ** 31 - 1`, the ids of the items.
+        end_of_prompt: int from 0 to `2 ** 31 - 1`, id of the token that ends
+            the prompt.
+        separators: Tuple of ints from 0 to `2 ** 31 - 1`, ids of other tokens
+            with position `s`; it may be empty.
         order: str, `"descending"` or `"ascending"`.
         max_position: int, from 1 to `2 ** 24`, or `None`. In training, the
             start is uniform over the positions, from 1 on, with which all
