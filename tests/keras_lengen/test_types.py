@@ -92,7 +92,7 @@ def find_weights(
 print(presets["ruoss"]["num_layers"], find_weights)
 """
 
-MADE_MODELS = """
+GENERATION = """
 import numpy as np
 
 from keras_lengen.layers import RandomizedRoPE
@@ -109,7 +109,9 @@ print(model(tokens).shape, model.generate(tokens, 3, jit_compile=False).shape)
 
 MISTAKES = """
 from keras_lengen.analysis import attention_weights, position_coverage
-from keras_lengen.layers import RandomizedPositions, ShiftedPositions
+from keras_lengen.layers import MultiHeadAttention, RandomizedPositions, RoPE
+from keras_lengen.layers import ShiftedPositions, TransformerBlock
+from keras_lengen.models import TransformerEncoder, presets
 
 sampler = RandomizedPositions(max_position="2048")  # arg-type
 RandomizedPositions(resample="batch")  # call-arg
@@ -118,6 +120,12 @@ ShiftedPositions(max_shift=8, evaluation=0)  # arg-type
 sampler([[1, 2]], length=2)  # call-arg
 position_coverage(sampler, train_lengths=8, test_length=9)  # arg-type
 attention_weights(None, [[1]])["block"].shapes  # attr-defined
+RoPE(layout="half")  # arg-type
+RoPE().layout.width  # attr-defined
+MultiHeadAttention(2, 4, dropout="0.1")  # arg-type
+TransformerBlock(2, normalization="none")  # arg-type
+sizes = presets["ruoss"]
+TransformerEncoder(vocabulary_size="8", output_size=2, **sizes)  # arg-type
 """
 
 
@@ -154,7 +162,7 @@ def check(tmp_path_factory):
     [
         pytest.param(SAMPLERS, id="samplers"),
         pytest.param(MODELS, id="models"),
-        pytest.param(MADE_MODELS, id="made_models"),
+        pytest.param(GENERATION, id="generation"),
     ],
 )
 def test_right_programs_pass(program, check):
@@ -175,6 +183,6 @@ def test_mistakes_are_found(check):
     assert found == expected, output
 
 
-@pytest.mark.parametrize("program", [SAMPLERS, MODELS, MADE_MODELS])
+@pytest.mark.parametrize("program", [SAMPLERS, MODELS, GENERATION])
 def test_right_programs_run(program):
     exec(compile(program, "program.py", "exec"), {"__name__": "program"})
