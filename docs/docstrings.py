@@ -36,14 +36,18 @@ def find_references(cls):
     return found
 
 
-def find_choices(cls, argument):
-    """Lists the strings that an argument may be, according to its entry."""
+def find_entry(cls, argument):
+    """Returns what the docstring of a class says of an argument, or `""`."""
     entry = re.search(
         rf"^- `{argument}`: (.*)$", render_markdown(cls), re.MULTILINE
     )
-    if entry is None:
-        return []
-    return list(dict.fromkeys(re.findall(r'`("\w+")`', entry[1])))
+    return entry[1] if entry else ""
+
+
+def find_choices(cls, argument):
+    """Lists the strings that an argument may be, according to its entry."""
+    found = re.findall(r'`("\w+")`', find_entry(cls, argument))
+    return list(dict.fromkeys(found))
 
 
 def format_signature(documented, name):

@@ -1,47 +1,13 @@
 """The classes on the reference page, and an example instance of each."""
 
+import ast
+import doctest
 import inspect
 
 from keras_lengen import analysis, layers, models
 
 HEADS, WIDTH = 8, 8
 MODEL_WIDTH = HEADS * WIDTH
-
-CALLS = {
-    "LearnedEncoding": "LearnedEncoding(max_position=2048)",
-    "NTKRoPE": "NTKRoPE(scaling_factor=8)",
-    "YaRN": "YaRN(original_length=128, scaling_factor=8)",
-    "XPos": "XPos(scale_base=64)",
-    "HardALiBi": "HardALiBi(windowed_heads=3)",
-    "T5Bias": "T5Bias(max_distance=48)",
-    "SHAPE": "SHAPE(max_shift=500)",
-    "CAPE": "CAPE(max_global_shift=20)",
-    "WarpedRoPE": (
-        "WarpedRoPE(train_length=128, head_fraction=0.4, tail_fraction=0.4)"
-    ),
-    "AxialEncoding": (
-        "AxialEncoding(row=ALiBi(), column=ALiBi(), "
-        "sampler=GridPositions(width=16))"
-    ),
-    "RandomizedPositions": "RandomizedPositions(max_position=512)",
-    "ShiftedPositions": "ShiftedPositions(max_shift=200)",
-    "InterpolatedPositions": "InterpolatedPositions(train_length=64)",
-    "WarpedPositions": (
-        "WarpedPositions(train_length=64, head_fraction=0.4, tail_fraction=0.4)"
-    ),
-    "AugmentedPositions": "AugmentedPositions(max_global_shift=20)",
-    "GridPositions": "GridPositions(width=8)",
-    "MultiHeadAttention": f"MultiHeadAttention({HEADS}, {WIDTH})",
-    "AbacusPositions": "AbacusPositions(digits=range(10), max_shift=20)",
-    "CoupledPositions": (
-        "CoupledPositions(items=range(10), end_of_prompt=11, "
-        "separators=[10], max_position=30)"
-    ),
-    "GeometricAttention": f"GeometricAttention({HEADS}, {WIDTH})",
-    "ForgettingAttention": f"ForgettingAttention({HEADS}, {WIDTH})",
-    "StickBreakingAttention": f"StickBreakingAttention({HEADS}, {WIDTH})",
-}
-"""Calls of the classes that need arguments or show more with some."""
 
 ENCODINGS = {**layers.ENCODINGS, "AxialEncoding": layers.AxialEncoding}
 SAMPLERS = {
@@ -67,8 +33,21 @@ METHODS = ("generate", "stream", "settle")
 
 
 def get_call(name):
-    """Returns the Python expression that makes the example of a class."""
-    return CALLS.get(name, f"{name}()")
+    """Returns the Python expression that makes the example of a class.
+
+    It is the first call of the class in the examples of its docstring. The
+    pictures of attention need heads of the same size.
+    """
+    if name in ATTENTIONS:
+        return f"{name}({HEADS}, {WIDTH})"
+    examples = doctest.DocTestParser().get_examples(CLASSES[name].__doc__)
+    code = "".join(example.source for example in examples)
+    calls = [
+        node
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name
+    ]
+    return ast.unparse(min(calls, key=lambda call: call.lineno))
 
 
 def make(name):

@@ -53,18 +53,18 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             beginning of each residual branch. `None`: no normalization.
         rms_norm: bool, whether to use RMS normalization, without an offset,
             instead of layer normalization.
-        activation: Activation of the hidden layer.
+        activation: Activation of the hidden layer, or `None` for none.
         use_bias: bool or str. `"feedforward"`: biases in the feed-forward
             network only. `True`: in attention too. `False`: no biases.
-        num_key_value_heads: int that divides `num_heads`. Number of heads of
-            keys and values, or `None` for `num_heads`.
+        num_key_value_heads: int, at least 1, that divides `num_heads`. Number
+            of heads of keys and values, or `None` for `num_heads`.
         scale_scores: bool, whether attention divides scores by the square root
             of the width of a head.
         score_factor: str or `None`. Learned factor of the scores of
             self-attention, `"head"` or `"log_length"`, as in
             `MultiHeadAttention`.
-        chunk_size: Number of queries whose scores are in memory at a time, as
-            in `MultiHeadAttention`.
+        chunk_size: Number of queries whose scores are in memory at a time,
+            `"auto"` or `None`, as in `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
             truncated normal distribution with standard deviation
             `1 / sqrt(inputs)` before truncation, where `inputs` is the number

@@ -22,10 +22,10 @@ class TransformerEncoder(Transformer):
         num_layers: int, at least 1. Number of Transformer blocks.
         model_dim: int, at least 1. Width `M` of the model; a multiple of
             `num_heads`.
-        embedding_dropout: float in `[0, 1)`. Dropout rate of the embeddings
-            and of the output of the final norm. `None`: `dropout`, applied to
-            the embeddings only, and only if an encoding is added to them, as
-            in the code of Ruoss et al., 2023.
+        embedding_dropout: float from 0 to below 1. Dropout rate of the
+            embeddings and of the output of the final norm. `None`: `dropout`,
+            applied to the embeddings only, and only if an encoding is added to
+            them, as in the code of Ruoss et al., 2023.
         encoding: `PositionalEncoding`; `None`: no positional encoding. The
             model copies it; a block that needs its own weights gets its own
             copy.

@@ -3,6 +3,15 @@ import re
 import pytest
 
 from docs import docstrings
+from docs.examples import CLASSES, MODELS
+from keras_lengen.checks.arguments import (
+    Boolean,
+    Choice,
+    Integer,
+    Number,
+    Optional,
+    Tuple,
+)
 from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
@@ -177,3 +186,86 @@ def test_every_argument_is_described(name):
     )
     for argument in arguments:
         assert f"- `{argument}`: " in described
+
+
+KINDS = {Integer: "int", Number: "float", Boolean: "bool", Tuple: "tuple of "}
+"""How the entry of an argument begins, by its declaration."""
+
+BOUNDS = {
+    "least": "(?:from|at least)",
+    "most": "(?:to|at most)",
+    "above": "above",
+    "below": "below",
+}
+"""Words before a bound."""
+
+
+def read_bounds(entry):
+    """Bounds by name that the first sentence of an entry states."""
+    sentence, *_ = entry.split(". ")
+    # Bounds may be written like `2 ** 24`.
+    sentence = re.sub(
+        r"`([-\d *]+)`", lambda match: str(eval(match[1])), sentence
+    )
+    return {
+        name: float(match[1])
+        for name, words in BOUNDS.items()
+        if (match := re.search(rf"\b{words} (-?\d[\d.e-]*)\b", sentence))
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "bounds"),
+    [
+        ("int, at least 1. At most 2.", {"least": 1}),
+        ("float from `-2 ** 24` to 0.5, so.", {"least": -(2**24), "most": 0.5}),
+        ("float from `2 ** -24` to 1.", {"least": 2**-24, "most": 1}),
+        ("float above 0 and at most 1", {"above": 0, "most": 1}),
+        ("float from 0 to below 1.", {"least": 0, "below": 1}),
+        ("bool, above all.", {}),
+    ],
+)
+def test_bounds_are_read(entry, bounds):
+    assert read_bounds(entry) == bounds
+
+
+@pytest.mark.parametrize("name", {**CLASSES, **MODELS})
+def test_entries_say_what_is_declared(name):
+    cls = {**CLASSES, **MODELS}[name]
+    for argument, declaration in cls.arguments().items():
+        entry = docstrings.find_entry(cls, argument)
+        if not entry:
+            # Another class describes it.
+            continue
+        said = f"{argument}: {entry}"
+        assert ("`None`" in entry) == declaration.admits(None), said
+        if isinstance(declaration, Optional):
+            declaration = declaration.inner
+        if isinstance(declaration, Choice):
+            for choice in declaration.choices:
+                text = f'"{choice}"' if isinstance(choice, str) else choice
+                assert f"`{text}`" in entry, said
+            choices = docstrings.find_choices(cls, argument)
+            assert len(choices) == sum(
+                isinstance(choice, str) for choice in declaration.choices
+            ), said
+        for kind, words in KINDS.items():
+            if isinstance(declaration, kind):
+                assert entry.lower().startswith(words), said
+        if isinstance(declaration, Tuple):
+            declaration = declaration.inner
+        declared = {
+            bound: getattr(declaration, bound)
+            for bound in BOUNDS
+            if getattr(declaration, bound, None) is not None
+        }
+        assert read_bounds(entry) == declared, said
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_argument_of_a_model_is_described(name):
+    """By its class, or by that of its parts."""
+    for argument in MODELS[name].arguments():
+        assert any(
+            docstrings.find_entry(cls, argument) for cls in MODELS.values()
+        ), argument

@@ -102,7 +102,7 @@ def test_parts_of_other_files_are_included(site):
         "results": "mean accuracy at lengths 25-100",
         "trainers": "missing_duplicate_string",
         "faq": "aligns the queries",
-        "extending": "TOKEN_ROWS",
+        "extending": "TOKEN_SAMPLERS",
     }.items():
         assert re.search(sentence, (site / f"{page}.html").read_text()), page
     assert "Release a version" not in (site / "extending.html").read_text()

@@ -81,9 +81,9 @@ class MultiHeadAttention(
         use_bias: bool, whether the projections have biases.
         output_dim: int, at least 1. Width of the output, or `None` for the
             width of the query.
-        num_key_value_heads: int that divides `num_heads`. Number of heads of
-            keys and values, each shared by a group of query heads; `None` for
-            `num_heads`.
+        num_key_value_heads: int, at least 1, that divides `num_heads`. Number
+            of heads of keys and values, each shared by a group of query heads;
+            `None` for `num_heads`.
         scale_scores: bool, whether scores are divided by `sqrt(key_dim)`. If
             not, the initial kernel of the query projection is divided by it,
             as in T5.
@@ -94,8 +94,8 @@ class MultiHeadAttention(
             head and `n` the number of keys that neither a mask nor the
             encoding hides, so that attention does not get flatter in longer
             sequences (scalable softmax).
-        chunk_size: int, at least 1. Number of queries whose scores are in
-            memory at a time. `None`: all queries. `"auto"`: all queries up to
+        chunk_size: Number of queries whose scores are in memory at a time, a
+            positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
             their length is known when the model is traced.
         kernel_initializer: Initializer of the projections.

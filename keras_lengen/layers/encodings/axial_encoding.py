@@ -59,7 +59,12 @@ class AxialEncoding(PositionalEncoding):
     Example:
 
     >>> from keras import ops
-    >>> from keras_lengen.layers import AxialEncoding, GridPositions, RoPE
+    >>> from keras_lengen.layers import AxialEncoding, GridPositions
+    >>> from keras_lengen.layers import ALiBi, RoPE
+    >>> bias = AxialEncoding(
+    ...     row=ALiBi(), column=ALiBi(), sampler=GridPositions(width=16))
+    >>> bias(ops.ones((2, 20, 4, 8))).shape
+    TensorShape([2, 4, 20, 20])
     >>> encoding = AxialEncoding(
     ...     row=RoPE(), column=RoPE(), sampler=GridPositions(width=5))
     >>> encoding(ops.ones((2, 20, 4, 8))).shape

@@ -27,7 +27,7 @@ class CAPE(FixedSampler, SinusoidalEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import CAPE
-    >>> CAPE(max_global_shift=10)(ops.zeros((2, 5, 8)), training=True).shape
+    >>> CAPE(max_global_shift=20)(ops.zeros((2, 5, 8)), training=True).shape
     TensorShape([2, 5, 8])
 
     Reference: Likhomanenko et al., 2021. https://arxiv.org/abs/2106.03143

@@ -69,7 +69,7 @@ class ClippedBias(BiasEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import ClippedBias
-    >>> ClippedBias(max_distance=2)(ops.ones((2, 3, 8, 4))).shape
+    >>> ClippedBias()(ops.ones((2, 3, 8, 4))).shape
     TensorShape([1, 8, 3, 3])
 
     Reference: the table without slope is the relative bias in the code of Cho

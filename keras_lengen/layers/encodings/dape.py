@@ -56,6 +56,8 @@ class DAPE(BiasEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import ALiBi, DAPE
+    >>> DAPE()(ops.ones((2, 3, 8, 4))).shape
+    TensorShape([2, 8, 3, 3])
     >>> DAPE(encoding=ALiBi())(ops.ones((2, 3, 8, 4))).shape
     TensorShape([2, 8, 3, 3])
 

@@ -47,7 +47,7 @@ class HardALiBi(BiasEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import HardALiBi
-    >>> bias = HardALiBi(windowed_heads=2)(ops.ones((1, 4, 4, 8)), causal=True)
+    >>> bias = HardALiBi(windowed_heads=3)(ops.ones((1, 4, 4, 8)), causal=True)
     >>> (bias[0, 1, 3] == 0).numpy().tolist()
     [False, False, True, True]
 

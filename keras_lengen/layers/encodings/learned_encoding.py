@@ -33,7 +33,7 @@ class LearnedEncoding(AbsoluteEncoding):
     Args:
         max_position: int, from 1 to `2 ** 24`. Number of rows of the table, at
             least the length of the longest sequence of training and
-            evaluation. `None` takes the sampler's `max_position`.
+            evaluation; by default the sampler's `max_position`.
         initializer: Initializer of the table, or `None` for a truncated normal
             distribution with standard deviation 1.
         sampler: `PositionSampler` of integers below `max_position`, or `None`
@@ -50,7 +50,7 @@ class LearnedEncoding(AbsoluteEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import LearnedEncoding
-    >>> encoding = LearnedEncoding(max_position=16)
+    >>> encoding = LearnedEncoding(max_position=2048)
     >>> encoding(ops.zeros((2, 5, 8))).shape
     TensorShape([2, 5, 8])
 
@@ -188,7 +188,7 @@ class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import RandomizedLearnedEncoding
-    >>> encoding = RandomizedLearnedEncoding(max_position=64)
+    >>> encoding = RandomizedLearnedEncoding(max_position=2048)
     >>> encoding(ops.ones((2, 5, 8))).shape
     TensorShape([2, 5, 8])
 

@@ -74,6 +74,8 @@ class NTKRoPE(RoPE):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import NTKRoPE
+    >>> NTKRoPE(scaling_factor=8)(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([2, 5, 4, 8])
     >>> encoding = NTKRoPE(original_length=2048)
     >>> encoding(ops.ones((2, 5, 4, 8)), length=4096).shape
     TensorShape([2, 5, 4, 8])

@@ -38,7 +38,7 @@ class Sandwich(BiasEncoding):
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
-        ValueError: If `dimension` is odd or not positive.
+        ValueError: If `dimension` is odd or out of range.
 
     Differs from the paper: `dimension / 2` is subtracted, so that the bias at
     distance 0 is 0; the softmax cancels this constant. Future keys are
@@ -56,7 +56,7 @@ class Sandwich(BiasEncoding):
     """
 
     dimension = Integer(
-        most=LARGEST_WIDTH, example=32, what="the width of the sinusoids"
+        2, LARGEST_WIDTH, example=32, what="the width of the sinusoids"
     )
 
     shift_invariant = True

@@ -24,7 +24,7 @@ class SHAPE(FixedSampler, SinusoidalEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import SHAPE
-    >>> SHAPE(max_shift=100)(ops.zeros((2, 5, 8)), training=True).shape
+    >>> SHAPE(max_shift=500)(ops.zeros((2, 5, 8)), training=True).shape
     TensorShape([2, 5, 8])
 
     Reference: Kiyono et al., 2021. https://arxiv.org/abs/2109.05644

@@ -43,7 +43,7 @@ class T5Bias(BiasEncoding):
 
     Args:
         num_buckets: int, even, from 4 to 1024. Number of buckets of distances.
-        max_distance: int above `num_buckets / 2`, at most `2 ** 24`. All
+        max_distance: int, from 1 to `2 ** 24`, above `num_buckets / 2`. All
             distances from this one on are in the last bucket.
         share_layers: bool, whether all layers share the table, as in the
             authors' code.
@@ -62,7 +62,7 @@ class T5Bias(BiasEncoding):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import T5Bias
-    >>> T5Bias()(ops.ones((2, 3, 8, 4)), causal=True).shape
+    >>> T5Bias(max_distance=48)(ops.ones((2, 3, 8, 4)), causal=True).shape
     TensorShape([1, 8, 3, 3])
 
     Reference: Raffel et al., 2020, section 2.1 (with the buckets of the

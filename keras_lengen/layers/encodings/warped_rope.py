@@ -20,7 +20,8 @@ class WarpedRoPE(FixedSampler, RoPE):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import WarpedRoPE
-    >>> encoding = WarpedRoPE(train_length=20)
+    >>> encoding = WarpedRoPE(
+    ...     train_length=128, head_fraction=0.4, tail_fraction=0.4)
     >>> encoding(ops.ones((2, 5, 4, 8)), training=True).shape
     TensorShape([2, 5, 4, 8])
 

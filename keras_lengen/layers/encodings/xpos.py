@@ -66,7 +66,8 @@ class XPos(RoPE):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import XPos
-    >>> query, key = XPos()(ops.ones((2, 5, 4, 8)), ops.ones((2, 5, 4, 8)))
+    >>> encoding = XPos(scale_base=64)
+    >>> query, key = encoding(ops.ones((2, 5, 4, 8)), ops.ones((2, 5, 4, 8)))
     >>> query.shape
     TensorShape([2, 5, 4, 8])
 

@@ -39,10 +39,10 @@ class YaRN(RoPE):
             trained sequence in tokens.
         scaling_factor: float from 1 to `2 ** 24`, or `None` for the dynamic
             form.
-        beta_fast: float above `beta_slow`, at most `2 ** 24`. Number of turns
-            from which on a pair is unchanged.
-        beta_slow: float above 0. Number of turns up to which a pair is
-            interpolated.
+        beta_fast: float above 0, at most `2 ** 24`, and above `beta_slow`.
+            Number of turns from which on a pair is unchanged.
+        beta_slow: float above 0, at most `2 ** 24`. Number of turns up to
+            which a pair is interpolated.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
@@ -58,7 +58,7 @@ class YaRN(RoPE):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import YaRN
-    >>> encoding = YaRN(original_length=2048, scaling_factor=4)
+    >>> encoding = YaRN(original_length=128, scaling_factor=8)
     >>> encoding(ops.ones((2, 5, 4, 8))).shape
     TensorShape([2, 5, 4, 8])
 

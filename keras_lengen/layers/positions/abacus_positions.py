@@ -39,7 +39,7 @@ class AbacusPositions(TokenPositions):
     number at the end of the prompt, or begin one.
 
     Args:
-        digits: Tuple of ints, the ids of the digits.
+        digits: Tuple of ints from 0 to `2 ** 31 - 1`, the ids of the digits.
         max_shift: int, from 1 to `2 ** 24`. Number of offsets to draw from, the
             paper's `k`; 1 for none but 0.
         resample: str. `"batch"`: one offset for the batch, as in the authors'
@@ -57,7 +57,7 @@ class AbacusPositions(TokenPositions):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import AbacusPositions
-    >>> sampler = AbacusPositions(digits=range(10))
+    >>> sampler = AbacusPositions(digits=range(10), max_shift=20)
     >>> ids = ops.array([[3, 2, 1, 10, 7, 6]])  # 10 is the plus sign.
     >>> sampler(ids).numpy().tolist()
     [[1, 2, 3, 0, 1, 2]]

@@ -59,6 +59,8 @@ class AugmentedPositions(PositionSampler):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import AugmentedPositions
+    >>> AugmentedPositions(max_global_shift=20)(ops.zeros((1, 4))).shape
+    TensorShape([1, 4])
     >>> sampler = AugmentedPositions(normalize=True)
     >>> sampler(ops.zeros((1, 4)), training=False).numpy().tolist()
     [[-1.5, -0.5, 0.5, 1.5]]

@@ -51,9 +51,11 @@ class CoupledPositions(TokenPositions):
     While a model generates, all new tokens count as items.
 
     Args:
-        items: Tuple of ints, the ids of the items.
-        end_of_prompt: int, id of the token that ends the prompt.
-        separators: Tuple of ints, ids of other tokens with position `s`.
+        items: Tuple of ints from 0 to `2 ** 31 - 1`, the ids of the items.
+        end_of_prompt: int from 0 to `2 ** 31 - 1`, id of the token that ends
+            the prompt.
+        separators: Tuple of ints from 0 to `2 ** 31 - 1`, ids of other tokens
+            with position `s`; it may be empty.
         order: str, `"descending"` or `"ascending"`.
         max_position: int, from 1 to `2 ** 24`, or `None`. In training, the
             start is uniform over the positions, from 1 on, with which all
@@ -78,10 +80,10 @@ class CoupledPositions(TokenPositions):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import CoupledPositions
-    >>> plus, equals = 10, 11
     >>> sampler = CoupledPositions(
-    ...     items=range(10), end_of_prompt=equals, separators=[plus]
-    ... )
+    ...     items=range(10), end_of_prompt=11, separators=[10],
+    ...     max_position=30)
+    >>> plus, equals = 10, 11
     >>> ids = ops.array([[6, 5, 3, plus, 0, 4, 9, equals, 2, 0, 7, 0]])
     >>> sampler(ids).numpy().tolist()
     [[4, 3, 2, 1, 4, 3, 2, 1, 2, 3, 4, 5]]

@@ -41,9 +41,11 @@ class GridPositions(PositionSampler):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import GridPositions
-    >>> rows, columns = GridPositions(width=3)(ops.zeros((1, 7)))
-    >>> rows.numpy().tolist(), columns.numpy().tolist()
-    ([0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0])
+    >>> rows, columns = GridPositions(width=8)(ops.zeros((1, 10)))
+    >>> rows.numpy().tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    >>> columns.numpy().tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
 
     Reference: Ho et al., 2019, section 3 (positions of every axis of their
     own). https://arxiv.org/abs/1912.12180

@@ -54,8 +54,8 @@ class InterpolatedPositions(PositionSampler):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import InterpolatedPositions
-    >>> sampler = InterpolatedPositions(train_length=2)
-    >>> sampler(ops.zeros((1, 4))).numpy().tolist()
+    >>> sampler = InterpolatedPositions(train_length=64)
+    >>> sampler(ops.zeros((1, 128)))[:4].numpy().tolist()
     [0.0, 0.5, 1.0, 1.5]
 
     Reference: Chen et al., 2023, section 2.3.

@@ -64,6 +64,8 @@ class RandomizedPositions(PositionSampler):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import RandomizedPositions
+    >>> RandomizedPositions(max_position=512)(ops.zeros((2, 4))).shape
+    TensorShape([4])
     >>> sampler = RandomizedPositions(max_position=8, evaluation="even")
     >>> sampler(ops.zeros((2, 4)), training=False).numpy().tolist()
     [0, 2, 4, 6]

@@ -52,9 +52,11 @@ class ShiftedPositions(PositionSampler):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import ShiftedPositions
-    >>> sampler = ShiftedPositions(max_shift=500, evaluation="max")
-    >>> sampler(ops.zeros((1, 4)), training=False).numpy().tolist()
-    [[500, 501, 502, 503]]
+    >>> ShiftedPositions(max_shift=200)(ops.zeros((1, 4))).numpy().tolist()
+    [[0, 1, 2, 3]]
+    >>> sampler = ShiftedPositions(max_shift=200, evaluation="max")
+    >>> sampler(ops.zeros((1, 4))).numpy().tolist()
+    [[200, 201, 202, 203]]
 
     Reference: Kiyono et al., 2021. https://arxiv.org/abs/2109.05644
     Random padding: Tao et al., 2023. https://arxiv.org/abs/2305.04859

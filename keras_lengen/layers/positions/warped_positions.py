@@ -69,7 +69,11 @@ class WarpedPositions(PositionSampler):
     >>> from keras import ops
     >>> from keras_lengen.layers import WarpedPositions
     >>> sampler = WarpedPositions(
-    ...     train_length=20, head_fraction=1, tail_fraction=0,
+    ...     train_length=64, head_fraction=0.4, tail_fraction=0.4)
+    >>> sampler(ops.zeros((1, 128)))[0, :4].numpy().tolist()
+    [0.0, 0.5, 1.0, 1.5]
+    >>> sampler = WarpedPositions(
+    ...     train_length=64, head_fraction=1, tail_fraction=0,
     ...     head_scales=(0.5,))
     >>> sampler(ops.zeros((1, 4)), training=True).numpy().tolist()
     [[0.0, 0.5, 1.0, 1.5]]

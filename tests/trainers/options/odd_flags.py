@@ -43,8 +43,6 @@ NESTED = {"sampler", "row", "column", "encoding"}
 WRONG_TOGETHER = {
     # Above `beta_slow`.
     "beta_fast": ("1",),
-    # Even.
-    "dimension": ("1",),
     # At most the learning rate.
     "end": ("1", "1.5", "2147483648", "99999999999999999999"),
     # At most 1 with the other fraction.

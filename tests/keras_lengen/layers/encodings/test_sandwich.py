@@ -65,7 +65,7 @@ def test_other_keys_than_queries():
 
 @pytest.mark.parametrize(
     ("dimension", "message"),
-    [(127, "dimension is 127: .* even"), (0, "from 1 to 65536, .* got 0")],
+    [(127, "dimension is 127: .* even"), (1, "from 2 to 65536, .* got 1")],
 )
 def test_wrong_dimensions_raise(dimension, message):
     with pytest.raises(ValueError, match=message):

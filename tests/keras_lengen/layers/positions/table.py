@@ -75,6 +75,7 @@ def make_row(name, cls):
     return Row(
         arguments=arguments,
         alternatives={**others, **OTHERS.get(name, {})},
+        # As far as the tests of encodings with samplers go.
         bottom=-63 if cls.negative else 0,
         top=63,
         integers=not cls.fractional,
@@ -94,23 +95,16 @@ TOKEN_ROWS = {name: make_row(name, cls) for name, cls in TOKEN_SAMPLERS.items()}
 """Those that read token ids."""
 
 
-def list_variants(rows):
-    """Name and arguments of every case: rows, and each with an alternative."""
-    return {
-        **{name: (name, row.arguments) for name, row in rows.items()},
-        **{
-            f"{name}-{argument}={value}": (
-                name,
-                {**row.arguments, argument: value},
-            )
-            for name, row in rows.items()
-            for argument, values in row.alternatives.items()
-            for value in values
-        },
-    }
-
-
-VARIANTS = list_variants(ROWS)
+VARIANTS = {
+    **{name: (name, row.arguments) for name, row in ROWS.items()},
+    **{
+        f"{name}-{argument}={value}": (name, {**row.arguments, argument: value})
+        for name, row in ROWS.items()
+        for argument, values in row.alternatives.items()
+        for value in values
+    },
+}
+"""Name and arguments of every case: the rows, and each with an alternative."""
 
 
 def row_of(variant):
