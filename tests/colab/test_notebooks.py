@@ -24,16 +24,6 @@ def test_every_notebook_has_a_script():
     assert {file.stem for file in notebooks} == {file.stem for file in SCRIPTS}
 
 
-def first_cell(script):
-    """The source of the first cell with a program."""
-    return script.read_text().partition("\n# %%\n")[2].partition("\n# %%")[0]
-
-
-def test_all_notebooks_install_in_the_same_way():
-    (cell,) = {first_cell(script) for script in SCRIPTS}
-    assert "pip" in cell
-
-
 @each_notebook
 def test_the_text_of_a_notebook_is_not_about_tests(script):
     _, *texts = script.read_text().split("\n# %% [markdown]\n")
