@@ -28,9 +28,6 @@ if not os.path.isdir("../keras_lengen"):  # not in a checkout, as in Colab
     # %pip install --quiet "keras_lengen[plots,tensorflow] @ git+{address}"
 
 # %%
-# Without TensorFlow's start-up messages.
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
 import keras
 import matplotlib.pyplot as plt
 import numpy as np

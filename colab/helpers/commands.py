@@ -20,9 +20,6 @@ RUNS = os.environ.get(
 )
 """Directory for the working directories of runs."""
 
-# Otherwise TensorFlow's start-up messages come before all others.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 
 def run(command):
     """Runs a module of the checkout, as `python -m` does, and shows its output.
