@@ -15,8 +15,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
 """Whether models train for three steps only, to check that a notebook runs."""
 
-RUNS = os.environ.get(
-    "KERAS_LENGEN_RUNS", tempfile.mkdtemp() if SMOKE else f"{ROOT}/runs/colab"
+RUNS = os.path.abspath(
+    os.environ.get(
+        "KERAS_LENGEN_RUNS",
+        tempfile.mkdtemp() if SMOKE else ROOT / "runs" / "colab",
+    )
 )
 """Directory for the working directories of runs."""
 
