@@ -9,97 +9,57 @@
 # ---
 
 # %% [markdown]
-# # Language, in small: enwik8
+# # Language modeling on enwik8
 #
-# Three small decoders of bytes learn the same text with three encodings, and
-# are tested on windows that are up to four times as long. The notebook takes
-# less than ten minutes on two CPU cores.
+# Three small byte-level decoders with different positional encodings are
+# trained on the same text, and tested on windows up to four times as long as
+# the training windows. The notebook takes less than ten minutes on two CPU
+# cores.
 #
-# The first cell installs the library and its trainers: from the checkout that
-# contains this notebook, from a source archive in the working directory, from
-# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
-# Packages that are there in a new enough version stay as they are.
+# In Colab, the first cell clones the repository, because the notebook runs its
+# trainers, and installs the library from the clone. In a checkout, where the
+# library is installed already, the cell does nothing.
 
 # %%
 import os
-import pathlib
-import subprocess
-import sys
-import tarfile
 
-
-def find_source():
-    """Returns the directory with the library and its trainers."""
-    for checkout in ("..", "."):
-        if pathlib.Path(checkout, "colab", "helpers").is_dir():
-            return checkout
-    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
-    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
-    if not source:
-        # The package is the library alone, its source archive has the trainers.
-        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
-        package = ["--no-binary=keras_lengen", "keras_lengen"]
-        subprocess.run([*pip, *package], check=True)
-        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    if os.path.isdir(source):
-        return source
-    if os.path.isfile(source):
-        with tarfile.open(source) as archive:
-            archive.extractall(filter="data")
-            return archive.getnames()[0].partition("/")[0]
-    clone = "keras_lengen-clone"
-    if not os.path.isdir(clone):
-        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
-    return clone
-
-
-try:
-    os.chdir(find_source())
-    sys.path.insert(0, os.getcwd())
-    from colab.helpers.install import install_missing
-except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
-    raise RuntimeError(
-        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
-        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
-        "a checkout, a source archive or the address of a git repository."
-    ) from None
-install_missing()
+if not os.path.isdir("../trainers"):  # not in a checkout, as in Colab
+    address = "https://example.org/keras_lengen"
+    # !test -d keras_lengen || git clone --quiet {address} keras_lengen
+    # %pip install --quiet "./keras_lengen[plots,tensorflow]"
+    os.chdir("keras_lengen/colab")
 
 # %% [markdown]
-# `run` runs a command as a terminal does. A command that was interrupted
-# resumes when its cell runs again.
+# `run` runs a command in the checkout, as a terminal does. To resume an
+# interrupted command, run its cell again.
 
 # %%
 import http.client
 import shutil
 import urllib.request
 
+# SMOKE: only three training steps, to check that the notebook runs.
+from helpers.commands import ROOT, RUNS, SMOKE, read_results, run
 from IPython.display import Image, display
 
-# SMOKE: only three training steps, to check that the notebook runs.
-from colab.helpers.commands import RUNS, SMOKE, read_results, run
-from trainers import import_tensorflow_quietly
-
-# Without the notes of its start.
-import_tensorflow_quietly()
-
-from datasets.text.enwik8 import URL, ZIP_BYTES
+URL = "http://mattmahoney.net/dc/enwik8.zip"
+ZIP_BYTES = 36_445_475
 
 # %% [markdown]
 # ## The text
 #
-# enwik8, the first 100 MB of a dump of Wikipedia, is a download of 35 MB. If
-# it cannot be had, the text is the source of Python's standard library, which
-# every machine has: the results are then those of another text.
+# enwik8 consists of the first 100 MB of a dump of Wikipedia, a download of
+# 36 MB. If the download fails, the notebook uses the source code of Python's
+# standard library instead, and its numbers differ from those of enwik8.
 
 # %%
-ARCHIVE = pathlib.Path("data/enwik8.zip")
+ARCHIVE = ROOT / "data" / "enwik8.zip"
 DATASET = "enwik8"
 if not ARCHIVE.exists():
     part = ARCHIVE.with_suffix(".part")
     try:
         if SMOKE:
-            raise OSError("left out to check the notebook")
+            raise OSError("skipped to check the notebook")
         ARCHIVE.parent.mkdir(exist_ok=True)
         with (
             urllib.request.urlopen(URL, timeout=30) as answer,
@@ -108,7 +68,7 @@ if not ARCHIVE.exists():
             shutil.copyfileobj(answer, file)
         size = part.stat().st_size
         if size != ZIP_BYTES:
-            raise OSError(f"{size:,} bytes came instead of {ZIP_BYTES:,}")
+            raise OSError(f"got {size:,} bytes instead of {ZIP_BYTES:,}")
         part.rename(ARCHIVE)
     except (OSError, http.client.HTTPException) as error:
         part.unlink(missing_ok=True)
@@ -120,9 +80,9 @@ print("text:", DATASET)
 # %% [markdown]
 # ## Training
 #
-# The encodings differ in nothing but the positions: rotations (RoPE),
-# rotations at random positions (RandomizedRoPE), and a penalty of the distance
-# (ALiBi).
+# The models are equal except for the encoding: rotary positions (RoPE), rotary
+# positions that are randomized in training (RandomizedRoPE), and a bias that
+# penalizes distance linearly (ALiBi).
 
 # %%
 FLAGS = (
@@ -141,11 +101,11 @@ for encoding in ENCODINGS:
 run("trainers.compare " + " ".join(f"{RUN}/{name}" for name in ENCODINGS))
 
 # %% [markdown]
-# ## Result
+# ## Results
 #
-# The first picture has the loss at each length of a window, the second one the
-# loss at each position of the longest windows. `ALiBi` gains from what it
-# reads in addition; `RoPE` fails where the trained length ends.
+# The first plot shows the loss for each window length. The second plot shows
+# the loss at each position of the longest windows. The loss of `ALiBi` falls
+# with more context. The loss of `RoPE` rises beyond the training length.
 
 # %%
 display(Image(f"{RUN}/comparison.png", width=600))
@@ -162,7 +122,7 @@ if not SMOKE:
     assert bits["RandomizedRoPE"]["512"] < bits["RoPE"]["512"]
 
 # %% [markdown]
-# ## Continue a text
+# ## Generate text
 
 # %%
 PROMPT = "import " if DATASET == "python_source" else "The "

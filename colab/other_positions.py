@@ -9,79 +9,41 @@
 # ---
 
 # %% [markdown]
-# # Give a trained model other positions, and use it on longer text
+# # Change the positional encoding of a trained model
 #
-# A small decoder of bytes has learned Python's source with rotary positions
-# (RoPE), in windows of 64 bytes. It fails on longer windows. Training
-# continues for a tenth of the steps with other positions, on windows that are
-# as short as before; after that, the model reads eight times as much. The
+# A small byte-level decoder with rotary positions (RoPE) is trained on Python
+# source code, in windows of 64 bytes. It fails on longer windows. Training then
+# continues with other encodings for a tenth of the steps, on windows of the
+# same length. After that, the model reads windows eight times as long. The
 # notebook takes less than ten minutes on two CPU cores.
 #
-# The first cell installs the library and its trainers: from the checkout that
-# contains this notebook, from a source archive in the working directory, from
-# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
-# Packages that are there in a new enough version stay as they are.
+# In Colab, the first cell clones the repository, because the notebook runs its
+# trainers, and installs the library from the clone. In a checkout, where the
+# library is installed already, the cell does nothing.
 
 # %%
 import os
-import pathlib
-import subprocess
-import sys
-import tarfile
 
-
-def find_source():
-    """Returns the directory with the library and its trainers."""
-    for checkout in ("..", "."):
-        if pathlib.Path(checkout, "colab", "helpers").is_dir():
-            return checkout
-    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
-    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
-    if not source:
-        # The package is the library alone, its source archive has the trainers.
-        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
-        package = ["--no-binary=keras_lengen", "keras_lengen"]
-        subprocess.run([*pip, *package], check=True)
-        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    if os.path.isdir(source):
-        return source
-    if os.path.isfile(source):
-        with tarfile.open(source) as archive:
-            archive.extractall(filter="data")
-            return archive.getnames()[0].partition("/")[0]
-    clone = "keras_lengen-clone"
-    if not os.path.isdir(clone):
-        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
-    return clone
-
-
-try:
-    os.chdir(find_source())
-    sys.path.insert(0, os.getcwd())
-    from colab.helpers.install import install_missing
-except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
-    raise RuntimeError(
-        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
-        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
-        "a checkout, a source archive or the address of a git repository."
-    ) from None
-install_missing()
+if not os.path.isdir("../trainers"):  # not in a checkout, as in Colab
+    address = "https://example.org/keras_lengen"
+    # !test -d keras_lengen || git clone --quiet {address} keras_lengen
+    # %pip install --quiet "./keras_lengen[plots,tensorflow]"
+    os.chdir("keras_lengen/colab")
 
 # %% [markdown]
-# `run` runs a command as a terminal does. A command that was interrupted
-# resumes when its cell runs again.
+# `run` runs a command in the checkout, as a terminal does. To resume an
+# interrupted command, run its cell again.
 
 # %%
-from IPython.display import Image
-
 # SMOKE: only three training steps, to check that the notebook runs.
-from colab.helpers.commands import RUNS, SMOKE, read_results, run
+from helpers.commands import RUNS, SMOKE, read_results, run
+from IPython.display import Image
 
 RUN = f"{RUNS}/other_positions"
 
 
 # %% [markdown]
-# ## The model that exists
+# ## The original model
 
 # %%
 FLAGS = (
@@ -92,11 +54,11 @@ FLAGS += " --steps=3 --evaluation_examples=4" if SMOKE else " --steps=1500"
 run(f"trainers.enwik8 --encoding=RoPE --workdir={RUN}/RoPE {FLAGS}")
 
 # %% [markdown]
-# ## Continue with other positions
+# ## Continue with another encoding
 #
-# `trainers.finetune` begins with the weights of the run. RoPE and the biases
-# have no weights that the model would miss: all of its weights are kept. For
-# comparison, one model goes on with RoPE.
+# `trainers.finetune` starts from the weights of a run. RoPE, RandomizedRoPE and
+# ALiBi have no weights of their own, so all weights of the model are reused. As
+# a baseline, one model continues with RoPE.
 
 # %%
 STEPS = 3 if SMOKE else 150
@@ -125,23 +87,19 @@ if not SMOKE:
         assert bits[better]["512"] < bits["continued_RoPE"]["512"] - 0.5
 
 # %% [markdown]
-# ## Use it on longer text
+# ## Generate longer text
 #
-# The exported file loads with Keras and `keras_lengen` alone. The model reads
-# a prompt that is several times as long as its training windows, and goes on
-# with bytes drawn from its predictions.
+# Loading the exported file needs only Keras and `keras_lengen`. The model reads
+# a prompt several times as long as its training windows, and continues it with
+# sampled bytes.
 
 # %%
 run(f"trainers.export {RUN}/continued_ALiBi --format=keras")
 
 # %%
 import inspect
+import pathlib
 import textwrap
-
-from trainers import import_tensorflow_quietly
-
-# Without the notes of its start.
-import_tensorflow_quietly()
 
 import keras
 import numpy as np

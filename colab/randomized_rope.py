@@ -11,74 +11,30 @@
 # %% [markdown]
 # # Randomized RoPE in your own Keras model
 #
-# Two small Transformers learn the same task from strings of 1 to 20 bits. One
-# has rotary positions (RoPE), the other one rotary positions that are a random
-# ordered subset of a longer range (randomized RoPE). Both are tested on strings
-# of up to 100 bits. The notebook takes less than ten minutes on two CPU cores.
+# Two small Transformers are trained on the same task, with strings of 1 to 20
+# bits. One model has rotary position embeddings (RoPE). The other has RoPE with
+# randomized positions: a random ordered subset of a longer range. Both are
+# tested on strings of up to 100 bits. The notebook takes less than ten minutes
+# on two CPU cores.
 #
-# The first cell installs the library and its trainers: from the checkout that
-# contains this notebook, from a source archive in the working directory, from
-# the place in the environment variable `KERAS_LENGEN_SOURCE`, or from PyPI.
-# Packages that are there in a new enough version stay as they are.
+# In Colab, the first cell installs the library from its repository. In a
+# checkout, where the library is installed already, the cell does nothing.
 
 # %%
 import os
-import pathlib
-import subprocess
-import sys
-import tarfile
 
-
-def find_source():
-    """Returns the directory with the library and its trainers."""
-    for checkout in ("..", "."):
-        if pathlib.Path(checkout, "colab", "helpers").is_dir():
-            return checkout
-    archives = sorted(pathlib.Path().glob("keras_lengen-*.tar.gz"))
-    source = archives[-1] if archives else os.environ.get("KERAS_LENGEN_SOURCE")
-    if not source:
-        # The package is the library alone, its source archive has the trainers.
-        pip = [sys.executable, "-m", "pip", "--quiet", "download", "--no-deps"]
-        package = ["--no-binary=keras_lengen", "keras_lengen"]
-        subprocess.run([*pip, *package], check=True)
-        (source,) = pathlib.Path().glob("keras_lengen-*.tar.gz")
-    if os.path.isdir(source):
-        return source
-    if os.path.isfile(source):
-        with tarfile.open(source) as archive:
-            archive.extractall(filter="data")
-            return archive.getnames()[0].partition("/")[0]
-    clone = "keras_lengen-clone"
-    if not os.path.isdir(clone):
-        subprocess.run(["git", "clone", "--quiet", source, clone], check=True)
-    return clone
-
-
-try:
-    os.chdir(find_source())
-    sys.path.insert(0, os.getcwd())
-    from colab.helpers.install import install_missing
-except (ImportError, OSError, tarfile.TarError, subprocess.SubprocessError):
-    raise RuntimeError(
-        "keras_lengen is not here: upload dist/keras_lengen-*.tar.gz, which "
-        "`python -m build` makes in a checkout, or set KERAS_LENGEN_SOURCE to "
-        "a checkout, a source archive or the address of a git repository."
-    ) from None
-install_missing()
+if not os.path.isdir("../keras_lengen"):  # not in a checkout, as in Colab
+    address = "https://example.org/keras_lengen"
+    # %pip install --quiet "keras_lengen[plots,tensorflow] @ git+{address}"
 
 # %%
-from trainers import import_tensorflow_quietly
-
-# Without the notes of its start.
-import_tensorflow_quietly()
-
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
 
 from keras_lengen.layers import MultiHeadAttention, RandomizedRoPE, RoPE
 
-# Only three training steps, to check that the notebook runs.
+# SMOKE: only three training steps, to check that the notebook runs.
 SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
 STEPS = 3 if SMOKE else 2000
 TEST_LENGTHS = [10, 20, 30, 40, 60, 80, 100]
@@ -88,7 +44,8 @@ TEST_EXAMPLES = 16 if SMOKE else 512
 # ## The task
 #
 # Are the first and the last bit of a string equal? The token 2 ends a string,
-# and the model answers there. All strings of a batch have the same length.
+# and the model predicts the answer at this token. All strings of a batch have
+# the same length.
 
 
 # %%
@@ -115,9 +72,10 @@ make_problems(np.random.default_rng(1), 3, 5)
 # %% [markdown]
 # ## The model
 #
-# A Transformer of two layers. The encoding is an argument of the attention; all
-# else is plain Keras. `max_position` is the size of the range from which random
-# positions are drawn, and at least the longest length that is tested.
+# The model is a Transformer with two layers. The encoding is an argument of the
+# attention layer; everything else is plain Keras. `max_position` is the size of
+# the range from which positions are drawn. It must be at least the longest test
+# length.
 
 
 # %%
@@ -149,7 +107,7 @@ def make_model(make_encoding):
 
 # %%
 def measure_accuracy(model, length):
-    """Returns the share of right answers to strings of this length."""
+    """Returns the accuracy on strings of this length."""
     rng = np.random.default_rng([1, length])
     tokens, answers = make_problems(rng, TEST_EXAMPLES, length)
     outputs = model.predict(tokens, verbose=0)
@@ -172,17 +130,17 @@ for name, make_encoding in encodings.items():
     print(name, accuracy[name])
 
 # %% [markdown]
-# ## Result
+# ## Results
 #
-# Half of all answers are right by chance. Strings longer than 20 bits have
-# distances that RoPE never saw in training. Randomized RoPE drew positions from
-# 0 to 255 in training, so that it has seen the distances of longer strings.
+# Random guessing has an accuracy of 0.5. Strings longer than 20 bits contain
+# distances that RoPE has never seen in training. Randomized RoPE draws training
+# positions from 0 to 255, so it has seen the distances of longer strings.
 
 # %%
 figure, axes = plt.subplots()
 for name, by_length in accuracy.items():
     axes.plot(list(by_length), list(by_length.values()), "o-", label=name)
-axes.axvline(20, color="gray", linestyle=":", label="longest trained length")
+axes.axvline(20, color="gray", linestyle=":", label="longest training length")
 axes.axhline(0.5, color="gray", label="chance")
 axes.set_xlabel("length")
 axes.set_ylabel("accuracy")

@@ -14,7 +14,6 @@ import pytest
 import keras_lengen
 from keras_lengen import layers
 from tests.checkout import ROOT, copy_checkout
-from tests.colab.test_notebooks import first_cell
 from tests.test_readme import EXAMPLES
 
 NAME = f"keras_lengen-{keras_lengen.__version__}"
@@ -121,12 +120,13 @@ def test_the_metadata_of_the_wheel(wheel):
 
 
 @pytest.mark.process
-def test_the_source_archive_has_the_library_the_trainers_and_notebooks(built):
+def test_the_source_archive_has_all_that_the_trainers_need(built):
     with tarfile.open(built / f"{NAME}.tar.gz") as archive:
         files = [file.name for file in archive.getmembers() if file.isfile()]
     names = {name.removeprefix(f"{NAME}/") for name in files}
     described = {name for name in names if ".egg-info/" in name}
-    listed = run("git", "ls-files", "colab", "datasets", "trainers", cwd=ROOT)
+    folders = ("benchmarks/published", "colab", "datasets", "trainers")
+    listed = run("git", "ls-files", *folders, cwd=ROOT)
     assert names - described == library() | {
         *listed.splitlines(),
         "CHANGELOG.md",
@@ -160,21 +160,6 @@ def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
     )
     assert f"{keras_lengen.__version__} {backend}" in output
-
-
-@pytest.mark.slow
-def test_notebooks_install_the_release_and_its_trainers(built, tmp_path):
-    run(sys.executable, "-m", "venv", tmp_path / "environment")
-    python = tmp_path / "environment" / "bin" / "python"
-    (tmp_path / "work").mkdir()
-    script = ROOT / "colab" / "demonstrations.py"
-    program = "import os, trainers.algorithmic; print(os.getcwd())"
-    output = run(
-        *(python, "-c", f"{first_cell(script)}\n{program}"),
-        cwd=tmp_path / "work",
-        env={**os.environ, "PIP_FIND_LINKS": str(built), "PYTHONPATH": ""},
-    )
-    assert output.splitlines()[-1] == str(tmp_path / "work" / NAME)
 
 
 def test_git_ignores_what_trainers_write_and_no_sources():

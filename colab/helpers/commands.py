@@ -9,16 +9,19 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+"""Directory of the checkout, in which commands run."""
+
 SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
 """Whether models train for three steps only, to check that a notebook runs."""
 
-RUNS = os.environ.get(
-    "KERAS_LENGEN_RUNS", tempfile.mkdtemp() if SMOKE else "runs/colab"
+RUNS = os.path.abspath(
+    os.environ.get(
+        "KERAS_LENGEN_RUNS",
+        tempfile.mkdtemp() if SMOKE else ROOT / "runs" / "colab",
+    )
 )
 """Directory for the working directories of runs."""
-
-# The messages of TensorFlow's start would come before all others.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def run(command):
@@ -43,6 +46,7 @@ def run_and_read(command):
     last = ""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", *shlex.split(command)],
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

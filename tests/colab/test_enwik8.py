@@ -2,12 +2,14 @@ import functools
 import http.client
 import http.server
 import pathlib
+import re
 import shutil
 import threading
 import urllib.request
 
 import pytest
 
+from datasets.text import enwik8
 from tests.colab.cells import find_cell
 
 ZIP_BYTES = 1000
@@ -40,11 +42,11 @@ def download(tmp_path, monkeypatch):
             threading.Thread(target=server.serve_forever).start()
             names = {
                 "SMOKE": False,
+                "ROOT": pathlib.Path(),
                 "RUNS": "runs",
                 "URL": f"http://127.0.0.1:{server.server_port}/enwik8.zip",
                 "ZIP_BYTES": ZIP_BYTES,
                 "http": http,
-                "pathlib": pathlib,
                 "shutil": shutil,
                 "urllib": urllib,
             }
@@ -55,6 +57,13 @@ def download(tmp_path, monkeypatch):
         return names["DATASET"]
 
     return run
+
+
+def test_the_download_is_that_of_the_data_set():
+    cell = find_cell("enwik8", "import http.client")
+    names = dict(re.findall(r"^(\w+) = (.*)$", cell, re.MULTILINE))
+    assert eval(names["URL"]) == enwik8.URL
+    assert eval(names["ZIP_BYTES"]) == enwik8.ZIP_BYTES
 
 
 def test_the_text_is_downloaded_once(download):

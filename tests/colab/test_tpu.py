@@ -12,7 +12,6 @@ from trainers.tpu import table
 WITH_TPU = {
     "HAS_TPU": True,
     "SMOKE": False,
-    "STRATEGY": "tpu",
     "RUNS": "runs",
     "importlib": importlib,
 }
@@ -66,7 +65,7 @@ def test_what_to_install_for_the_compiler(packages, monkeypatch, capsys):
     set_installed(monkeypatch, *packages)
     _, compiled = run_cells(HAS_TPU=False)
     assert compiled == []
-    assert "'.[tpu-compile]'" in capsys.readouterr().out
+    assert "'..[tpu-compile]'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("packages", [(), ("jax", "libtpu")])

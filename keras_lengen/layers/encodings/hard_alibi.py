@@ -90,7 +90,7 @@ class HardALiBi(BiasEncoding):
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
         windows = self._find_windows(spec.heads)
-        outside = ops.expand_dims(distances, 1) > windows
+        outside = ops.greater(ops.expand_dims(distances, 1), windows)
         bias = ops.where(outside, HIDDEN, 0.0)
         return make_nan_factor(steps) * ops.cast(bias, "float32")
 

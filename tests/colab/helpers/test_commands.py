@@ -16,7 +16,7 @@ sys.exit(int(sys.argv[-1]))
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     (tmp_path / "program.py").write_text(PROGRAM)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
     return "program --prompt='1 + 2' 0"
 
 

@@ -1,0 +1,108 @@
+"""Files that hosting sites and tools read agree with the rest."""
+
+import configparser
+import re
+import tomllib
+
+import pytest
+
+from tests.checkout import ROOT
+
+yaml = pytest.importorskip("yaml")
+
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def read(path):
+    return yaml.safe_load((ROOT / path).read_text())
+
+
+def named(paths):
+    """A parametrization over files."""
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
+
+
+def requirements(extra=None):
+    """What the library or one of its extras requires, a list of lines."""
+    section, name = "options.extras_require", extra
+    if extra is None:
+        section, name = "options", "install_requires"
+    lines = SETUP[section][name].splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def commands(path):
+    """The commands that a workflow runs."""
+    return [
+        line
+        for job in read(path)["jobs"].values()
+        for step in job["steps"]
+        for line in step.get("run", "").splitlines()
+    ]
+
+
+@named(WORKFLOWS)
+def test_workflows_run_commands_that_are_documented(path):
+    documented = (ROOT / "README.md").read_text() + CONTRIBUTING
+    documented += (ROOT / ".ci" / "run").read_text()
+    ran = commands(path)
+    assert ran
+    assert [line for line in ran if line not in documented] == []
+
+
+def test_every_change_is_checked():
+    ran = commands(".github/workflows/tests.yml")
+    for command in ("pip install", "ruff", "mypy", "python -m pytest"):
+        assert any(line.startswith(command) for line in ran), command
+
+
+def test_pre_commit_has_the_versions_of_the_extra_test():
+    repositories = read(".pre-commit-config.yaml")["repos"]
+    assert len(repositories) == 2
+    for repository in repositories:
+        name = repository["repo"].rpartition("/")[2]
+        name = name.removeprefix("mirrors-").removesuffix("-pre-commit")
+        version = repository["rev"].removeprefix("v")
+        assert f"{name}=={version}" in requirements("test")
+
+
+def test_pre_commit_checks_types_with_what_the_library_requires():
+    (mypy,) = (
+        hook
+        for repository in read(".pre-commit-config.yaml")["repos"]
+        for hook in repository["hooks"]
+        if hook["id"] == "mypy"
+    )
+    assert mypy["additional_dependencies"] == requirements()
+
+
+def test_every_marker_has_a_line_in_the_guide():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    markers = project["tool"]["pytest"]["ini_options"]["markers"]
+    assert markers
+    for marker in markers:
+        name = marker.partition(":")[0]
+        line = rf"^python -m pytest -m {name} +# "
+        assert re.search(line, CONTRIBUTING, re.MULTILINE), name
+
+
+@named(TEMPLATES)
+def test_forms_of_issues_have_what_the_site_requires(path):
+    form = read(path)
+    assert form["name"] and form["description"]
+    fields = form["body"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    for field in fields:
+        assert field["type"] in ("input", "textarea")
+        assert field["attributes"]["label"]
+
+
+def test_the_citation_has_the_required_fields():
+    citation = read("CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= {*citation}
+    assert citation["license"] == SETUP["metadata"]["license"]
+    assert SETUP["metadata"]["description"] in citation["title"]
