@@ -120,7 +120,7 @@ class EncoderDecoder(WithArguments, TokenModel):
             output_size = target_vocabulary_size
         if num_decoder_layers is None:
             num_decoder_layers = num_layers
-        # Checked before the parts, whose arguments have other names, are made.
+        # Checked here, because the two parts have other names for them.
         self.vocabulary_size = vocabulary_size
         self.output_size = output_size
         self.target_vocabulary_size = target_vocabulary_size

@@ -20,7 +20,7 @@ def declared(default, argument):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Base class of schedules; its fields are made by `declared`."""
+    """Base class of schedules; `declared` makes its fields."""
 
     depends_on_steps: ClassVar[bool] = False
 

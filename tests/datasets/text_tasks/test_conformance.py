@@ -151,7 +151,7 @@ def test_kinds_take_turns_and_are_answered(name):
             assert task.write_answer(problem) == ROWS[name].solve(prompt)
             words = base.split_words(prompt)
             assert set(words) <= set(task.words)
-            # Programs and positions are made for the longest problem.
+            # Programs and positions have to fit the longest problem.
             assert len(words) == len(base.split_words(longest[length][0]))
 
 

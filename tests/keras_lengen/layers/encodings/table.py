@@ -137,8 +137,8 @@ def find_others(declaration, value):
 def list_variants(cls):
     """Lists the arguments that choose between formulas.
 
-    Of a class with a fixed sampler, these are only the ones that it declares
-    itself: the others are those of its encoding and of its sampler.
+    A class with a fixed sampler counts only arguments that it declares itself:
+    its encoding and its sampler are tested with the others.
     """
     own = {
         argument
