@@ -17,7 +17,7 @@ import typing
 
 from absl import app, flags
 
-from trainers.cluster.one_device import OneDevice
+from trainers.devices.one_device import OneDevice
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
 from trainers.population import make_population

@@ -2,8 +2,8 @@
 
 import time
 
-from trainers.cluster.interruption import StopRequest
-from trainers.cluster.one_device import OneDevice
+from trainers.devices.interruption import StopRequest
+from trainers.devices.one_device import OneDevice
 from trainers.engine.loop import train
 from trainers.populations.records import (
     METRICS,
