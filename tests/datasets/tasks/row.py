@@ -1,8 +1,9 @@
 """The row of a task: what its tests know of it, in plain Python.
 
-The test file of every task has its `ROW`, or `ROWS` by name. The oracle answers a problem in plain
-Python, the outcomes are the published distribution written out, and the floor
-rules are the simple predictors that `floor_accuracy` claims to be the best of.
+The test file of every task has its `ROW`, or `ROWS` by name. The oracle answers
+a problem in plain Python, the outcomes are the published distribution written
+out, and the floor rules are the simple predictors that `floor_accuracy` claims
+to be the best of.
 """
 
 import collections
