@@ -1,4 +1,4 @@
-"""What a population leaves on disk beside its checkpoints."""
+"""Files of a population beside its checkpoints."""
 
 import csv
 import dataclasses
@@ -116,8 +116,8 @@ class Evaluation:
             found = json.loads(content)
             if self._of == {name: found[name] for name in self._of}:
                 sums = {
-                    int(n): np.reshape(np.array(own, float), shape).tolist()
-                    for n, own in found["sums"].items()
+                    int(n): np.reshape(np.array(saved, float), shape).tolist()
+                    for n, saved in found["sums"].items()
                 }
                 self.sums, self.seconds = sums, float(found["seconds"])
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -160,11 +160,11 @@ def describe_members(population, losses, sums, longest_trained, diverged):
             described["diverged_in_step"] = diverged[number]
             continue
         finite.append(described)
-        own = {
+        sums_at = {
             n: np.reshape(found[number], (-1, 2)) for n, found in sums.items()
         }
         by_metric = {
-            name: {n: pairs[i, 0] / pairs[i, 1] for n, pairs in own.items()}
+            name: {n: pairs[i, 0] / pairs[i, 1] for n, pairs in sums_at.items()}
             for i, name in enumerate(METRICS)
         }
         described |= {

@@ -1,6 +1,6 @@
 """What populations compute, beside what other programs do; on JAX.
 
-KERAS_BACKEND=jax python -m tests.trainers.population_outputs outputs.json
+KERAS_BACKEND=jax python -m tests.trainers.populations.outputs outputs.json
 """
 
 import dataclasses
@@ -17,12 +17,13 @@ from datasets.jax_tasks import JAX_TASKS
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import EvaluationStep, make_strategy
 from trainers.engine.jax_draws import fold_in
-from trainers.engine.population import DATA
 from trainers.errors import TrainingError
 from trainers.experiment import make_training_step
 from trainers.options.layers import with_max_position
-from trainers.population import PopulationConfig, make_population
-from trainers.records.population_run import PopulationRun
+from trainers.population import make_population
+from trainers.populations.options import PopulationConfig
+from trainers.populations.population import DATA
+from trainers.populations.run import PopulationRun
 
 TOY = {
     "task": "reverse_string",

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.toy import toy_config
-from trainers.cluster.strategy import Strategy
-from trainers.cluster.tensorflow_strategy import make_strategy
-from trainers.cluster.workers import (
+from trainers.devices.strategy import Strategy
+from trainers.devices.tensorflow_strategy import make_strategy
+from trainers.devices.workers import (
     check_same_data,
     check_same_flags,
     check_share,

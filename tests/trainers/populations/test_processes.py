@@ -10,11 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from tests.test_readme import ROOT
+from tests.checkout import ROOT
 from tests.trainers.toy import assert_same_weights
-from trainers.errors import ConfigError
-from trainers.options.fields import resolve
-from trainers.population import PRESETS, PopulationConfig
+
+pytestmark = pytest.mark.process
 
 WITHOUT_TENSORFLOW = """
 import sys
@@ -89,7 +88,6 @@ def undisturbed(environment, tmp_path_factory):
     return path / "run", output
 
 
-@pytest.mark.process
 def test_a_run_needs_no_tensorflow_and_reports_every_member(undisturbed):
     path, output = undisturbed
     assert "2 models, 1 at once, on cpu" in output
@@ -120,7 +118,6 @@ def test_a_run_needs_no_tensorflow_and_reports_every_member(undisturbed):
     assert [int(row[0]) for row in rows[1:]] == [*range(2, 41, 2)]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
@@ -149,7 +146,7 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(
 def outputs(environment, tmp_path_factory):
     path = tmp_path_factory.mktemp("outputs") / "outputs.json"
     subprocess.run(
-        [sys.executable, "-m", "tests.trainers.population_outputs", path],
+        [sys.executable, "-m", "tests.trainers.populations.outputs", path],
         cwd=ROOT,
         env={**environment, "KERAS_BACKEND": "jax"},
         check=True,
@@ -170,7 +167,6 @@ def assert_alike(found, expected):
     np.testing.assert_allclose(found["sums"], expected["sums"], rtol=1e-5)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "names", [("together", "apart"), ("others together", "others apart")]
 )
@@ -180,7 +176,6 @@ def test_members_equal_models_that_are_trained_alone(names, outputs):
         assert_alike(together[number], alone)
 
 
-@pytest.mark.process
 def test_members_that_are_computed_later_are_the_same(outputs):
     together = outputs["together"]
     for one, some in zip(together, outputs["two at once"], strict=True):
@@ -190,20 +185,17 @@ def test_members_that_are_computed_later_are_the_same(outputs):
         assert len({tuple(one[name]) for one in together}) == 4
 
 
-@pytest.mark.process
 def test_steps_are_those_of_the_trainer(outputs):
     assert_alike(outputs["together"][3], outputs["trainer"])
     assert_alike(outputs["others together"][3], outputs["other trainer"])
 
 
-@pytest.mark.process
 def test_a_run_in_pieces_ends_as_a_whole_one(outputs):
     whole, pieces = outputs["whole"], outputs["pieces"]
     assert (whole.pop("starts"), pieces.pop("starts")) == (1, 5)
     assert whole == pieces
 
 
-@pytest.mark.process
 def test_members_train_on_where_others_diverge(outputs):
     beside = outputs["beside diverging"]
     assert beside.pop("diverged") == {"2": 2, "3": 2}
@@ -211,7 +203,6 @@ def test_members_train_on_where_others_diverge(outputs):
     assert "the last to diverge, in step 2, was seed " in outputs["error"]
 
 
-@pytest.mark.process
 def test_results_leave_out_members_that_have_diverged(outputs):
     whole, pieces = outputs["diverging"]
     assert (whole.pop("starts"), pieces.pop("starts")) == (1, 5)
@@ -229,33 +220,6 @@ def test_results_leave_out_members_that_have_diverged(outputs):
     assert whole["by_learning_rate"]["1e+30"]["members"] == 0
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"seeds": "a"}, "--seeds takes integers from 0 "),
-        ({"seeds": "3-1"}, "--seeds takes integers from 0 "),
-        ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
-        ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
-        ({"learning_rates": "0"}, "--learning_rates takes numbers from"),
-        ({"task": "odds_first"}, "--task must be one of even_pairs, "),
-        ({"encoding": ""}, "--encoding"),
-        ({"minutes": -1.0}, "--minutes must be at least 0"),
-        ({"train_length": "0"}, "--train_length takes lengths from 1"),
-    ],
-)
-def test_mistakes_are_refused(flags, message):
-    with pytest.raises(ConfigError) as caught:
-        resolve(PopulationConfig, PRESETS, flags)
-    assert message in str(caught.value)
-
-
-def test_the_paper_trains_thirty_models():
-    config = resolve(PopulationConfig, PRESETS, {"preset": "paper"})
-    assert len(config.members) == 30
-    assert config.evaluated_lengths == tuple(range(1, 501))
-
-
-@pytest.mark.process
 def test_another_backend_is_refused(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "trainers.population"],

@@ -2,8 +2,8 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.toy import toy_config
-from trainers.cluster import tensorflow_strategy
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices import tensorflow_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError
 
 

@@ -2,16 +2,16 @@
 
 import time
 
-from trainers.cluster.interruption import StopRequest
-from trainers.cluster.one_device import OneDevice
+from trainers.devices.interruption import StopRequest
+from trainers.devices.one_device import OneDevice
 from trainers.engine.loop import train
-from trainers.records.checkpoints import Checkpoints
-from trainers.records.population import (
+from trainers.populations.records import (
     METRICS,
     Evaluation,
     MemberLosses,
     describe_members,
 )
+from trainers.records.checkpoints import Checkpoints
 from trainers.records.progress import Line, Progress, show_length
 from trainers.records.results import find_backend_version, versions
 from trainers.records.workdir import Workdir

@@ -2,7 +2,7 @@ import pytest
 
 from keras_lengen.layers import AxialEncoding, GridPositions, RoPE
 from trainers.errors import ConfigError
-from trainers.options.sizes import check_grid, merge_sizes, parse_sizes
+from trainers.images.sizes import check_grid, merge_sizes, parse_sizes
 
 
 def test_sizes_by_their_tokens():

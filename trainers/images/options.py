@@ -5,9 +5,9 @@ import dataclasses
 from datasets.images import BAD_IMAGES, IMAGES, ImageError
 from datasets.images.pixels import DELIMITERS
 from trainers.errors import ConfigError, DataError, as_config_errors
+from trainers.images.sizes import MAX_SIZES, merge_sizes, parse_sizes
 from trainers.options.fields import TrainerConfig, normalization_option
 from trainers.options.option import option, with_default
-from trainers.options.sizes import MAX_SIZES, merge_sizes, parse_sizes
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainers.engine.answers import find_interval
+from trainers.answers.problem import find_interval
 
 
 @pytest.mark.parametrize("right", [0, 1, 17, 49, 50])

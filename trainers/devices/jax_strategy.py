@@ -10,8 +10,8 @@ import tensorflow as tf
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
-from trainers.cluster.strategy import NO_TPU, Strategy, find_local_tpus
-from trainers.cluster.waiting import wait_for
+from trainers.devices.strategy import NO_TPU, Strategy, find_local_tpus
+from trainers.devices.waiting import wait_for
 from trainers.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from trainers.cluster.strategy import NO_TPU, Strategy, find_local_tpus
-from trainers.cluster.waiting import unreachable, wait_for
+from trainers.devices.strategy import NO_TPU, Strategy, find_local_tpus
+from trainers.devices.waiting import unreachable, wait_for
 from trainers.errors import ConfigError, WorkerLostError
 
 # Raised by the remaining workers when one is gone, and by one that comes back

@@ -32,22 +32,6 @@ DATA, LENGTHS = 1, 2
 """What keys are for; 0 is what the layers of a model draw."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """What distinguishes a model of a population from the others.
-
-    Attributes:
-        seed: int. Seed of its weights, data, positions and dropout.
-        learning_rate: float. Learning rate of its optimizer.
-    """
-
-    seed: int
-    learning_rate: float
-
-    def __str__(self):
-        return f"seed {self.seed}, learning rate {self.learning_rate:g}"
-
-
 class Stacked:
     """The values of a variable, one for each member.
 
@@ -152,13 +136,13 @@ class Population:
         for seed in {member.seed: None for member in members}:
             self.model = build_model(seed)
             initial[seed] = list(map(np.array, self.model.trainable_variables))
-        own = [initial[member.seed] for member in members]
+        begun = [initial[member.seed] for member in members]
         self.weights = StackedVariables(
             [
                 Stacked(variable, np.stack(values))
                 for variable, values in zip(
                     self.model.trainable_variables,
-                    zip(*own, strict=True),
+                    zip(*begun, strict=True),
                     strict=True,
                 )
             ]

@@ -4,7 +4,7 @@ import contextlib
 
 import jax
 
-from trainers.cluster.strategy import Strategy
+from trainers.devices.strategy import Strategy
 
 
 class OneDevice(Strategy):

@@ -12,8 +12,8 @@ import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
 from tests.trainers.workers import Nursery
-from trainers.cluster import interruption
-from trainers.cluster.interruption import StopRequest
+from trainers.devices import interruption
+from trainers.devices.interruption import StopRequest
 from trainers.errors import StoppedError
 
 CHANGES = {

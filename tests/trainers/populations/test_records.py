@@ -4,9 +4,9 @@ import os
 import numpy as np
 import pytest
 
-from trainers.engine.population import Member
 from trainers.errors import ConfigError, TrainingError
-from trainers.records.population import (
+from trainers.populations.members import Member
+from trainers.populations.records import (
     Evaluation,
     MemberLosses,
     describe_members,

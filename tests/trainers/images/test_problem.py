@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainers.engine.classification import ClassificationProblem
+from trainers.images.problem import ClassificationProblem
 
 
 class Problem(ClassificationProblem):

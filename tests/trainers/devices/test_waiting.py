@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from trainers.cluster.waiting import unreachable, wait_for
+from trainers.devices.waiting import unreachable, wait_for
 
 
 @contextlib.contextmanager
@@ -61,9 +61,9 @@ def test_a_signal_ends_a_worker_that_waits(tmp_path, number, status):
 
 def test_who_is_missing_is_told(monkeypatch, capsys):
     waited, over = threading.Event(), threading.Event()
-    monkeypatch.setattr("trainers.cluster.waiting.REMIND_SECONDS", 0)
+    monkeypatch.setattr("trainers.devices.waiting.REMIND_SECONDS", 0)
     monkeypatch.setattr(
-        "trainers.cluster.waiting.time.sleep", lambda seconds: waited.set()
+        "trainers.devices.waiting.time.sleep", lambda seconds: waited.set()
     )
     found = []
 
