@@ -160,7 +160,7 @@ class Mistake(Exception):
     Attributes:
         expected: str. The expected value, if the declaration's own description
             does not fit, or `""`.
-        got: str. The given value, if it is not the value itself, or `""`.
+        got: str. Description of the given value, or `""` for the value itself.
         sentence: str. The text after the argument's name, if it is not built
             from the other two, or `""`.
     """
