@@ -18,6 +18,8 @@ from datasets.tasks.modular_arithmetic import ModularArithmetic
 from datasets.tasks.modular_arithmetic_brackets import (
     ModularArithmeticBrackets,
 )
+from datasets.tasks.mqar import MQAR
+from datasets.tasks.needle import Needle
 from datasets.tasks.odds_first import OddsFirst
 from datasets.tasks.parity_check import ParityCheck
 from datasets.tasks.repeat_copy import RepeatCopy
@@ -60,6 +62,9 @@ TASKS = {
     "unique_copy": UniqueCopy(),
     "repeat_copy": RepeatCopy(),
     "unique_sort": UniqueSort(),
+    # Recall.
+    "mqar": MQAR(),
+    "needle": Needle(),
 }
 
 __all__ = ["TASKS", "Task"]
