@@ -82,7 +82,7 @@ def reference(layer, states, mask, bias=0.0):
     total = powers.sum(-1, keepdims=True)
     if layer.use_sinks:
         total = total + np.exp(np.float64(layer.sinks.numpy()))
-    weights = powers / total
+    weights = powers / np.maximum(total, 1e-300)
     output = np.einsum("bhij,bjhd->bihd", weights, value)
     output = dense(layer.output_dense, output.reshape(2, TOKENS, -1))
     return output, weights
