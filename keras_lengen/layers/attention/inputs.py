@@ -189,14 +189,16 @@ def _place_window(
     if index is None or not layer.keeps_ring:
         sliced = sliced and known.get("new", True)
         return {"window": place_tokens(indices, slots, key_mask, sliced=sliced)}
-    has_bias = layer.encoding.stage == "bias"
+    # Keys are rotated before they are cached.
+    encoding = layer.encoding
+    reads_positions = encoding.stage == "bias" or encoding.rotations > 1
     window, key_positions = place_in_ring(
         index,
         tokens,
         slots,
         layer.sink_tokens,
         key_mask,
-        known["key_positions"] if has_bias else None,
+        known["key_positions"] if reads_positions else None,
     )
     return {
         "window": window._replace(sliced=sliced and window.attends == "new"),
