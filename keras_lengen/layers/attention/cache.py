@@ -147,7 +147,6 @@ def read_cache(
                 "`cache`, as `make_cache` makes it."
             )
         return tensors, None
-    layer.check_cache(cache)
     for tensor in cache:
         tensors = guard_same_size(tensors, 0, cache=tensor, query=key)
     slots, values = (find_size(tensor, 1) for tensor in cache)

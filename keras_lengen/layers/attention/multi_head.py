@@ -125,7 +125,7 @@ class MultiHeadAttention(
         use_sinks: bool, whether each head has a learned number `c` that takes
             part in the softmax like the score of a further key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
-            their sum is below 1.
+            their sum is less than 1.
         sliding_window: int, at least 1, or `None`. Query `i` sees the keys
             `i - sliding_window + 1 .. i` with a causal mask, and otherwise
             those with `|i - j| < sliding_window`. These are indices of real
@@ -170,10 +170,10 @@ class MultiHeadAttention(
             of real keys.
         cache: Pair of keys and values of a whole sequence, `(B, S, heads,
             width)` each, as `make_cache` makes it; or `None`. With a
-            `sliding_window`, it holds only the keys that later tokens can
-            see. The call writes
-            the keys and values of the new tokens to it and returns it as the
-            last result. `positions` are then those of the new tokens, and
+            `sliding_window`, it has fewer entries, the keys that later tokens
+            can see, and needs `use_causal_mask`. The call writes the keys and
+            values of the new tokens to it and returns it as the last
+            result. `positions` are then those of the new tokens, and
             `None` takes them from `key_positions`; `key_positions` and the
             mask of the keys are those of all `S` entries. Queries also attend
             to entries that are not yet written, unless `use_causal_mask` or a

@@ -96,6 +96,7 @@ def find_whole(
     """
     if cache is None:
         return key
+    layer.check_cache(cache)
     if not layer.keeps_ring:
         return cache[0]
     sizes = [
