@@ -33,6 +33,7 @@ from keras_lengen.layers.attention.inputs import (
     find_width,
     read_inputs,
 )
+from keras_lengen.layers.attention.keras_weights import load_keras_weights
 from keras_lengen.layers.attention.masks import join_masks, log_visible
 from keras_lengen.layers.attention.windows import (
     KEY_AXES,
@@ -122,6 +123,9 @@ class MultiHeadAttention(
             learned scale `(key_dim,)` that the heads share.
         norm_epsilon: float above 0. Number added to the mean square in that
             normalization.
+        use_gate: bool, whether the result of each head is multiplied by a
+            gate, the sigmoid of a linear map of the query, before the output
+            projection.
         use_sinks: bool, whether each head has a learned number `c` that takes
             part in the softmax like the score of a further key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
@@ -253,6 +257,7 @@ class MultiHeadAttention(
     Normalized queries and keys: Henry et al., 2020.
     https://arxiv.org/abs/2010.04245
     Learned sinks: OpenAI, 2025 (gpt-oss). https://arxiv.org/abs/2508.10925
+    Gate: Qiu et al., 2025. https://arxiv.org/abs/2505.06708
     Sliding window: Beltagy et al., 2020. https://arxiv.org/abs/2004.05150
     Visible first tokens: Xiao et al., 2024. https://arxiv.org/abs/2309.17453
     """
@@ -277,6 +282,7 @@ class MultiHeadAttention(
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
     norm_epsilon = Number(above=0, example=0.1)
+    use_gate = Boolean()
     use_sinks = Boolean()
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
@@ -302,6 +308,7 @@ class MultiHeadAttention(
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
         norm_epsilon: float = 1e-6,
+        use_gate: bool = False,
         use_sinks: bool = False,
         sliding_window: int | None = None,
         sink_tokens: int = 0,
@@ -369,6 +376,10 @@ class MultiHeadAttention(
         self.value_dense = self._make_dense(
             "value", key_heads * self.value_width, value_shape
         )
+        if self.use_gate:
+            self.gate_dense = self._make_dense(
+                "gate", heads * self.value_width, query_shape
+            )
         self.output_dense = self._make_dense(
             "attention_output",
             self.output_dim or find_width(query_shape),
@@ -509,7 +520,7 @@ class MultiHeadAttention(
         output, weights = self._attend_to_all(
             query, key, value, x, context, return_attention_scores, training
         )
-        results = [self._combine(output), weights, cache]
+        results = [self._combine(output, x), weights, cache]
         results = [each for each in results if each is not None]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -835,9 +846,17 @@ class MultiHeadAttention(
             **pass_on(keys_and_values.get("prepared")),
         )
 
-    def _combine(self, output: Tensor) -> Tensor:
-        """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`."""
+    def _combine(self, output: Tensor, inputs: Tensor) -> Tensor:
+        """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`.
+
+        Args:
+            output: The results.
+            inputs: `(B, T, M)`, from which the queries were computed.
+        """
         dense = self.output_dense
+        if self.use_gate:
+            gate = _split(self.gate_dense, inputs, self.value_width)
+            output = output * ops.sigmoid(gate)
         if _is_quantized(dense):
             shape = (*ops.shape(output)[:2], self.num_heads * self.value_width)
             return dense(ops.reshape(output, shape))
@@ -888,6 +907,35 @@ class MultiHeadAttention(
         if scores.shape[-1] == 1:
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
+
+    def load_keras_weights(
+        self, layer: keras.layers.MultiHeadAttention
+    ) -> None:
+        """Copies the weights of an attention layer of Keras.
+
+        Without an encoding and with the default options of scores, the outputs
+        are then those of the layer of Keras. A layer that is not built is built
+        for the same widths.
+
+        Args:
+            layer: `keras.layers.MultiHeadAttention` that is built.
+
+        Raises:
+            ValueError: If `layer` is not such a layer, or has other shapes.
+
+        Example:
+
+        >>> import keras
+        >>> from keras_lengen.layers import MultiHeadAttention
+        >>> x = keras.random.normal((1, 6, 16))
+        >>> theirs = keras.layers.MultiHeadAttention(2, 8)
+        >>> expected = theirs(x, x)
+        >>> ours = MultiHeadAttention(2, 8)
+        >>> ours.load_keras_weights(theirs)
+        >>> bool(keras.ops.all(abs(ours(x, x) - expected) < 1e-5))
+        True
+        """
+        load_keras_weights(self, layer)
 
     def find_chunk_size(
         self, tokens: Any, keys: Any, *, sliced: bool = False

@@ -722,6 +722,7 @@ ARGUMENTS = {
     "logit_soft_cap": 0.1,
     "use_query_key_norm": True,
     "norm_epsilon": 0.5,
+    "use_gate": True,
     "use_sinks": True,
     "sliding_window": 2,
     "sink_tokens": 1,
