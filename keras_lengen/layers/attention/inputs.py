@@ -265,13 +265,7 @@ def read_inputs(
     new = cache is None or index is not None
     tensors = _read_features(layer, query, *((value, key) if new else ()))
     if cache is not None and layer.keeps_ring:
-        check_ring(
-            layer,
-            causal=causal,
-            index=index,
-            attention_mask=masks[-1],
-            return_weights=return_weights,
-        )
+        check_ring(layer, causal, index, masks[-1], return_weights)
     mask = masks[2] if masks[1] is None else masks[1]
     whole = find_whole(layer, key, cache, index, (mask, places[1]))
     tensors, index = read_cache(

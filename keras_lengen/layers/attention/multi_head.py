@@ -385,6 +385,19 @@ class MultiHeadAttention(
             self.output_dim or find_width(query_shape),
             (*query_shape[:-1], heads * self.value_width),
         )
+        self._add_score_weights()
+        head = (heads, self.key_dim)
+        if self.encoding.built:
+            self.encoding.check_widths((*query_shape[:2], *head))
+        else:
+            self.encoding.build(
+                (*query_shape[:2], *head), (*key_shape[:2], *head)
+            )
+        self.settle_policies()
+
+    def _add_score_weights(self) -> None:
+        """Creates the weights of the options of scores."""
+        heads = self.num_heads
         if self.score_factor is not None:
             start = {"head": 1.0, "log_length": 1 / _MEAN_LOG}
             self.factor = self.add_weight(
@@ -412,14 +425,6 @@ class MultiHeadAttention(
                 initializer=keras.initializers.RandomNormal(stddev=0.02),
                 autocast=False,
             )
-        head = (heads, self.key_dim)
-        if self.encoding.built:
-            self.encoding.check_widths((*query_shape[:2], *head))
-        else:
-            self.encoding.build(
-                (*query_shape[:2], *head), (*key_shape[:2], *head)
-            )
-        self.settle_policies()
 
     def _make_dense(
         self, name: str, width: int, input_shape: Shape, scale: float = 1

@@ -46,7 +46,6 @@ class Window(NamedTuple):
 
 def check_ring(
     layer: "CachedKeys",
-    *,
     causal: bool,
     index: Size | None,
     attention_mask: TensorLike | None,
