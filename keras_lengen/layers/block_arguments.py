@@ -36,8 +36,26 @@ class BlockOptions(TypedDict, total=False):
     num_key_value_heads: int | None
     scale_scores: bool
     score_factor: Literal["head", "log_length"] | None
+    train_length: int | None
+    logit_soft_cap: float | None
+    use_query_key_norm: bool
+    use_sinks: bool
+    sliding_window: int | None
+    sink_tokens: int
     chunk_size: int | Literal["auto"] | None
     kernel_initializer: Any
+
+
+SELF_ATTENTION = (
+    "score_factor",
+    "train_length",
+    "logit_soft_cap",
+    "use_query_key_norm",
+    "use_sinks",
+    "sliding_window",
+    "sink_tokens",
+)
+"""Names of the arguments that only self-attention takes."""
 
 
 class BlockArguments(WithArguments, keras.layers.Layer):
@@ -58,12 +76,22 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
     score_factor = Choice("head", "log_length", None)
+    train_length = Optional(Integer(2, example=3))
+    logit_soft_cap = Optional(Number(above=0, example=0.5))
+    use_query_key_norm = Boolean()
+    use_sinks = Boolean()
+    sliding_window = Optional(Integer(example=3))
+    sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
     kernel_initializer = Optional(Initializer(example="he_normal"))
 
     def assign(self, values: dict[str, Any]) -> None:
         super().assign(values)
         check_head_groups(self.num_heads, self.num_key_value_heads)
+
+    def list_self_attention_arguments(self) -> dict[str, Any]:
+        """Lists the arguments that only self-attention takes, by name."""
+        return {name: getattr(self, name) for name in SELF_ATTENTION}
 
     def list_block_arguments(self) -> dict[str, Any]:
         """Lists the arguments by name, as a block takes them."""

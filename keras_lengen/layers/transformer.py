@@ -63,6 +63,17 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         score_factor: str or `None`. Learned factor of the scores of
             self-attention, `"head"` or `"log_length"`, as in
             `MultiHeadAttention`.
+        train_length: int, at least 2, or `None`. Longest length in training,
+            by which self-attention scales scores in evaluation.
+        logit_soft_cap: float above 0 or `None`. Soft bound of the products of
+            queries and keys of self-attention.
+        use_query_key_norm: bool, whether self-attention normalizes queries and
+            keys.
+        use_sinks: bool, whether the heads of self-attention have learned sinks.
+        sliding_window: int, at least 1, or `None`. Number of keys in the
+            sliding window of self-attention, with the query's own.
+        sink_tokens: int, at least 0. Number of first tokens that stay visible
+            outside of the window. These six are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
@@ -140,6 +151,12 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
         score_factor: Literal["head", "log_length"] | None = None,
+        train_length: int | None = None,
+        logit_soft_cap: float | None = None,
+        use_query_key_norm: bool = False,
+        use_sinks: bool = False,
+        sliding_window: int | None = None,
+        sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         kernel_initializer: Any = None,
         use_causal_mask: bool = False,
@@ -171,7 +188,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             self.attention or MultiHeadAttention,
             self.encoding,
             width,
-            score_factor=self.score_factor,
+            **self.list_self_attention_arguments(),
         )
         self.attention_layer.build(inputs_shape, inputs_shape)
         memory_shape = memory_shape or inputs_shape
@@ -353,7 +370,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         self._check_widths(inputs=inputs)
         self._check_cache(cache, index)
         slots = inputs if cache is None else cache["attention"][0]
-        mask, _ = read_mask(mask, slots, name="mask")
+        if cache is None or not self.attention_layer.keeps_ring:
+            mask, _ = read_mask(mask, slots, name="mask")
         inputs, positions, memory_mask = self._read_memory(
             inputs, memory, cache
         )

@@ -155,6 +155,12 @@ class Transformer(BlockArguments, TokenModel):
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
         score_factor: Literal["head", "log_length"] | None = None,
+        train_length: int | None = None,
+        logit_soft_cap: float | None = None,
+        use_query_key_norm: bool = False,
+        use_sinks: bool = False,
+        sliding_window: int | None = None,
+        sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         tie_embeddings: bool = False,
         embedding_scale: float | None = None,
@@ -428,7 +434,7 @@ class Transformer(BlockArguments, TokenModel):
         attention = self.blocks[0].attention_layer
         if length is None and attention.encoding.uses_length:
             length = find_sequence_length(
-                mask, None if cache is None else cache[0]["attention"]
+                mask, None if cache is None else cache[0]["attention"][0]
             )
 
         def make(of_queries: Positions, positions: Positions) -> Context:

@@ -152,7 +152,8 @@ class _Generator:
         memory = {**constants["memory"]}
         if memory:
             memory["memory"] = None
-        slots = state["cache"][0]["attention"][0].shape[1]
+        # Not the size of a cache, which may hold the latest tokens only.
+        slots = keras.tree.flatten(constants["positions"][0])[0].shape[-1]
 
         def pack(flat: tuple[Tensor, ...]) -> Any:
             return keras.tree.pack_sequence_as(structure, flat)

@@ -292,31 +292,44 @@ ARGUMENTS = {
     "num_key_value_heads": 1,
     "scale_scores": False,
     "score_factor": "log_length",
+    "train_length": 3,
+    "logit_soft_cap": 0.1,
+    "use_query_key_norm": True,
+    "use_sinks": True,
+    "sliding_window": 2,
+    "sink_tokens": 1,
     "chunk_size": 4,
     "kernel_initializer": "glorot_normal",
     "use_causal_mask": True,
 }
 
 
-def block_and_outcome(**changes):
+BASES = {"sink_tokens": {"sliding_window": 2}}
+"""With which arguments one more shows."""
+
+
+def block_and_outcome(argument=None, **changes):
     base = {
         "num_heads": HEADS,
         "cross_attention": True,
         # Which blocks draw otherwise.
         "attention_dropout": 0.2,
+        **BASES.get(argument, {}),
     }
     keras.utils.set_random_seed(0)
     block = TransformerBlock(**{**base, **changes})
     memory = MEMORY if block.cross_attention else None
-    output = block(INPUTS, memory=memory, training=True)
+    # Evaluation is what the longest length of training changes.
+    training = argument != "train_length"
+    output = block(INPUTS, memory=memory, training=training)
     # Weights, too: biases start as zeros, which change nothing yet, and
     # queries start smaller by what scores are not divided by.
     return block, (output, [np.array(weight) for weight in block.weights])
 
 
 @functools.cache
-def unchanged_outcome():
-    return block_and_outcome()[1]
+def unchanged_outcome(argument=None):
+    return block_and_outcome(argument)[1]
 
 
 @pytest.mark.parametrize(
@@ -324,8 +337,9 @@ def unchanged_outcome():
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]
-    block, outcome = block_and_outcome(**{argument: value})
-    assert differ(unchanged_outcome(), outcome)
+    block, outcome = block_and_outcome(argument, **{argument: value})
+    special = argument if argument in ("train_length", *BASES) else None
+    assert differ(unchanged_outcome(special), outcome)
     if argument == "activation":
         value = keras.activations.get(value)
     assert_is_attribute(block, argument, value)
