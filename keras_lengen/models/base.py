@@ -41,7 +41,6 @@ from keras_lengen.layers.transformer import (
     TransformerBlock,
     copy_initializer,
     kernel_initializer,
-    norm_layer,
 )
 from keras_lengen.models.programs import Programs
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
@@ -150,7 +149,9 @@ class Transformer(BlockArguments, TokenModel):
         attention: type[MultiHeadAttention] | None = None,
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
+        norm_epsilon: float | None = None,
         activation: Any = "relu",
+        gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
@@ -232,9 +233,7 @@ class Transformer(BlockArguments, TokenModel):
         self.head: keras.Layer | None = None
         with self.parts_scope():
             if self.normalization == "pre":
-                self.final_norm = norm_layer(
-                    self.rms_norm, dtype=self.dtype_policy, name="final_norm"
-                )
+                self.final_norm = self.make_norm("final_norm")
             if self.output_size is not None and not self.tie_embeddings:
                 self.head = self._make_head()
         # No weight depends on the shape of the inputs.

@@ -40,10 +40,11 @@ class TransformerEncoder(Transformer):
             in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
             `num_heads`, `feedforward_dim`, `dropout`, `attention_dropout`,
-            `attention`, `normalization`, `rms_norm`, `activation`,
-            `use_bias`, `num_key_value_heads`, `scale_scores`, `score_factor`,
-            `chunk_size` and `kernel_initializer`. The last block is followed
-            by another norm if `normalization` is `"pre"`. `use_bias` and
+            `attention`, `normalization`, `rms_norm`, `norm_epsilon`,
+            `activation`, `gated_feedforward`, `use_bias`,
+            `num_key_value_heads`, `scale_scores`, `score_factor`, `chunk_size`
+            and `kernel_initializer`. The last block is followed by another
+            norm if `normalization` is `"pre"`. `use_bias` and
             `kernel_initializer` also concern the output layer.
 
     Call arguments:
