@@ -300,7 +300,7 @@ def test_a_gate_multiplies_the_hidden_layer(activation, function):
     block.build(INPUTS.shape)
     generator = np.random.default_rng(0)
     block.set_weights(
-        [generator.normal(size=weight.shape) for weight in block.weights]
+        [generator.normal(size=each.shape) / 4 for each in block.weights]
     )
     x = np.asarray(INPUTS + block.attention_layer(INPUTS, INPUTS))
     gate, up, down = (
