@@ -19,10 +19,11 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Inputs, Transformer
+from keras_lengen.models.conversation import Conversation
 from keras_lengen.models.generation import generate, stream
 from keras_lengen.models.options import DecoderOptions
 from keras_lengen.models.per_layer import copy_encoding
-from keras_lengen.types import Array
+from keras_lengen.types import Array, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -256,6 +257,27 @@ class TransformerDecoder(Transformer):
             ValueError: As `generate`.
         """
         return stream(self, inputs, max_new_tokens, **kwargs)
+
+    def start_conversation(
+        self, *, max_length: int, positions: TensorLike | None = None
+    ) -> Conversation:
+        """Starts a text of prompts and generated tokens in turn.
+
+        Args:
+            max_length: int, at least 1. Number of tokens that there is room
+                for, with padding.
+            positions: Positions of the tokens of each row without padding,
+                `(max_length,)` or `(B, max_length)`; `None`: those of the
+                sampler.
+
+        Returns:
+            `Conversation`.
+
+        Raises:
+            ValueError: If there are too few positions, or the model has
+                cross-attention.
+        """
+        return Conversation(self, max_length=max_length, positions=positions)
 
 
 _MEMORY = ("memory", "memory_mask", "memory_positions")
