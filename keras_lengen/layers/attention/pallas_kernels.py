@@ -1,0 +1,930 @@
+"""Kernels of fused attention, written in Pallas for TPUs.
+
+A program computes the scores of a block of queries and a block of keys in the
+fast memory of a chip, so that scores, biases, masks and dropout never go to its
+main memory. Features stay in the layout of the projections, with all heads side
+by side. A block has the features of a *group* of heads, which fill the 128
+lanes of a vector; the other heads of the group are set to zero where one head
+is meant, which costs nothing, because a matrix unit is 128 lanes wide too.
+
+Reference: Dao et al., 2022, and Dao, 2023, for the order of the computation.
+https://arxiv.org/abs/2205.14135, https://arxiv.org/abs/2307.08691
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+Array = jax.Array
+
+LANES = 128
+"""Width of a vector of a TPU."""
+
+MOST_PARAMETERS = LANES
+"""Largest number of parameters of a head, whose gradients fill a vector."""
+
+HIDDEN_SCORE = -1e30
+"""Score of a pair that a mask hides, below any bias."""
+
+_BLOCKS = {16: 512, 64: 256, MOST_PARAMETERS: 128}
+"""Largest size of a block by the number of parameters that it goes up to."""
+
+_UNROLLED = 4
+"""Largest number of parameters for which the loop over heads is unrolled."""
+
+_QUERY_GRADIENT_BYTES = 2**22
+"""Largest size of the gradients of queries that the backward pass keeps in the
+fast memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is known of an attention when its kernels are compiled.
+
+    Attributes:
+        heads: int, number of heads of the queries.
+        key_heads: int, number of heads of keys and values.
+        width: int, width of the queries and keys of a head.
+        value_width: int, width of the values of a head.
+        tokens: int, number of queries.
+        keys: int, number of keys.
+        first: int, index of the first query among the keys.
+        scale: float, factor of the products of queries and keys.
+        causal: bool, whether queries attend to no later keys.
+        window: int, number of keys up to and including its own that a query
+            sees, and as many later keys unless `causal`; `None` for all.
+        sink_tokens: int, number of first keys that all queries see in spite
+            of the window.
+        soft_cap: float, limit `c` of the scores without bias,
+            `c * tanh(score / c)`; `None` for no limit.
+        dropout: float, dropout rate of the attention weights.
+        bias: Function of the parameters of a head, positions of queries and
+            positions of keys, see `BiasEncoding.bias_of_pair`; or `None`.
+        parameters: int, number of parameters of the bias for each head.
+        learned: bool, whether the parameters of the bias need gradients.
+        interpret: bool, whether to compute without a TPU, slowly.
+    """
+
+    heads: int
+    key_heads: int
+    width: int
+    value_width: int
+    tokens: int
+    keys: int
+    first: int = 0
+    scale: float = 1.0
+    causal: bool = False
+    window: int | None = None
+    sink_tokens: int = 0
+    soft_cap: float | None = None
+    dropout: float = 0.0
+    bias: Callable[..., Any] | None = None
+    parameters: int = 0
+    learned: bool = False
+    interpret: bool = False
+
+    @property
+    def repeats(self) -> int:
+        """Number of query heads that share a head of keys."""
+        return self.heads // self.key_heads
+
+    @property
+    def group(self) -> int:
+        """Number of key heads in a block."""
+        for group in range(1, self.key_heads):
+            whole = self.key_heads % group == 0
+            widths = group * self.width, group * self.value_width
+            if whole and not any(width % LANES for width in widths):
+                return group
+        return self.key_heads
+
+    @property
+    def query_block(self) -> int:
+        """Number of queries in a block."""
+        return self._find_block(self.tokens)
+
+    @property
+    def key_block(self) -> int:
+        """Number of keys in a block."""
+        return self._find_block(self.keys)
+
+    def _find_block(self, size: int) -> int:
+        # A bias with many parameters needs many blocks of memory.
+        most = next(b for n, b in _BLOCKS.items() if self.parameters <= n)
+        blocks = -(-size // most)
+        # Packed vectors of bfloat16 have 16 rows.
+        multiple = 16 if blocks == 1 else LANES
+        return -(-size // (blocks * multiple)) * multiple
+
+    def sees(self, queries: Any, keys: Any) -> Any:
+        """Finds which keys queries see, apart from padding.
+
+        Args:
+            queries: Indices of queries among the keys, integers that broadcast
+                against `keys`.
+            keys: Indices of keys.
+
+        Returns:
+            Booleans, or `None` if queries see all keys.
+        """
+        seen = None
+        if self.window is not None:
+            seen = queries - keys < self.window
+            if not self.causal:
+                seen = seen & (keys - queries < self.window)
+            if self.sink_tokens:
+                seen = seen | (keys < self.sink_tokens)
+        if self.causal:
+            earlier = keys <= queries
+            seen = earlier if seen is None else seen & earlier
+        return seen
+
+    def meets(self, query_block: Array, key_block: Array) -> Any:
+        """Whether some query of a block sees some key of another, or `True`."""
+        first = self.first + query_block * self.query_block
+        last = first + self.query_block - 1
+        first_key = key_block * self.key_block
+        last_key = first_key + self.key_block - 1
+        met: Any = True
+        if self.window is not None:
+            met = first - last_key < self.window
+            if not self.causal:
+                met = met & (first_key - last < self.window)
+            if self.sink_tokens:
+                met = met | (first_key < self.sink_tokens)
+        if self.causal:
+            met = (first_key <= last) & met
+        return met
+
+
+def attend(
+    plan: Plan,
+    query: Array,
+    key: Array,
+    value: Array,
+    *,
+    parameters: Array | None = None,
+    query_positions: Array | None = None,
+    key_positions: Array | None = None,
+    key_mask: Array | None = None,
+    seed: Array | None = None,
+) -> tuple[Array, Array]:
+    """Computes attention.
+
+    Args:
+        plan: `Plan`.
+        query: Float array `(B, T, H, D)`.
+        key: Float array `(B, S, key heads, D)`.
+        value: Float array `(B, S, key heads, value width)`.
+        parameters: Parameters of the bias, float32 `(H, P)`, if there is one.
+        query_positions: float32 `(1 or B, T)`, if there is a bias.
+        key_positions: float32 `(1 or B, S)`, if there is a bias.
+        key_mask: Boolean array `(B, S)`, true for real keys, or `None`.
+        seed: int32 `(3,)`, if there is dropout: two random numbers and the
+            index of the first example.
+
+    Returns:
+        Weighted sums of the values `(B, T, H, value width)`, zero for a query
+        that sees no key, and the logarithms of the sums of the exponentials of
+        the scores, float32 `(B, H, T)`.
+    """
+    batch, tokens = query.shape[:2]
+    key_heads, repeats = plan.key_heads, plan.repeats
+    # (B, T, H, D) to (B, repeats, T, key heads * D).
+    query = query.reshape(batch, tokens, key_heads, repeats, plan.width)
+    query = jnp.moveaxis(query, 3, 1).reshape(batch, repeats, tokens, -1)
+    key, value = (array.reshape(*array.shape[:2], -1) for array in (key, value))
+    if key_mask is not None:
+        key_mask = key_mask.astype(jnp.int32)
+    rows = (query_positions, key_positions, key_mask)
+    positions, key_positions, key_mask = (
+        None if row is None else row[:, None] for row in rows
+    )
+    if parameters is not None:
+        parameters = parameters.reshape(-1)
+    # The backward pass keeps the gradients of all queries of a call.
+    row_bytes = 4 * repeats * plan.group * plan.width
+    most = max(_QUERY_GRADIENT_BYTES // row_bytes // 512, 1) * 512
+    outputs, sums = [], []
+    for start in range(0, tokens, most):
+        size = min(most, tokens - start)
+        part = dataclasses.replace(
+            plan, tokens=size, first=plan.first + start
+        )
+        output, total = _attend_to_blocks(
+            part,
+            _pad(query[:, :, start : start + size], 2, part.query_block),
+            _pad(key, 1, plan.key_block),
+            _pad(value, 1, plan.key_block),
+            parameters,
+            None
+            if positions is None
+            else _pad(
+                positions[..., start : start + size], 2, part.query_block
+            ),
+            _pad(key_positions, 2, plan.key_block),
+            _pad(key_mask, 2, plan.key_block),
+            seed,
+        )
+        outputs.append(output[:, :, :size])
+        sums.append(total[..., :size])
+    output = jnp.concatenate(outputs, 2) if len(outputs) > 1 else outputs[0]
+    total = jnp.concatenate(sums, -1) if len(sums) > 1 else sums[0]
+    output = output.reshape(
+        batch, repeats, tokens, key_heads, plan.value_width
+    )
+    output = jnp.moveaxis(output, 1, 3).reshape(
+        batch, tokens, plan.heads, plan.value_width
+    )
+    total = total.reshape(batch, repeats, key_heads, tokens)
+    return output, jnp.moveaxis(total, 1, 2).reshape(batch, plan.heads, tokens)
+
+
+def _pad(array: Array | None, axis: int, multiple: int) -> Array | None:
+    """Pads an axis with zeros to a multiple."""
+    if array is None or array.shape[axis] % multiple == 0:
+        return array
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -array.shape[axis] % multiple)
+    return jnp.pad(array, widths)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attend_to_blocks(plan: Plan, *operands: Array | None) -> Any:
+    """Computes attention in whole blocks.
+
+    Args:
+        plan: `Plan`.
+        *operands: Query `(B, repeats, T, key heads * D)`; key and value
+            `(B, S, key heads * width)`; the parameters `(H * P,)`, positions
+            `(1 or B, 1, T)` and `(1 or B, 1, S)` of the bias; the mask of the
+            keys, int32 `(B, 1, S)`; and the seed, int32 `(3,)`; each of the
+            last five or `None`.
+
+    Returns:
+        Output `(B, repeats, T, key heads * value width)` and logarithms of
+        sums, float32 `(B, repeats, groups, heads of a group, T)`.
+    """
+    return _run_forward(plan, operands)
+
+
+def _forward(plan: Plan, *operands: Array | None) -> Any:
+    output, total = _run_forward(plan, operands)
+    return (output, total), (operands, output, total)
+
+
+def _backward(plan: Plan, saved: Any, gradients: Any) -> Any:
+    operands, output, total = saved
+    return _run_backward(plan, operands, output, total, *gradients)
+
+
+_attend_to_blocks.defvjp(_forward, _backward)
+
+
+_NAMES = (
+    "query",
+    "key",
+    "value",
+    "parameters",
+    "query_positions",
+    "key_positions",
+    "key_mask",
+    "seed",
+)
+
+
+def _make_specs(
+    plan: Plan, operands: dict[str, Array], order: Callable[..., Any]
+) -> list[pl.BlockSpec]:
+    """Makes the blocks of operands.
+
+    Args:
+        plan: `Plan`.
+        operands: Dict of the operands that are not `None`, by name.
+        order: Function from the indices of a program to indices of the
+            example, of the repeat, of the group of heads, of the block of
+            queries and of the block of keys.
+    """
+    group = plan.group
+    rows, columns = plan.query_block, plan.key_block
+    widths = group * plan.width, group * plan.value_width
+
+    def make(shape: tuple[Any, ...], pick: Callable[..., Any]) -> pl.BlockSpec:
+        return pl.BlockSpec(shape, lambda *ids: pick(*order(*ids)))
+
+    def own(name: str, index: Any) -> Any:
+        return index if operands[name].shape[0] > 1 else 0
+
+    made = {
+        "query": lambda: make(
+            (None, None, rows, widths[0]), lambda b, r, g, i, j: (b, r, i, g)
+        ),
+        "key": lambda: make(
+            (None, columns, widths[0]), lambda b, r, g, i, j: (b, j, g)
+        ),
+        "value": lambda: make(
+            (None, columns, widths[1]), lambda b, r, g, i, j: (b, j, g)
+        ),
+        "parameters": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
+        "seed": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
+        "query_positions": lambda: make(
+            (None, 1, rows),
+            lambda b, r, g, i, j: (own("query_positions", b), 0, i),
+        ),
+        "key_positions": lambda: make(
+            (None, 1, columns),
+            lambda b, r, g, i, j: (own("key_positions", b), 0, j),
+        ),
+        "key_mask": lambda: make(
+            (None, 1, columns), lambda b, r, g, i, j: (b, 0, j)
+        ),
+        "output": lambda: make(
+            (None, None, rows, widths[1]), lambda b, r, g, i, j: (b, r, i, g)
+        ),
+        "output_gradient": lambda: make(
+            (None, None, rows, widths[1]), lambda b, r, g, i, j: (b, r, i, g)
+        ),
+        "total": lambda: make(
+            (None, None, None, group, rows),
+            lambda b, r, g, i, j: (b, r, g, 0, i),
+        ),
+        "total_gradient": lambda: make(
+            (None, None, None, group, rows),
+            lambda b, r, g, i, j: (b, r, g, 0, i),
+        ),
+    }
+    return [made[name]() for name in operands]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Blocks:
+    """A block of queries and a block of keys, inside of a kernel.
+
+    Attributes:
+        plan: `Plan`.
+        refs: Dict of references to the operands.
+        ids: Tuple of the indices of the example, of the repeat, of the group
+            of heads, of the block of queries and of the block of keys.
+    """
+
+    plan: Plan
+    refs: dict[str, Any]
+    ids: tuple[Array, ...]
+
+    def find_indices(self) -> tuple[Array, Array]:
+        """Returns the indices of the queries `(rows, 1)` and keys."""
+        plan, (_, _, _, i, j) = self.plan, self.ids
+        rows, columns = plan.query_block, plan.key_block
+        queries = jax.lax.broadcasted_iota(jnp.int32, (rows, 1), 0)
+        keys = jax.lax.broadcasted_iota(jnp.int32, (1, columns), 1)
+        return plan.first + i * rows + queries, j * columns + keys
+
+    def find_mask(self) -> Array | None:
+        """Returns which keys queries see `(rows or 1, columns)`."""
+        queries, keys = self.find_indices()
+        mask = self.plan.sees(queries, keys)
+        if self.plan.keys % self.plan.key_block:
+            real = keys < self.plan.keys
+            mask = real if mask is None else mask & real
+        if "key_mask" in self.refs:
+            real = self.refs["key_mask"][...] > 0
+            mask = real if mask is None else mask & real
+        return mask
+
+    def find_head(self, number: int) -> Array:
+        """Returns the index of the query head of a number in the group."""
+        _, repeat, group, _, _ = self.ids
+        key_head = group * self.plan.group + number
+        return key_head * self.plan.repeats + repeat
+
+    def for_each_head(self, function: Callable[[Any], None]) -> None:
+        """Calls a function with the number of each head of the group."""
+        if self.plan.parameters <= _UNROLLED:
+            for number in range(self.plan.group):
+                function(number)
+            return
+
+        def call(number: Array, carry: None) -> None:
+            function(number)
+
+        jax.lax.fori_loop(0, self.plan.group, call, None)
+
+    def find_lanes(self, lanes: int, number: int) -> Array | None:
+        """Finds the features of a head `(1, lanes)`, `None` for all."""
+        if self.plan.group == 1:
+            return None
+        width = lanes // self.plan.group
+        numbers = jax.lax.broadcasted_iota(jnp.int32, (1, lanes), 1)
+        return (numbers >= number * width) & (numbers < (number + 1) * width)
+
+    def pick(self, array: Array, number: int) -> Array:
+        """Sets the features of all other heads of the group to zero."""
+        own = self.find_lanes(array.shape[-1], number)
+        if own is None:
+            return array
+        # Masks have the layout of float32.
+        picked = jnp.where(own, array.astype(jnp.float32), 0.0)
+        return picked.astype(array.dtype)
+
+    def compute_bias(self, number: int) -> tuple[Array, Any]:
+        """Computes the bias of a head, and the function of its gradients."""
+        refs = self.refs
+        count = self.plan.parameters
+        first = self.find_head(number) * count
+        parameters = [refs["parameters"][first + p] for p in range(count)]
+        queries = refs["query_positions"][...].reshape(-1, 1)
+        keys = refs["key_positions"][...]
+
+        def compute(*parameters: Array) -> Array:
+            return self.plan.bias(parameters, queries, keys)
+
+        if not self.plan.learned:
+            return compute(*parameters), None
+        return jax.vjp(compute, *parameters)
+
+    def compute_scores(
+        self, query: Array, number: int, mask: Array | None
+    ) -> tuple[Array, Array | None, Any]:
+        """Computes the masked scores of a head `(rows, columns)`.
+
+        Returns:
+            Scores; the derivative of capped scores, or `None`; and the
+            function of the gradients of the bias, or `None`.
+        """
+        plan = self.plan
+        scores = _multiply(query, self.refs["key"][...], 1, 1) * plan.scale
+        slope = back = None
+        if plan.soft_cap is not None:
+            scores = jnp.tanh(scores / plan.soft_cap)
+            slope = 1.0 - scores * scores
+            scores = scores * plan.soft_cap
+        if plan.bias is not None:
+            bias, back = self.compute_bias(number)
+            scores = scores + bias
+        if mask is not None:
+            scores = jnp.where(mask, scores, HIDDEN_SCORE)
+        return scores, slope, back
+
+    def drop(self, array: Array, number: int) -> Array:
+        """Applies the dropout of attention weights to `(rows, columns)`."""
+        rate = self.plan.dropout
+        if not rate:
+            return array
+        seed = self.refs["seed"]
+        kept = keeps(
+            seed[0],
+            seed[1],
+            seed[2] + self.ids[0],
+            self.find_head(number),
+            *self.find_indices(),
+            rate=rate,
+        )
+        return jnp.where(kept, array * (1.0 / (1.0 - rate)), 0.0)
+
+
+def _multiply(first: Array, second: Array, axis: int, other: int) -> Array:
+    """Multiplies matrices along an axis of each, with a float32 result."""
+    return jax.lax.dot_general(
+        first,
+        second,
+        (((axis,), (other,)), ((), ())),
+        preferred_element_type=jnp.float32,
+    )
+
+
+def keeps(
+    seed: Array,
+    second_seed: Array,
+    example: Array,
+    head: Array,
+    queries: Array,
+    keys: Array,
+    *,
+    rate: float,
+) -> Array:
+    """Finds which attention weights dropout keeps.
+
+    The numbers are hashes of the indices, so that the backward pass finds the
+    same weights in another order.
+
+    Args:
+        seed: int32, a random number.
+        second_seed: int32, another random number.
+        example: int32, index of the example.
+        head: int32, index of the head.
+        queries: Indices of the queries, int32 `(rows, 1)`.
+        keys: Indices of the keys, int32 `(1, columns)`.
+        rate: float, dropout rate.
+
+    Returns:
+        Booleans `(rows, columns)`.
+    """
+    rows = jnp.full(queries.shape, seed, jnp.int32)
+    for number in (example, head, queries):
+        rows = _mix(rows ^ number) + second_seed
+    numbers = _mix(_mix(rows) ^ (keys * _as_int32(0x9E3779B9)))
+    # The upper 24 bits, as a number that is not negative.
+    upper = jax.lax.shift_right_logical(numbers, jnp.int32(8))
+    return upper >= jnp.int32(round(rate * 2**24))
+
+
+def _mix(numbers: Array) -> Array:
+    """Mixes the bits of int32 numbers, one to one (murmur3's finalizer)."""
+    shift = jax.lax.shift_right_logical
+    numbers = numbers ^ shift(numbers, jnp.full_like(numbers, 16))
+    numbers = numbers * _as_int32(0x85EBCA6B)
+    numbers = numbers ^ shift(numbers, jnp.full_like(numbers, 13))
+    numbers = numbers * _as_int32(0xC2B2AE35)
+    return numbers ^ shift(numbers, jnp.full_like(numbers, 16))
+
+
+def _as_int32(number: int) -> Any:
+    return np.uint32(number).astype(np.int32)
+
+
+def _estimate_cost(
+    plan: Plan,
+    operands: dict[str, Array],
+    shapes: dict[str, jax.ShapeDtypeStruct],
+    *,
+    products: int,
+) -> pl.CostEstimate:
+    """Estimates the cost of a kernel for the scheduler of the compiler.
+
+    Args:
+        plan: `Plan`.
+        operands: Dict of operands by name.
+        shapes: Dict of the shapes of the results by name.
+        products: int, number of products of matrices for a pair of blocks.
+    """
+    batch, repeats, tokens, _ = operands["query"].shape
+    blocks = [
+        (i, j)
+        for i in range(tokens // plan.query_block)
+        for j in range(operands["key"].shape[1] // plan.key_block)
+        if plan.meets(i, j)
+    ]
+    pairs = len(blocks) * plan.query_block * plan.key_block
+    pairs *= batch * repeats * plan.key_heads
+    arrays = [*operands.values(), *shapes.values()]
+    return pl.CostEstimate(
+        flops=products * (plan.width + plan.value_width) * pairs,
+        transcendentals=pairs,
+        bytes_accessed=sum(a.size * a.dtype.itemsize for a in arrays),
+    )
+
+
+def _run_forward(plan: Plan, given: tuple[Array | None, ...]) -> Any:
+    """Runs the forward kernel; see `_attend_to_blocks`."""
+    operands = {
+        name: array
+        for name, array in zip(_NAMES, given, strict=True)
+        if array is not None
+    }
+    query, key = operands["query"], operands["key"]
+    batch, repeats, tokens, _ = query.shape
+    group, groups = plan.group, plan.key_heads // plan.group
+    rows, columns = plan.query_block, plan.key_block
+    key_blocks = key.shape[1] // columns
+    shapes = {
+        "output": jax.ShapeDtypeStruct(
+            (batch, repeats, tokens, plan.key_heads * plan.value_width),
+            query.dtype,
+        ),
+        "total": jax.ShapeDtypeStruct(
+            (batch, repeats, groups, group, tokens), jnp.float32
+        ),
+    }
+
+    def kernel(*refs: Any) -> None:
+        named = dict(zip([*operands, *shapes], refs, strict=False))
+        _compute_forward(
+            plan, named, refs[len(named) :], key_blocks, _read_ids()
+        )
+
+    def order(b: Any, r: Any, g: Any, i: Any, j: Any) -> tuple[Any, ...]:
+        return b, r, g, i, _clamp(plan, i, j)
+
+    return pl.pallas_call(
+        kernel,
+        grid=(batch, repeats, groups, tokens // rows, key_blocks),
+        in_specs=_make_specs(plan, operands, order),
+        out_specs=_make_specs(plan, shapes, lambda *ids: ids),
+        out_shape=list(shapes.values()),
+        scratch_shapes=[
+            pltpu.VMEM((group, rows, 1), jnp.float32),
+            pltpu.VMEM((group, rows, 1), jnp.float32),
+            pltpu.VMEM((rows, group * plan.value_width), jnp.float32),
+        ],
+        interpret=plan.interpret,
+        cost_estimate=_estimate_cost(plan, operands, shapes, products=2),
+        name="fused_attention",
+    )(*operands.values())
+
+
+def _read_ids() -> tuple[Array, ...]:
+    return tuple(pl.program_id(axis) for axis in range(5))
+
+
+def _clamp(plan: Plan, i: Any, j: Any) -> Any:
+    """Finds the block of keys to load, the one before if `j` is not needed."""
+    if not plan.causal:
+        return j
+    last = plan.first + (i + 1) * plan.query_block - 1
+    return jnp.minimum(j, jnp.maximum(last, 0) // plan.key_block)
+
+
+def _compute_forward(
+    plan: Plan,
+    refs: dict[str, Any],
+    scratch: tuple[Any, ...],
+    key_blocks: int,
+    ids: tuple[Array, ...],
+) -> None:
+    """Adds a block of keys to the results of a block of queries.
+
+    Args:
+        plan: `Plan`.
+        refs: Dict of references to operands and results.
+        scratch: References to the largest scores of the queries so far, to
+            the sums of exponentials of scores less these, and to the sums of
+            values weighted by these exponentials.
+        key_blocks: int, number of blocks of keys.
+        ids: Indices of the program.
+    """
+    top_ref, total_ref, sums_ref = scratch
+    blocks = _Blocks(plan, refs, ids)
+    *_, i, j = ids
+
+    @pl.when(j == 0)
+    def start() -> None:
+        top_ref[...] = jnp.full_like(top_ref, HIDDEN_SCORE)
+        total_ref[...] = jnp.zeros_like(total_ref)
+        sums_ref[...] = jnp.zeros_like(sums_ref)
+
+    @pl.when(plan.meets(i, j))
+    def add() -> None:
+        query, value = refs["query"][...], refs["value"][...]
+        mask = blocks.find_mask()
+
+        def add_head(number: Any) -> None:
+            scores, _, _ = blocks.compute_scores(
+                blocks.pick(query, number), number, mask
+            )
+            before = top_ref[number]
+            top = jnp.maximum(before, jnp.max(scores, axis=1, keepdims=True))
+            weights = jnp.exp(scores - top)
+            if mask is not None:
+                weights = jnp.where(mask, weights, 0.0)
+            kept = jnp.exp(before - top)
+            top_ref[number] = top
+            total_ref[number] = total_ref[number] * kept + jnp.sum(
+                weights, axis=1, keepdims=True
+            )
+            weights = blocks.drop(weights, number).astype(value.dtype)
+            picked = blocks.pick(value, number)
+            own = blocks.find_lanes(picked.shape[-1], number)
+            kept = kept if own is None else jnp.where(own, kept, 1.0)
+            sums_ref[...] = sums_ref[...] * kept + _multiply(
+                weights, picked, 1, 0
+            )
+
+        blocks.for_each_head(add_head)
+
+    @pl.when(j == key_blocks - 1)
+    def finish() -> None:
+        sums = sums_ref[...]
+        output = jnp.zeros_like(sums)
+        for number in range(plan.group):
+            total = total_ref[number]
+            # A query without keys gets zeros.
+            empty = total == 0.0
+            total = jnp.where(empty, 1.0, total)
+            picked = blocks.pick(sums, number)
+            output = output + picked / total
+            logs = top_ref[number] + jnp.log(total)
+            logs = jnp.where(empty, HIDDEN_SCORE, logs)
+            refs["total"][pl.ds(number, 1), :] = logs.reshape(1, -1)
+        refs["output"][...] = output.astype(refs["output"].dtype)
+
+
+def _run_backward(
+    plan: Plan,
+    given: tuple[Array | None, ...],
+    output: Array,
+    total: Array,
+    output_gradient: Array,
+    total_gradient: Array,
+) -> tuple[Array | None, ...]:
+    """Runs the backward kernel, and returns a gradient for each operand."""
+    operands = {
+        name: array
+        for name, array in zip(_NAMES, given, strict=True)
+        if array is not None
+    }
+    operands |= {
+        "output": output,
+        "total": total,
+        "output_gradient": output_gradient,
+        "total_gradient": total_gradient,
+    }
+    query, key, value = (operands[name] for name in _NAMES[:3])
+    batch, repeats, tokens, _ = query.shape
+    group, groups = plan.group, plan.key_heads // plan.group
+    rows, columns = plan.query_block, plan.key_block
+    blocks = tokens // rows, key.shape[1] // columns
+    widths = group * plan.width, group * plan.value_width
+    shapes = {
+        "query_result": jax.ShapeDtypeStruct(query.shape, query.dtype),
+        "key_result": jax.ShapeDtypeStruct(key.shape, key.dtype),
+        "value_result": jax.ShapeDtypeStruct(value.shape, value.dtype),
+    }
+    specs = [
+        pl.BlockSpec(
+            (None, repeats, tokens, widths[0]),
+            lambda b, g, j, r, i: (b, 0, 0, g),
+        ),
+        *(
+            pl.BlockSpec(
+                (None, columns, width), lambda b, g, j, r, i: (b, j, g)
+            )
+            for width in widths
+        ),
+    ]
+    if plan.learned:
+        # Rows of whole vectors, of which the first are used.
+        tile = (repeats, -(-group // 8) * 8, LANES)
+        shapes["parameter_result"] = jax.ShapeDtypeStruct(
+            (batch, groups, *tile), jnp.float32
+        )
+        specs.append(
+            pl.BlockSpec(
+                (None, None, *tile), lambda b, g, j, r, i: (b, g, 0, 0, 0)
+            )
+        )
+
+    def kernel(*refs: Any) -> None:
+        named = dict(zip([*operands, *shapes], refs, strict=False))
+        b, g, j, r, i = _read_ids()
+        _compute_backward(
+            plan, named, refs[len(named) :], blocks, (b, r, g, i, j)
+        )
+
+    def order(b: Any, g: Any, j: Any, r: Any, i: Any) -> tuple[Any, ...]:
+        return b, r, g, i, j
+
+    results = pl.pallas_call(
+        kernel,
+        grid=(batch, groups, blocks[1], repeats, blocks[0]),
+        in_specs=_make_specs(plan, operands, order),
+        out_specs=specs,
+        out_shape=list(shapes.values()),
+        scratch_shapes=[
+            pltpu.VMEM((repeats, tokens, widths[0]), jnp.float32),
+            pltpu.VMEM((columns, widths[0]), jnp.float32),
+            pltpu.VMEM((columns, widths[1]), jnp.float32),
+        ],
+        interpret=plan.interpret,
+        cost_estimate=_estimate_cost(plan, operands, shapes, products=5),
+        name="fused_attention_gradient",
+    )(*operands.values())
+    parameters = None
+    if plan.learned:
+        sums = _sum_parameters(plan, results[3])
+        parameters = sums[:, : plan.parameters].reshape(-1)
+    return (*results[:3], parameters, None, None, None, None)
+
+
+def _sum_parameters(plan: Plan, tiles: Array) -> Array:
+    """Sums gradients of parameters over the examples, to `(H, LANES)`."""
+    sums = jnp.sum(tiles, axis=0)[:, :, : plan.group]
+    # (groups, repeats, heads of a group, ...) to (H, ...).
+    sums = jnp.moveaxis(sums, 1, 2)
+    return sums.reshape(plan.heads, LANES)
+
+
+def _compute_backward(
+    plan: Plan,
+    refs: dict[str, Any],
+    scratch: tuple[Any, ...],
+    counts: tuple[int, int],
+    ids: tuple[Array, ...],
+) -> None:
+    """Adds the gradients of a block of queries and a block of keys.
+
+    Args:
+        plan: `Plan`.
+        refs: Dict of references to operands and results.
+        scratch: References to the sums of the gradients of all queries, of a
+            block of keys and of a block of values.
+        counts: Numbers of blocks of queries and of blocks of keys.
+        ids: Tuple of indices as in `_Blocks`.
+    """
+    query_ref, key_ref, value_ref = scratch
+    blocks = _Blocks(plan, refs, ids)
+    _, r, _, i, j = ids
+    rows = pl.ds(i * plan.query_block, plan.query_block)
+    first_queries = (r == 0) & (i == 0)
+
+    @pl.when(first_queries)
+    def start_keys() -> None:
+        key_ref[...] = jnp.zeros_like(key_ref)
+        value_ref[...] = jnp.zeros_like(value_ref)
+
+    @pl.when(j == 0)
+    def start_queries() -> None:
+        query_ref[r, rows, :] = jnp.zeros(
+            (plan.query_block, query_ref.shape[-1]), jnp.float32
+        )
+
+    if plan.learned:
+
+        @pl.when(first_queries & (j == 0))
+        def start_parameters() -> None:
+            result = refs["parameter_result"]
+            result[...] = jnp.zeros_like(result)
+
+    @pl.when(plan.meets(i, j))
+    def add() -> None:
+        mask = blocks.find_mask()
+
+        def add_head(number: Any) -> None:
+            query, key, value = _find_gradients(blocks, number, mask)
+            query_ref[r, rows, :] += query
+            key_ref[...] += key
+            value_ref[...] += value
+
+        blocks.for_each_head(add_head)
+
+    @pl.when(j == counts[1] - 1)
+    def finish_queries() -> None:
+        result = refs["query_result"]
+        result[r, rows, :] = query_ref[r, rows, :].astype(result.dtype)
+
+    @pl.when((r == plan.repeats - 1) & (i == counts[0] - 1))
+    def finish_keys() -> None:
+        for name, sums in (("key", key_ref), ("value", value_ref)):
+            result = refs[f"{name}_result"]
+            result[...] = sums[...].astype(result.dtype)
+
+
+def _find_gradients(
+    blocks: _Blocks, number: int, mask: Array | None
+) -> tuple[Array, Array, Array]:
+    """Computes the gradients of a head, and adds those of its parameters.
+
+    Returns:
+        Gradients of the queries, keys and values of the blocks, float32, zero
+        for other heads.
+    """
+    plan, refs = blocks.plan, blocks.refs
+    query = blocks.pick(refs["query"][...], number)
+    key = blocks.pick(refs["key"][...], number)
+    value = refs["value"][...]
+    gradient = blocks.pick(refs["output_gradient"][...], number)
+    scores, slope, back = blocks.compute_scores(query, number, mask)
+    total = refs["total"][pl.ds(number, 1), :].reshape(-1, 1)
+    weights = jnp.exp(scores - total)
+    if mask is not None:
+        weights = jnp.where(mask, weights, 0.0)
+    dropped = blocks.drop(weights, number).astype(gradient.dtype)
+    value_gradient = _multiply(dropped, gradient, 0, 0)
+    # The sum of weights times their gradients is that of outputs times theirs.
+    mean = jnp.sum(
+        gradient.astype(jnp.float32) * refs["output"][...].astype(jnp.float32),
+        axis=1,
+        keepdims=True,
+    )
+    mean = mean - refs["total_gradient"][pl.ds(number, 1), :].reshape(-1, 1)
+    weight_gradient = blocks.drop(_multiply(gradient, value, 1, 1), number)
+    score_gradient = weights * (weight_gradient - mean)
+    if back is not None:
+        _add_parameters(blocks, number, back(score_gradient))
+    if slope is not None:
+        score_gradient = score_gradient * slope
+    score_gradient = (score_gradient * plan.scale).astype(query.dtype)
+    return (
+        _multiply(score_gradient, key, 1, 0),
+        _multiply(score_gradient, query, 0, 0),
+        value_gradient,
+    )
+
+
+def _add_parameters(
+    blocks: _Blocks, number: int, gradients: tuple[Array, ...]
+) -> None:
+    """Adds the gradients of a head's parameters to their vector."""
+    lanes = jax.lax.broadcasted_iota(jnp.int32, (1, LANES), 1)
+    vector = jnp.zeros((1, LANES), jnp.float32)
+    for lane, gradient in enumerate(gradients):
+        vector = jnp.where(lanes == lane, gradient, vector)
+    result, repeat = blocks.refs["parameter_result"], blocks.ids[1]
+    result[repeat, pl.ds(number, 1), :] += vector
