@@ -13,7 +13,6 @@ https://arxiv.org/abs/2205.14135, https://arxiv.org/abs/2307.08691
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -147,7 +146,7 @@ class Plan:
             seen = earlier if seen is None else seen & earlier
         return seen
 
-    def meets(self, query_block: Array, key_block: Array) -> Any:
+    def meets(self, query_block: Any, key_block: Any) -> Any:
         """Whether some query of a block sees some key of another, or `True`."""
         first = self.first + query_block * self.query_block
         last = first + self.query_block - 1
@@ -216,9 +215,7 @@ def attend(
     outputs, sums = [], []
     for start in range(0, tokens, most):
         size = min(most, tokens - start)
-        part = dataclasses.replace(
-            plan, tokens=size, first=plan.first + start
-        )
+        part = dataclasses.replace(plan, tokens=size, first=plan.first + start)
         output, total = _attend_to_blocks(
             part,
             _pad(query[:, :, start : start + size], 2, part.query_block),
@@ -238,9 +235,7 @@ def attend(
         sums.append(total[..., :size])
     output = jnp.concatenate(outputs, 2) if len(outputs) > 1 else outputs[0]
     total = jnp.concatenate(sums, -1) if len(sums) > 1 else sums[0]
-    output = output.reshape(
-        batch, repeats, tokens, key_heads, plan.value_width
-    )
+    output = output.reshape(batch, repeats, tokens, key_heads, plan.value_width)
     output = jnp.moveaxis(output, 1, 3).reshape(
         batch, tokens, plan.heads, plan.value_width
     )
@@ -302,7 +297,7 @@ _NAMES = (
 
 
 def _make_specs(
-    plan: Plan, operands: dict[str, Array], order: Callable[..., Any]
+    plan: Plan, operands: dict[str, Any], order: Callable[..., Any]
 ) -> list[pl.BlockSpec]:
     """Makes the blocks of operands.
 
@@ -443,8 +438,10 @@ class _Blocks:
         queries = refs["query_positions"][...].reshape(-1, 1)
         keys = refs["key_positions"][...]
 
+        bias: Any = self.plan.bias
+
         def compute(*parameters: Array) -> Array:
-            return self.plan.bias(parameters, queries, keys)
+            return bias(parameters, queries, keys)
 
         if not self.plan.learned:
             return compute(*parameters), None
@@ -552,8 +549,8 @@ def _as_int32(number: int) -> Any:
 
 def _estimate_cost(
     plan: Plan,
-    operands: dict[str, Array],
-    shapes: dict[str, jax.ShapeDtypeStruct],
+    operands: dict[str, Any],
+    shapes: dict[str, Any],
     *,
     products: int,
 ) -> pl.CostEstimate:
@@ -584,7 +581,7 @@ def _estimate_cost(
 
 def _run_forward(plan: Plan, given: tuple[Array | None, ...]) -> Any:
     """Runs the forward kernel; see `_attend_to_blocks`."""
-    operands = {
+    operands: dict[str, Any] = {
         name: array
         for name, array in zip(_NAMES, given, strict=True)
         if array is not None
@@ -595,11 +592,11 @@ def _run_forward(plan: Plan, given: tuple[Array | None, ...]) -> Any:
     rows, columns = plan.query_block, plan.key_block
     key_blocks = key.shape[1] // columns
     shapes = {
-        "output": jax.ShapeDtypeStruct(
+        "output": _describe(
             (batch, repeats, tokens, plan.key_heads * plan.value_width),
             query.dtype,
         ),
-        "total": jax.ShapeDtypeStruct(
+        "total": _describe(
             (batch, repeats, groups, group, tokens), jnp.float32
         ),
     }
@@ -628,6 +625,12 @@ def _run_forward(plan: Plan, given: tuple[Array | None, ...]) -> Any:
         cost_estimate=_estimate_cost(plan, operands, shapes, products=2),
         name="fused_attention",
     )(*operands.values())
+
+
+def _describe(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Describes a result by its shape and dtype."""
+    describe: Any = jax.ShapeDtypeStruct
+    return describe(shape, dtype)
 
 
 def _read_ids() -> tuple[Array, ...]:
@@ -725,7 +728,7 @@ def _run_backward(
     total_gradient: Array,
 ) -> tuple[Array | None, ...]:
     """Runs the backward kernel, and returns a gradient for each operand."""
-    operands = {
+    operands: dict[str, Any] = {
         name: array
         for name, array in zip(_NAMES, given, strict=True)
         if array is not None
@@ -743,9 +746,9 @@ def _run_backward(
     blocks = tokens // rows, key.shape[1] // columns
     widths = group * plan.width, group * plan.value_width
     shapes = {
-        "query_result": jax.ShapeDtypeStruct(query.shape, query.dtype),
-        "key_result": jax.ShapeDtypeStruct(key.shape, key.dtype),
-        "value_result": jax.ShapeDtypeStruct(value.shape, value.dtype),
+        "query_result": _describe(query.shape, query.dtype),
+        "key_result": _describe(key.shape, key.dtype),
+        "value_result": _describe(value.shape, value.dtype),
     }
     specs = [
         pl.BlockSpec(
@@ -762,7 +765,7 @@ def _run_backward(
     if plan.learned:
         # Rows of whole vectors, of which the first are used.
         tile = (repeats, -(-group // 8) * 8, LANES)
-        shapes["parameter_result"] = jax.ShapeDtypeStruct(
+        shapes["parameter_result"] = _describe(
             (batch, groups, *tile), jnp.float32
         )
         specs.append(

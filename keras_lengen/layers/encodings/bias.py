@@ -22,11 +22,12 @@ class BiasEncoding(PositionalEncoding):
     have in common, such as distances. Or they implement `attention_bias`,
     which calls both. If the bias of a pair of tokens is a function of their
     positions and of a few numbers per head, they implement `bias_of_pair` and
-    `make_pair_parameters` too, for fused attention. Called as a layer, the encoding takes a query
-    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, which is
-    float32 with every dtype policy and broadcasts to `(B, H, T, S)`. The call
-    argument `causal` (bool) says whether the attention masks later keys. If
-    there are fewer queries than keys, the queries are the last tokens.
+    `make_pair_parameters` too, for fused attention. Called as a layer, the
+    encoding takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns
+    the bias, which is float32 with every dtype policy and broadcasts to
+    `(B, H, T, S)`. The call argument `causal` (bool) says whether the attention
+    masks later keys. If there are fewer queries than keys, the queries are the
+    last tokens.
     """
 
     stage = "bias"

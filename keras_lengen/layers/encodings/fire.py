@@ -148,7 +148,8 @@ class FIRE(BiasEncoding):
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
             self._find_weights()
         )
-        distances = self._normalize(*prepared, c, m)
+        steps, further = prepared
+        distances = self._normalize_distances(steps, further, c, m)
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
         batch_size, tokens, keys = ops.shape(distances)
@@ -163,7 +164,6 @@ class FIRE(BiasEncoding):
         bias = bias + ops.expand_dims(output_bias, -1)
         return ops.reshape(bias, (batch_size, -1, tokens, keys))
 
-
     def bias_of_pair(
         self,
         parameters: Sequence[Tensor],
@@ -177,7 +177,7 @@ class FIRE(BiasEncoding):
             ops.where(position >= 0, position, float("nan"))
             for position in (query_position, key_position)
         )
-        distances = self._normalize(
+        distances = self._normalize_distances(
             queries - keys, ops.maximum(queries, keys), c, m
         )
         for unit in range(self.hidden_dim):
@@ -214,7 +214,7 @@ class FIRE(BiasEncoding):
             )
         ]
 
-    def _normalize(
+    def _normalize_distances(
         self, steps: Tensor, further: Tensor, c: Tensor, m: Tensor
     ) -> Tensor:
         """Computes the inputs of the network.
