@@ -18,6 +18,9 @@ from datasets.tasks.modular_arithmetic import ModularArithmetic
 from datasets.tasks.modular_arithmetic_brackets import (
     ModularArithmeticBrackets,
 )
+from datasets.tasks.mqar import MQAR
+from datasets.tasks.mqmtar import MQMTAR
+from datasets.tasks.needle import Needle
 from datasets.tasks.odds_first import OddsFirst
 from datasets.tasks.parity_check import ParityCheck
 from datasets.tasks.repeat_copy import RepeatCopy
@@ -60,6 +63,10 @@ TASKS = {
     "unique_copy": UniqueCopy(),
     "repeat_copy": RepeatCopy(),
     "unique_sort": UniqueSort(),
+    # Recall.
+    "mqar": MQAR(),
+    "mqmtar": MQMTAR(),
+    "needle": Needle(),
 }
 
 __all__ = ["TASKS", "Task"]

@@ -58,7 +58,7 @@ _STAGES = {
 
 
 class AttentionSpec(NamedTuple):
-    """What `prepare` needs to know of attention, apart from positions.
+    """Properties of the attention that `prepare` reads beside positions.
 
     Attributes:
         heads: int, number of heads `H`.
