@@ -14,7 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from keras_lengen import layers
-from keras_lengen.layers.attention import pallas_kernels
+from keras_lengen.layers.attention.fused_plan import Plan, keeps
+from keras_lengen.layers.attention.pallas_kernels import (
+    attend as attend_in_kernels,
+)
 from tests.keras_lengen.layers.attention.fused_cases import ENCODINGS, OPTIONS
 
 
@@ -52,7 +55,7 @@ def compute_plainly(plan, query, key, value, parameters, positions, mask, seed):
     if plan.dropout:
         kept = [
             [
-                pallas_kernels.keeps(
+                keeps(
                     *(seed[0], seed[1], seed[2] + b, jnp.int32(h)),
                     *(jnp.int32(i), jnp.int32(j)),
                     rate=plan.dropout,
@@ -92,7 +95,7 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
         bias = functools.partial(encoding.bias_of_pair, causal=causal)
         parameters = encoding.make_pair_parameters(heads)
         learned = bool(encoding.weights)
-    plan = pallas_kernels.Plan(
+    plan = Plan(
         heads=heads,
         key_heads=key_heads,
         width=width,
@@ -124,7 +127,7 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
     seed = jnp.array([12345, 678, 3], "int32")
 
     def fused(query, key, value, parameters):
-        return pallas_kernels.attend(
+        return attend_in_kernels(
             *(plan, query, key, value),
             parameters=parameters,
             query_positions=None if bias is None else positions[:, -tokens:],

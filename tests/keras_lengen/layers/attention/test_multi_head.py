@@ -719,14 +719,16 @@ ARGUMENTS = {
     "scale_scores": False,
     "score_factor": "log_length",
     "chunk_size": 4,
+    "fused": False,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
     "seed": 2,
 }
 
 
+# What `fused` changes is in test_fused.py.
 @pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(MultiHeadAttention))
+    "argument", sorted({*constructor_arguments(MultiHeadAttention)} - {"fused"})
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     base = {
