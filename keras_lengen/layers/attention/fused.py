@@ -72,15 +72,16 @@ def find_obstacle(
     """
     if keras.backend.backend() != "jax":
         return f"its kernels need JAX, not {keras.backend.backend()}"
-    encoding = layer.encoding
+    if _differs(layer):
+        return f"{type(layer).__name__} computes weights of its own"
+    device = None if INTERPRET else _find_device_obstacle()
+    if device is not None:
+        return device
     sizes = (*query.shape, *key.shape)
     if not all(isinstance(size, int) and size for size in sizes):
         return "sizes are unknown when the model is traced"
+    encoding = layer.encoding
     for obstacle, present in (
-        (
-            f"{type(layer).__name__} computes weights of its own",
-            _differs(layer),
-        ),
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", context.attention_mask is not None),
         ("there is a cache", context.index is not None),
@@ -92,11 +93,7 @@ def find_obstacle(
     ):
         if present:
             return obstacle
-    if encoding.stage == "bias":
-        found = _find_bias_obstacle(layer)
-        if found is not None:
-            return found
-    return None if INTERPRET else _find_device_obstacle()
+    return _find_bias_obstacle(layer) if encoding.stage == "bias" else None
 
 
 def _differs(layer: "MultiHeadAttention") -> bool:
