@@ -144,15 +144,15 @@ class MultiHeadAttention(
             positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
             their length is known when the model is traced.
-        fused: bool or `"auto"`. Whether attention is computed by kernels that
-            keep scores, biases, masks and dropout in the fast memory of a TPU,
-            with JAX. They need an encoding without a bias, or with one that is
-            a function of two positions and up to 128 numbers per head
-            (`BiasEncoding.bias_of_pair`), one device, and none of an
-            `attention_mask`, a cache, `return_attention_scores` and
-            `score_factor="log_length"`. `"auto"` uses them where possible;
-            `True` raises an error elsewhere. Dropout drops other weights than
-            without them.
+        fused: bool or `"auto"`. Whether kernels compute attention that keep
+            scores, biases, masks and dropout in the fast memory of a TPU, with
+            JAX. They need an encoding without a bias, or with one that is a
+            function of two positions and up to 128 numbers per head
+            (`BiasEncoding.bias_of_pair`), one device, and no `attention_mask`,
+            cache, attention weights to return, `"log_length"`,
+            `train_length`, soft cap, sinks or window. `"auto"` uses them where
+            possible, `True` raises an error elsewhere, and `False` never uses
+            them. With them, dropout drops other weights than without.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of the biases of the projections.
         seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.
