@@ -22,8 +22,8 @@ from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import model_arguments, with_max_position
-from trainers.options.members import parse_learning_rates, parse_seeds
 from trainers.options.option import check_options, option, with_default
+from trainers.populations.members import parse_learning_rates, parse_seeds
 from trainers.records.population_run import PopulationRun
 
 _shared = {

@@ -22,21 +22,21 @@ import tempfile
 
 from trainers.compare import find_common
 from trainers.errors import ConfigError
-from trainers.grids import GRIDS
-from trainers.grids.overrides import with_overrides
+from trainers.options import command
 from trainers.options.choices import check_choice
-from trainers.options.command import run
 from trainers.options.option import check_options, option
-from trainers.options.sweep import split_flags
 from trainers.records.files import replacing
+from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks, make_csv
 from trainers.reports.curves import draw_curves
 from trainers.reports.page import make_page
-from trainers.reports.places import make_places
 from trainers.reports.published import list_tables
-from trainers.reports.reading import find_workdirs, make_run, read_saved
+from trainers.reports.reading import find_workdirs, read_saved, report_run
 from trainers.reports.runs import make_grid
 from trainers.reports.text import make_text
+from trainers.sweeps.grids import GRIDS
+from trainers.sweeps.options import split_flags
+from trainers.sweeps.overrides import with_overrides
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,19 +96,19 @@ def main(config, *texts):
             found += saved
         grid, directory = make_grid(found, config.published), find_common(paths)
     runs = [
-        make_run(cell, saved, grid)
-        for cell, saved in zip(grid.cells, found, strict=True)
+        report_run(run, saved, grid)
+        for run, saved in zip(grid.runs, found, strict=True)
     ]
     output = pathlib.Path(config.output or directory / "report")
     write_report(output, grid, runs, config.flags)
 
 
 def _open_grid(config):
-    """Returns the grid, what is saved of each of its cells, and the root."""
+    """Returns the grid, what is saved of each of its runs, and the root."""
     check_choice("--grid", config.grid, GRIDS)
     grid = GRIDS[config.grid](config.size)
-    cells, _ = with_overrides(grid.cells, split_flags(config.flags))
-    grid = dataclasses.replace(grid, cells=cells)
+    runs, _ = with_overrides(grid.runs, split_flags(config.flags))
+    grid = dataclasses.replace(grid, runs=runs)
     root = config.root or f"runs/sweeps/{config.grid}-{config.size}"
     directory = pathlib.Path(root)
     if not directory.exists():
@@ -124,8 +124,8 @@ def _open_grid(config):
         )
     paths = find_workdirs(directory)
     found: list = []
-    for cell in cells:
-        path = paths.get(cell.digest)
+    for run in runs:
+        path = paths.get(run.digest)
         found.append(next(iter(read_saved(path) if path else ()), None))
     return grid, found, directory
 
@@ -136,7 +136,7 @@ def write_report(directory, grid, runs, flags=""):
     Args:
         directory: `pathlib.Path` to write to.
         grid: The `Grid`.
-        runs: List of a `trainers.reports.reading.Run` for each of its cells.
+        runs: List of a `ReportedRun` for each of its runs.
         flags: str. Further flags of all runs.
 
     Raises:
@@ -152,7 +152,7 @@ def write_report(directory, grid, runs, flags=""):
             "--output."
         ) from None
     try:
-        pictures = draw_curves(grid, make_places(grid, runs))
+        pictures = draw_curves(grid, make_cells(grid, runs))
     except ImportError:
         print("no curves: matplotlib is not installed (extra: plots)")
         pictures = []
@@ -172,4 +172,4 @@ def write_report(directory, grid, runs, flags=""):
 
 
 if __name__ == "__main__":
-    run(ReportConfig, {}, main, operands="[RUN...]")
+    command.run(ReportConfig, {}, main, operands="[RUN...]")

@@ -6,8 +6,12 @@ from docs import build, build_reference, build_scaling
 
 MARKED = [
     path
-    for folder in (build.ROOT, build.ROOT / "docs", build.ROOT / "benchmarks")
-    for path in folder.glob("*.md")
+    for paths in (
+        build.ROOT.glob("*.md"),
+        (build.ROOT / "docs").rglob("*.md"),
+        (build.ROOT / "benchmarks").glob("*.md"),
+    )
+    for path in paths
     if "\n<!-- results:" in path.read_text()
     or "\n<!-- classes:" in path.read_text()
 ]

@@ -12,7 +12,7 @@ import tempfile
 import jax
 import numpy as np
 
-import trainers.options.members
+import trainers.populations.members
 from datasets.jax_tasks import JAX_TASKS
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import EvaluationStep, make_strategy
@@ -181,7 +181,7 @@ def find_error(**changes):
 
 def main(path):
     # No learning rate that is allowed lets so small a model diverge.
-    trainers.options.members.LEARNING_RATES = (1e-10, DIVERGING)
+    trainers.populations.members.LEARNING_RATES = (1e-10, DIVERGING)
     population = toy_population()
     members = population.members
     outputs = {

@@ -14,8 +14,8 @@ from tests.trainers.reports.toy_grid import (
 )
 from trainers import report
 from trainers.errors import ConfigError
-from trainers.grids.overrides import with_overrides
 from trainers.report import ReportConfig
+from trainers.sweeps.overrides import with_overrides
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def root(tmp_path, monkeypatch):
     """The directory of a sweep of a toy grid, most of which has run."""
     grid = make_grid()
     scores = [0.9, 0.7, 0.95, None, 0.5, ..., None, None]
-    for cell, score in zip(grid.cells, scores, strict=True):
+    for run, score in zip(grid.runs, scores, strict=True):
         if score is not None:
             found = None if score is ... else {3: 1.0, 5: score, 6: score}
-            write_run(tmp_path, cell, found)
+            write_run(tmp_path, run, found)
     monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
     return tmp_path
 
@@ -153,8 +153,8 @@ def test_the_page_needs_no_other_file_and_escapes_text(root, monkeypatch):
 def test_runs(tmp_path, capsys):
     grid = make_grid(rows=["even_pairs"], rates=(1e-3, 1e-4))
     paths = [
-        write_run(tmp_path, cell, {3: 1.0, 5: 0.5 + 0.1 * n, 6: 0.5 + 0.1 * n})
-        for n, cell in enumerate(grid.cells[:4])
+        write_run(tmp_path, run, {3: 1.0, 5: 0.5 + 0.1 * n, 6: 0.5 + 0.1 * n})
+        for n, run in enumerate(grid.runs[:4])
     ]
     config = ReportConfig(
         published="ruoss_2023_table_4", output=str(tmp_path / "out")
@@ -199,8 +199,8 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
     monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
     flags = "steps=7,test_lengths=5,6,checkpoint_every=3"
     given = {"steps": "7", "test_lengths": "5,6"}
-    for cell in with_overrides(grid.cells, given)[0]:
-        write_run(tmp_path, cell, {3: 1.0, 5: 0.5, 6: 0.5}, step=7)
+    for run in with_overrides(grid.runs, given)[0]:
+        write_run(tmp_path, run, {3: 1.0, 5: 0.5, 6: 0.5}, step=7)
     report.main(ReportConfig(grid="toy", root=str(tmp_path), flags=flags))
     text = (tmp_path / "report" / "report.md").read_text()
     assert "2 of 2 runs have finished." in text
@@ -212,7 +212,7 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
 
 
 def test_mistakes(root, tmp_path):
-    run = str(next((root / "cells").iterdir()))
+    run = str(next((root / "runs").iterdir()))
     for config, runs, message in (
         (ReportConfig(), (), "expected either --grid or RUN"),
         (ReportConfig(grid="toy"), (run,), "expected either --grid or RUN"),

@@ -28,7 +28,7 @@ class Entry:
         published_best: bool. Whether that is the best published one.
         marks: str. Signs of footnotes on our number.
         published_marks: str. Signs of footnotes on the published number.
-        state: str. The `state` of its `Place`; empty: it is no result.
+        state: str. The `state` of its `Cell`; empty: it is no result.
     """
 
     text: str

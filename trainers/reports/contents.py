@@ -5,13 +5,13 @@ import io
 import re
 
 from trainers.reports.blocks import Entry, Heading, Paragraph, Table
-from trainers.reports.kinds import make_kinds
-from trainers.reports.places import (
+from trainers.reports.cells import (
     find_best,
     find_decimals,
     find_floors,
-    make_places,
+    make_cells,
 )
+from trainers.reports.kinds import make_kinds
 from trainers.reports.published import find_setting, name_table
 
 FEWER, PARTIAL, DOUBTED, ELSEWHERE = "†", "‡", "§", "¶"
@@ -48,29 +48,29 @@ def make_blocks(grid, runs, pictures, flags=""):
 
     Args:
         grid: The `Grid`.
-        runs: List of a `Run` for each of its cells.
+        runs: List of a `ReportedRun` for each of its runs.
         pictures: List of `Picture`s of its curves.
         flags: str. Further flags of all runs.
     """
-    places = make_places(grid, runs)
+    cells = make_cells(grid, runs)
     finished = sum(run.finished for run in runs)
     size = f"Size: {grid.size}. " if grid.size else ""
     blocks = [
         Paragraph(f"{size}{finished:,} of {len(runs):,} runs have finished."),
         *([Paragraph(f"Further flags of all runs: {flags}.")] if flags else []),
-        *_make_section(grid, places),
+        *_make_section(grid, cells),
     ]
     other = grid.with_statistic(find_other_statistic(grid))
-    others = make_places(other, runs)
+    others = make_cells(other, runs)
     # They are the same if there is one run.
     if any(
-        len(place.runs) > 1
-        or (place.published and place.published.statistic == other.statistic)
-        for place in others
+        len(cell.runs) > 1
+        or (cell.published and cell.published.statistic == other.statistic)
+        for cell in others
     ):
         blocks += _make_section(other, others)
-    blocks += make_kinds(grid, places)
-    settings = _make_settings(places, runs)
+    blocks += make_kinds(grid, cells)
+    settings = _make_settings(cells, runs)
     if settings.rows:
         blocks += [Heading("Settings"), settings]
     if pictures:
@@ -85,17 +85,17 @@ def find_other_statistic(grid):
     return "max" if grid.higher_is_better else "min"
 
 
-def make_table(grid, places):
+def make_table(grid, cells):
     """Returns the `Table` in the layout of the published one."""
-    best, published_best = find_best(grid, places)
-    source = find_source(places)
+    best, published_best = find_best(grid, cells)
+    source = find_source(cells)
     entries, floors, problems = {}, {}, {}
-    for index, place in enumerate(places):
-        problems.setdefault(place.row, []).extend(place.runs)
-        if place.runs or place.published:
-            column = _name_column(place, places)
-            entries[place.row, column] = _make_entry(
-                grid, place, index in best, index in published_best, source
+    for index, cell in enumerate(cells):
+        problems.setdefault(cell.row, []).extend(cell.runs)
+        if cell.runs or cell.published:
+            column = _name_column(cell, cells)
+            entries[cell.row, column] = _make_entry(
+                grid, cell, index in best, index in published_best, source
             )
     for row, runs in problems.items():
         floors[row] = {
@@ -105,11 +105,11 @@ def make_table(grid, places):
             for label, value in find_floors(grid, runs).items()
         }
     # All columns of a length stand together.
-    ordered = sorted(places, key=lambda place: place.length or 0)
+    ordered = sorted(cells, key=lambda cell: cell.length or 0)
     filled = {column for _, column in entries}
     columns = [
         column
-        for column in dict.fromkeys(_name_column(p, places) for p in ordered)
+        for column in dict.fromkeys(_name_column(p, cells) for p in ordered)
         if column in filled
     ]
     labels = list(dict.fromkeys(n for found in floors.values() for n in found))
@@ -125,42 +125,42 @@ def make_table(grid, places):
 
 
 def make_csv(grid, runs):
-    """Returns a row of CSV for each place, bytes.
+    """Returns a row of CSV for each cell, bytes.
 
     Args:
         grid: The `Grid`.
-        runs: List of a `Run` for each of its cells.
+        runs: List of a `ReportedRun` for each of its runs.
     """
     file = io.StringIO()
     writer = None
-    means = make_places(grid.with_statistic("mean"), runs)
-    for place, mean in zip(make_places(grid, runs), means, strict=True):
-        published = place.published
+    means = make_cells(grid.with_statistic("mean"), runs)
+    for cell, mean in zip(make_cells(grid, runs), means, strict=True):
+        published = cell.published
         setting = find_setting(published.file) if published else {}
         scores = [
-            run.scores[place.length]
-            for run in place.runs
-            if place.length in run.scores
+            run.scores[cell.length]
+            for run in cell.runs
+            if cell.length in run.scores
         ]
         row = {
-            "row": place.row,
-            "column": place.column,
-            "length": "" if place.length is None else place.length,
+            "row": cell.row,
+            "column": cell.column,
+            "length": "" if cell.length is None else cell.length,
             "unit": grid.unit,
             "statistic": grid.statistic,
-            "value": _number(place.value),
+            "value": _number(cell.value),
             "maximum": _number(max(scores, default=None)),
             "minimum": _number(min(scores, default=None)),
             "mean": _number(mean.value),
             "deviation": _number(mean.deviation),
             "runs_of_mean": len(mean.counted),
-            "state": place.state,
-            "runs": len(place.runs),
-            "finished_runs": place.finished,
-            "seeds": place.seeds,
-            "learning_rates": place.learning_rates,
+            "state": cell.state,
+            "runs": len(cell.runs),
+            "finished_runs": cell.finished,
+            "seeds": cell.seeds,
+            "learning_rates": cell.learning_rates,
             **{
-                name: ", ".join(map(str, _values(place.counted, flag)))
+                name: ", ".join(map(str, _values(cell.counted, flag)))
                 for name, flag in SETTINGS.items()
                 if name in ("steps", "layers", "width")
             },
@@ -183,9 +183,9 @@ def make_csv(grid, runs):
     return file.getvalue().encode()
 
 
-def find_source(places):
-    """Returns the file that most published numbers of places are from."""
-    files = [place.published.file for place in places if place.published]
+def find_source(cells):
+    """Returns the file that most published numbers of cells are from."""
+    files = [cell.published.file for cell in cells if cell.published]
     return max(dict.fromkeys(files), key=files.count, default="")
 
 
@@ -198,7 +198,7 @@ def _describe_published_mean(number):
     }
 
 
-def _make_section(grid, places):
+def _make_section(grid, cells):
     """Returns the heading of a table, its legend, the table and its notes."""
     title = STATISTICS[grid.statistic]
     legend = (
@@ -206,12 +206,12 @@ def _make_section(grid, places):
     )
     if grid.statistic == "mean":
         title += " ± standard deviation"
-        if grid.chosen and any(place.learning_rates > 1 for place in places):
+        if grid.chosen and any(cell.learning_rates > 1 for cell in cells):
             legend += f" with the best {grid.chosen.replace('_', ' ')}"
         legend += " ± sample standard deviation"
     legend += f", in {grid.unit}." if grid.unit else "."
     legend += SCORES.get(grid.score, "")
-    source = find_source(places)
+    source = find_source(cells)
     if source:
         legend += (
             f" The published number, from {name_table(source)}, is in "
@@ -222,23 +222,23 @@ def _make_section(grid, places):
     return [
         Heading(title),
         Paragraph(legend),
-        make_table(grid, places),
-        *_make_footnotes(places, source),
+        make_table(grid, cells),
+        *_make_footnotes(cells, source),
     ]
 
 
-def _name_column(place, places):
-    """Returns the head of the column that a place stands in."""
-    name = place.column if place.runs else f"published: {place.column}"
-    if place.length is None:
+def _name_column(cell, cells):
+    """Returns the head of the column that a cell stands in."""
+    name = cell.column if cell.runs else f"published: {cell.column}"
+    if cell.length is None:
         return name
-    if len({other.column for other in places}) == 1:
-        return f"{place.length:,}"
-    return f"{name}, {place.length:,}"
+    if len({other.column for other in cells}) == 1:
+        return f"{cell.length:,}"
+    return f"{name}, {cell.length:,}"
 
 
-def _make_entry(grid, place, best, published_best, source):
-    published, theirs = place.published, {}
+def _make_entry(grid, cell, best, published_best, source):
+    published, theirs = cell.published, {}
     if published:
         theirs = {
             "published": _with_deviation(published.text, published.deviation),
@@ -246,61 +246,61 @@ def _make_entry(grid, place, best, published_best, source):
             "published_marks": ELSEWHERE * (published.file != source)
             + DOUBTED * bool(published.doubt),
         }
-    if not place.runs:
-        return Entry("", state=place.state, **theirs)
-    if place.value is None:
-        text = f"{place.state}, 0 of {len(place.runs)}"
-        if place.finished:
+    if not cell.runs:
+        return Entry("", state=cell.state, **theirs)
+    if cell.value is None:
+        text = f"{cell.state}, 0 of {len(cell.runs)}"
+        if cell.finished:
             text = "not measured"
-        return Entry(text, state=place.state, **theirs)
-    digits = find_decimals(place, grid)
-    deviation = place.deviation
+        return Entry(text, state=cell.state, **theirs)
+    digits = find_decimals(cell, grid)
+    deviation = cell.deviation
     text = _with_deviation(
-        f"{place.value:.{digits}f}",
+        f"{cell.value:.{digits}f}",
         "" if deviation is None else f"{deviation:.{digits}f}",
     )
-    marks = FEWER * _has_fewer_seeds(place)
-    marks += PARTIAL * (place.state == "incomplete")
-    return Entry(text, best, marks=marks, state=place.state, **theirs)
+    marks = FEWER * _has_fewer_seeds(cell)
+    marks += PARTIAL * (cell.state == "incomplete")
+    return Entry(text, best, marks=marks, state=cell.state, **theirs)
 
 
-def _has_fewer_seeds(place):
-    if place.published is None:
+def _has_fewer_seeds(cell):
+    if cell.published is None:
         return False
-    return 0 < place.seeds < find_setting(place.published.file).get("seeds", 0)
+    return 0 < cell.seeds < find_setting(cell.published.file).get("seeds", 0)
 
 
-def _make_footnotes(places, source):
+def _make_footnotes(cells, source):
     notes = []
-    fewer = [p for p in places if _has_fewer_seeds(p)]
+    fewer = [p for p in cells if _has_fewer_seeds(p)]
     if fewer:
         seeds = _span({p.seeds for p in fewer})
         wanted = _span({find_setting(p.published.file)["seeds"] for p in fewer})
         notes.append(f"{FEWER} seeds: {seeds}; published: {wanted}.")
-    partial = [p for p in places if p.state == "incomplete"]
+    partial = [p for p in cells if p.state == "incomplete"]
     if partial:
         done = _span({p.finished for p in partial})
         planned = _span({len(p.runs) for p in partial})
         notes.append(f"{PARTIAL} {done} of {planned} runs have finished.")
-    numbers = [(p, p.published) for p in places if p.published]
+    numbers = [(p, p.published) for p in cells if p.published]
     others = {name_table(n.file) for _, n in numbers if n.file != source}
     if others:
         notes.append(f"{ELSEWHERE} from {' or '.join(sorted(others))}.")
     doubts: dict[str, list] = {}
-    for place, number in numbers:
+    for cell, number in numbers:
         if number.doubt:
             named = doubts.setdefault(number.doubt, [])
-            named.append(", ".join(filter(None, [place.row, place.column])))
+            named.append(", ".join(filter(None, [cell.row, cell.column])))
     if doubts:
         texts = (
             f"{' and '.join(dict.fromkeys(named))}: {doubt}"
             for doubt, named in doubts.items()
         )
         notes.append(f"{DOUBTED} doubtful: {'; '.join(texts)}.")
-    waiting = [p for p in places if p.runs and not p.finished]
+    waiting = [p for p in cells if p.runs and not p.finished]
     if waiting:
         begun = sum(p.state == "unfinished" for p in waiting)
-        entries = sum(bool(p.runs) for p in places)
+        entries = sum(bool(p.runs) for p in cells)
         notes.append(
             f"{len(waiting)} of {entries} entries have no result yet; "
             f"{begun or 'none'} of them have begun."
@@ -308,9 +308,9 @@ def _make_footnotes(places, source):
     return [Paragraph(" ".join(notes))] if notes else []
 
 
-def _make_settings(places, runs):
+def _make_settings(cells, runs):
     """Returns our settings and those of each published table, in columns."""
-    numbers = [place.published for place in places if place.published]
+    numbers = [cell.published for cell in cells if cell.published]
     files = list(dict.fromkeys(number.file for number in numbers))
     done = [run for run in runs if run.finished]
     rows = []

@@ -15,8 +15,8 @@ from trainers.records.plot import (
     shade_lengths,
 )
 from trainers.reports.blocks import Picture
-from trainers.reports.matching import RANDOMIZED
 from trainers.reports.reading import find_scale, name_curve
+from trainers.sweeps.grids.matching import RANDOMIZED
 
 BANDS = 4
 """Most curves of a picture with bands: more would hide each other."""
@@ -28,7 +28,7 @@ MARKERS = ("o", "s", "^", "v")
 """Of the curves of one color."""
 
 
-def draw_curves(grid, places):
+def draw_curves(grid, cells):
     """Draws the curves of each problem in one picture.
 
     A curve is that of the run with the best score or, of a grid of means, the
@@ -37,7 +37,7 @@ def draw_curves(grid, places):
 
     Args:
         grid: The `Grid`.
-        places: List of its `Place`s.
+        cells: List of its `Cell`s.
 
     Returns:
         List of `Picture`s, one for each problem with a finished run.
@@ -46,30 +46,30 @@ def draw_curves(grid, places):
         ImportError: If matplotlib is not installed.
     """
     by_problem: dict[str, dict] = {}
-    for place in places:
-        if any(run.curve for run in place.counted):
-            found = by_problem.setdefault(place.problem, {})
-            found.setdefault((place.row, place.column), []).append(place)
+    for cell in cells:
+        if any(run.curve for run in cell.counted):
+            found = by_problem.setdefault(cell.problem, {})
+            found.setdefault((cell.row, cell.column), []).append(cell)
     return [_draw(grid, list(found.values())) for found in by_problem.values()]
 
 
 def _draw(grid, groups):
     from matplotlib import figure
 
-    places = [group[0] for group in groups]
-    first = next(run for run in places[0].counted)
+    cells = [group[0] for group in groups]
+    first = next(run for run in cells[0].counted)
     problem = make_problem(first.results)
     # The legend stands beside the curves.
     height = max(4.5, 0.2 * (len(groups) + 4))
     plot = figure.Figure(figsize=(8, height))
     axes = plot.subplots()
     name = name_curve(grid, first.results).removesuffix("_by_length")
-    labels = _label(places)
+    labels = _label(cells)
     colors = _choose_colors(labels)
     for label, group in zip(labels, groups, strict=True):
-        _draw_place(axes, grid, group, label, *colors[label])
+        _draw_cell(axes, grid, group, label, *colors[label])
     if len(groups) <= BANDS:
-        _draw_bands(axes, places, [colors[label][0] for label in labels])
+        _draw_bands(axes, cells, [colors[label][0] for label in labels])
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
@@ -84,7 +84,7 @@ def _draw(grid, groups):
             )
     kind = {"max": "best runs", "min": "best runs", "mean": "means"}
     title = kind[grid.statistic]
-    runs = [run for place in places for run in place.counted]
+    runs = [run for cell in cells for run in cell.counted]
     known = [make_problem(run.results).trained_lengths for run in runs]
     # The runs of a picture may differ in their trained lengths.
     if len(set(known)) == 1:
@@ -95,21 +95,21 @@ def _draw(grid, groups):
     scale_lengths(axes, problem, lengths)
     file = io.BytesIO()
     save_figure(plot, file)
-    readable = re.sub(r"\W+", "-", places[0].problem).strip("-")
+    readable = re.sub(r"\W+", "-", cells[0].problem).strip("-")
     text = f"{problem.title}: {name.replace('_', ' ')} at each length"
     return Picture(f"{readable}.png", text, file.getvalue())
 
 
-def _draw_place(axes, grid, group, label, color, style, marker):
-    place = group[0]
-    curves = [run.curve for run in place.counted]
+def _draw_cell(axes, grid, group, label, color, style, marker):
+    cell = group[0]
+    curves = [run.curve for run in cell.counted]
     lengths = sorted(set.intersection(*map(set, curves)))
     columns = [[curve[n] for curve in curves] for n in lengths]
     if grid.statistic == "mean":
         line = [statistics.fmean(column) for column in columns]
     else:
         choose = {"max": max, "min": min}[grid.statistic]
-        best = choose(place.counted, key=lambda run: run.scores[place.length])
+        best = choose(cell.counted, key=lambda run: run.scores[cell.length])
         line = [best.curve[n] for n in lengths]
     few = marker if len(lengths) < 12 else ""
     axes.plot(lengths, line, style, marker=few, ms=3, color=color, label=label)
@@ -127,10 +127,10 @@ def _draw_place(axes, grid, group, label, color, style, marker):
         )
 
 
-def _draw_bands(axes, places, colors):
+def _draw_bands(axes, cells, colors):
     name = "lowest to highest run"
-    for place, color in zip(places, colors, strict=True):
-        curves = [run.curve for run in place.counted]
+    for cell, color in zip(cells, colors, strict=True):
+        curves = [run.curve for run in cell.counted]
         if len(curves) < 2:
             continue
         lengths = sorted(set.intersection(*map(set, curves)))
@@ -142,9 +142,9 @@ def _draw_bands(axes, places, colors):
         name = None
 
 
-def _label(places):
-    """Returns a name for each place: of row and column, those that differ."""
-    keys = [(place.row, place.column) for place in places]
+def _label(cells):
+    """Returns a name for each cell: of row and column, those that differ."""
+    keys = [(cell.row, cell.column) for cell in cells]
     differs = [len(set(names)) > 1 for names in zip(*keys, strict=True)]
     if not any(differs):
         differs = [False, True]

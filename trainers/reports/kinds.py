@@ -10,20 +10,20 @@ LEGEND = (
 )
 
 
-def make_kinds(grid, places):
-    """Returns a heading, and a table for each place that tells kinds apart.
+def make_kinds(grid, cells):
+    """Returns a heading, and a table for each cell that tells kinds apart.
 
     Args:
         grid: The `Grid`.
-        places: List of `Place`s; one of each row and column is enough.
+        cells: List of `Cell`s; one of each row and column is enough.
 
     Returns:
-        List of blocks; empty: no place does.
+        List of blocks; empty: no cell does.
     """
     blocks = []
-    named = {(place.row, place.column): place for place in places}
-    for (row, column), place in named.items():
-        runs = [run for run in place.runs if run.kinds]
+    named = {(cell.row, cell.column): cell for cell in cells}
+    for (row, column), cell in named.items():
+        runs = [run for run in cell.runs if run.kinds]
         if runs:
             blocks += [Paragraph(f"{row}, {column}:"), _make_table(grid, runs)]
     if not blocks:

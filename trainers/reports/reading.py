@@ -5,12 +5,12 @@ import pathlib
 import statistics
 
 from trainers.errors import ConfigError
-from trainers.grids import Cell
-from trainers.options.members import parse_learning_rates, parse_seeds
 from trainers.options.option import options
+from trainers.populations.members import parse_learning_rates, parse_seeds
 from trainers.records.opened_run import registered
 from trainers.records.results import find_kinds
 from trainers.records.workdir import naming_damage, read_config, read_results
+from trainers.sweeps.grids import Run
 
 POPULATION = "population"
 """Trainer of many models at once, each of which is reported as a run."""
@@ -37,11 +37,11 @@ class Saved:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """A run of a grid, finished or not.
+class ReportedRun:
+    """A run of a grid with its results, if it has finished.
 
     Attributes:
-        cell: Its `Cell`.
+        planned: The `Run` of the grid.
         path: `pathlib.Path` of its working directory; `None`: not begun.
         config: Dict, its configuration; empty: not begun.
         results: Dict, the entries of its `results.json` without most of its
@@ -54,7 +54,7 @@ class Run:
             are not told apart.
     """
 
-    cell: Cell
+    planned: Run
     path: pathlib.Path | None = None
     config: dict = dataclasses.field(default_factory=dict)
     results: dict = dataclasses.field(default_factory=dict)
@@ -70,25 +70,26 @@ class Run:
     @property
     def problem(self):
         """What the run is trained on, a str; runs with the same one compare."""
-        named = (self.cell.flags.get(name) for name in ("task", "dataset"))
-        return " ".join(filter(None, [self.cell.trainer, *named]))
+        flags = self.planned.flags
+        named = (flags.get(name) for name in ("task", "dataset"))
+        return " ".join(filter(None, [self.planned.trainer, *named]))
 
     def find_flag(self, name):
         """Returns the value of a flag, `None` if the run has none."""
-        return self.config.get(name, self.cell.flags.get(name))
+        return self.config.get(name, self.planned.flags.get(name))
 
 
 def find_workdirs(root):
-    """Finds the working directories of the cells of grids.
+    """Finds the working directories of the runs of grids.
 
     Args:
         root: `pathlib.Path` of the directory that a sweep writes to.
 
     Returns:
-        Dict from the `digest`s of cells to paths. Cells that have not begun
+        Dict from the `digest`s of runs to paths. Runs that have not begun
         are missing.
     """
-    found = (root / "cells").glob("*-*")
+    found = (root / "runs").glob("*-*")
     return {path.name.rpartition("-")[2]: path for path in found}
 
 
@@ -130,24 +131,24 @@ def read_saved(path):
     return [saved]
 
 
-def make_run(cell, saved, grid):
-    """Makes the run of a cell from what is saved.
+def report_run(planned, saved, grid):
+    """Reads the results of a run of a grid from what is saved.
 
     Args:
-        cell: The `Cell`.
+        planned: The `Run`.
         saved: Its `Saved`; `None`: it has not begun.
         grid: The `Grid`.
 
     Returns:
-        A `Run`.
+        A `ReportedRun`.
 
     Raises:
         ConfigError: If the results are damaged, or have no score of this kind.
     """
     if saved is None:
-        return Run(cell)
+        return ReportedRun(planned)
     if saved.results is None:
-        return Run(cell, saved.path, saved.config)
+        return ReportedRun(planned, saved.path, saved.config)
     file, results = saved.path / "results.json", {**saved.results}
     final, scale = results.pop("final"), find_scale(grid)
     if not grid.is_time and grid.score not in final:
@@ -160,8 +161,8 @@ def make_run(cell, saved, grid):
         kinds = {} if grid.is_time else find_kinds(saved.results)
         # Thousands of runs are in memory at a time.
         kept = {n: v for n, v in results.items() if n != "best"}
-        return Run(
-            cell,
+        return ReportedRun(
+            planned,
             saved.path,
             saved.config,
             {**kept, "steps": final.get("step")},
@@ -216,8 +217,8 @@ def _split(path, config, results):
     shared = {n: v for n, v in results.items() if n != "members"}
     found = []
     for member in results["members"]:
-        own = {name: member[name] for name in ("seed", "learning_rate")}
-        its_config = {**common, **own}
+        varied = {name: member[name] for name in ("seed", "learning_rate")}
+        its_config = {**common, **varied}
         # One that has diverged counts as a run without results.
         its_results = (
             None

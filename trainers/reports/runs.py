@@ -3,7 +3,6 @@
 import dataclasses
 
 from trainers.errors import ConfigError
-from trainers.grids import Cell, Grid
 from trainers.options.option import options
 from trainers.records.opened_run import (
     are_of_other_data,
@@ -12,9 +11,10 @@ from trainers.records.opened_run import (
 )
 from trainers.records.results import choose_metric
 from trainers.reports.published import find_statistic
+from trainers.sweeps.grids import Grid, Run, find_match
 
 KEPT = ("seed", "task", "dataset", "encoding", "initialize_from")
-"""Flags that no column is named after: they have a place, or are averaged."""
+"""Flags that no column is named after: they have a cell, or are averaged."""
 
 
 def make_grid(found, published):
@@ -29,8 +29,8 @@ def make_grid(found, published):
             data.
     """
     _check_data(found)
-    cells = [
-        Cell(
+    runs = [
+        Run(
             trainer=saved.trainer,
             flags=saved.config,
             row=make_problem(vars(saved)).title,
@@ -51,12 +51,12 @@ def make_grid(found, published):
         name="runs",
         title="Report of runs",
         size="",
-        cells=tuple(_name_column(cell, cells) for cell in cells),
+        runs=tuple(_name_column(run, runs) for run in runs),
         score=score,
         unit="%" if metrics and metrics[0].is_share else "",
         statistic=find_statistic(published) if published else "mean",
         higher_is_better=not metrics or metrics[0].higher_is_better,
-        published=(published,) if published else (),
+        **_show_published(published),
     )
 
 
@@ -73,14 +73,18 @@ def _check_data(found):
                 )
 
 
-def _name_column(cell, cells):
-    """Returns a cell whose column also has the flags that differ."""
-    known = options(registered()[cell.trainer].config)
+def _show_published(file):
+    return {"published": (file,), "match": find_match(file)} if file else {}
+
+
+def _name_column(run, runs):
+    """Returns a run whose column also has the flags that differ."""
+    known = options(registered()[run.trainer].config)
     differing = [
         f"{name}={value}"
-        for name, value in cell.flags.items()
+        for name, value in run.flags.items()
         if name in known and name not in KEPT and known[name].changes_result
-        if any(value != other.flags.get(name) for other in cells)
+        if any(value != other.flags.get(name) for other in runs)
     ]
-    column = ", ".join([cell.column, *differing])
-    return dataclasses.replace(cell, column=column)
+    column = ", ".join([run.column, *differing])
+    return dataclasses.replace(run, column=column)

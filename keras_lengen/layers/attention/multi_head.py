@@ -1,5 +1,6 @@
 """Multi-head attention with a positional encoding."""
 
+import math
 from typing import Any, Literal
 
 import keras
@@ -438,7 +439,7 @@ class MultiHeadAttention(
         kernel = ops.cast(kernel, self.compute_dtype)
         kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
         query = ops.cast(query, self.compute_dtype)
-        projected = ops.einsum("btm,mhd->bthd", query, kernel)
+        projected = _contract(query, kernel)
         heads = self.num_heads
         # Keras splits into equal parts in fewer operations.
         ends = [heads, heads + (self.num_key_value_heads or heads)]
@@ -605,7 +606,7 @@ class MultiHeadAttention(
             ops.cast(dense.kernel, dense.compute_dtype),
             (self.num_heads, self.value_width, -1),
         )
-        output = ops.einsum("bthd,hdm->btm", output, kernel)
+        output = _contract(output, kernel, axes=2)
         if dense.bias is None:
             return output
         return output + ops.cast(dense.bias, dense.compute_dtype)
@@ -741,8 +742,29 @@ def _split(dense: keras.layers.Dense, features: Tensor, width: int) -> Tensor:
         ops.cast(dense.kernel, dense.compute_dtype), (-1, heads, width)
     )
     features = ops.cast(features, dense.compute_dtype)
-    heads_of = ops.einsum("btm,mhd->bthd", features, kernel)
+    heads_of = _contract(features, kernel)
     if dense.bias is None:
         return heads_of
     bias = ops.cast(dense.bias, dense.compute_dtype)
     return heads_of + ops.reshape(bias, (heads, width))
+
+
+def _contract(features: Tensor, kernel: Tensor, axes: int = 1) -> Tensor:
+    """Sums products over the last axes of features and the first of a kernel.
+
+    Args:
+        features: `(B, T, M)`, or `(B, T, H, D)` for two axes.
+        kernel: `(M, H, D)`, or `(H, D, M)` for two axes.
+        axes: int, number of axes to sum over.
+    """
+    shape = features.shape
+    if None in shape:
+        equation = "btm,mhd->bthd" if axes == 1 else "bthd,hdm->btm"
+        return ops.einsum(equation, features, kernel)
+    # One product of matrices, and not one for each example, whose gradients
+    # of the kernel would have to be added up.
+    width = math.prod(kernel.shape[:axes])
+    product = ops.matmul(
+        ops.reshape(features, (-1, width)), ops.reshape(kernel, (width, -1))
+    )
+    return ops.reshape(product, (*shape[:2], *kernel.shape[axes:]))

@@ -1,7 +1,7 @@
 import sys
 import types
 
-from trainers.records.progress import Line, Progress, show_evaluation
+from trainers.records.progress import Line, Progress, Table, show_evaluation
 
 
 def test_a_log_gets_lines_now_and_then(capsys):
@@ -42,3 +42,19 @@ def test_lengths_of_an_evaluation_have_their_names(capsys):
         "RoPE: evaluated size 8x8/10x10 (50%)",
         "RoPE: evaluated size 10x10/10x10",
     ]
+
+
+def test_table_is_rewritten_on_a_terminal_only(monkeypatch, capsys):
+    table = Table()
+    table.show(["hidden"])
+    table.add("seen")
+    assert capsys.readouterr().out == "seen\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "20")
+    table = Table()
+    table.show(["one", "two" * 20])
+    table.add("above")
+    table.show(["three"])
+    assert capsys.readouterr().out == (
+        "one\n" + ("two" * 20)[:19] + "\n\033[2F\033[Jabove\nthree\n"
+    )

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tests.trainers.reports.test_places import read, write
+from tests.trainers.reports.test_cells import read, write
 from tests.trainers.reports.toy_grid import make_grid
 from trainers.reports.blocks import (
     Entry,
@@ -13,10 +13,10 @@ from trainers.reports.blocks import (
     Picture,
     Table,
 )
+from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks, make_csv, make_table
 from trainers.reports.page import make_page
-from trainers.reports.places import make_places
-from trainers.reports.reading import make_run
+from trainers.reports.reading import report_run
 from trainers.reports.text import make_text
 
 LOSSES = {
@@ -32,7 +32,7 @@ LOSSES = {
 def test_the_columns_of_a_length_stand_together(tmp_path):
     grid = make_grid(seeds=1, rows=["even_pairs"], **LOSSES)
     write(grid, tmp_path, [0.5, 0.25])
-    table = make_table(grid, make_places(grid, read(grid, tmp_path)))
+    table = make_table(grid, make_cells(grid, read(grid, tmp_path)))
     assert table.head == (
         *("", "RoPE, 3", "RandomizedRoPE, 3"),
         *("RoPE, 6", "RandomizedRoPE, 6"),
@@ -49,7 +49,7 @@ def test_one_column_is_named_by_its_lengths(tmp_path):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"], **LOSSES)
     write(grid, tmp_path, [None])
     runs = read(grid, tmp_path)
-    assert make_table(grid, make_places(grid, runs)).head == ("", "3", "6")
+    assert make_table(grid, make_cells(grid, runs)).head == ("", "3", "6")
     lines = make_csv(grid, runs).decode().splitlines()
     assert lines[1].startswith(
         "even_pairs,RoPE,3,nats,min,,,,,,0,missing,1,0,0,0,"
@@ -60,7 +60,7 @@ def test_a_length_that_was_not_measured(tmp_path):
     fields = {**LOSSES, "lengths": (3, 9)}
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"], **fields)
     write(grid, tmp_path, [0.5])
-    table = make_table(grid, make_places(grid, read(grid, tmp_path)))
+    table = make_table(grid, make_cells(grid, read(grid, tmp_path)))
     assert table.rows[0][2].text == "not measured"
 
 
@@ -108,9 +108,9 @@ def test_markup_of_names_is_text_in_every_format():
 )
 def test_names_in_csv_are_no_formulas_and_stand_on_one_line(name, shown):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
-    cell = dataclasses.replace(grid.cells[0], row=name, column=name)
-    grid = dataclasses.replace(grid, cells=(cell,), published=())
-    text = make_csv(grid, [make_run(cell, None, grid)]).decode()
+    run = dataclasses.replace(grid.runs[0], row=name, column=name)
+    grid = dataclasses.replace(grid, runs=(run,), published=())
+    text = make_csv(grid, [report_run(run, None, grid)]).decode()
     assert len(text.splitlines()) == 2
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["row"], row["column"]) == (shown, shown)

@@ -1,12 +1,12 @@
 import pytest
 from matplotlib.axes import Axes
 
-from tests.trainers.reports.test_places import read, write
+from tests.trainers.reports.test_cells import read, write
 from tests.trainers.reports.toy_grid import make_grid, write_run
+from trainers.reports import cells as module
 from trainers.reports import curves as of_curves
-from trainers.reports import places as of_places
+from trainers.reports.cells import make_cells
 from trainers.reports.curves import draw_curves
-from trainers.reports.places import make_places
 from trainers.reports.published import PublishedNumber
 
 
@@ -33,7 +33,7 @@ def drawn(monkeypatch):
 def test_the_curve_of_the_best_run(tmp_path, drawn):
     grid = make_grid(rows=["even_pairs"])
     write(grid, tmp_path, [0.4, 0.6, 0.8, None])
-    (picture,) = draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    (picture,) = draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
     assert picture.name == "algorithmic-even_pairs.png"
     assert picture.content.startswith(b"\x89PNG")
     curves, bands = drawn
@@ -57,10 +57,10 @@ def test_what_the_picture_says_of_its_runs(tmp_path, monkeypatch):
     )
     grid = make_grid(rows=["even_pairs"])
     write(grid, tmp_path, [0.4, 0.6, 0.8, None])
-    draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
     # The last run is trained on other lengths.
-    write_run(tmp_path, grid.cells[-1], {3: 1, 5: 0.7}, train_length="1-2")
-    draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    write_run(tmp_path, grid.runs[-1], {3: 1, 5: 0.7}, train_length="1-2")
+    draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
     (first,), (second,) = (plot.axes for plot in found)
     assert first.get_title() == "even_pairs: best runs, trained on lengths 1-3"
     assert second.get_title() == "even_pairs: best runs"
@@ -83,9 +83,9 @@ def test_the_mean_curve_and_published_points(tmp_path, drawn, monkeypatch):
         lengths=(5, 6),
     )
     published = PublishedNumber("80.0")
-    monkeypatch.setattr(of_places, "_find", lambda *_: published)
+    monkeypatch.setattr(module, "_find", lambda *_: published)
     write(grid, tmp_path, [0.4, 0.6, None, None])
-    (picture,) = draw_curves(grid, make_places(grid, read(grid, tmp_path)))
+    (picture,) = draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
     assert picture.text == "even_pairs: accuracy at each length"
     curves, _ = drawn
     assert curves["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
@@ -94,4 +94,4 @@ def test_the_mean_curve_and_published_points(tmp_path, drawn, monkeypatch):
 
 def test_no_picture_of_nothing(tmp_path):
     grid = make_grid()
-    assert draw_curves(grid, make_places(grid, read(grid, tmp_path))) == []
+    assert draw_curves(grid, make_cells(grid, read(grid, tmp_path))) == []

@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from tests.trainers.reports.test_places import read, write
+from tests.trainers.reports.test_cells import read, write
 from tests.trainers.reports.toy_grid import make_grid
 from trainers.reports.blocks import Table
+from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks
 from trainers.reports.kinds import make_kinds
-from trainers.reports.places import make_places
 
 KINDS = {"zeros": {"5": 0.5, "6": 1.0}, "runs": {"5": 1.0, "6": 0.25}}
 
@@ -31,7 +31,7 @@ def test_each_kind_has_a_row(tmp_path, seeds, first):
     write(grid, tmp_path, [0.5] * seeds)
     add_kinds(tmp_path, [KINDS, {"zeros": {"5": 0.0}}])
     runs = read(grid, tmp_path)
-    blocks = make_kinds(grid, make_places(grid, runs))
+    blocks = make_kinds(grid, make_cells(grid, runs))
     assert [block.text for block in blocks[:3]][::2] == [
         "Kinds of examples",
         "even_pairs, RoPE:",
@@ -47,4 +47,4 @@ def test_runs_without_kinds_have_no_section(tmp_path):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
     write(grid, tmp_path, [0.5])
     runs = read(grid, tmp_path)
-    assert make_kinds(grid, make_places(grid, runs)) == []
+    assert make_kinds(grid, make_cells(grid, runs)) == []

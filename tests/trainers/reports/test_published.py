@@ -2,7 +2,6 @@ import csv
 
 import pytest
 
-from trainers.reports.matching import match_place
 from trainers.reports.published import (
     DIRECTORY,
     PublishedNumber,
@@ -14,10 +13,12 @@ from trainers.reports.published import (
     name_table,
     read_published,
 )
+from trainers.sweeps.grids import find_match
+from trainers.sweeps.grids.matching import match_task
 
 
 @pytest.mark.parametrize(
-    ("file", "statistic", "place", "length", "printed"),
+    ("file", "statistic", "cell", "length", "printed"),
     [
         ("ruoss_2023_table_1", "max", ("bucket_sort", "RoPE"), "", "30.6"),
         ("ruoss_2023_table_1", "max", ("even_pairs", "NoPE"), "", "50.4"),
@@ -53,8 +54,8 @@ from trainers.reports.published import (
         ("warping_table_b", "min", ("alpha = 1/2", ""), "3072", "26.22"),
     ],
 )
-def test_places_have_their_number(file, statistic, place, length, printed):
-    wanted = match_place(file, *place)
+def test_cells_have_their_number(file, statistic, cell, length, printed):
+    wanted = find_match(file)(*cell)
     if length:
         wanted["evaluated_length"] = length
     found = find_published(f"{file}.csv", statistic, **wanted)
@@ -63,7 +64,7 @@ def test_places_have_their_number(file, statistic, place, length, printed):
 
 
 def test_a_mean_has_its_deviation():
-    wanted = match_place("ruoss_2023_table_4", "even_pairs", "NoPE")
+    wanted = match_task("even_pairs", "NoPE")
     found = find_published("ruoss_2023_table_4", "mean", **wanted)
     assert (found.text, found.deviation) == ("50.1", "0.1")
     assert (found.trained_length, found.evaluated_length) == ("1-40", "41-500")
@@ -97,7 +98,7 @@ def test_names_of_tables():
 
 
 def test_what_is_not_printed_is_not_found():
-    wanted = match_place("confounding_table_1", "NoPE", "randomized")
+    wanted = find_match("confounding_table_1")("NoPE", "randomized")
     found = find_published(
         "confounding_table_1", "min", **wanted, evaluated_length="256"
     )

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.trainers.reports.test_places import read, write
+from tests.trainers.reports.test_cells import read, write
 from tests.trainers.reports.toy_grid import (
     make_grid,
     write_population,
@@ -10,7 +10,7 @@ from tests.trainers.reports.toy_grid import (
 )
 from trainers.errors import ConfigError
 from trainers.records.opened_run import make_problem
-from trainers.reports.reading import make_run, read_saved
+from trainers.reports.reading import read_saved, report_run
 
 
 def change(path, name, value=...):
@@ -31,8 +31,8 @@ def test_members_of_a_population_are_runs(tmp_path):
     pairs = [(s.config["seed"], s.config["learning_rate"]) for s in found]
     assert pairs == [(0, 1e-4), (4, 1e-4), (0, 1e-3), (4, 1e-3)]
     assert make_problem(vars(found[0])).title == "even_pairs"
-    (cell, *_) = make_grid().cells
-    runs = [make_run(cell, saved, make_grid()) for saved in found]
+    (run, *_) = make_grid().runs
+    runs = [report_run(run, saved, make_grid()) for saved in found]
     assert [run.scores[None] for run in runs] == pytest.approx([90, 70, 50, 30])
     assert runs[1].curve == {5: 0.7, 6: 0.7}
     assert runs[0].results["steps"] == found[0].config["steps"]
@@ -52,7 +52,7 @@ def test_members_of_a_population_are_runs(tmp_path):
 
 def test_a_finished_run_has_the_flags_of_its_results(tmp_path):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
-    path = write_run(tmp_path, grid.cells[0], {5: 1, 6: 1})
+    path = write_run(tmp_path, grid.runs[0], {5: 1, 6: 1})
     record = json.loads((path / "config.json").read_text())
     config = {**record["config"], "encoding": "ALiBi", "steps": 9}
     change(path / "config.json", "config", config)
@@ -86,7 +86,7 @@ def test_no_run(tmp_path):
 def test_damage_is_one_clear_message(tmp_path, file, name, value, message):
     grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
     write(grid, tmp_path, [0.5])
-    (path,) = (tmp_path / "cells").iterdir()
+    (path,) = (tmp_path / "runs").iterdir()
     change(path / f"{file}.json", name, value)
     with pytest.raises(ConfigError, match=message) as caught:
         read(grid, tmp_path)
@@ -108,8 +108,8 @@ def test_a_score_that_is_not_there(tmp_path):
 
 
 def test_a_run_is_saved_as_one(tmp_path):
-    (cell, *_) = make_grid().cells
-    (saved,) = read_saved(write_run(tmp_path, cell, {3: 1.0, 5: 0.5, 6: 0.5}))
+    (run, *_) = make_grid().runs
+    (saved,) = read_saved(write_run(tmp_path, run, {3: 1.0, 5: 0.5, 6: 0.5}))
     assert (saved.trainer, saved.config["seed"]) == ("algorithmic", 0)
     assert saved.results["final"]["score"] == 0.5
 

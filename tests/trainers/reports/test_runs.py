@@ -41,6 +41,6 @@ def test_rows_have_data_of_their_own():
         save("d", ""),
     ]
     grid = make_grid(runs, "")
-    assert [cell.row for cell in grid.cells] == [
+    assert [run.row for run in grid.runs] == [
         *("files", "files", "python_source", "files"),
     ]

@@ -4,17 +4,17 @@ import json
 import types
 
 from tests.trainers.toy import toy_config
-from trainers.grids import Cell, Grid
 from trainers.population import PopulationConfig
 from trainers.records.population import describe_members
+from trainers.sweeps.grids import Grid, Run
 
 ROWS = ("even_pairs", "reverse_string")
 COLUMNS = ("RoPE", "RandomizedRoPE")
 
 
 def make_grid(rows=ROWS, columns=COLUMNS, seeds=2, rates=(1e-3,), **fields):
-    cells = tuple(
-        Cell(
+    runs = tuple(
+        Run(
             trainer="algorithmic",
             flags={
                 "task": row,
@@ -38,14 +38,14 @@ def make_grid(rows=ROWS, columns=COLUMNS, seeds=2, rates=(1e-3,), **fields):
         "unit": "%",
         "published": ("ruoss_2023_table_1", "ruoss_2023_table_4"),
     }
-    return Grid(cells=cells, **{**known, **fields})
+    return Grid(runs=runs, **{**known, **fields})
 
 
-def write_run(root, cell, accuracies=None, step=2, **flags):
-    """Writes a run of a cell with accuracies by length; `None`: unfinished."""
-    path = root / "cells" / f"{cell.row}-{cell.column}-{cell.digest}"
+def write_run(root, run, accuracies=None, step=2, **flags):
+    """Writes a run of a run with accuracies by length; `None`: unfinished."""
+    path = root / "runs" / f"{run.row}-{run.column}-{run.digest}"
     path.mkdir(parents=True)
-    config = vars(toy_config(**{**cell.flags, "test_lengths": "5,6", **flags}))
+    config = vars(toy_config(**{**run.flags, "test_lengths": "5,6", **flags}))
     record = {"trainer": "algorithmic", "digest": "0", "config": config}
     (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:

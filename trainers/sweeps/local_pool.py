@@ -1,11 +1,11 @@
-"""Runs the cells of a sweep in processes of this machine."""
+"""A pool of processes of this machine."""
 
 import concurrent.futures
 import os
 import threading
 
-from trainers.cluster.cell_process import read_claim, run_job
 from trainers.errors import ConfigError, TrainingError
+from trainers.sweeps.run_process import read_claim, run_job
 
 SHARED_GPUS = {
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
@@ -154,10 +154,10 @@ def make_error(job, error):
     )
 
 
-def describe_stopping(cells):
-    """Returns what a pool says while it waits for its cells to save."""
+def describe_stopping(count):
+    """Returns what a pool says while it waits for its runs to save."""
     return (
-        f"{cells} cells save their states; Ctrl-C ends this command without "
+        f"{count} runs save their states; Ctrl-C ends this command without "
         "waiting for them"
     )
 
@@ -178,5 +178,5 @@ def _share_gpus(jobs, gpus):
             f"CUDA_VISIBLE_DEVICES has {len(names)}: choose fewer --jobs."
         )
     for job in range(jobs):
-        own = names[job * gpus : (job + 1) * gpus]
-        yield ",".join(own) if gpus else None
+        of_job = names[job * gpus : (job + 1) * gpus]
+        yield ",".join(of_job) if gpus else None

@@ -1,4 +1,4 @@
-"""The places of a table: what their runs found, and what is published."""
+"""The cells of a table: what their runs found, and what is published."""
 
 import dataclasses
 import statistics
@@ -9,13 +9,12 @@ import numpy as np
 from trainers.engine.problem import average_unseen
 from trainers.errors import as_config_errors
 from trainers.records.opened_run import make_problem
-from trainers.reports.matching import match_place
 from trainers.reports.published import PublishedNumber, find_published
-from trainers.reports.reading import Run, find_scale
+from trainers.reports.reading import ReportedRun, find_scale
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Cell:
     """An entry of a table.
 
     Attributes:
@@ -23,11 +22,12 @@ class Place:
         column: str. Its column.
         length: int, the length that it is about; `None`: all.
         problem: str. What its row is trained on.
-        runs: Tuple of `Run`s; empty: the column has published numbers only.
+        runs: Tuple of `ReportedRun`s; empty: the column has only published
+            numbers.
         value: float, the statistic over finished runs; `None`: none is.
         deviation: float. Sample standard deviation of a mean of two or more
             runs, or `None`.
-        counted: Tuple of the `Run`s that `value` was taken over.
+        counted: Tuple of the `ReportedRun`s that `value` was taken over.
         published: `PublishedNumber` or `None`.
     """
 
@@ -35,10 +35,10 @@ class Place:
     column: str
     length: int | None
     problem: str
-    runs: tuple[Run, ...]
+    runs: tuple[ReportedRun, ...]
     value: float | None
     deviation: float | None
-    counted: tuple[Run, ...]
+    counted: tuple[ReportedRun, ...]
     published: PublishedNumber | None
 
     @property
@@ -75,34 +75,34 @@ class Place:
         return {run.find_flag(flag) for run in self.runs if run.finished}
 
 
-def make_places(grid, runs):
-    """Groups runs to the places of a table.
+def make_cells(grid, runs):
+    """Groups runs to the cells of a table.
 
     Args:
         grid: The `Grid`.
-        runs: List of `Run`s, one for each cell, in the same order.
+        runs: List of `ReportedRun`s, one for each of its runs, in their order.
 
     Returns:
-        List of `Place`s, in the order of the cells; those of one row and column
+        List of `Cell`s, in the order of the runs; those of one row and column
         by length. Behind them stand those with published numbers only.
 
     Raises:
-        ConfigError: If several published numbers suit a place.
+        ConfigError: If several published numbers suit a cell.
     """
-    grouped: dict[tuple[str, str], list[Run]] = {}
+    grouped: dict[tuple[str, str], list[ReportedRun]] = {}
     problems: dict[str, str] = {}
     for run in runs:
-        key = run.cell.row, run.cell.column
+        key = run.planned.row, run.planned.column
         grouped.setdefault(key, []).append(run)
-        problems.setdefault(run.cell.row, run.problem)
+        problems.setdefault(run.planned.row, run.problem)
     lengths = grid.lengths or (None,)
-    places = [
-        _make_place(grid, key, length, members)
+    cells = [
+        _make_cell(grid, key, length, members)
         for key, members in grouped.items()
         for length in lengths
     ]
-    return places + [
-        Place(
+    return cells + [
+        Cell(
             *(row, column, length, problem, (), None, None, ()),
             _find(grid, (row, named), length),
         )
@@ -112,27 +112,27 @@ def make_places(grid, runs):
     ]
 
 
-def find_best(grid, places):
-    """Returns the indices of the places that are best of their problem.
+def find_best(grid, cells):
+    """Returns the indices of the cells that are best of their problem.
 
-    Two places are equally good if they are printed alike.
+    Two cells are equally good if they are printed alike.
 
     Args:
         grid: The `Grid`.
-        places: List of `Place`s.
+        cells: List of `Cell`s.
 
     Returns:
         Two sets of int: the best ones of ours, and of the published ones.
     """
     ours: dict[Any, dict] = {}
     theirs: dict[Any, dict] = {}
-    for index, place in enumerate(places):
-        key = place.problem, place.length
-        if place.value is not None:
-            shown = round(place.value, find_decimals(place, grid))
+    for index, cell in enumerate(cells):
+        key = cell.problem, cell.length
+        if cell.value is not None:
+            shown = round(cell.value, find_decimals(cell, grid))
             ours.setdefault(key, {})[index] = shown
-        if place.published is not None:
-            theirs.setdefault(key, {})[index] = place.published.value
+        if cell.published is not None:
+            theirs.setdefault(key, {})[index] = cell.published.value
     choose = max if grid.higher_is_better else min
     return tuple(
         {
@@ -145,10 +145,10 @@ def find_best(grid, places):
     )
 
 
-def find_decimals(place, grid):
-    """Returns how many digits of a place are shown behind the point."""
-    if place.published is not None:
-        return place.published.decimals
+def find_decimals(cell, grid):
+    """Returns how many digits of a cell are shown behind the point."""
+    if cell.published is not None:
+        return cell.published.decimals
     return 1 if grid.unit == "%" else 3
 
 
@@ -157,7 +157,7 @@ def find_floors(grid, runs):
 
     Args:
         grid: The `Grid`.
-        runs: List of `Run`s on one problem.
+        runs: List of `ReportedRun`s on one problem.
 
     Returns:
         Dict from descriptions to scores; empty if there are none, or the table
@@ -177,7 +177,7 @@ def find_floors(grid, runs):
     }
 
 
-def _make_place(grid, key, length, runs):
+def _make_cell(grid, key, length, runs):
     counted = [run for run in runs if length in run.scores]
     if counted and grid.chosen and grid.statistic == "mean":
         counted = _choose_value(grid, counted, length)
@@ -190,7 +190,7 @@ def _make_place(grid, key, length, runs):
             deviation = float(np.std(values, ddof=1))
     elif values:
         value = {"max": max, "min": min}[grid.statistic](values)
-    return Place(
+    return Cell(
         *(*key, length, runs[0].problem, tuple(runs), value, deviation),
         tuple(counted),
         _find(grid, key, length),
@@ -215,7 +215,7 @@ def _choose_value(grid, runs, length):
 def _find(grid, key, length):
     """Returns the number of the first file that has one, or `None`."""
     for file in grid.published:
-        wanted = match_place(file, *key)
+        wanted = grid.match(*key)
         if length is not None:
             wanted = {**wanted, "evaluated_length": str(length)}
         with as_config_errors(ValueError):

@@ -7,8 +7,8 @@ source code of Python in place of enwik8, and handwritten digits in place of
 ImageNet.
 """
 
-from trainers.grids.chomsky import SCORE, make_cells, name_encodings
-from trainers.grids.grid import Cell, Grid
+from trainers.sweeps.grids.chomsky import SCORE, make_runs, name_encodings
+from trainers.sweeps.grids.grid import Grid, Run
 
 SEEDS = {"paper": 3, "small": 1}
 
@@ -53,10 +53,11 @@ def make_table_1(size):
         name="confounding_table_1",
         title=f"{TITLE}, Table 1: loss on text",
         size=size,
-        cells=_make_loss_cells("enwik8", TEXT[size], size),
+        runs=_make_loss_runs("enwik8", TEXT[size], size),
         unit="nats per sequence",
         lengths=(256, 1024),
         published=_name_published("confounding_table_1", size),
+        match=_match_form,
         **LOSS,
     )
 
@@ -68,14 +69,14 @@ def make_table_2(size):
     phase is optimized: here it has the steps and the learning rate of the
     first, and begins with a new optimizer.
     """
-    cells = []
+    runs = []
     for seed in range(SEEDS[size]):
         flags = {**TEXT[size], "encoding": "RoPE", "seed": seed}
         place = {"trainer": "enwik8", "row": "RoPE"}
-        trained = Cell(flags=flags, column="not fine-tuned", **place)
-        cells.append(trained)
-        cells += [
-            Cell(
+        trained = Run(flags=flags, column="not fine-tuned", **place)
+        runs.append(trained)
+        runs += [
+            Run(
                 flags={**flags, "encoding": encoding},
                 column=column,
                 after=trained,
@@ -87,10 +88,11 @@ def make_table_2(size):
         name="confounding_table_2",
         title=f"{TITLE}, Table 2: loss on text after fine-tuning",
         size=size,
-        cells=tuple(cells),
+        runs=tuple(runs),
         unit="nats per sequence",
         lengths=(256, 1024),
         published=_name_published("confounding_table_2", size),
+        match=_match_second_phase,
         **LOSS,
     )
 
@@ -103,10 +105,11 @@ def make_table_3(size):
         name="confounding_table_3",
         title=f"{TITLE}, Table 3: loss on images",
         size=size,
-        cells=_make_loss_cells("imagenet", IMAGES[size], size),
+        runs=_make_loss_runs("imagenet", IMAGES[size], size),
         unit="nats",
         lengths=lengths[size],
         published=_name_published("confounding_table_3", size),
+        match=_match_form,
         **LOSS,
     )
 
@@ -117,7 +120,7 @@ def make_table_b1(size):
         name="confounding_table_b1",
         title=f"{TITLE}, Table B.1: accuracy on algorithmic tasks",
         size=size,
-        cells=_make_task_cells(size),
+        runs=_make_task_runs(size),
         published=("confounding_table_b1",),
         only_published={"best of Ruoss et al., 2023": "BestOfRuoss2023"},
         **SCORE,
@@ -131,15 +134,15 @@ def make_figure_b1(size):
         name="confounding_figure_b1",
         title=f"{TITLE}, Figure B.1: accuracy at each length",
         size=size,
-        cells=_make_task_cells(size),
+        runs=_make_task_runs(size),
         lengths=tuple(lengths[size]),
         **{**SCORE, "score": "accuracy_by_length"},
     )
 
 
-def _make_loss_cells(trainer, common, size):
+def _make_loss_runs(trainer, common, size):
     return tuple(
-        Cell(
+        Run(
             trainer=trainer,
             flags={
                 **common,
@@ -155,13 +158,13 @@ def _make_loss_cells(trainer, common, size):
     )
 
 
-def _make_task_cells(size):
+def _make_task_runs(size):
     columns = name_encodings(
         *("PowerKERPLE", "LogKERPLE", "Sandwich", "SHAPE"),
         *("RandomizedPowerKERPLE", "RandomizedLogKERPLE"),
         "RandomizedSandwich",
     )
-    return make_cells(columns, size, seeds=SEEDS[size])
+    return make_runs(columns, size, seeds=SEEDS[size])
 
 
 def _name_form(encoding, form):
@@ -171,6 +174,19 @@ def _name_form(encoding, form):
 def _name_published(name, size):
     # Losses on other data are not comparable.
     return (name,) if size == "paper" else ()
+
+
+def _match_form(row, column):
+    randomized = {"plain": "no", "randomized": "yes"}
+    return {
+        "model_or_encoding": row,
+        "randomized": randomized.get(column, column),
+    }
+
+
+def _match_second_phase(row, column):
+    trained_on = column != "not fine-tuned"
+    return {"note": f"fine-tuned with {column}" if trained_on else column}
 
 
 GRIDS = {

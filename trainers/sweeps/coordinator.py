@@ -1,52 +1,52 @@
-"""Runs all cells of a sweep on a pool."""
+"""Starts the runs of a sweep on a pool, and resumes those that are lost."""
 
 import collections
 import time
 
-from trainers.cluster.cell_process import has_failed
 from trainers.cluster.interruption import check_received
 from trainers.records.progress import format_seconds
+from trainers.sweeps.run_process import has_failed
 
 SECONDS = 1
 """Seconds between two looks at the pool."""
 
 LOOK_AGAIN = 10
-"""Seconds until a cell that is lost, or run elsewhere, is looked at again."""
+"""Seconds until a run that is lost, or run elsewhere, is looked at again."""
 
 LEAST_FAILURES = 3
 """Least number of failures without a success between that end the sweep."""
 
 
 class Coordinator:
-    """Runs cells that are not finished until all have ended.
+    """Starts the runs that are not finished, and returns when all have ended.
 
     It gives up after several failures without a success between, two for each
-    of the jobs: they may be due to the machine, which would fail all cells.
+    of the jobs: they may be due to the machine, which would fail all runs.
 
     Args:
         root: The `SweepRoot`.
         pool: `LocalPool` or `RayPool`.
-        cells: Tuple of `Cell`, from `list_runs`.
+        runs: Tuple of `Run`, from `list_runs`.
         jobs: int. Number of commands that run at a time.
-        retries: int. How often a cell is started again after its process was
+        retries: int. How often a run is started again after its process was
             lost.
         table: `Table` for the progress.
 
     Attributes:
-        finished: Set of the names of finished cells.
-        failed: Dict from the names of cells that failed, or continue one that
+        finished: Set of the names of finished runs.
+        failed: Dict from the names of runs that failed, or continue one that
             failed, to the last lines of their logs.
-        gave_up: bool. Whether cells were left that may not have run.
+        gave_up: bool. Whether runs were left that may not have run.
     """
 
-    def __init__(self, root, pool, cells, *, jobs, retries, table):
+    def __init__(self, root, pool, runs, *, jobs, retries, table):
         self._root = root
         self._pool = pool
-        self._cells = {cell.name: cell for cell in cells}
+        self._runs = {run.name: run for run in runs}
         self._jobs = jobs
         self._retries = retries
         self._table = table
-        self._waiting = dict(self._cells)
+        self._waiting = dict(self._runs)
         self._submitted = {}
         self._losses = collections.Counter()
         self._not_before = {}
@@ -58,9 +58,9 @@ class Coordinator:
         self.gave_up = False
 
     def run(self):
-        """Returns when every cell is finished or has failed, or gives up."""
-        for cell in self._cells.values():
-            self._look(cell)
+        """Returns when every run is finished or has failed, or gives up."""
+        for run in self._runs.values():
+            self._look(run)
         self._estimate()
         while self._waiting or self._submitted:
             # Ray may have swallowed the error that a signal raised.
@@ -77,104 +77,104 @@ class Coordinator:
                 break
         self._root.list_running()
 
-    def _look(self, cell):
-        """Takes a cell off the waiting ones if it has ended."""
-        state = self._root.find_state(cell)
+    def _look(self, run):
+        """Takes a run off the waiting ones if it has ended."""
+        state = self._root.find_state(run)
         if state == "finished":
-            self.finished.add(cell.name)
-            del self._waiting[cell.name]
+            self.finished.add(run.name)
+            del self._waiting[run.name]
         elif state == "failed":
-            self._fail(cell, self._root.read_record(cell).get("lines", []))
+            self._fail(run, self._root.read_record(run).get("lines", []))
         elif state == "running":
-            self._wait_for_others(cell)
+            self._wait_for_others(run)
 
     def _submit(self):
-        for name, cell in list(self._waiting.items()):
+        for name, run in list(self._waiting.items()):
             if self._is_too_early(name):
                 continue
             if name in self._not_before:
-                self._look(cell)
+                self._look(run)
                 if self._is_too_early(name):
                     continue
-            if cell.after and cell.after.name in self.failed:
-                self._fail(cell, [f"{cell.after.name} failed"])
+            if run.after and run.after.name in self.failed:
+                self._fail(run, [f"{run.after.name} failed"])
             if name in self._waiting and (
-                cell.after is None or cell.after.name in self.finished
+                run.after is None or run.after.name in self.finished
             ):
                 self._submitted[name] = self._waiting.pop(name)
-                self._pool.submit(self._root.make_job(cell))
+                self._pool.submit(self._root.make_job(run))
         elsewhere = self._elsewhere & self._waiting.keys()
         if not self._submitted and elsewhere - self._announced:
             self._announced |= elsewhere
             self._table.add(
-                f"waiting for {len(elsewhere)} cells that other processes run"
+                f"waiting for {len(elsewhere)} runs that other processes run"
             )
 
     def _is_too_early(self, name):
         return time.monotonic() < self._not_before.get(name, 0)
 
-    def _take(self, cell, record):
-        """Acts on how the process of a cell ended."""
+    def _take(self, run, record):
+        """Acts on how the process of a run ended."""
         status = record.get("status", -1)
-        self._elsewhere.discard(cell.name)
+        self._elsewhere.discard(run.name)
         if record.get("busy"):
-            self._wait_for_others(cell)
+            self._wait_for_others(run)
         elif has_failed(record):
             self._failures += 1
-            self._fail(cell, record.get("lines", []))
+            self._fail(run, record.get("lines", []))
         elif status != 0:
-            self._lose(cell, record.get("lost", f"exit status {status}"))
-        elif not self._root.is_finished(cell):
+            self._lose(run, record.get("lost", f"exit status {status}"))
+        elif not self._root.is_finished(run):
             lines = [
-                f"{self._root.find_workdir(cell)} has no results of this "
+                f"{self._root.find_workdir(run)} has no results of this "
                 "configuration: move it away."
             ]
-            self._root.write_failure(cell, lines)
-            self._fail(cell, lines)
+            self._root.write_failure(run, lines)
+            self._fail(run, lines)
         else:
             self._failures = 0
-            self.finished.add(cell.name)
+            self.finished.add(run.name)
             self._estimate()
             self._table.add(
-                f"{len(self.finished)}/{len(self._cells)} finished: "
-                f"{cell.name} ({format_seconds(record.get('seconds', 0))})"
+                f"{len(self.finished)}/{len(self._runs)} finished: "
+                f"{run.name} ({format_seconds(record.get('seconds', 0))})"
                 f"{self._seconds_left}"
             )
 
-    def _wait_for_others(self, cell):
-        self._elsewhere.add(cell.name)
-        self._wait(cell)
+    def _wait_for_others(self, run):
+        self._elsewhere.add(run.name)
+        self._wait(run)
 
-    def _wait(self, cell):
-        self._waiting[cell.name] = cell
-        self._not_before[cell.name] = time.monotonic() + LOOK_AGAIN
+    def _wait(self, run):
+        self._waiting[run.name] = run
+        self._not_before[run.name] = time.monotonic() + LOOK_AGAIN
 
-    def _lose(self, cell, reason):
-        self._losses[cell.name] += 1
-        if self._losses[cell.name] > self._retries:
+    def _lose(self, run, reason):
+        self._losses[run.name] += 1
+        if self._losses[run.name] > self._retries:
             self._failures += 1
-            lines = [f"lost {self._losses[cell.name]} times: {reason}"]
-            self._root.write_failure(cell, lines)
-            self._fail(cell, lines)
+            lines = [f"lost {self._losses[run.name]} times: {reason}"]
+            self._root.write_failure(run, lines)
+            self._fail(run, lines)
             return
-        self._table.add(f"lost, to be resumed: {cell.name} ({reason})")
+        self._table.add(f"lost, to be resumed: {run.name} ({reason})")
         # Whatever it was may need time to come back.
-        self._wait(cell)
+        self._wait(run)
 
-    def _fail(self, cell, lines):
-        self._waiting.pop(cell.name, None)
-        self.failed[cell.name] = lines
+    def _fail(self, run, lines):
+        self._waiting.pop(run.name, None)
+        self.failed[run.name] = lines
         last = lines[-1] if lines else "its log is empty"
-        self._table.add(f"failed: {cell.name}: {last}")
+        self._table.add(f"failed: {run.name}: {last}")
 
     def _estimate(self):
-        """Updates the text of the time that the cells still need."""
+        """Updates the text of the time that the runs still need."""
         left = [
-            cell
-            for name, cell in self._cells.items()
+            run
+            for name, run in self._runs.items()
             if name not in self.finished and name not in self.failed
         ]
-        seconds, unknown = self._root.estimate(self._cells.values())(left)
+        seconds, unknown = self._root.estimate(self._runs.values())(left)
         self._seconds_left = (
             f", about {format_seconds(seconds / self._jobs)} left"
             if left and not unknown
@@ -184,16 +184,16 @@ class Coordinator:
     def _show(self):
         if not self._table.is_shown:
             return
-        running = self._root.list_running() & self._cells.keys()
+        running = self._root.list_running() & self._runs.keys()
         lines = [
-            f"{len(self.finished)}/{len(self._cells)} finished, "
+            f"{len(self.finished)}/{len(self._runs)} finished, "
             f"{len(self.failed)} failed, {len(running)} running"
             f"{self._seconds_left}"
         ]
         for name in sorted(running):
-            cell = self._cells[name]
-            step, seconds = self._root.find_progress(cell)
-            steps = self._root.make_config(cell).steps
+            run = self._runs[name]
+            step, seconds = self._root.find_progress(run)
+            steps = self._root.make_config(run).steps
             lines.append(
                 f"  step {step:>9,} of {steps:,}, {format_seconds(seconds)}: "
                 f"{name}"

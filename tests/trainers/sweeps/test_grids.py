@@ -8,12 +8,12 @@ import re
 import pytest
 
 from trainers.errors import ConfigError
-from trainers.grids import GRIDS, SIZES
-from trainers.grids.grid import Cell, list_runs, take_shard
-from trainers.grids.overrides import with_overrides
 from trainers.records.opened_run import registered
-from trainers.records.sweep_root import VARIED, SweepRoot
 from trainers.reports.published import list_published, read_published
+from trainers.sweeps.grids import GRIDS, SIZES
+from trainers.sweeps.grids.grid import Run, list_runs, take_shard
+from trainers.sweeps.overrides import with_overrides
+from trainers.sweeps.root import VARIED, SweepRoot
 
 NEEDS_FILES = {"kazemnejad_pcfg"}
 
@@ -55,9 +55,9 @@ def test_names(all_grids):
     for (name, size), grid in all_grids.items():
         assert (grid.name, grid.size) == (name, size)
         assert grid.statistic in ("max", "min", "mean")
-        places = {(cell.row, cell.column) for cell in grid.cells}
+        places = {(run.row, run.column) for run in grid.runs}
         # No row of a table stands in another one.
-        assert len(places) <= len(grid.cells)
+        assert len(places) <= len(grid.runs)
 
 
 PAPERS = {
@@ -94,7 +94,7 @@ def test_published_files_are_there(all_grids):
 
 def test_numbers_of_runs_are_those_of_the_papers(all_grids):
     assert {
-        name: len(list_runs(all_grids[name, "paper"].cells)) for name in GRIDS
+        name: len(list_runs(all_grids[name, "paper"].runs)) for name in GRIDS
     } == SIZES_OF_PAPERS
     # About 870 runs.
     kazemnejad = (
@@ -106,11 +106,11 @@ def test_numbers_of_runs_are_those_of_the_papers(all_grids):
 
 
 def test_the_small_table_of_four_tasks(all_grids):
-    cells = all_grids["plain_and_randomized", "small"].cells
-    assert len(cells) == 4 * 6 * 2 * 2
-    assert len({cell.row for cell in cells}) == 4
-    assert len({cell.column for cell in cells}) == 12
-    assert {cell.flags["seed"] for cell in cells} == {0, 1}
+    runs = all_grids["plain_and_randomized", "small"].runs
+    assert len(runs) == 4 * 6 * 2 * 2
+    assert len({run.row for run in runs}) == 4
+    assert len({run.column for run in runs}) == 12
+    assert {run.flags["seed"] for run in runs} == {0, 1}
 
 
 def test_both_sizes_have_the_same_rows_and_columns(all_grids):
@@ -119,7 +119,7 @@ def test_both_sizes_have_the_same_rows_and_columns(all_grids):
     named_by_range.add("plain_and_randomized")
     for name in GRIDS.keys() - named_by_range:
         paper, small = (
-            [(cell.row, cell.column) for cell in all_grids[name, size].cells]
+            [(run.row, run.column) for run in all_grids[name, size].runs]
             for size in SIZES
         )
         assert set(paper) == set(small), name
@@ -129,15 +129,15 @@ def test_every_run_has_valid_flags(all_grids, tmp_path):
     root = SweepRoot(tmp_path, arguments={}, directory="", environment={})
     seen = set()
     for (name, _), grid in all_grids.items():
-        for cell in list_runs(grid.cells):
-            flags = {k: v for k, v in cell.flags.items() if k not in VARIED}
-            key = (cell.trainer, json.dumps(flags, sort_keys=True))
+        for run in list_runs(grid.runs):
+            flags = {k: v for k, v in run.flags.items() if k not in VARIED}
+            key = (run.trainer, json.dumps(flags, sort_keys=True))
             if key in seen or name in NEEDS_FILES:
                 continue
             seen.add(key)
-            config = root.make_config(cell)
+            config = root.make_config(run)
             # Not of another type, which would have another digest.
-            for flag, value in cell.flags.items():
+            for flag, value in run.flags.items():
                 assert type(value) is type(getattr(config, flag)), flag
     assert len(seen) > 500
 
@@ -145,7 +145,7 @@ def test_every_run_has_valid_flags(all_grids, tmp_path):
 def test_missing_files_are_reported(all_grids, tmp_path):
     root = SweepRoot(tmp_path, arguments={}, directory="", environment={})
     with pytest.raises(ConfigError, match="cannot read data/pcfg"):
-        root.make_config(all_grids["kazemnejad_pcfg", "paper"].cells[0])
+        root.make_config(all_grids["kazemnejad_pcfg", "paper"].runs[0])
 
 
 def test_scores_are_entries_of_results(all_grids):
@@ -153,15 +153,15 @@ def test_scores_are_entries_of_results(all_grids):
     for (name, _), grid in all_grids.items():
         if name in NEEDS_FILES:
             continue
-        cell = grid.cells[-1]
-        experiment = registered()[cell.trainer]
+        run = grid.runs[-1]
+        experiment = registered()[run.trainer]
         config = experiment.config(
             **{
-                **experiment.presets[cell.flags.get("preset", "small")],
-                **cell.flags,
+                **experiment.presets[run.flags.get("preset", "small")],
+                **run.flags,
             }
         )
-        if grid.lengths and "test_lengths" not in cell.flags:
+        if grid.lengths and "test_lengths" not in run.flags:
             assert {*grid.lengths} <= {*config.evaluated_lengths}, name
         if grid.score.endswith("_by_length"):
             # Its title opens no data.
@@ -175,25 +175,25 @@ def test_scores_are_entries_of_results(all_grids):
 
 
 def test_published_settings(all_grids):
-    flags = [c.flags for c in all_grids["ruoss_table_1", "paper"].cells]
+    flags = [c.flags for c in all_grids["ruoss_table_1", "paper"].runs]
     assert {f["preset"] for f in flags} == {"paper"}
     assert {f["learning_rate"] for f in flags} == {1e-4, 3e-4, 5e-4}
     assert {f["seed"] for f in flags} == set(range(10))
     counts = collections.Counter((f["task"], f["encoding"]) for f in flags)
     assert set(counts.values()) == {30}
-    cells = all_grids["confounding_table_2", "paper"].cells
-    for cell in cells:
-        if cell.after:
-            assert cell.after.flags["encoding"] == "RoPE"
-            assert cell.after.flags["seed"] == cell.flags["seed"]
-    assert collections.Counter(c.column for c in cells) == {
+    runs = all_grids["confounding_table_2", "paper"].runs
+    for run in runs:
+        if run.after:
+            assert run.after.flags["encoding"] == "RoPE"
+            assert run.after.flags["seed"] == run.flags["seed"]
+    assert collections.Counter(c.column for c in runs) == {
         column: 3
         for column in ("not fine-tuned", "RoPE", "randomized RoPE", "ALiBi")
     }
 
 
-def make_cell(seed=0, after=None, **flags):
-    return Cell(
+def make_run(seed=0, after=None, **flags):
+    return Run(
         trainer="algorithmic",
         flags={"encoding": "RoPE(max_wavelength=5)", "seed": seed, **flags},
         row="row",
@@ -203,59 +203,59 @@ def make_cell(seed=0, after=None, **flags):
 
 
 def test_the_name_of_a_run_says_what_it_is():
-    cell = make_cell(task="copy")
-    assert cell.name == (
-        f"algorithmic-copy-RoPE_max_wavelength=5_-0-{cell.digest}"
+    run = make_run(task="copy")
+    assert run.name == (
+        f"algorithmic-copy-RoPE_max_wavelength=5_-0-{run.digest}"
     )
-    assert cell.digest == make_cell(task="copy").digest
-    elsewhere = dataclasses.replace(cell, row="other")
-    assert elsewhere.name == cell.name
+    assert run.digest == make_run(task="copy").digest
+    elsewhere = dataclasses.replace(run, row="other")
+    assert elsewhere.name == run.name
     names = {
         other.name
         for other in (
-            cell,
-            make_cell(task="copy", steps=3),
-            make_cell(task="copy", after=cell),
-            make_cell(task="copy", after=make_cell(task="copy", steps=3)),
+            run,
+            make_run(task="copy", steps=3),
+            make_run(task="copy", after=run),
+            make_run(task="copy", after=make_run(task="copy", steps=3)),
         )
     }
     assert len(names) == 4
 
 
 def test_a_run_stands_behind_the_one_it_continues_and_only_once():
-    first, other = make_cell(0), make_cell(1)
-    second = make_cell(2, after=first)
-    third = make_cell(3, after=second)
-    found = list_runs([third, second, other, make_cell(1)])
+    first, other = make_run(0), make_run(1)
+    second = make_run(2, after=first)
+    third = make_run(3, after=second)
+    found = list_runs([third, second, other, make_run(1)])
     assert found == (first, second, third, other)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
 def test_shards_have_every_run_once_and_whole_chains(count):
-    firsts = [make_cell(n) for n in range(7)]
-    chained = [make_cell(10 + n, after=firsts[n // 2]) for n in range(6)]
+    firsts = [make_run(n) for n in range(7)]
+    chained = [make_run(10 + n, after=firsts[n // 2]) for n in range(6)]
     runs = list_runs([*firsts, *chained])
     shards = [take_shard(runs, n, count) for n in range(count)]
-    found = [cell.name for shard in shards for cell in shard]
-    assert sorted(found) == sorted(cell.name for cell in runs)
+    found = [run.name for shard in shards for run in shard]
+    assert sorted(found) == sorted(run.name for run in runs)
     for shard in shards:
-        names = {cell.name for cell in shard}
+        names = {run.name for run in shard}
         assert all(c.after is None or c.after.name in names for c in shard)
 
 
 def test_further_flags_make_other_runs_unless_no_result_depends_on_them():
-    first = make_cell(0)
-    cells = (first, make_cell(1, after=first))
+    first = make_run(0)
+    runs = (first, make_run(1, after=first))
     changed, arguments = with_overrides(
-        cells, {"steps": "7", "learning_rate": "1e-2", "checkpoint_every": "3"}
+        runs, {"steps": "7", "learning_rate": "1e-2", "checkpoint_every": "3"}
     )
     assert arguments == {"checkpoint_every": 3}
-    for cell in (*changed, changed[1].after):
-        assert cell.flags["steps"] == 7
-        assert cell.flags["learning_rate"] == 1e-2
+    for run in (*changed, changed[1].after):
+        assert run.flags["steps"] == 7
+        assert run.flags["learning_rate"] == 1e-2
     assert changed[1].after.digest == changed[0].digest != first.digest
-    same, _ = with_overrides(cells, {"checkpoint_every": "3"})
-    assert same == cells
+    same, _ = with_overrides(runs, {"checkpoint_every": "3"})
+    assert same == runs
 
 
 @pytest.mark.parametrize(
@@ -268,4 +268,4 @@ def test_further_flags_make_other_runs_unless_no_result_depends_on_them():
 )
 def test_further_flags_that_cannot_be(given, message):
     with pytest.raises(ConfigError, match=message):
-        with_overrides([make_cell()], given)
+        with_overrides([make_run()], given)

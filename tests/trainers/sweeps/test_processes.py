@@ -1,8 +1,7 @@
-"""Sweeps that are killed, stopped, or work on the same cells."""
+"""Sweeps that are killed, stopped, or work on the same runs."""
 
 import concurrent.futures
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -10,10 +9,11 @@ import time
 
 import pytest
 
+from tests.checkout import ROOT
 from tests.trainers.toy import TOY
 
-ROOT = pathlib.Path(__file__).parents[2]
-CELLS = 6
+SWEEP = "tests.trainers.sweeps.fake_sweep"
+RUNS = 6
 
 pytestmark = [
     pytest.mark.process,
@@ -25,19 +25,19 @@ pytestmark = [
 ]
 
 
-def start(root, *flags, cells=CELLS, fake="", module=None):
+def start(root, *flags, runs=RUNS, fake="", module=None):
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "FAKE_CELLS": str(cells),
+        "FAKE_RUNS": str(runs),
         "FAKE_FLAGS": fake,
         "FAKE_NODE": f"{root}-node",
     }
     grid = [] if module else ["--grid=fake"]
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", module or "tests.trainers.fake_sweep"),
+            *(sys.executable, "-m", module or SWEEP),
             *(*grid, f"--root={root}", *flags),
         ],
         cwd=ROOT,
@@ -65,54 +65,52 @@ def wait_for(condition, seconds=120):
         time.sleep(0.05)
 
 
-def find_cells(root, name="*"):
-    return sorted(root.glob(f"cells/*/{name}"))
+def find_runs(root, name="*"):
+    return sorted(root.glob(f"runs/*/{name}"))
 
 
-def assert_each_step_once(root, cells=CELLS, steps=5):
-    """Asserts that all cells are finished and that no step ran twice."""
-    assert len(find_cells(root, "results.json")) == cells
-    for path in find_cells(root, "steps"):
+def assert_each_step_once(root, runs=RUNS, steps=5):
+    """Asserts that all runs are finished and that no step ran twice."""
+    assert len(find_runs(root, "results.json")) == runs
+    for path in find_runs(root, "steps"):
         assert path.read_text().split() == [str(n + 1) for n in range(steps)]
     assert not list((root / "running").iterdir())
 
 
 def count_starts(root):
-    return [
-        len(path.read_text().split()) for path in find_cells(root, "starts")
-    ]
+    return [len(path.read_text().split()) for path in find_runs(root, "starts")]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_sweep_saves_its_cells_and_resumes(tmp_path, number):
+def test_a_stopped_sweep_saves_its_runs_and_resumes(tmp_path, number):
     sweep = start(tmp_path, "--jobs=2", fake="--pause=0.5")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.send_signal(number)
     output = end(sweep, 128 + number)
     assert "run the same command again to resume" in output
-    logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
+    logs = "".join(p.read_text() for p in tmp_path.glob("runs/*.log"))
     assert logs.count("saved") == 2
-    assert "2 cells save their states" in output
-    assert "all 6 cells are finished" in end(start(tmp_path, "--jobs=6"))
+    assert "2 runs save their states" in output
+    assert "all 6 runs are finished" in end(start(tmp_path, "--jobs=6"))
     assert_each_step_once(tmp_path)
 
 
-def test_a_second_signal_does_not_wait_for_the_cells_that_save(tmp_path):
+def test_a_second_signal_does_not_wait_for_the_runs_that_save(tmp_path):
     go = tmp_path / "go"
-    sweep = start(tmp_path, "--jobs=2", cells=2, fake=f"--waits={go}")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    sweep = start(tmp_path, "--jobs=2", runs=2, fake=f"--waits={go}")
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.send_signal(signal.SIGINT)
-    read_until(sweep, "2 cells save their states")
+    read_until(sweep, "2 runs save their states")
     sweep.send_signal(signal.SIGINT)
     assert end(sweep, 130) == "error: stopped by SIGINT.\n"
     # They save without the sweep, and the next one waits for that.
-    sweep = start(tmp_path, "--jobs=2", cells=2)
+    sweep = start(tmp_path, "--jobs=2", runs=2)
     read_until(sweep, "2 of a killed sweep still running")
     go.touch()
-    assert "all 2 cells are finished" in end(sweep)
-    logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
+    assert "all 2 runs are finished" in end(sweep)
+    logs = "".join(p.read_text() for p in tmp_path.glob("runs/*.log"))
     assert logs.count("saved") == 2
-    assert_each_step_once(tmp_path, cells=2)
+    assert_each_step_once(tmp_path, runs=2)
     assert count_starts(tmp_path) == [2, 2]
 
 
@@ -124,38 +122,38 @@ def read_until(process, text):
     raise AssertionError(f"it has ended without {text!r}")
 
 
-def test_cells_of_a_killed_sweep_run_on_and_are_not_run_twice(tmp_path):
+def test_runs_of_a_killed_sweep_run_on_and_are_not_run_twice(tmp_path):
     go = tmp_path / "go"
     sweep = start(tmp_path, "--jobs=2", fake=f"--waits={go}")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.kill()
     end(sweep, -signal.SIGKILL)
     sweep = start(tmp_path, "--jobs=2")
     read_until(sweep, "2 of a killed sweep still running")
     # They are the two jobs.
     time.sleep(3)
-    assert len(find_cells(tmp_path, "starts")) == 2
+    assert len(find_runs(tmp_path, "starts")) == 2
     go.touch()
-    assert "all 6 cells are finished" in end(sweep)
+    assert "all 6 runs are finished" in end(sweep)
     assert_each_step_once(tmp_path)
-    assert count_starts(tmp_path) == [1] * CELLS
+    assert count_starts(tmp_path) == [1] * RUNS
 
 
-def test_a_cell_of_each_row_is_measured_and_then_resumed(tmp_path):
+def test_a_run_of_each_row_is_measured_and_then_resumed(tmp_path):
     measure = ("--measure=true", "--jobs=2")
     output = end(start(tmp_path, *measure, fake="--pause=1"))
     assert output.count("measuring row: ") == 1
     assert "Fake, small: 6 missing" in output
-    assert "estimated time, with one cell after the other: " in output
-    assert len(find_cells(tmp_path, "steps")) == 1
-    assert not find_cells(tmp_path, "results.json")
+    assert "estimated time, with one run after the other: " in output
+    assert len(find_runs(tmp_path, "steps")) == 1
+    assert not find_runs(tmp_path, "results.json")
     assert "measuring" not in end(start(tmp_path, *measure))
     end(start(tmp_path))
     assert_each_step_once(tmp_path)
 
 
-def test_a_killed_cell_is_resumed(tmp_path):
-    sweep = start(tmp_path, "--jobs=1", cells=1, fake="--pause=1")
+def test_a_killed_run_is_resumed(tmp_path):
+    sweep = start(tmp_path, "--jobs=1", runs=1, fake="--pause=1")
     (running,) = wait_for_running(tmp_path, 1)
     children = subprocess.run(
         ["pgrep", "-P", str(sweep.pid)], capture_output=True, text=True
@@ -165,48 +163,48 @@ def test_a_killed_cell_is_resumed(tmp_path):
     output = end(sweep)
     assert "lost, to be resumed" in output
     assert "exit status -9" in output
-    assert_each_step_once(tmp_path, cells=1)
+    assert_each_step_once(tmp_path, runs=1)
     assert count_starts(tmp_path) == [2]
 
 
 def wait_for_running(root, count):
-    wait_for(lambda: len(find_cells(root, "steps")) >= count)
+    wait_for(lambda: len(find_runs(root, "steps")) >= count)
     return list((root / "running").iterdir())
 
 
-def test_two_sweeps_at_once_run_each_cell_once(tmp_path):
+def test_two_sweeps_at_once_run_each_run_once(tmp_path):
     sweeps = [start(tmp_path, "--jobs=2", fake="--pause=0.3") for _ in "ab"]
     for sweep in sweeps:
-        assert "all 6 cells are finished" in end(sweep)
+        assert "all 6 runs are finished" in end(sweep)
     assert_each_step_once(tmp_path)
-    assert count_starts(tmp_path) == [1] * CELLS
+    assert count_starts(tmp_path) == [1] * RUNS
 
 
-def test_shards_together_run_each_cell_once(tmp_path):
-    # The variables of the examples in docs/sweeps.md.
+def test_shards_together_run_each_run_once(tmp_path):
+    # The variables of the examples in docs/guides/sweeps.md.
     root = tmp_path / "Läufe 実験"
     for index in "01":
         output = end(start(root, f"--shard={index}/2"))
-        assert "all 3 cells are finished" in output
+        assert "all 3 runs are finished" in output
     assert_each_step_once(root)
-    assert count_starts(root) == [1] * CELLS
+    assert count_starts(root) == [1] * RUNS
 
 
-def test_failed_cells_are_listed_and_retried_on_request(tmp_path):
-    output = end(start(tmp_path, cells=2, fake="--fails=3"), 1)
+def test_failed_runs_are_listed_and_retried_on_request(tmp_path):
+    output = end(start(tmp_path, runs=2, fake="--fails=3"), 1)
     assert output.count("this went wrong") == 4
-    assert "error: 2 cells failed, see above" in output
-    for path in find_cells(tmp_path, "starts"):
+    assert "error: 2 runs failed, see above" in output
+    for path in find_runs(tmp_path, "starts"):
         (path.parent / "mended").touch()
-    output = end(start(tmp_path, cells=2, fake="--fails=3"), 1)
+    output = end(start(tmp_path, runs=2, fake="--fails=3"), 1)
     assert "--retry_failed=true" in output
     assert count_starts(tmp_path) == [1, 1]
-    end(start(tmp_path, "--retry_failed=true", cells=2, fake="--fails=3"))
-    assert_each_step_once(tmp_path, cells=2)
+    end(start(tmp_path, "--retry_failed=true", runs=2, fake="--fails=3"))
+    assert_each_step_once(tmp_path, runs=2)
 
 
 def test_a_trainer_is_killed_and_resumed_and_then_skipped(tmp_path):
-    """Two real cells, one of which continues the other."""
+    """Two real runs, one of which continues the other."""
     toy = {**TOY, "steps": 60, "steps_per_loop": 5, "checkpoint_every": 5}
     del toy["task"], toy["encoding"]
     flags = ",".join(f"{name}={value}" for name, value in toy.items())
@@ -215,14 +213,14 @@ def test_a_trainer_is_killed_and_resumed_and_then_skipped(tmp_path):
         *("--grid=ruoss_figure_2", "--jobs=1", f"--flags={flags}"),
     )
     sweep = start(*command, module="trainers.sweep")
-    wait_for(lambda: find_cells(tmp_path, "checkpoints/checkpoint-*"))
+    wait_for(lambda: find_runs(tmp_path, "checkpoints/checkpoint-*"))
     sweep.terminate()
     end(sweep, 128 + signal.SIGTERM)
     output = end(start(*command, module="trainers.sweep"))
-    assert "all 2 cells are finished" in output
-    logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
+    assert "all 2 runs are finished" in output
+    logs = "".join(p.read_text() for p in tmp_path.glob("runs/*.log"))
     assert "resuming after step" in logs
-    results = find_cells(tmp_path, "results.json")
+    results = find_runs(tmp_path, "results.json")
     assert len(results) == 2
     before = [path.stat().st_mtime_ns for path in results]
     output = end(start(*command, module="trainers.sweep"))
@@ -250,16 +248,16 @@ def test_ray_loses_a_node_and_gets_another(tmp_path, cluster):
         *("--engine=ray", f"--address={cluster.address}"),
         fake="--pause=1",
     )
-    wait_for(lambda: len(find_cells(root, "steps")) == 2)
+    wait_for(lambda: len(find_runs(root, "steps")) == 2)
     # Not the one that the sweep is connected to, which may be any.
     own = (tmp_path / "root-node").read_text()
     nodes.sort(key=lambda node: node.node_id == own)
     cluster.remove_node(nodes[0], allow_graceful=False)
-    wait_for(lambda: len(find_cells(root, "steps")) == 3)
+    wait_for(lambda: len(find_runs(root, "steps")) == 3)
     nodes[0] = cluster.add_node(num_cpus=1)
     output = end(sweep)
     assert "lost, to be resumed" in output
-    assert "all 6 cells are finished" in output
+    assert "all 6 runs are finished" in output
     assert_each_step_once(root)
     for node in nodes:
         cluster.remove_node(node)
@@ -267,26 +265,26 @@ def test_ray_loses_a_node_and_gets_another(tmp_path, cluster):
 
 def test_half_on_this_machine_and_half_on_ray(tmp_path, cluster):
     sweep = start(tmp_path, "--jobs=1", fake="--pause=0.3")
-    wait_for(lambda: len(find_cells(tmp_path, "results.json")) == 3)
+    wait_for(lambda: len(find_runs(tmp_path, "results.json")) == 3)
     sweep.terminate()
     end(sweep, 128 + signal.SIGTERM)
     node = cluster.add_node(num_cpus=2)
     ray = ("--engine=ray", f"--address={cluster.address}")
     output = end(start(tmp_path, *ray))
-    assert "all 6 cells are finished" in output
+    assert "all 6 runs are finished" in output
     assert_each_step_once(tmp_path)
-    assert count_starts(tmp_path).count(1) >= CELLS - 1
+    assert count_starts(tmp_path).count(1) >= RUNS - 1
     cluster.remove_node(node)
 
 
-def test_a_stopped_sweep_on_ray_saves_its_cells(tmp_path, cluster):
+def test_a_stopped_sweep_on_ray_saves_its_runs(tmp_path, cluster):
     node = cluster.add_node(num_cpus=2)
     ray = ("--engine=ray", f"--address={cluster.address}")
     sweep = start(tmp_path, *ray, fake="--pause=1")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.terminate()
     end(sweep, 128 + signal.SIGTERM)
-    logs = "".join(p.read_text() for p in tmp_path.glob("cells/*.log"))
+    logs = "".join(p.read_text() for p in tmp_path.glob("runs/*.log"))
     assert logs.count("saved") == 2
     end(start(tmp_path, *ray))
     assert_each_step_once(tmp_path)
@@ -302,25 +300,23 @@ def test_two_engines_at_once(tmp_path, cluster):
             [ray, ["--jobs=2"]],
         )
     for output in outputs:
-        assert "all 6 cells are finished" in output
+        assert "all 6 runs are finished" in output
     assert_each_step_once(tmp_path)
-    assert count_starts(tmp_path) == [1] * CELLS
+    assert count_starts(tmp_path) == [1] * RUNS
     cluster.remove_node(node)
 
 
-def test_a_stopped_sweep_on_ray_waits_for_its_own_cells_alone(
-    tmp_path, cluster
-):
+def test_a_stopped_sweep_on_ray_waits_for_its_own_runs_alone(tmp_path, cluster):
     other = start(tmp_path, "--jobs=1", fake="--pause=8")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 1)
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 1)
     node = cluster.add_node(num_cpus=1)
     ray = ("--engine=ray", f"--address={cluster.address}")
     sweep = start(tmp_path, *ray, fake="--pause=0.5")
-    wait_for(lambda: len(find_cells(tmp_path, "steps")) == 2)
+    wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.terminate()
     output = end(sweep, 128 + signal.SIGTERM, timeout=60)
-    assert "1 cells save their states" in output
-    # The cell of the other sweep takes 40 s.
+    assert "1 runs save their states" in output
+    # The run of the other sweep takes 40 s.
     assert other.poll() is None
     assert len(list((tmp_path / "running").iterdir())) == 1
     other.terminate()

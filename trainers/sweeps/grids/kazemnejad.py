@@ -9,7 +9,7 @@ Reference: Kazemnejad et al., 2023. https://arxiv.org/abs/2305.19466
 """
 
 from datasets.text_tasks.scratchpad import FIELDS
-from trainers.grids.grid import Cell, Grid
+from trainers.sweeps.grids.grid import Grid, Run
 
 TITLE = "Kazemnejad et al., 2023"
 SEEDS = {"paper": (256788, 234054, 146317), "small": (0,)}
@@ -58,7 +58,7 @@ def make_tasks(size):
         name="kazemnejad_tasks",
         title=f"{TITLE}: right answers to longer problems",
         size=size,
-        cells=_make_cells({task: {"task": task} for task in TASKS}, size),
+        runs=_make_runs({task: {"task": task} for task in TASKS}, size),
         **SCORE,
     )
 
@@ -74,7 +74,7 @@ def make_pcfg(size):
         name="kazemnejad_pcfg",
         title=f"{TITLE}: right answers to longer problems of PCFG",
         size=size,
-        cells=_make_cells({"pcfg": flags}, size),
+        runs=_make_runs({"pcfg": flags}, size),
         **SCORE,
     )
 
@@ -99,14 +99,14 @@ def make_scratchpads(size):
         name="kazemnejad_scratchpads",
         title=f"{TITLE}: right answers after steps of several formats",
         size=size,
-        cells=_make_cells(rows, size),
+        runs=_make_runs(rows, size),
         **SCORE,
     )
 
 
-def _make_cells(rows, size):
+def _make_runs(rows, size):
     return tuple(
-        Cell(
+        Run(
             trainer="sequence_to_answer",
             flags={
                 **COMMON[size],

@@ -1,11 +1,11 @@
-"""Options of the sweep."""
+"""Options of `python -m trainers.sweep`."""
 
 import dataclasses
 import re
 
 from trainers.errors import ConfigError
-from trainers.grids import GRIDS, SIZES
 from trainers.options.option import check_options, option
+from trainers.sweeps.grids import GRIDS, SIZES
 
 YES_NO = ("true", "false")
 
@@ -26,51 +26,57 @@ class SweepConfig:
     )
     engine: str = option(
         "local",
-        "Where cells run: in processes of this machine, or on a Ray cluster.",
+        "Where to train: in processes of this machine, or on a Ray cluster.",
         choices=("local", "ray"),
     )
     jobs: int = option(
-        0, "Cells at a time on this machine; 0: one for each core.", least=0
+        0,
+        "Number of runs at a time on this machine; 0: one for each core.",
+        least=0,
     )
     address: str = option(
-        "", "Ray cluster, such as auto; none: one of this machine alone."
+        "", "Ray cluster, such as auto; none: only this machine."
     )
-    cpus: int = option(1, "On Ray, cores of a cell.")
+    cpus: int = option(1, "On Ray, number of cores for each run.")
     gpus: int = option(
-        0, "GPUs of a cell; 0: with --engine=local, all of them.", least=0
+        0,
+        "Number of GPUs for each run; 0: with --engine=local, all of them.",
+        least=0,
     )
-    tpus: int = option(0, "On Ray, TPU chips of a cell.", least=0)
+    tpus: int = option(0, "On Ray, number of TPU chips for each run.", least=0)
     shard: str = option(
-        "0/1", "Which part of the cells, from 0, and of how many parts: 3/8."
+        "0/1",
+        "Part of the runs to train, its number from 0 and the number of parts, "
+        "such as 3/8.",
     )
     retries: int = option(
         10,
-        "Number of times a cell is resumed after its process is lost.",
+        "Number of times a run is resumed after its process is lost.",
         least=0,
     )
     retry_failed: str = option(
-        "false", "Whether to run cells again that failed.", choices=YES_NO
+        "false", "Whether to start failed runs again.", choices=YES_NO
     )
     dry_run: str = option(
         "false",
-        "Whether to print the cost of the cells and the first commands, and "
-        "run nothing; all: print all commands.",
+        "true: print the cost of the runs and the first commands, and train "
+        "nothing; all: print all commands.",
         choices=(*YES_NO, "all"),
     )
     measure: str = option(
         "false",
-        "Whether to begin one cell of each row for the cost of its steps, and "
-        "then to end; these cells are resumed later.",
+        "true: start one run of each row until the time of its steps is known, "
+        "and then end; the sweep resumes these runs later.",
         choices=YES_NO,
     )
     flags: str = option(
         "",
-        "Further flags of all cells, such as steps=100,test_lengths=30,60; "
-        "those that change results make other cells.",
+        "Further flags of all runs, such as steps=100,test_lengths=30,60; a "
+        "flag that changes results makes different runs.",
     )
 
     def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
+        """Raises `ConfigError` for the first invalid value."""
         check_options(self)
         if not self.grid:
             raise ConfigError(f"--grid is missing: {', '.join(GRIDS)}.")
@@ -78,7 +84,7 @@ class SweepConfig:
             raise ConfigError("--address and --tpus need --engine=ray.")
         if self.engine == "local" and self.gpus and not self.jobs:
             raise ConfigError(
-                "--gpus needs --jobs, the number of cells at a time: that of "
+                "--gpus needs --jobs, the number of runs at a time: that of "
                 "GPUs divided by --gpus."
             )
         parse_shard(self.shard)
@@ -98,7 +104,7 @@ def parse_shard(text):
     index, count = map(int, found.groups()) if found else (0, 0)
     if index >= count:
         raise ConfigError(
-            "--shard takes a number from 0 and how many shards there are, as "
+            "--shard takes a number from 0 and the number of shards, such as "
             f"3/8; got {text!r}."
         )
     return index, count

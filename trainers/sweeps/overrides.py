@@ -1,4 +1,4 @@
-"""Further flags of all cells of a sweep."""
+"""Further flags of all runs of a sweep."""
 
 import typing
 
@@ -11,24 +11,24 @@ FIXED = ("workdir", "initialize_from")
 """Flags that the sweep sets itself."""
 
 
-def with_overrides(cells, given):
-    """Returns the cells with further flags.
+def with_overrides(runs, given):
+    """Returns the runs with further flags.
 
     Args:
-        cells: Iterable of `Cell`.
+        runs: Iterable of `Run`.
         given: Dict from names to values, all str.
 
     Returns:
-        Tuple of `Cell` with the flags that change results; a dict of the other
+        Tuple of `Run` with the flags that change results; a dict of the other
         flags.
 
     Raises:
-        ConfigError: If a trainer of the cells does not have a flag, or it
+        ConfigError: If a trainer of the runs does not have a flag, or it
             cannot have the value.
     """
-    cells = tuple(cells)
+    runs = tuple(runs)
     arguments, by_trainer = {}, {}
-    for trainer in {cell.trainer for cell in cells}:
+    for trainer in {run.trainer for run in runs}:
         config_class = registered()[trainer].config
         by_trainer[trainer] = {}
         for name, text in given.items():
@@ -39,7 +39,7 @@ def with_overrides(cells, given):
             else:
                 arguments[name] = value
     return tuple(
-        cell.with_flags(by_trainer[cell.trainer]) for cell in cells
+        run.with_flags(by_trainer[run.trainer]) for run in runs
     ), arguments
 
 

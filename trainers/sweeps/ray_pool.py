@@ -1,4 +1,4 @@
-"""Runs the cells of a sweep on the machines of a Ray cluster.
+"""A pool of the machines of a Ray cluster.
 
 The root directory and the checkout must be at the same paths on all machines,
 as on a shared file system.
@@ -10,10 +10,10 @@ import pathlib
 import uuid
 
 import datasets.files
-from trainers.cluster import cell_process
-from trainers.cluster.cell_process import find_claim, read_claim
-from trainers.cluster.local_pool import describe_stopping, make_error
 from trainers.errors import ConfigError, TrainingError
+from trainers.sweeps import run_process
+from trainers.sweeps.local_pool import describe_stopping, make_error
+from trainers.sweeps.run_process import find_claim, read_claim
 
 
 class RayPool:
@@ -46,7 +46,7 @@ class RayPool:
                 f"no Ray cluster answers at --address={address}: {error}"
             ) from None
         # Its processes need no TensorFlow: they get the functions themselves.
-        for module in (cell_process, datasets.files):
+        for module in (run_process, datasets.files):
             ray.cloudpickle.register_pickle_by_value(module)
         self.describe = f"on the Ray cluster {address or 'of this machine'}"
         self._environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
@@ -54,9 +54,9 @@ class RayPool:
             num_cpus=cpus,
             num_gpus=gpus,
             resources={"TPU": tpus} if tpus else None,
-            # The sweep submits lost cells again itself.
+            # The sweep submits lost runs again itself.
             max_retries=0,
-        )(cell_process.run_job)
+        )(run_process.run_job)
         self._futures = {}
         self._id = uuid.uuid4().hex
         self._stop = None
@@ -83,7 +83,7 @@ class RayPool:
         if not room:
             needed = ", ".join(f"{n} {k}" for k, n in self._needed.items())
             print(
-                f"no machine of the Ray cluster has what a cell needs "
+                f"no machine of the Ray cluster has what a run needs "
                 f"({needed}): waiting for one that has",
                 flush=True,
             )

@@ -1,4 +1,4 @@
-"""Measures what the cells of a sweep cost, on steps that are not lost."""
+"""Measures how long the steps of a sweep's runs take; no step is lost."""
 
 import collections
 
@@ -6,8 +6,8 @@ SECONDS = 1
 """Seconds between two looks at the pool."""
 
 
-def measure(root, open_pool, cells):
-    """Begins a run of each row until it is known how long its steps take.
+def measure(root, open_pool, runs):
+    """Starts a run of each row until the time of its steps is known.
 
     The runs save their states and are resumed by the sweep.
 
@@ -15,9 +15,9 @@ def measure(root, open_pool, cells):
         root: The `SweepRoot`.
         open_pool: Function without arguments; returns a context manager that
             gives a pool, and stops it at the end.
-        cells: Tuple of `Cell`.
+        runs: Tuple of `Run`.
     """
-    left = _choose(root, cells)
+    left = _choose(root, runs)
     while left:
         with open_pool() as pool:
             size = pool.count_jobs()
@@ -25,12 +25,12 @@ def measure(root, open_pool, cells):
         left = left[size:]
 
 
-def _choose(root, cells):
-    """Returns a cell of each trainer and row of which none is measured."""
+def _choose(root, runs):
+    """Returns a run of each trainer and row of which none is measured."""
     rows = collections.defaultdict(list)
-    for cell in cells:
-        if cell.after is None:
-            rows[cell.trainer, cell.row].append(cell)
+    for run in runs:
+        if run.after is None:
+            rows[run.trainer, run.row].append(run)
     return [
         of_row[0]
         for of_row in rows.values()
@@ -38,13 +38,13 @@ def _choose(root, cells):
     ]
 
 
-def _measure(root, pool, cells):
-    running = {cell.name: cell for cell in cells}
-    for cell in cells:
-        print(f"measuring {cell.row}: {cell.name}", flush=True)
-        pool.submit(root.make_job(cell))
+def _measure(root, pool, runs):
+    running = {run.name: run for run in runs}
+    for run in runs:
+        print(f"measuring {run.row}: {run.name}", flush=True)
+        pool.submit(root.make_job(run))
     while not all(map(root.is_measured, running.values())):
         for job, record in pool.wait(SECONDS):
-            cell = running.pop(job.name)
-            if record.get("lines") and not root.is_measured(cell):
+            run = running.pop(job.name)
+            if record.get("lines") and not root.is_measured(run):
                 print(f"failed: {job.name}: {record['lines'][-1]}", flush=True)

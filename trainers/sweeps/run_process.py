@@ -1,16 +1,16 @@
-"""Runs the command of one cell of a sweep in a process of its own.
+"""Executes the command of one run of a sweep in a separate process.
 
-Imports the standard library and `datasets.files` alone: on other machines, Ray
-runs these functions without TensorFlow in its own processes.
+Imports only the standard library and `datasets.files`: on other machines, Ray
+calls these functions in its own processes, without TensorFlow.
 
-A root directory has for each cell, by its name:
+A root directory has for each run, by its name:
 
-    cells/NAME        the working directory of the run
-    cells/NAME.log    what its command prints
-    cells/NAME.json   how its process ended, see `run_job`
+    runs/NAME        the working directory of the run
+    runs/NAME.log    what its command prints
+    runs/NAME.json   how its process ended, see `run_job`
     running/NAME      who runs it, while somebody does
 
-A lock on the last file keeps a second process from starting the same cell. The
+A lock on the last file keeps a second process from starting the same run. The
 command inherits the lock: it lasts until the command has ended, even if the
 sweep was killed before.
 """
@@ -51,7 +51,7 @@ class Job:
     """A command to run.
 
     Attributes:
-        name: str. Name of the cell.
+        name: str. Name of the run.
         root: str. Absolute path of the root directory.
         arguments: Tuple of str. The module, and its flags.
         directory: str. Directory to run the command in.
@@ -73,7 +73,7 @@ class Job:
     @property
     def workdir(self):
         """`pathlib.Path` of the working directory of the run."""
-        return pathlib.Path(self.root, "cells", self.name)
+        return pathlib.Path(self.root, "runs", self.name)
 
 
 def run_job(job, environment=None, started=lambda process: None):
@@ -85,13 +85,13 @@ def run_job(job, environment=None, started=lambda process: None):
         started: Called with the `subprocess.Popen` of the command.
 
     Returns:
-        Dict, the record of the cell: `status`, that of the process, negative
+        Dict, the record of the run: `status`, that of the process, negative
         for a signal; `seconds`, the time of all its processes; `ended`; `host`
         and `lines`, the last ones of the log. Or `{"busy": True}` if another
         process runs it.
 
     Raises:
-        OSError: If the files of the cell cannot be written.
+        OSError: If the files of the run cannot be written.
     """
     workdir = job.workdir
     workdir.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _run(job, environment, started, claimed):
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=[claimed.fileno()],
-            # Ctrl-C reaches the sweep alone, which stops its commands.
+            # Ctrl-C reaches only the sweep, which stops its commands.
             start_new_session=True,
         )
         try:
@@ -284,7 +284,7 @@ def _lock(file):
 
 
 def read_record(root, name):
-    """Returns the record of a cell, without fields that are damaged.
+    """Returns the record of a run, without fields that are damaged.
 
     An empty dict if there is none, or none that can be read as a record.
     """
@@ -302,7 +302,7 @@ def read_record(root, name):
 
 
 def write_record(root, name, record):
-    """Writes the record of a cell, as a whole or not at all."""
+    """Writes the record of a run, as a whole or not at all."""
     path = _find_record(root, name)
     beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with open(beside, "w", opener=no_links) as file:
@@ -316,7 +316,7 @@ def _read_text(path):
 
 
 def _find_record(root, name):
-    return pathlib.Path(root, "cells", f"{name}.json")
+    return pathlib.Path(root, "runs", f"{name}.json")
 
 
 def now():

@@ -8,8 +8,8 @@ two seeds, 96 runs, which take less than two hours on two cores.
 
 import itertools
 
-from trainers.grids.chomsky import SCORE, make_cells, name_encodings
-from trainers.grids.grid import Grid
+from trainers.sweeps.grids.chomsky import SCORE, make_runs, name_encodings
+from trainers.sweeps.grids.grid import Grid
 
 TASKS = (
     *("even_pairs", "reverse_string"),
@@ -33,7 +33,7 @@ def make_grid(size):
         name="plain_and_randomized",
         title="Encodings and their randomized forms on four tasks",
         size=size,
-        cells=make_cells(columns, size, seeds=SEEDS[size], tasks=TASKS),
+        runs=make_runs(columns, size, seeds=SEEDS[size], tasks=TASKS),
         published=(
             *("ruoss_2023_table_1", "ruoss_2023_table_4"),
             "confounding_table_b1",

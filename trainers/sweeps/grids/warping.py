@@ -9,8 +9,9 @@ the other tables on text reads the source code of Python, byte by byte.
 
 import functools
 
-from trainers.grids.grid import Cell, Grid
 from trainers.options.answers import AnswersConfig
+from trainers.sweeps.grids.grid import Grid, Run
+from trainers.sweeps.grids.matching import match_encoding
 
 TITLE = "Position index warping"
 
@@ -37,6 +38,14 @@ ITEMS = {"copy": 20, "reverse": 20, "sort": 8, "summation": 8}
 
 ABSENT = {("summation", 3), ("summation", 5)}
 """Tasks and ranges, in trained lengths, that Table A prints as a dot."""
+
+
+NOTES = {
+    "sqrt": "function sqrt",
+    "beta": "function beta",
+    **{f"{factor}M": f"({factor}M)" for factor in (10, 5, 3)},
+}
+"""Parts of notes, by what tables call them."""
 
 
 def make_table_1(size):
@@ -78,6 +87,7 @@ def make_table_b(size):
         "Table B: loss and the factor of head warping",
         size,
         {f"alpha = 1/{divisor}": _warp(divisor) for divisor in (2, 4, 6, 8)},
+        match=lambda row, column: {"note": row},
     )
 
 
@@ -90,12 +100,12 @@ def make_table_a(size):
     longest tests: such runs are tested as far as the positions reach, so that
     their mean is not that of the others.
     """
-    cells = []
+    runs = []
     for task, items in ITEMS.items():
         for column, flags in _list_methods(task, items):
             common = _find_task_flags(task, items, size)
-            cells.append(
-                Cell(
+            runs.append(
+                Run(
                     trainer="sequence_to_answer",
                     flags={**common, **flags},
                     row=task,
@@ -106,11 +116,15 @@ def make_table_a(size):
         name="warping_table_a",
         title=f"{TITLE}, Table A: right answers, mean over all lengths",
         size=size,
-        cells=tuple(cells),
+        runs=tuple(runs),
         score="generated_mean",
         unit="%",
         statistic="mean",
         published=("warping_table_a",),
+        match=lambda row, column: {
+            "task_or_dataset": row,
+            **_match_method(column),
+        },
     )
 
 
@@ -124,8 +138,8 @@ def make_figure_3(size):
         name="warping_figure_3",
         title=f"{TITLE}, Figure 3: copies by a model of two blocks",
         size=size,
-        cells=tuple(
-            Cell(
+        runs=tuple(
+            Run(
                 trainer="sequence_to_answer",
                 flags={
                     **common[size],
@@ -148,7 +162,16 @@ def make_figure_3(size):
     )
 
 
-def _make_text_grid(name, title, size, rows, *, lengths=None):
+def _match_method(name, _=""):
+    """Matches `RandomizedRoPE, 10M` by its encoding and the note on 10M."""
+    _, _, detail = name.partition(", ")
+    note = f"maximum position {detail}" if detail.isdecimal() else detail
+    return {**match_encoding(name), "note": NOTES.get(note, note)}
+
+
+def _make_text_grid(
+    name, title, size, rows, *, lengths=None, match=_match_method
+):
     trainer, score = {
         "paper": ("wikitext103", "perplexity_by_length"),
         "small": ("enwik8", "nats_per_byte_by_length"),
@@ -157,8 +180,8 @@ def _make_text_grid(name, title, size, rows, *, lengths=None):
         name=name,
         title=f"{TITLE}, {title}",
         size=size,
-        cells=tuple(
-            Cell(
+        runs=tuple(
+            Run(
                 trainer=trainer,
                 flags={**TEXT[size], **flags, "seed": 0},
                 row=row,
@@ -172,6 +195,7 @@ def _make_text_grid(name, title, size, rows, *, lengths=None):
         higher_is_better=False,
         # Losses on other data are not comparable.
         published=(name,) if size == "paper" else (),
+        match=match,
         lengths=lengths or LENGTHS[size],
     )
 

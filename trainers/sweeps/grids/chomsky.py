@@ -2,7 +2,7 @@
 
 import itertools
 
-from trainers.grids.grid import Cell
+from trainers.sweeps.grids.grid import Run
 
 LEARNING_RATES = (1e-4, 3e-4, 5e-4)
 
@@ -39,7 +39,7 @@ Its means are over seeds, at the best learning rate, as those of Ruoss et al.,
 """
 
 
-def make_cells(columns, size, *, seeds, tasks=TASKS, small=SMALL):
+def make_runs(columns, size, *, seeds, tasks=TASKS, small=SMALL):
     """Returns the runs of a table whose rows are tasks.
 
     Args:
@@ -50,14 +50,14 @@ def make_cells(columns, size, *, seeds, tasks=TASKS, small=SMALL):
         small: Dict of flags of the size `"small"`.
 
     Returns:
-        Tuple of `Cell`: those of the first seed first.
+        Tuple of `Run`: those of the first seed first.
     """
     if size == "paper":
         common, rates = {"preset": "paper"}, LEARNING_RATES
     else:
         common, rates = small, (small["learning_rate"],)
     return tuple(
-        Cell(
+        Run(
             trainer="algorithmic",
             flags={
                 **common,

@@ -1,6 +1,6 @@
-"""The root directory of a sweep: states, records and costs of its cells.
+"""The root directory of a sweep: states, records and costs of its runs.
 
-`trainers.cluster.cell_process` describes its files.
+`trainers.sweeps.run_process` describes its files.
 """
 
 import collections
@@ -12,17 +12,6 @@ import pathlib
 import statistics
 
 from datasets.files import only_files
-from trainers.cluster.cell_process import (
-    Job,
-    claim,
-    has_failed,
-    is_locked,
-    is_orphan,
-    now,
-    read_claim,
-    read_record,
-    write_record,
-)
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
@@ -34,13 +23,24 @@ from trainers.records.workdir import (
     read_config,
     read_results,
 )
+from trainers.sweeps.run_process import (
+    Job,
+    claim,
+    has_failed,
+    is_locked,
+    is_orphan,
+    now,
+    read_claim,
+    read_record,
+    write_record,
+)
 
 VARIED = ("seed", "learning_rate")
-"""Flags that many cells differ in alone: the others are checked once."""
+"""Flags that are checked only once: many runs differ in nothing else."""
 
 
 class SweepRoot:
-    """Reads and records the states of the cells of a sweep.
+    """Reads and records the states of the runs of a sweep.
 
     Args:
         path: `pathlib.Path` of the root directory.
@@ -57,30 +57,30 @@ class SweepRoot:
         self._environment = environment
         self._since = now()
 
-    def find_workdir(self, cell):
-        """Returns the `pathlib.Path` of the working directory of a `Cell`."""
-        return self.path / "cells" / cell.name
+    def find_workdir(self, run):
+        """Returns the `pathlib.Path` of the working directory of a `Run`."""
+        return self.path / "runs" / run.name
 
-    def make_config(self, cell):
-        """Makes the configuration of a cell.
+    def make_config(self, run):
+        """Makes the configuration of a run.
 
         Raises:
             ConfigError: If its flags are wrong.
         """
-        flags = {**cell.flags, **self._arguments}
+        flags = {**run.flags, **self._arguments}
         varied = {name: flags.pop(name) for name in VARIED if name in flags}
         try:
-            config = _resolve(cell.trainer, json.dumps(flags))
+            config = _resolve(run.trainer, json.dumps(flags))
         except ConfigError as error:
-            raise ConfigError(f"{cell.name}: {error}") from None
+            raise ConfigError(f"{run.name}: {error}") from None
         return dataclasses.replace(config, **varied)
 
-    def make_job(self, cell):
-        """Makes the `Job` of a cell."""
-        flags = {**cell.flags, **self._arguments, **self._find_source(cell)}
-        module = f"trainers.{cell.trainer}"
+    def make_job(self, run):
+        """Makes the `Job` of a run."""
+        flags = {**run.flags, **self._arguments, **self._find_source(run)}
+        module = f"trainers.{run.trainer}"
         return Job(
-            name=cell.name,
+            name=run.name,
             root=str(self.path),
             arguments=(
                 module,
@@ -91,25 +91,25 @@ class SweepRoot:
             since=self._since,
         )
 
-    def _find_source(self, cell):
-        if cell.after is None:
+    def _find_source(self, run):
+        if run.after is None:
             return {}
         # The root may have been moved since the run began.
         with _root_in_place_of_workdir():
-            record = read_config(self.find_workdir(cell)) or {"config": {}}
+            record = read_config(self.find_workdir(run)) or {"config": {}}
         began = record["config"].get("initialize_from")
-        return {"initialize_from": began or str(self.find_workdir(cell.after))}
+        return {"initialize_from": began or str(self.find_workdir(run.after))}
 
-    def is_finished(self, cell):
-        """Returns whether a cell has results of the same configuration."""
-        workdir = self.find_workdir(cell)
+    def is_finished(self, run):
+        """Returns whether a run has results of the same configuration."""
+        workdir = self.find_workdir(run)
         with _root_in_place_of_workdir():
             results = read_results(workdir / "results.json")
             record = results and read_config(workdir)
         if record is None:
             return False
         config = dataclasses.replace(
-            self.make_config(cell), **self._find_source(cell)
+            self.make_config(run), **self._find_source(run)
         )
         # Without the flags that are newer than the run.
         values = {
@@ -119,26 +119,26 @@ class SweepRoot:
         }
         fixed = find_fixed(config, values)
         return (
-            results.get("digest") == make_digest(cell.trainer, fixed)
+            results.get("digest") == make_digest(run.trainer, fixed)
             and results.get("train", {}).get("steps") == config.steps
         )
 
-    def find_state(self, cell):
+    def find_state(self, run):
         """Returns `"finished"`, `"failed"`, `"running"` or `"missing"`."""
-        if self.is_finished(cell):
+        if self.is_finished(run):
             return "finished"
-        if self.is_running(cell):
+        if self.is_running(run):
             return "running"
-        failed = has_failed(self.read_record(cell))
+        failed = has_failed(self.read_record(run))
         return "failed" if failed else "missing"
 
-    def is_running(self, cell):
-        """Returns whether any process of a sweep runs a cell."""
+    def is_running(self, run):
+        """Returns whether a process of any sweep trains a run."""
         with self._looking():
-            return is_locked(self.path / "running" / cell.name)
+            return is_locked(self.path / "running" / run.name)
 
     def list_running(self):
-        """Returns the names of the cells that some process runs."""
+        """Returns the names of the runs that some process trains."""
         running = set()
         for path in self._list_claims():
             # Removes what a killed process has left.
@@ -148,7 +148,7 @@ class SweepRoot:
         return running
 
     def list_orphans(self):
-        """Returns the claims of cells of this machine whose sweep was killed.
+        """Returns the claims of runs of this machine whose sweep was killed.
 
         Returns:
             Tuple of `pathlib.Path`.
@@ -166,73 +166,73 @@ class SweepRoot:
 
     @contextlib.contextmanager
     def _looking(self):
-        """Turns a failure to see who runs a cell into `ConfigError`."""
+        """Turns a failure to see who trains a run into `ConfigError`."""
         try:
             yield
         except FileNotFoundError:
             raise
         except OSError as error:
             raise ConfigError(
-                f"cannot tell which cells of {self.path} are running: {error}. "
+                f"cannot tell which runs of {self.path} are running: {error}. "
                 "A sweep needs a directory that it may write to, on a file "
                 "system with locks: fix this, or choose another --root."
             ) from None
 
-    def read_record(self, cell):
-        """Returns the record of how the last process of a cell ended."""
+    def read_record(self, run):
+        """Returns the record of how the last process of a run ended."""
         try:
-            return read_record(self.path, cell.name)
+            return read_record(self.path, run.name)
         except OSError as error:
             raise ConfigError(
-                f"cannot read the record of {cell.name}: {error}. Fix this, or "
+                f"cannot read the record of {run.name}: {error}. Fix this, or "
                 "choose another --root."
             ) from None
 
-    def write_failure(self, cell, lines):
-        """Records that a cell failed for a reason that its log has not."""
+    def write_failure(self, run, lines):
+        """Records that a run failed for a reason that its log has not."""
         with writing(self.path, "the failure is not recorded"):
-            (self.path / "cells").mkdir(parents=True, exist_ok=True)
-            record = self.read_record(cell)
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+            record = self.read_record(run)
             failure = {"status": 1, "ended": now(), "lines": lines}
-            write_record(self.path, cell.name, {**record, **failure})
+            write_record(self.path, run.name, {**record, **failure})
 
-    def forget_failure(self, cell):
-        """Lets a failed cell count as one that was not run."""
-        with writing(self.path, "the cell is not retried"):
-            record = self.read_record(cell)
-            write_record(self.path, cell.name, {**record, "status": -1})
+    def forget_failure(self, run):
+        """Lets a failed run count as one that was never started."""
+        with writing(self.path, "the run is not retried"):
+            record = self.read_record(run)
+            write_record(self.path, run.name, {**record, "status": -1})
 
-    def find_progress(self, cell):
+    def find_progress(self, run):
         """Returns the step that a run has logged last, and its seconds."""
-        logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
+        logged = _read_logged(self.find_workdir(run) / "metrics.csv")
         return logged[-1] if logged else (0, 0.0)
 
-    def is_measured(self, cell):
-        """Returns whether it is known how long the steps of a cell take."""
-        return self._find_cost(cell) is not None
+    def is_measured(self, run):
+        """Returns whether the time of the steps of a run is known."""
+        return self._find_cost(run) is not None
 
-    def estimate(self, cells):
-        """Estimates what cells cost from those that have run.
+    def estimate(self, runs):
+        """Estimates what runs cost from those that have begun.
 
-        A cell costs as much as the mean of the finished cells of its row;
+        A run costs as much as the mean of the finished runs of its row;
         where there are none, of those that have begun; where there are none,
         of its trainer.
 
         Args:
-            cells: Iterable of `Cell`: all of the sweep.
+            runs: Iterable of `Run`: all of the sweep.
 
         Returns:
-            A function of cells; returns the seconds that they still need, and
-            the number of cells whose trainer has not run yet.
+            A function of runs; returns the seconds that they still need, and
+            the number of runs whose trainer has not run yet.
         """
         finished, begun = (collections.defaultdict(list) for _ in range(2))
-        for cell in cells:
-            self._add_cost(cell, finished, begun)
+        for run in runs:
+            self._add_cost(run, finished, begun)
 
         def find_seconds(left):
             total, unknown = 0.0, 0
-            for cell in left:
-                keys = ((cell.trainer, cell.row), cell.trainer)
+            for run in left:
+                keys = ((run.trainer, run.row), run.trainer)
                 known = next(
                     (
                         costs[key]
@@ -246,34 +246,34 @@ class SweepRoot:
                     unknown += 1
                     continue
                 start, rate = map(statistics.fmean, zip(*known, strict=True))
-                steps = self.make_config(cell).steps
-                done = min(self.find_progress(cell)[0], steps)
+                steps = self.make_config(run).steps
+                done = min(self.find_progress(run)[0], steps)
                 total += start + (steps - done) * rate
             return total, unknown
 
         return find_seconds
 
-    def _add_cost(self, cell, finished, begun):
-        """Adds the cost of a cell to one of two dicts, if it is known."""
-        cost = self._find_cost(cell)
+    def _add_cost(self, run, finished, begun):
+        """Adds the cost of a run to one of two dicts, if it is known."""
+        cost = self._find_cost(run)
         if cost is not None:
-            has_ended = self.read_record(cell).get("status") == 0
+            has_ended = self.read_record(run).get("status") == 0
             costs = finished if has_ended else begun
-            costs[cell.trainer, cell.row].append(cost)
-            costs[cell.trainer].append(cost)
+            costs[run.trainer, run.row].append(cost)
+            costs[run.trainer].append(cost)
 
-    def _find_cost(self, cell):
-        """Returns the seconds of a cell beside its steps, and of a step.
+    def _find_cost(self, run):
+        """Returns the seconds of a run beside its steps, and of a step.
 
         The first ones are those of the start of its command, of compilation
         and, if it has finished, of the last evaluation.
         """
-        record = self.read_record(cell)
+        record = self.read_record(run)
         # Without the processes that no sweep has survived.
         seconds = record.get("seconds", 0.0)
-        logged = _read_logged(self.find_workdir(cell) / "metrics.csv")
+        logged = _read_logged(self.find_workdir(run) / "metrics.csv")
         has_ended = record.get("status") == 0 and "seconds" in record
-        steps = self.make_config(cell).steps
+        steps = self.make_config(run).steps
         if len(logged) == 2:
             # The steps before the first report are slow.
             (first, begin), (last, end) = logged

@@ -5,25 +5,28 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Callable
+
+from trainers.sweeps.grids.matching import match_task
 
 LONGEST_NAME = 80
-"""Most characters of the readable part of a cell's name."""
+"""Most characters of the readable part of a run's name."""
 
 NAMED = (
     *("task", "dataset", "encoding", "sampler", "attention", "scratchpad"),
     *("max_position", "train_length", "learning_rate", "seed"),
 )
-"""Flags that stand in the name of a cell."""
+"""Flags that stand in the name of a run."""
 
 TIME = "train_hours"
 """Score of a `Grid` that shows how long training took."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Cell:
-    """A run of a grid, and its place in the table.
+class Run:
+    """A run of a grid, and its cell in the table.
 
-    Several cells have the same place: they differ in seed or learning rate.
+    Several runs have the same cell: they differ in seed or learning rate.
 
     Attributes:
         trainer: str. Name of the trainer, a module below `trainers`.
@@ -31,7 +34,7 @@ class Cell:
             `workdir`.
         row: str. Row of the table that the run belongs to.
         column: str. Its column.
-        after: `Cell` whose weights the run begins with, or `None`. The flag
+        after: `Run` whose weights the run begins with, or `None`. The flag
             `initialize_from` is then its working directory.
     """
 
@@ -39,7 +42,7 @@ class Cell:
     flags: dict
     row: str
     column: str
-    after: "Cell | None" = None
+    after: "Run | None" = None
 
     @functools.cached_property
     def digest(self):
@@ -50,7 +53,7 @@ class Cell:
 
     @property
     def name(self):
-        """Name of its working directory below `cells`.
+        """Name of its working directory below `runs`.
 
         A run that several grids have has the same name in all of them.
         """
@@ -60,11 +63,11 @@ class Cell:
 
     @property
     def first(self):
-        """The cell that it continues, over any number of continuations."""
+        """The run that it continues, over any number of continuations."""
         return self if self.after is None else self.after.first
 
     def with_flags(self, flags):
-        """Returns the cell with further flags, which continued ones get, too.
+        """Returns the run with further flags, which continued ones get, too.
 
         Args:
             flags: Dict from names of flags to values.
@@ -88,18 +91,20 @@ class Grid:
         name: str. Name on the command line, such as `ruoss_table_1`.
         title: str. Paper, table or figure, and what it shows.
         size: str. `"paper"` or `"small"`.
-        cells: Tuple of `Cell`, in the order in which they run.
+        runs: Tuple of `Run`, in the order in which they run.
         score: str. Entry of `final` in `results.json` that the table shows. An
             entry that is a dict by length is averaged over its lengths, unless
             there are `lengths`. `TIME` stands for the hours of training.
         unit: str. Its unit, such as `"%"`, of which a share of 1 is 100;
             empty: none.
-        statistic: `"max"`, `"min"` or `"mean"` over the runs of a place; `mean`
+        statistic: `"max"`, `"min"` or `"mean"` over the runs of a cell; `mean`
             is reported with the standard deviation.
         higher_is_better: bool. Which scores are best.
         published: Tuple of names of files with published numbers, without
-            `.csv`. The first that has a number for a place and a statistic
+            `.csv`. The first that has a number for a cell and a statistic
             gives it.
+        match: Function of a row and a column; returns what columns of these
+            files say of the cell's number, see `matching.py`.
         only_published: Dict from heads of columns that have published numbers
             only, to `model_or_encoding` in the files.
         lengths: Tuple of int. Lengths of the score by length that the table
@@ -111,12 +116,13 @@ class Grid:
     name: str
     title: str
     size: str
-    cells: tuple[Cell, ...]
+    runs: tuple[Run, ...]
     score: str
     unit: str = ""
     statistic: str = "max"
     higher_is_better: bool = True
     published: tuple[str, ...] = ()
+    match: Callable[[str, str], dict[str, str]] = match_task
     only_published: dict[str, str] = dataclasses.field(default_factory=dict)
     lengths: tuple[int, ...] = ()
     chosen: str | None = None
@@ -131,38 +137,38 @@ class Grid:
         return dataclasses.replace(self, statistic=statistic)
 
 
-def list_runs(cells):
-    """Lists the different runs of cells, and those that they continue.
+def list_runs(runs):
+    """Lists runs once each, with those that they continue.
 
     Args:
-        cells: Iterable of `Cell`.
+        runs: Iterable of `Run`. Cells may share a run.
 
     Returns:
-        Tuple of `Cell`. A cell stands behind the one that it continues.
+        Tuple of `Run`. A run stands behind the one that it continues.
     """
-    runs = {}
+    found = {}
 
-    def add(cell):
-        if cell.after is not None:
-            add(cell.after)
-        runs.setdefault(cell.digest, cell)
+    def add(run):
+        if run.after is not None:
+            add(run.after)
+        found.setdefault(run.digest, run)
 
-    for cell in cells:
-        add(cell)
-    return tuple(runs.values())
+    for run in runs:
+        add(run)
+    return tuple(found.values())
 
 
 def take_shard(runs, index, count):
     """Takes the runs of a shard: continued runs stay with the first ones.
 
     Args:
-        runs: Tuple of `Cell`, from `list_runs`.
+        runs: Tuple of `Run`, from `list_runs`.
         index: int from 0. Number of the shard.
         count: int. Number of shards, which together have every run once.
 
     Returns:
-        Tuple of `Cell`.
+        Tuple of `Run`.
     """
-    firsts = list(dict.fromkeys(cell.first.digest for cell in runs))
+    firsts = list(dict.fromkeys(run.first.digest for run in runs))
     taken = set(firsts[index::count])
-    return tuple(cell for cell in runs if cell.first.digest in taken)
+    return tuple(run for run in runs if run.first.digest in taken)

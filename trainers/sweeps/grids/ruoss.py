@@ -10,13 +10,13 @@ accuracies, and table 2 the hours of training, which depend on the hardware.
 Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
 """
 
-from trainers.grids.chomsky import (
+from trainers.sweeps.grids.chomsky import (
     SCORE,
     SMALL,
-    make_cells,
+    make_runs,
     name_encodings,
 )
-from trainers.grids.grid import TIME, Grid
+from trainers.sweeps.grids.grid import TIME, Grid
 
 SEEDS = {"paper": 10, "small": 1}
 
@@ -47,7 +47,7 @@ def make_table_1(size):
         name="ruoss_table_1",
         title=f"{TITLE}, Table 1: best accuracy of each encoding",
         size=size,
-        cells=make_cells(COLUMNS, size, seeds=SEEDS[size]),
+        runs=make_runs(COLUMNS, size, seeds=SEEDS[size]),
         published=PUBLISHED,
         **SCORE,
     )
@@ -59,7 +59,7 @@ def make_table_2(size):
         name="ruoss_table_2",
         title=f"{TITLE}, Table 2: hours of training",
         size=size,
-        cells=make_cells(COLUMNS, size, seeds=SEEDS[size]),
+        runs=make_runs(COLUMNS, size, seeds=SEEDS[size]),
         score=TIME,
         unit="hours",
         statistic="mean",
@@ -74,8 +74,9 @@ def make_table_3(size):
         name="ruoss_table_3",
         title=f"{TITLE}, Table 3: accuracy without and with sorted positions",
         size=size,
-        cells=make_cells(UNSORTED, size, seeds=SEEDS[size]),
+        runs=make_runs(UNSORTED, size, seeds=SEEDS[size]),
         published=("ruoss_2023_table_3",),
+        match=_match_sorting,
         **SCORE,
     )
 
@@ -86,7 +87,7 @@ def make_table_4(size):
         name="ruoss_table_4",
         title=f"{TITLE}, Table 4: mean accuracy at the best learning rate",
         size=size,
-        cells=make_cells(COLUMNS, size, seeds=SEEDS[size]),
+        runs=make_runs(COLUMNS, size, seeds=SEEDS[size]),
         published=PUBLISHED,
         **{**SCORE, "statistic": "mean"},
     )
@@ -98,7 +99,7 @@ def make_table_5(size):
         name="ruoss_table_5",
         title=f"{TITLE}, Table 5: accuracy of geometric attention",
         size=size,
-        cells=make_cells(GEOMETRIC, size, seeds=SEEDS[size]),
+        runs=make_runs(GEOMETRIC, size, seeds=SEEDS[size]),
         published=("ruoss_2023_table_5",),
         only_published={
             "best of Table 1": "BestOfTable1",
@@ -122,7 +123,7 @@ def make_figure_2(size):
         name="ruoss_figure_2",
         title=f"{TITLE}, Figure 2: training on short or on long sequences",
         size=size,
-        cells=make_cells(
+        runs=make_runs(
             columns,
             size,
             seeds=SEEDS[size],
@@ -146,7 +147,7 @@ def make_figure_3(size):
         name="ruoss_figure_3",
         title=f"{TITLE}, Figure 3: accuracy and the range of positions",
         size=size,
-        cells=make_cells(
+        runs=make_runs(
             columns,
             size,
             seeds=SEEDS[size],
@@ -164,10 +165,15 @@ def make_figure_4(size):
         name="ruoss_figure_4",
         title=f"{TITLE}, Figure 4: accuracy at each length",
         size=size,
-        cells=make_cells({**COLUMNS, **GEOMETRIC}, size, seeds=SEEDS[size]),
+        runs=make_runs({**COLUMNS, **GEOMETRIC}, size, seeds=SEEDS[size]),
         lengths=tuple(lengths[size]),
         **{**SCORE, "score": "accuracy_by_length"},
     )
+
+
+def _match_sorting(row, column):
+    notes = {"sorted": "with sorting", "unsorted": "without sorting"}
+    return {"task_or_dataset": row, "note": notes.get(column, column)}
 
 
 GRIDS = {

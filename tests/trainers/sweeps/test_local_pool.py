@@ -1,0 +1,114 @@
+"""What processes of this machine share, and commands of killed sweeps."""
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.trainers.sweeps.files import make_job, open_root
+from trainers.errors import ConfigError, TrainingError
+from trainers.sweeps.local_pool import LocalPool
+from trainers.sweeps.run_process import claim
+
+
+def run_in_pool(monkeypatch, pool, jobs):
+    """Returns the variables that a local pool gives to the commands of jobs."""
+    seen = {}
+    monkeypatch.setattr(
+        "trainers.sweeps.local_pool.run_job",
+        lambda job, environment, started: (
+            seen.update({job.name: environment}) or {}
+        ),
+    )
+    for job in jobs:
+        pool.submit(job)
+    ended = []
+    while len(ended) < len(jobs):
+        ended += pool.wait(10)
+    pool.stop()
+    assert {job.name for job, _ in ended} == {job.name for job in jobs}
+    return seen
+
+
+def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.setattr("trainers.sweeps.local_pool.count_cores", lambda: 9)
+    jobs = [make_job(tmp_path, name=name) for name in "ab"]
+    seen = run_in_pool(monkeypatch, LocalPool(2, gpus=2), jobs)
+    for environment in seen.values():
+        assert environment["TF_NUM_INTRAOP_THREADS"] == "4"
+        assert environment["CUDA_VISIBLE_DEVICES"] in ("4,5", "6,7")
+        assert "TF_FORCE_GPU_ALLOW_GROWTH" not in environment
+
+
+def test_commands_on_the_same_gpus_take_no_more_memory_than_they_use(
+    monkeypatch, tmp_path
+):
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    job = make_job(tmp_path)
+    seen = run_in_pool(monkeypatch, LocalPool(1), [job])[job.name]
+    assert seen["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    # As the user has set it.
+    assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in seen
+
+
+def find_dead_process():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@contextlib.contextmanager
+def orphan(root, name, **about):
+    """Holds a claim as a command whose sweep was killed does."""
+    path = root.path / "running" / name
+    with claim(path, {"process": find_dead_process(), **about}):
+        yield path
+
+
+def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
+    root = open_root(tmp_path)
+    assert root.list_orphans() == ()
+    with (
+        claim(tmp_path / "running" / "own"),
+        orphan(root, "other machine", host="elsewhere"),
+        orphan(root, "orphan") as path,
+    ):
+        assert root.list_orphans() == (path,)
+    assert root.list_orphans() == ()
+
+
+def test_orphans_count_as_jobs(monkeypatch, tmp_path):
+    monkeypatch.setattr("trainers.sweeps.local_pool.SECONDS", 0.01)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
+    root = open_root(tmp_path)
+    jobs = [make_job(tmp_path, name=name) for name in "ab"]
+    with orphan(root, "orphan", devices="4"):
+        pool = LocalPool(2, gpus=1, orphans=root.list_orphans())
+        assert "1 of a killed sweep still running" in pool.describe
+        seen = run_in_pool(monkeypatch, pool, jobs)
+    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"5"}
+    with orphan(root, "orphan"):
+        pool = LocalPool(1, orphans=root.list_orphans())
+        pool.submit(make_job(tmp_path, name="c"))
+        assert pool.wait(0.2) == []
+    assert pool.wait(60)[0][0].name == "c"
+    pool.stop()
+
+
+def test_more_gpus_than_there_are(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
+        LocalPool(3, gpus=2)
+
+
+def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
+    (tmp_path / "runs").write_text("not a directory")
+    pool = LocalPool(1)
+    pool.submit(make_job(tmp_path))
+    with pytest.raises(TrainingError, match="cannot run run below"):
+        while not pool.wait(10):
+            pass
+    pool.stop()

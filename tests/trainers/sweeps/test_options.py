@@ -1,0 +1,40 @@
+"""Flags of the sweep, and those that its runs get."""
+
+import pytest
+
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
+from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({}, "--grid is missing: plain_and_randomized, ruoss_table_1"),
+        ({"grid": "ruoss_tabel_1"}, "Did you mean ruoss_table_1"),
+        ({"size": "big"}, "--size must be one of paper, small"),
+        ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
+        ({"shard": "1"}, "--shard takes a number from 0"),
+        ({"address": "auto"}, "--address and --tpus need --engine=ray"),
+        ({"tpus": 4}, "--address and --tpus need --engine=ray"),
+        ({"gpus": 1}, "--gpus needs --jobs"),
+        ({"flags": "steps"}, "--flags takes names with values"),
+        ({"flags": "steps=1,steps=2"}, "--flags takes names with values"),
+        ({"retries": -1}, "--retries must be at least 0"),
+    ],
+)
+def test_mistakes(flags, message):
+    given = {"grid": "ruoss_table_1", **flags} if flags else {}
+    with pytest.raises(ConfigError, match=message):
+        resolve(SweepConfig, {}, given)
+
+
+def test_flags_with_commas_of_their_own():
+    assert parse_shard("3/8") == (3, 8)
+    text = "encoding=RoPE(max_wavelength=1, x=(2,3)),test_lengths=5,6-8,steps=1"
+    assert split_flags(text) == {
+        "encoding": "RoPE(max_wavelength=1, x=(2,3))",
+        "test_lengths": "5,6-8",
+        "steps": "1",
+    }
+    assert split_flags("") == {}

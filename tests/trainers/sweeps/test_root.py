@@ -1,0 +1,177 @@
+"""States and costs of runs."""
+
+import errno
+import fcntl
+import json
+import os
+
+import pytest
+
+from tests.trainers.sweeps.files import (
+    make_job,
+    make_run,
+    open_root,
+    write_progress,
+    write_record,
+    write_results,
+)
+from trainers.errors import ConfigError
+from trainers.sweeps.root import SweepRoot
+from trainers.sweeps.run_process import claim, run_job
+
+
+def test_states_of_a_run(tmp_path):
+    root, run = open_root(tmp_path), make_run()
+    assert root.find_state(run) == "missing"
+    write_record(root, run, status=-9)
+    assert root.find_state(run) == "missing"
+    write_record(root, run, status=143)
+    assert root.find_state(run) == "missing"
+    write_record(root, run, status=1)
+    assert root.find_state(run) == "failed"
+    with claim(tmp_path / "running" / run.name):
+        assert root.find_state(run) == "running"
+        assert root.list_running() == {run.name}
+    assert root.list_running() == set()
+    path = write_results(root, run)
+    assert root.find_state(run) == "finished"
+    # A run of fewer steps, and one with other flags.
+    write_results(root, run, steps=1)
+    assert root.find_state(run) == "failed"
+    results = json.loads((path / "results.json").read_text())
+    results["train"]["steps"] = 2
+    (path / "results.json").write_text(json.dumps(results))
+    assert root.find_state(run) == "finished"
+    results["digest"] = "other"
+    (path / "results.json").write_text(json.dumps(results))
+    assert root.find_state(run) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [
+        ("{", "missing"),
+        ("[1]", "missing"),
+        ('{"status": "1", "seconds": []}', "missing"),
+        ('{"status": 1}', "failed"),
+        ('{"status": 1, "ended": 5, "lines": "x"}', "failed"),
+    ],
+)
+def test_a_damaged_record(record, state, tmp_path):
+    root, run = open_root(tmp_path), make_run()
+    path = tmp_path / "runs" / f"{run.name}.json"
+    path.parent.mkdir()
+    path.write_text(record)
+    assert root.find_state(run) == state
+    assert root.read_record(run).get("lines", []) == []
+    job = make_job(tmp_path, name=run.name, since="1")
+    # A failure of which nobody knows the time is not one of this sweep.
+    assert run_job(job)["status"] == 0
+    path.write_text('{"status": 0}')
+    assert run_job(job) == {"status": 0}
+    (tmp_path / "runs" / run.name / "metrics.csv").unlink()
+    assert not root.is_measured(run)
+
+
+def test_a_damaged_file_of_a_run_names_the_flag_of_the_sweep(tmp_path):
+    root, run = open_root(tmp_path), make_run()
+    path = write_results(root, run)
+    (path / "results.json").write_text("{")
+    with pytest.raises(ConfigError, match="or choose another --root"):
+        root.find_state(run)
+
+
+def test_a_root_without_locks(tmp_path, monkeypatch):
+    root, run = open_root(tmp_path), make_run()
+    (tmp_path / "running").mkdir()
+    (tmp_path / "running" / run.name).touch()
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for look in (root.list_running, lambda: root.find_state(run)):
+        with pytest.raises(ConfigError, match=r"No locks available.*--root"):
+            look()
+
+
+def test_a_root_that_cannot_be_read(tmp_path):
+    root, run = open_root(tmp_path), make_run()
+    (tmp_path / "running").write_text("not a directory")
+    with pytest.raises(ConfigError, match="cannot tell which runs of"):
+        root.find_state(run)
+    with pytest.raises(ConfigError, match="cannot tell which runs of"):
+        root.list_running()
+    (tmp_path / "running").unlink()
+    (tmp_path / "runs" / f"{run.name}.json").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot read the record of"):
+        root.find_state(run)
+
+
+def test_a_root_that_was_moved_has_its_continued_runs(tmp_path):
+    first = make_run()
+    run = make_run(encoding="ALiBi", after=first)
+    root = open_root(tmp_path / "before")
+    write_results(root, first)
+    write_results(root, run)
+    (tmp_path / "before").rename(tmp_path / "after")
+    root = open_root(tmp_path / "after")
+    assert root.find_state(run) == "finished"
+    job = root.make_job(run)
+    source = tmp_path / "before" / "runs" / first.name
+    assert f"--initialize_from={source}" in job.arguments
+
+
+def test_a_job_is_a_command_of_the_trainer(tmp_path):
+    root = SweepRoot(
+        tmp_path,
+        arguments={"checkpoint_every": 7},
+        directory="/here",
+        environment={"A": "b"},
+    )
+    job = root.make_job(make_run(seed=5))
+    assert job.arguments[0] == "trainers.algorithmic"
+    assert {"--seed=5", "--checkpoint_every=7"} <= {*job.arguments}
+    assert (job.directory, job.environment) == ("/here", {"A": "b"})
+    with pytest.raises(ConfigError, match=r"algorithmic-.*: --steps must be"):
+        root.make_config(make_run(steps=0))
+
+
+def test_cost(tmp_path):
+    root = open_root(tmp_path)
+    runs = [make_run(n, steps=100) for n in range(3)]
+    other = make_run(8, steps=100, row="other")
+    assert root.estimate(runs)(runs) == (0, 3)
+    write_progress(root, runs[0], (10, 60.0))
+    assert not root.is_measured(runs[0])
+    # 0.5 s a step after the first ones.
+    write_progress(root, runs[0], (10, 60.0), (20, 61.0), (30, 70.0))
+    assert root.is_measured(runs[0])
+    # And 55 s before the first ones, which every process needs.
+    assert root.estimate(runs)(runs[1:]) == (2 * (55 + 50), 0)
+    assert root.estimate(runs)(runs[:1]) == (55 + 35, 0)
+    # Its process took 12 s more than that, to start and to save its state.
+    write_record(root, runs[0], status=143, seconds=82)
+    assert root.estimate(runs)(runs[1:2]) == (55 + 12 + 50, 0)
+    # The runs of the row that have finished know better.
+    write_record(root, runs[1], status=0, seconds=200)
+    assert root.estimate(runs)(runs[2:]) == (200, 0)
+    write_record(root, other, status=0, seconds=400)
+    seconds = root.estimate([*runs, other])
+    assert seconds(runs[2:]) == (200, 0)
+    assert seconds([make_run(9, row="other", steps=10)]) == (40, 0)
+    assert seconds([make_run(9, row="new", steps=10)]) == (30, 0)
+    # Its record lacks the processes that no sweep has survived.
+    write_progress(root, other, (10, 60.0), (20, 160.0))
+    seconds = root.estimate([*runs, other])
+    assert seconds([make_run(9, row="other", steps=10)]) == (100, 0)
+
+
+def test_cost_of_a_shorter_run(tmp_path):
+    root, run = open_root(tmp_path), make_run(steps=100)
+    write_progress(root, run, (10, 60.0), (100, 105.0))
+    write_record(root, run, status=0, seconds=130)
+    # 50 s are those of the steps, the start and the evaluation take the rest.
+    seconds = root.estimate([run])
+    assert seconds([make_run(1, steps=100)]) == (130, 0)
+    assert seconds([make_run(1, steps=10)]) == (80 + 5, 0)

@@ -1,0 +1,1 @@
+"""Many small models at once: options, training, records."""

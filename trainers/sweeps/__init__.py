@@ -1,0 +1,1 @@
+"""All runs of a table: grids, states of runs, pools of processes."""
