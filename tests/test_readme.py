@@ -45,9 +45,7 @@ def test_it_clones_the_repository_that_the_package_names():
 @pytest.mark.parametrize("marker", ["install and run", "install and test"])
 def test_commands_follow_their_markers(marker):
     # `.ci/run` reads them.
-    (command,) = re.findall(
-        rf"<!-- {marker} -->\n```bash\n(.*)\n```\n", README
-    )
+    (command,) = re.findall(rf"<!-- {marker} -->\n```bash\n(.*)\n```\n", README)
     assert command.startswith("python3 -m venv .venv && ")
 
 

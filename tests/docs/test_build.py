@@ -12,8 +12,11 @@ MARKED = [
         (build.ROOT / "benchmarks").glob("*.md"),
     )
     for path in paths
-    if "\n<!-- results:" in path.read_text()
-    or "\n<!-- classes:" in path.read_text()
+    if "_build" not in path.parts
+    and (
+        "\n<!-- results:" in path.read_text()
+        or "\n<!-- classes:" in path.read_text()
+    )
 ]
 
 

@@ -53,7 +53,7 @@ def test_badges_open_the_notebooks_of_the_main_branch(end, monkeypatch):
     header, _, *rows = class_tables.make_notebooks().splitlines()
     assert header == "| content | notebook |  |"
     colab = "https://colab.research.google.com"
-    place = f"github/some-owner/keras.lengen/blob/main"
+    place = "github/some-owner/keras.lengen/blob/main"
     for row, path in zip(rows, NOTEBOOKS, strict=True):
         assert row.endswith(
             f" | [{path.stem}](../../colab/{path.name})"
