@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster import interruption, tensorflow_strategy
+from trainers.devices import interruption, tensorflow_strategy
 from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -89,8 +89,6 @@ def parse(command):
 
 def make_tool_config(module):
     """Returns the class of the flags of a tool."""
-    if module.__name__ == "trainers.sweep":
-        return module.SweepConfig
     if module.__name__ == "trainers.finetune":
         made = importlib.import_module("trainers.algorithmic").EXPERIMENT
         return module.make_config_class(made.config(encoding="RoPE"))
@@ -99,7 +97,8 @@ def make_tool_config(module):
         for value in vars(module).values()
         if dataclasses.is_dataclass(value)
         and value.__name__.endswith("Config")
-        and value.__module__ == module.__name__
+        # A program's, or those of its folder.
+        and value.__module__.endswith((module.__name__, ".options"))
     )
     return found
 

@@ -5,7 +5,7 @@ Runs on JAX, with four CPU devices instead of the chips of a slice.
 
 import jax
 
-from trainers.cluster.jax_strategy import JaxStrategy
+from trainers.devices.jax_strategy import JaxStrategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.jax_step import JaxEvaluationStep, JaxTrainingStep
 from trainers.options.fields import resolve

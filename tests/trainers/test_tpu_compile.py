@@ -14,7 +14,7 @@ from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.trainers.toy import toy_config
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.tensorflow_step import (

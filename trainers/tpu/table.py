@@ -5,8 +5,8 @@ import pathlib
 
 from datasets.files import only_files
 from keras_lengen.layers import ENCODINGS, SAMPLERS
+from trainers.answers.options import DEMONSTRATIONS
 from trainers.errors import ConfigError
-from trainers.options.answers import DEMONSTRATIONS
 from trainers.options.fields import options
 from trainers.records.files import replacing
 from trainers.records.markdown import table

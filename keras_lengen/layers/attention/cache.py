@@ -34,7 +34,7 @@ class CachedKeys(keras.layers.Layer):
     @property
     def cached_widths(self) -> tuple[int, int]:
         """Widths of a head's keys and of its values in a cache."""
-        return self.key_dim, self.value_width
+        return self.key_dim * self.encoding.rotations, self.value_width
 
     def make_cache(self, batch_size: Size, length: Size) -> Cache:
         """Makes an empty cache, to be passed as `cache`.
@@ -48,7 +48,8 @@ class CachedKeys(keras.layers.Layer):
             A pair of zeros in the compute dtype: keys
             `(batch_size, length, heads, key_dim)` and values
             `(batch_size, length, heads, value_dim)`, where `heads` is
-            `num_key_value_heads`. A subclass may have other widths.
+            `num_key_value_heads`. Keys that the encoding rotates more than
+            once are wider. A subclass may have other widths.
 
         Raises:
             ValueError: If `batch_size` or `length` is not a positive integer.
@@ -184,7 +185,10 @@ def check_cached_positions(
             "call, but cached keys keep their positions: draw once for "
             "the whole sequence and pass `positions` and `key_positions`."
         )
-    of_all_keys = key_positions is not None or encoding.stage != "bias"
+    # Where keys are rotated once, their positions are not read again.
+    of_all_keys = key_positions is not None or (
+        encoding.stage == "rotation" and encoding.rotations == 1
+    )
     if is_self and positions is not None and not of_all_keys:
         raise ValueError(
             "with a cache, `positions` are only those of the new tokens: "

@@ -61,7 +61,8 @@ class ForgettingAttention(MultiHeadAttention):
 
     @property
     def cached_widths(self) -> tuple[int, int]:
-        return self.key_dim, self.value_width + 1
+        keys, values = super().cached_widths
+        return keys, values + 1
 
     def build(
         self,

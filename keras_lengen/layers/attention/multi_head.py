@@ -582,7 +582,8 @@ class MultiHeadAttention(
         if self.scale_scores:
             query = query * self.key_dim**-0.5
         key = ops.cast(keys_and_values["key"], "float32")
-        scores = ops.einsum("bthd,bshd->bhts", query, key)
+        positions = queries["positions"], keys_and_values["positions"]
+        scores = self.encoding.multiply(query, key, *positions)
         if self.score_factor == "head":
             scores = scores * ops.cast(self.factor, "float32")
         if self.encoding.stage != "bias":
@@ -590,8 +591,7 @@ class MultiHeadAttention(
         return scores + self.encoding.attention_bias(
             queries["query"],
             keys_and_values["key"],
-            queries["positions"],
-            keys_and_values["positions"],
+            *positions,
             causal=causal and self.encoding.sampler.keeps_order,
             **pass_on(keys_and_values.get("prepared")),
         )

@@ -16,7 +16,7 @@ from keras_lengen.types import InputShape, Positions, Shape, Tensor
 
 
 class KERPLE(BiasEncoding):
-    """Bias that falls with the distance; two learned numbers per head.
+    """Bias that decreases with distance, with two learned numbers per head.
 
     Subclasses implement `bias_at`.
     """
