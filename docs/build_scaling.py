@@ -13,6 +13,8 @@ from trainers.tpu.compiler import (
     Topology,
     estimate_all_reduce_seconds,
 )
+from trainers.tpu.options import PRESETS, TpuCompileConfig
+from trainers.tpu.requests import list_programs
 from trainers.tpu.table import (
     BACKENDS,
     FAMILIES,
@@ -21,7 +23,6 @@ from trainers.tpu.table import (
     PUBLISHED_WITH_JAX,
     Results,
 )
-from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "guides" / "scaling.md"
@@ -291,7 +292,7 @@ def _find_row(results, flags):
         PRESETS,
         {"topology": COMPILED, "mode": "train", **flags},
     )
-    (program,) = programs(config)
+    (program,) = list_programs(config)
     return results[program.key]
 
 

@@ -19,6 +19,7 @@ from datasets.tasks.modular_arithmetic_brackets import (
     ModularArithmeticBrackets,
 )
 from datasets.tasks.mqar import MQAR
+from datasets.tasks.mqmtar import MQMTAR
 from datasets.tasks.needle import Needle
 from datasets.tasks.odds_first import OddsFirst
 from datasets.tasks.parity_check import ParityCheck
@@ -64,6 +65,7 @@ TASKS = {
     "unique_sort": UniqueSort(),
     # Recall.
     "mqar": MQAR(),
+    "mqmtar": MQMTAR(),
     "needle": Needle(),
 }
 

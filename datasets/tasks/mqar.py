@@ -32,9 +32,10 @@ class MQAR(Task):
     the rest of the sequence by a power law, and fills gaps with random tokens;
     here the queries follow each other, and the answers follow the queries. Its
     vocabulary has 8,192 ids: `MQAR(input_vocabulary_size=8192,
-    output_vocabulary_size=4096)`. Published lengths are `--train_length=64,128,256
-    --test_lengths=64,128,256,512,1024` with 4 to 64 pairs in training and a
-    pair for every 4 to 16 tokens in tests; the score is accuracy.
+    output_vocabulary_size=4096)`. Published lengths are
+    `--train_length=64,128,256 --test_lengths=64,128,256,512,1024` with 4 to 64
+    pairs in training and a pair for every 4 to 16 tokens in tests; the score is
+    accuracy.
 
     With a finite vocabulary the task is regular, but its automaton needs a
     state for every assignment of values to keys.
