@@ -25,7 +25,7 @@ from trainers.tpu.table import (
 )
 
 DOCS = pathlib.Path(__file__).parent
-PAGE = DOCS / "scaling.md"
+PAGE = DOCS / "guides" / "scaling.md"
 RESULTS = DOCS.parent / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 COMPILED = "v5e:2x2"
@@ -60,7 +60,7 @@ PAGE_TEXT = """\
 How much faster is training on more chips? No TPU was available, so the numbers
 on this page are computed from the programs that Google's compiler makes of the
 training steps of TensorFlow and of JAX
-([table](../benchmarks/results/tpu_compile.md)). They are limits that follow
+([table](../../benchmarks/results/tpu_compile.md)). They are limits that follow
 from the chips, their memory and their links; a run will not reach them.
 
 ## The formula
