@@ -1,5 +1,6 @@
 """Importing the trainers has no effect; their programs start quietly."""
 
+import os
 import subprocess
 import sys
 
@@ -12,11 +13,13 @@ pytestmark = pytest.mark.process
 
 NO_EFFECT = """
 import os, signal, sys
-handler, variables = signal.getsignal(signal.SIGINT), {**os.environ}
+def find_handlers():
+    return {number: signal.getsignal(number) for number in signal.Signals}
+handlers, variables = find_handlers(), {**os.environ}
 import trainers
-assert signal.getsignal(signal.SIGINT) is handler
+assert find_handlers() == handlers
 assert os.environ == variables
-assert not {"tensorflow", "keras"} & {*sys.modules}
+assert not {"tensorflow", "jax", "keras"} & {*sys.modules}
 """
 
 
@@ -33,6 +36,17 @@ def start(*arguments, **variables):
 def test_an_import_has_no_effect():
     # Keras cannot train on this backend, but nobody asked it to.
     done = start("-c", NO_EFFECT, KERAS_BACKEND="torch")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_import_by_another_program_has_no_effect(tmp_path):
+    # `python -m` imports the package of the program first.
+    package = tmp_path / "other"
+    package.mkdir()
+    (package / "__init__.py").write_text(NO_EFFECT)
+    (package / "program.py").touch()
+    paths = f"{tmp_path}{os.pathsep}{ROOT}"
+    done = start("-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch")
     assert (done.returncode, done.stderr) == (0, "")
 
 
