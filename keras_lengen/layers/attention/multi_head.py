@@ -149,7 +149,7 @@ class MultiHeadAttention(
             JAX. They need an encoding without a bias, or with one that is a
             function of two positions and up to 128 numbers per head
             (`BiasEncoding.bias_of_pair`), one device, and no `attention_mask`,
-            cache, attention weights to return, `"log_length"`,
+            cache, attention weights to return, scalable softmax,
             `train_length`, soft cap, sinks or window. `"auto"` uses them where
             possible, `True` raises an error elsewhere, and `False` never uses
             them. With them, dropout drops other weights than without.
