@@ -186,6 +186,7 @@ def assert_prompts_continue_as_alone(model, others=None, **options):
         )
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "encoding",
     [ALiBi(), RandomizedRoPE(max_position=32, evaluation="even")],
@@ -200,12 +201,14 @@ def test_prompts_of_unequal_lengths(encoding):
     assert_prompts_continue_as_alone(model, end_token=2)
 
 
+@pytest.mark.product
 def test_loops_of_each_prompt():
     model = spread(LoopedDecoder(**SHAPE, loops=3))
     loops = {"loops": np.array([1, 3, 2])}
     assert_prompts_continue_as_alone(model, loops)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("given", ["shared", "own"])
 def test_each_source_is_read_once(given):
     model = spread(
@@ -237,6 +240,7 @@ def test_each_source_is_read_once(given):
         )
 
 
+@pytest.mark.product
 def test_half_precision_finds_a_likely_sequence(model):
     half = TransformerDecoder(**SHAPE, encoding=RoPE(), dtype="mixed_bfloat16")
     half.set_weights(model.get_weights())

@@ -193,6 +193,7 @@ def test_half_precision():
     assert_full_pass(model, LENGTHS, atol=0.1)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("lengths", product([None, LENGTHS], [LENGTHS]))
 def test_compiled_programs(lengths):
     model = decoder(RandomizedRoPE(max_position=64, evaluation="even"))

@@ -180,6 +180,7 @@ def deterministic():
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", deterministic())
 @pytest.mark.parametrize(
     "changes", [{}, {"chunk_size": 2}, {"normalization": "pre"}], ids=str
@@ -212,6 +213,7 @@ def test_chunks_change_nothing():
     )
 
 
+@pytest.mark.product
 def test_a_looped_decoder_repeats_its_layers():
     model = with_random_weights(
         LoopedDecoder(

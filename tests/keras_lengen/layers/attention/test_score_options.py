@@ -156,6 +156,7 @@ def test_gradients_are_those_of_the_formulas(option):
     np.testing.assert_allclose(found, expected, rtol=5e-3)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("mode", ["eager", "xla"])
 @pytest.mark.parametrize("encoding", [RoPE, RelativeEncoding, HardALiBi])
 @pytest.mark.parametrize("option", OPTIONS)

@@ -288,6 +288,7 @@ def test_every_encoding_decodes_with_a_short_cache(variant):
     np.testing.assert_allclose(found, full, atol=2e-5)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("pieces", ["tokens", "pieces"])
 @pytest.mark.parametrize("padding", ["none", "between"])
 def test_a_short_cache_in_compiled_programs(padding, pieces):
@@ -356,6 +357,7 @@ def test_an_index_that_is_a_tensor_needs_positions():
     decode(windowed(), [1, 1], compiled=True)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("lengths", [None, [3, 9]])
 @pytest.mark.parametrize(
     "encoding",
