@@ -18,6 +18,7 @@ from docs.examples import (
     ANALYSIS,
     ATTENTIONS,
     CLASSES,
+    CONVERSATION,
     ENCODINGS,
     HEADS,
     METHODS,
@@ -36,7 +37,7 @@ DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {*CLASSES, *MODELS, *ANALYSIS}
+LINKED = {*CLASSES, *MODELS, *CONVERSATION, *ANALYSIS}
 
 INTRODUCTION = f"""\
 # Reference
@@ -119,7 +120,7 @@ def make_page():
                 ("Every encoding", ENCODINGS),
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
-                ("Blocks and models", MODELS),
+                ("Blocks and models", {**MODELS, **CONVERSATION}),
                 ("Analysis", ANALYSIS),
             )
             for text in (

@@ -5,11 +5,13 @@ from datasets.tasks.binary_addition import BinaryAddition
 from datasets.tasks.binary_majority import BinaryMajority
 from datasets.tasks.binary_multiplication import BinaryMultiplication
 from datasets.tasks.bucket_sort import BucketSort
+from datasets.tasks.common_words import CommonWords
 from datasets.tasks.compute_sqrt import ComputeSqrt
 from datasets.tasks.cycle_navigation import CycleNavigation
 from datasets.tasks.duplicate_string import DuplicateString
 from datasets.tasks.even_pairs import EvenPairs
 from datasets.tasks.flip_flop import FlipFlop
+from datasets.tasks.frequent_words import FrequentWords
 from datasets.tasks.group_words import WordsA5, WordsS3, WordsS5
 from datasets.tasks.local_count import LocalCount
 from datasets.tasks.majority import Majority
@@ -67,6 +69,9 @@ TASKS = {
     "mqar": MQAR(),
     "mqmtar": MQMTAR(),
     "needle": Needle(),
+    # Counting.
+    "common_words": CommonWords(),
+    "frequent_words": FrequentWords(),
 }
 
 __all__ = ["TASKS", "Task"]

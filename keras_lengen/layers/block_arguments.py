@@ -31,7 +31,9 @@ class BlockOptions(TypedDict, total=False):
     attention: type[MultiHeadAttention] | None
     normalization: Literal["post", "pre"] | None
     rms_norm: bool
+    norm_epsilon: float | None
     activation: Any
+    gated_feedforward: bool
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     scale_scores: bool
@@ -71,7 +73,9 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     attention = Optional(Subclass(MultiHeadAttention))
     normalization = Choice("post", "pre", None)
     rms_norm = Boolean()
+    norm_epsilon = Optional(Number(above=0, example=0.5))
     activation = Activation(example="gelu")
+    gated_feedforward = Boolean()
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
@@ -92,6 +96,20 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     def list_self_attention_arguments(self) -> dict[str, Any]:
         """Lists the arguments that only self-attention takes, by name."""
         return {name: getattr(self, name) for name in SELF_ATTENTION}
+
+    def make_norm(self, name: str) -> keras.Layer:
+        """Makes a norm of the chosen kind."""
+        cls, epsilon = keras.layers.LayerNormalization, 1e-5
+        if self.rms_norm:
+            cls, epsilon = keras.layers.RMSNormalization, 1e-6
+        norm = cls(
+            epsilon=self.norm_epsilon or epsilon,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        # It treats tokens apart, but Keras warns that RMS norms lose a mask.
+        norm.supports_masking = True
+        return norm
 
     def list_block_arguments(self) -> dict[str, Any]:
         """Lists the arguments by name, as a block takes them."""

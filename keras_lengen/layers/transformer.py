@@ -53,7 +53,13 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             beginning of each residual branch. `None`: no normalization.
         rms_norm: bool, whether to use RMS normalization, without an offset,
             instead of layer normalization.
+        norm_epsilon: float above 0. What is added to the variance or mean
+            square in a norm, or `None` for 1e-5 in layer normalization and
+            1e-6 in RMS normalization.
         activation: Activation of the hidden layer, or `None` for none.
+        gated_feedforward: bool, whether the hidden layer is a product
+            `activation(gate(x)) * hidden(x)` of two projections: SwiGLU with
+            the activation `"silu"`, GEGLU with `"gelu"`.
         use_bias: bool or str. `"feedforward"`: biases in the feed-forward
             network only. `True`: in attention too. `False`: no biases.
         num_key_value_heads: int, at least 1, that divides `num_heads`. Number
@@ -126,6 +132,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
 
     Reference: Vaswani et al., 2017, section 3.
     https://arxiv.org/abs/1706.03762
+    Gated feed-forward networks: Shazeer, 2020, section 2.
+    https://arxiv.org/abs/2002.05202
     """
 
     encoding = Optional(EncodingArgument())
@@ -146,7 +154,9 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         cross_encoding: PositionalEncoding | None = None,
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
+        norm_epsilon: float | None = None,
         activation: Any = "relu",
+        gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
@@ -203,22 +213,25 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             self.cross_attention_layer.build(inputs_shape, memory_shape)
         hidden = self.feedforward_dim
         hidden = 4 * width if hidden is None else hidden
-        self.hidden_dense = self._make_dense("hidden", hidden, self.activation)
+        gated = self.gated_feedforward
+        if gated:
+            self.gate_dense = self._make_dense("gate", hidden, self.activation)
+            self.gate_dense.build(inputs_shape)
+        self.hidden_dense = self._make_dense(
+            "hidden", hidden, None if gated else self.activation
+        )
         self.hidden_dense.build(inputs_shape)
         self.output_dense = self._make_dense("output", width, None)
         self.output_dense.build((*inputs_shape[:-1], hidden))
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
-            self.attention_norm = self._make_norm(
-                "attention_norm", inputs_shape
-            )
+            parts = ["attention", "feedforward"]
             if self.cross_attention:
-                self.cross_attention_norm = self._make_norm(
-                    "cross_attention_norm", inputs_shape
-                )
-            self.feedforward_norm = self._make_norm(
-                "feedforward_norm", inputs_shape
-            )
+                parts.insert(1, "cross_attention")
+            for part in parts:
+                norm = self.make_norm(f"{part}_norm")
+                norm.build(inputs_shape)
+                setattr(self, norm.name, norm)
 
     def _make_attention(
         self,
@@ -254,11 +267,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             dtype=self.dtype_policy,
             name=name,
         )
-
-    def _make_norm(self, name: str, input_shape: Shape) -> keras.Layer:
-        norm = norm_layer(self.rms_norm, dtype=self.dtype_policy, name=name)
-        norm.build(input_shape)
-        return norm
 
     def call(
         self,
@@ -312,7 +320,10 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             )
 
         def feed_forward(x: Tensor) -> Tensor:
-            return self.output_dense(self.hidden_dense(x))
+            hidden = self.hidden_dense(x)
+            if self.gated_feedforward:
+                hidden = self.gate_dense(x) * hidden
+            return self.output_dense(hidden)
 
         x = ops.cast(inputs, self.compute_dtype)
         x = self._add_residual(x, attend, "attention_norm", training)
@@ -543,16 +554,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         cache = kwargs.get("cache")
         return output if cache is None else (output, cache)
-
-
-def norm_layer(rms_norm: bool, **kwargs: Any) -> keras.Layer:
-    """Makes a layer or RMS normalization with its usual epsilon."""
-    if rms_norm:
-        layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
-        # It treats tokens apart, but Keras warns that it loses a mask.
-        layer.supports_masking = True
-        return layer
-    return keras.layers.LayerNormalization(epsilon=1e-5, **kwargs)
 
 
 def kernel_initializer(given: Any) -> Any:

@@ -27,6 +27,7 @@ from keras_lengen.layers.attention.chunks import (
     Tensors,
     attend_in_chunks,
 )
+from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import (
     Context,
     find_output_spec,
@@ -143,6 +144,15 @@ class MultiHeadAttention(
             positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
             their length is known when the model is traced.
+        fused: bool or `"auto"`. Whether kernels compute attention that keep
+            scores, biases, masks and dropout in the fast memory of a TPU, with
+            JAX. They need an encoding without a bias, or with one that is a
+            function of two positions and up to 128 numbers per head
+            (`BiasEncoding.bias_of_pair`), one device, and no `attention_mask`,
+            cache, attention weights to return, scalable softmax,
+            `train_length`, soft cap, sinks or window. `"auto"` uses them where
+            possible, `True` raises an error elsewhere, and `False` never uses
+            them. With them, dropout drops other weights than without.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of the biases of the projections.
         seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.
@@ -287,6 +297,7 @@ class MultiHeadAttention(
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
+    fused = Choice("auto", True, False)
     kernel_initializer = Initializer(example="he_normal")
     bias_initializer = Initializer(example="ones")
     seed = Seed()
@@ -313,6 +324,7 @@ class MultiHeadAttention(
         sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
+        fused: Literal["auto"] | bool = "auto",
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
         seed: int | None = None,
@@ -626,6 +638,10 @@ class MultiHeadAttention(
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
+        if is_fused(self, query, key, context, return_weights):
+            return attend_fused(
+                self, query, key, value, context, training
+            ), None
         window = context.window
         queries = {
             "query": query,

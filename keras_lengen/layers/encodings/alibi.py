@@ -1,5 +1,6 @@
 """Attention with linear biases."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import keras
@@ -13,7 +14,8 @@ from keras_lengen.layers.encodings.distances import (
     Asymmetry,
     Distances,
     SampledDistances,
-    find_asymmetric_distances,
+    find_signed_distances,
+    shorten_past,
 )
 from keras_lengen.types import Array, Positions, Tensor
 
@@ -93,18 +95,35 @@ class ALiBi(BiasEncoding):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
-        penalties = find_asymmetric_distances(
-            query_positions,
-            key_positions,
-            asymmetry=self.asymmetry,
-            causal=spec.causal,
-            distances=self.distances,
+        steps = find_signed_distances(
+            query_positions, key_positions, self.distances
         )
+        if len(steps.shape) == 2:
+            steps = ops.expand_dims(steps, 0)
         slopes = make_slopes(spec.heads, self.alibi_bias_max)[:, None, None]
-        return ops.multiply(-slopes, penalties)
+        return self._penalize(slopes, ops.expand_dims(steps, 1), spec.causal)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        (slope,) = parameters
+        return self._penalize(slope, key_position - query_position, causal)
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        slopes = make_slopes(heads, self.alibi_bias_max)
+        return ops.convert_to_tensor(slopes[:, None])
+
+    def _penalize(self, slopes: Any, steps: Tensor, causal: bool) -> Tensor:
+        asymmetry = 0.0 if causal else self.asymmetry
+        return ops.multiply(-slopes, shorten_past(steps, asymmetry=asymmetry))
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -756,7 +756,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             return positions
         # A pair of rows and columns is a structure of two tensors.
         return keras.tree.map_structure(
-            lambda axis: _number_real_tokens(axis, mask), positions
+            lambda axis: number_real_tokens(axis, mask), positions
         )
 
 
@@ -813,7 +813,7 @@ def _move_real_tokens(token_ids: Tensor, mask: Tensor) -> Tensor:
     return ops.take_along_axis(token_ids, ops.argsort(order, axis=-1), axis=-1)
 
 
-def _number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
+def number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
     """Assigns the first positions, in order, to the real tokens of `mask`.
 
     Args:

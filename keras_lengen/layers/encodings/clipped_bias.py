@@ -1,5 +1,6 @@
 """Bias learned for near signed distances, with a slope beyond them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -134,3 +135,31 @@ class ClippedBias(BiasEncoding):
         else:
             bias = bias - self.slope * beyond
         return valid * bias
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        steps, reach = key_position - query_position, self.max_distance
+        bias = parameters[reach]
+        for distance in range(1, reach + 1):
+            future, past = (
+                parameters[reach + sign * distance] for sign in (1, -1)
+            )
+            bias = ops.where(steps >= distance, future, bias)
+            bias = ops.where(steps <= -distance, past, bias)
+        beyond = ops.maximum(ops.abs(steps) - reach, 0)
+        if self.slope is None:
+            bias = ops.where(beyond > 0, HIDDEN, bias)
+        else:
+            bias = bias - self.slope * beyond
+        # NaN where a position is.
+        return bias + 0 * steps
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        rows = ops.cast(self.table, "float32") * self.table_scale
+        return ops.transpose(rows)

@@ -54,6 +54,8 @@ ARGUMENTS = {
     "attention": Witness,
     "normalization": "pre",
     "rms_norm": True,
+    "norm_epsilon": 0.5,
+    "gated_feedforward": True,
     "activation": keras.activations.gelu,
     "use_bias": True,
     "num_key_value_heads": 1,

@@ -47,9 +47,6 @@ WRONG_TOGETHER = {
     "end": ("1", "1.5", "2147483648", "99999999999999999999"),
     # Above `low_frequency_factor`.
     "high_frequency_factor": ("1",),
-    # One for each pair of a head.
-    "short_factors": ("[1]",),
-    "long_factors": ("[1]",),
     # At most 1 with the other fraction.
     "head_fraction": ("1",),
     "tail_fraction": ("1",),

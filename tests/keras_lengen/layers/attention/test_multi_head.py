@@ -727,6 +727,7 @@ ARGUMENTS = {
     "sliding_window": 2,
     "sink_tokens": 1,
     "chunk_size": 4,
+    "fused": False,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
     "seed": 2,
@@ -740,8 +741,9 @@ BASES = {
 """With which arguments one more shows."""
 
 
+# What `fused` changes is in test_fused.py.
 @pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(MultiHeadAttention))
+    "argument", sorted({*constructor_arguments(MultiHeadAttention)} - {"fused"})
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     base = {
