@@ -52,7 +52,8 @@ class Conversation:
 
     `TransformerDecoder.start_conversation` makes it. Every call of `generate`
     or `stream` goes on where the last one ended. The model does not compute
-    earlier tokens again, because the conversation keeps their keys and values.
+    earlier tokens again, because the conversation keeps their keys and values;
+    only with a sliding window, it does after rows that ended before others.
     The result is that of generating from the whole text at once, except that
     a beam search computes its answer a second time in the next call.
 
@@ -345,3 +346,9 @@ class Conversation:
         self._cache = cache
         searched = run.generator.options.num_beams > 1
         self._cached = text.length if searched else self.length - 1
+        rings = any(
+            block.attention_layer.keeps_ring for block in self.model.blocks
+        )
+        if rings and not searched and not real[:, :count].all():
+            # What followed an end token has replaced keys that are needed.
+            self._cache, self._cached = None, 0

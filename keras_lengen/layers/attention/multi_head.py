@@ -261,15 +261,15 @@ class MultiHeadAttention(
     https://arxiv.org/abs/1706.03762
     Factor of each head: Wang et al., 2024. https://arxiv.org/abs/2404.12224
     Scalable softmax: Nakanishi, 2025. https://arxiv.org/abs/2501.19399
-    `train_length`: Puvvada et al., 2025 (SWAN-GPT).
+    Trained length: Puvvada et al., 2025 (SWAN-GPT).
     https://arxiv.org/abs/2504.08719
     Soft cap: Gemma Team, 2024, section 2. https://arxiv.org/abs/2408.00118
-    Normalized queries and keys: Henry et al., 2020.
+    Normalization: Henry et al., 2020.
     https://arxiv.org/abs/2010.04245
     Learned sinks: OpenAI, 2025 (gpt-oss). https://arxiv.org/abs/2508.10925
     Gate: Qiu et al., 2025. https://arxiv.org/abs/2505.06708
     Sliding window: Beltagy et al., 2020. https://arxiv.org/abs/2004.05150
-    Visible first tokens: Xiao et al., 2024. https://arxiv.org/abs/2309.17453
+    Sink tokens: Xiao et al., 2024. https://arxiv.org/abs/2309.17453
     """
 
     causal_only = False

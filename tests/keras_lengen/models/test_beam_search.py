@@ -188,14 +188,22 @@ def assert_prompts_continue_as_alone(model, others=None, **options):
 
 @pytest.mark.product
 @pytest.mark.parametrize(
-    "encoding",
-    [ALiBi(), RandomizedRoPE(max_position=32, evaluation="even")],
-    ids=["ALiBi", "own positions"],
+    ("encoding", "window"),
+    [
+        (ALiBi(), None),
+        (RandomizedRoPE(max_position=32, evaluation="even"), None),
+        (ALiBi(), 3),
+    ],
+    ids=["ALiBi", "own positions", "window"],
 )
-def test_prompts_of_unequal_lengths(encoding):
+def test_prompts_of_unequal_lengths(encoding, window):
     model = spread(
         TransformerDecoder(
-            **SHAPE, encoding=encoding, num_key_value_heads=1, draw="layer"
+            **SHAPE,
+            encoding=encoding,
+            num_key_value_heads=1,
+            sliding_window=window,
+            draw="layer",
         )
     )
     assert_prompts_continue_as_alone(model, end_token=2)

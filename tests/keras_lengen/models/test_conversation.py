@@ -166,6 +166,7 @@ def other_decoders():
             AxialEncoding(row=RoPE(), column=RoPE(), sampler=grid)
         ),
         "chunks": decoder(T5Bias(), chunk_size=2, num_key_value_heads=1),
+        "window": decoder(ALiBi(), sliding_window=3, sink_tokens=1),
         "loops": decoder(RoPE(), cls=LoopedDecoder, loops=2),
         "gates": decoder(attention=ForgettingAttention),
         "geometric": decoder(attention=GeometricAttention),
@@ -309,8 +310,9 @@ def test_positions_are_drawn_once(monkeypatch):
         np.testing.assert_array_equal(found, positions)
 
 
-def test_an_ended_row_goes_on_after_its_end_token():
-    model = decoder(T5Bias())
+@pytest.mark.parametrize("window", [None, 3])
+def test_an_ended_row_goes_on_after_its_end_token(window):
+    model = decoder(T5Bias(), sliding_window=window)
     free = model.generate(TURNS[0], 8, jit_compile=False)
     # Ends the first row early.
     ends = [int(free[0, 1])]
