@@ -49,7 +49,7 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
     [
         "layers/test_drawing.py",
         "models/test_beam_search.py",
-        "models/test_conversation.py",
+        pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
         "models/test_export.py",
         "models/test_per_layer.py",
     ],
