@@ -8,20 +8,13 @@ has its own process.
     python -m benchmarks.long_attention
 """
 
-import functools
 import multiprocessing
-import time
 
 import keras
-import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import (
-    DEFINE_count,
-    PeakMemory,
-    make_encoding,
-    write_report,
-)
+from benchmarks.attention_pass import measure_passes
+from benchmarks.measure import DEFINE_count, make_encoding, write_report
 from keras_lengen.layers import MultiHeadAttention
 
 FLAGS = flags.FLAGS
@@ -53,52 +46,23 @@ flags.DEFINE_string(
 )
 
 
-def make_training_pass(
-    encoding, chunk_size, longest, num_heads, key_dim, compile
+def measure(
+    lengths, encoding, chunk_size, longest, num_heads, key_dim, compile
 ):
-    """Makes the forward and backward pass of a causal attention layer."""
+    """Measures seconds and peak memory in this process, by length."""
     attention = MultiHeadAttention(
         num_heads,
         key_dim,
         encoding=make_encoding(encoding, longest),
         chunk_size=chunk_size,
     )
-    shape = (1, None, num_heads * key_dim)
-    attention.build(shape, shape)
-
-    @tf.function(jit_compile=compile)
-    def run(inputs):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = attention(inputs, inputs, use_causal_mask=True)
-            loss = tf.reduce_mean(tf.square(outputs))
-        weights = attention.trainable_variables
-        gradients = tape.gradient(loss, [inputs, *weights])
-        # One number that depends on all of them.
-        return sum(tf.reduce_sum(gradient) for gradient in gradients)
-
-    return run
-
-
-def measure(lengths, *options):
-    """Measures seconds and peak memory in this process, by length."""
-    run = make_training_pass(*options)
-    width = options[-3] * options[-2]
-    run(tf.zeros((1, 16, width)))
-    peak, rows = PeakMemory(), []
-    for length in lengths:
-        inputs = tf.random.stateless_normal((1, length, width), (0, 1))
-        # The memory of compilation does not count.
-        program = run.get_concrete_function(inputs)
-        program(inputs).numpy()
-        found = peak.measure_bytes(functools.partial(program, inputs))
-        start = time.perf_counter()
-        program(inputs).numpy()
-        seconds = time.perf_counter() - start
-        rows.append((length, seconds, found))
+    rows = []
+    for row in measure_passes(attention, lengths, compile=compile):
+        rows.append(row)
+        length, seconds, peak = row
         print(
-            f"{options[0]:28s}{options[1] or 'direct':>8s}{length:7d}"
-            f"{seconds:9.2f} s{found / 2**20:9.0f} MiB",
+            f"{encoding:28s}{chunk_size or 'direct':>8s}{length:7d}"
+            f"{seconds:9.2f} s{peak / 2**20:9.0f} MiB",
             flush=True,
         )
     return rows

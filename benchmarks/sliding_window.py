@@ -8,15 +8,13 @@ own process.
     python -m benchmarks.sliding_window
 """
 
-import functools
 import multiprocessing
-import time
 
 import keras
-import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, PeakMemory, write_report
+from benchmarks.attention_pass import measure_passes
+from benchmarks.measure import DEFINE_count, write_report
 from keras_lengen.layers import MultiHeadAttention, RoPE
 
 FLAGS = flags.FLAGS
@@ -31,56 +29,26 @@ flags.DEFINE_string(
 )
 
 
-def make_training_pass(window, num_heads, key_dim, compile):
-    """Makes the forward and backward pass of a causal attention layer."""
+def measure(lengths, rounds, window, num_heads, key_dim, compile):
+    """Measures seconds and peak memory in this process, by length."""
     attention = MultiHeadAttention(
         num_heads, key_dim, encoding=RoPE(), sliding_window=window
     )
-    shape = (1, None, num_heads * key_dim)
-    attention.build(shape, shape)
-
-    @tf.function(jit_compile=compile)
-    def run(inputs):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = attention(inputs, inputs, use_causal_mask=True)
-            loss = tf.reduce_mean(tf.square(outputs))
-        weights = attention.trainable_variables
-        gradients = tape.gradient(loss, [inputs, *weights])
-        # One number that depends on all of them.
-        return sum(tf.reduce_sum(gradient) for gradient in gradients)
-
-    return run
-
-
-def measure(lengths, rounds, window, num_heads, key_dim, compile):
-    """Measures seconds and peak memory in this process, by length."""
-    run = make_training_pass(window, num_heads, key_dim, compile)
-    width = num_heads * key_dim
-    run(tf.zeros((1, 16, width)))
-    peak, rows = PeakMemory(), []
-    for length in lengths:
-        inputs = tf.random.stateless_normal((1, length, width), (0, 1))
-        # Neither time nor memory of compilation counts.
-        program = run.get_concrete_function(inputs)
-        program(inputs).numpy()
-        found = peak.measure_bytes(functools.partial(program, inputs))
-        seconds = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            program(inputs).numpy()
-            seconds.append(time.perf_counter() - start)
+    rows = []
+    for length, seconds, peak in measure_passes(
+        attention, lengths, compile=compile, rounds=rounds
+    ):
         rows.append(
             {
                 "sliding_window": window,
                 "length": length,
-                "seconds": min(seconds),
-                "peak_mebibytes": found / 2**20,
+                "seconds": seconds,
+                "peak_mebibytes": peak / 2**20,
             }
         )
         print(
-            f"{window or 'all keys':>8}{length:7d}{min(seconds):9.2f} s"
-            f"{found / 2**20:9.0f} MiB",
+            f"{window or 'all keys':>8}{length:7d}{seconds:9.2f} s"
+            f"{peak / 2**20:9.0f} MiB",
             flush=True,
         )
     return rows

@@ -5,7 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.models.generator import Generator, State, cast_to_int32
+from keras_lengen.models.generator import (
+    Generator,
+    State,
+    cast_to_int32,
+    repeat_while,
+)
 from keras_lengen.models.token_choice import add_seen, is_end, penalize
 from keras_lengen.types import Tensor
 
@@ -58,32 +63,22 @@ class BeamSearch(Generator):
 
     def _advance(self, constants: State, state: State, steps: Tensor) -> State:
         constants = self._repeat_constants(constants)
-        search = state["search"]
 
-        def pack(flat: tuple[Tensor, ...]) -> Any:
-            return keras.tree.pack_sequence_as(search, flat)
-
-        def is_unfinished(*flat: Tensor) -> Tensor:
-            search = pack(flat)
+        def is_unfinished(search: State) -> Tensor:
             # What goes on gets no more likely, and divisors are at most 1.
             hope = ops.max(search["scores"], axis=1)
             open_rows = hope > ops.max(search["ended_scores"], axis=1)
             return ops.logical_and(search["step"] < steps, ops.any(open_rows))
 
-        def add_token(*flat: Tensor) -> tuple[Tensor, ...]:
-            search = pack(flat)
-            features, search["cache"] = self.read_token(
+        def add_token(search: State) -> State:
+            features, cache = self.read_token(
                 constants, search["token"], search["cache"], search["step"]
             )
-            step = search["step"] + 1
-            search = self._choose(constants, search, features, step)
-            return tuple(keras.tree.flatten(search))
+            search = {**search, "cache": cache}
+            return self._choose(constants, search, features, search["step"] + 1)
 
-        flat = ops.while_loop(
-            is_unfinished, add_token, tuple(keras.tree.flatten(search))
-        )
-        search = pack(flat)
-        # The longest sequences end here. Of equal scores, the first is best.
+        search = repeat_while(is_unfinished, add_token, state["search"])
+        # The longest sequences end here. Ties go to the first sequence.
         scores = ops.concatenate(
             [search["ended_scores"], search["scores"]], axis=1
         )

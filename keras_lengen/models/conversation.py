@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Integer, check_keys
-from keras_lengen.layers.encodings.base import number_real_tokens
 from keras_lengen.layers.positions.token_positions import NEW
+from keras_lengen.layers.real_tokens import number_real_tokens
 from keras_lengen.models.base import convert_numbers
 from keras_lengen.models.generation import (
     Run,

@@ -202,7 +202,7 @@ def make_run(
         lambda value: value if value is None else ops.convert_to_tensor(value),
         constants,
     )
-    # What programs are made for; the rest are constants of a run.
+    # Options that programs are compiled for; the others are constants.
     fixed = options._replace(
         temperature=0.0,
         top_p=None,

@@ -1,5 +1,6 @@
 """Compiled programs that generate tokens."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import keras
@@ -111,28 +112,20 @@ class Generator:
 
         Fewer tokens are generated if all sequences end before.
         """
-        structure, goal = state, state["step"] + steps
+        goal = state["step"] + steps
 
-        def pack(flat: tuple[Tensor, ...]) -> Any:
-            return keras.tree.pack_sequence_as(structure, flat)
-
-        def is_unfinished(*flat: Tensor) -> Tensor:
-            state = pack(flat)
+        def is_unfinished(state: State) -> Tensor:
             ended = ops.all(state["ended"])
             return ops.logical_and(state["step"] < goal, ops.logical_not(ended))
 
-        def generate_token(*flat: Tensor) -> tuple[Tensor, ...]:
-            state = pack(flat)
-            features, state["cache"] = self.read_token(
+        def generate_token(state: State) -> State:
+            features, cache = self.read_token(
                 constants, state["token"], state["cache"], state["step"]
             )
-            state = self._choose(constants, state, features, state["step"] + 1)
-            return tuple(keras.tree.flatten(state))
+            state = {**state, "cache": cache}
+            return self._choose(constants, state, features, state["step"] + 1)
 
-        flat = ops.while_loop(
-            is_unfinished, generate_token, tuple(keras.tree.flatten(state))
-        )
-        return pack(flat)
+        return repeat_while(is_unfinished, generate_token, state)
 
     def read_token(
         self, constants: State, token: Tensor, cache: Any, step: Tensor
@@ -200,6 +193,25 @@ class Generator:
         if "logits" in state:
             state["logits"] = write_entries(state["logits"], kept, step)
         return state
+
+
+def repeat_while(
+    condition: Callable[[State], Tensor],
+    body: Callable[[State], State],
+    state: State,
+) -> State:
+    """Applies a function to a dict of tensors as long as a condition holds."""
+
+    def pack(flat: tuple[Tensor, ...]) -> Any:
+        return keras.tree.pack_sequence_as(state, flat)
+
+    return pack(
+        ops.while_loop(
+            lambda *flat: condition(pack(flat)),
+            lambda *flat: tuple(keras.tree.flatten(body(pack(flat)))),
+            tuple(keras.tree.flatten(state)),
+        )
+    )
 
 
 def write_entries(rows: Tensor, entries: Tensor, step: Tensor) -> Tensor:

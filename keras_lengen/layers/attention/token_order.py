@@ -10,6 +10,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     expand_positions,
 )
+from keras_lengen.layers.real_tokens import rank_real_tokens
 from keras_lengen.types import Positions, Size, Tensor
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ def _keep_order(numbers: Tensor, real: Tensor | None) -> Tensor:
     else:
         # In order, the n-th real number is the n-th smallest one.
         numbers = ops.where(real, numbers, float("inf"))
-        ranks = ops.cumsum(ops.cast(real, "int32"), axis=-1) - 1
+        ranks = rank_real_tokens(real)
         ordered = ops.take_along_axis(
             ops.sort(numbers, axis=-1), ops.maximum(ranks, 0), axis=-1
         )

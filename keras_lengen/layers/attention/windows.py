@@ -12,6 +12,10 @@ from keras import ops
 
 from keras_lengen.checks.inputs import as_size, find_size
 from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.real_tokens import (
+    order_real_tokens,
+    rank_real_tokens,
+)
 from keras_lengen.types import Positions, Size, Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -119,22 +123,6 @@ def count_slots(window: int, sink_tokens: int, length: Size) -> Size:
     return ops.minimum(slots, as_size(length))
 
 
-def rank_tokens(mask: Tensor | None, tokens: Size) -> Tensor:
-    """Counts the real tokens up to each token, less one.
-
-    Args:
-        mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
-        tokens: Number of tokens `T`.
-
-    Returns:
-        int32 `(T,)`, or `(B, T)` if there is a mask. Padding has the rank of
-        the last real token before it, -1 if there is none.
-    """
-    if mask is None:
-        return ops.arange(tokens, dtype="int32")
-    return ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1
-
-
 def show_window(
     window: tuple[Tensor, Tensor],
     size: int,
@@ -182,9 +170,9 @@ def place_tokens(
     Returns:
         `Window`.
     """
-    key_ranks = rank_tokens(mask, keys)
     if mask is None:
-        return Window(indices, key_ranks, sliced)
+        return Window(indices, ops.arange(keys, dtype="int32"), sliced)
+    key_ranks = rank_real_tokens(mask)
     ranks = ops.take(key_ranks, indices, axis=-1)
     return Window(ranks, ops.where(mask, key_ranks, -1), sliced)
 
@@ -240,9 +228,8 @@ def place_in_ring(
     order, ranks = None, indices
     before, after = index, index + as_size(tokens)
     if mask is not None:
-        order = _order_real_tokens(mask)
-        all_ranks = rank_tokens(mask, None)
-        ranks = ops.take(all_ranks, indices, axis=-1)
+        order = order_real_tokens(mask)
+        ranks = ops.take(rank_real_tokens(mask), indices, axis=-1)
         number = ops.arange(ops.shape(mask)[-1], dtype="int32")
         before, after = (
             ops.sum(
@@ -348,7 +335,7 @@ def pack_tokens(tensors: Tensors, mask: Tensor) -> tuple[Tensors, Tensor]:
         The dict of the moved tensors, and the index that each token has
         moved to, int32 `(B, T)`.
     """
-    order = _order_real_tokens(mask)
+    order = order_real_tokens(mask)
     moved = {
         name: _take_positions(tensor, order)
         if name == "positions"
@@ -468,14 +455,6 @@ def _split_with_neighbours(
     )
     start = left * chunk_size - before
     return joined[:, start : start + before + chunk_size + after]
-
-
-def _order_real_tokens(mask: Tensor) -> Tensor:
-    """Lists the indices of the real tokens, then those of padding."""
-    tokens = ops.shape(mask)[1]
-    indices = ops.arange(tokens, dtype="int32")
-    order = ops.where(mask, indices, indices + tokens)
-    return ops.cast(ops.argsort(order, axis=-1), "int32")
 
 
 def _find_indices(ranks: Tensor, order: Tensor | None) -> Tensor:

@@ -33,6 +33,10 @@ from keras_lengen.checks.inputs import (
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
+from keras_lengen.layers.real_tokens import (
+    number_real_tokens,
+    order_real_tokens,
+)
 from keras_lengen.types import (
     InputShape,
     Positions,
@@ -745,7 +749,9 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
             if self.sampler.reads_tokens:
-                inputs = _move_real_tokens(inputs, mask)
+                inputs = ops.take_along_axis(
+                    inputs, order_real_tokens(mask), axis=-1
+                )
         positions = self.sampler.sample(
             inputs,
             lengths=lengths,
@@ -804,31 +810,6 @@ def number_by_index(
         ops.cast(numbers, "float32") + 0 * expand_positions(given, 0)
         for numbers, given in ((indices, positions), (keys, key_positions))
     )
-
-
-def _move_real_tokens(token_ids: Tensor, mask: Tensor) -> Tensor:
-    """Moves the real tokens `(B, T)` before the padding, in order."""
-    indices = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-    order = ops.where(mask, indices, indices + ops.shape(token_ids)[1])
-    return ops.take_along_axis(token_ids, ops.argsort(order, axis=-1), axis=-1)
-
-
-def number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
-    """Assigns the first positions, in order, to the real tokens of `mask`.
-
-    Args:
-        positions: Tensor `(T,)` or `(B, T)`.
-        mask: Boolean tensor `(B, T)`, true for real tokens.
-
-    Returns:
-        Positions `(B, T)`. All padding tokens get the last position.
-    """
-    indices = ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1
-    # The last position, because it changes the rank of no other position.
-    indices = ops.where(mask, indices, ops.shape(mask)[-1] - 1)
-    if len(positions.shape) == 1:
-        return ops.take(positions, indices)
-    return ops.take_along_axis(positions, indices, axis=-1)
 
 
 class EncodingArgument(Instance[PositionalEncoding]):
