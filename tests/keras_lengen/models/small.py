@@ -1,5 +1,7 @@
 """Small models to test with."""
 
+import itertools
+
 import keras
 import numpy as np
 
@@ -11,7 +13,8 @@ from keras_lengen.models import (
 )
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
-from tests.keras_lengen.layers.positions.table import reset
+from tests.keras_lengen.layers.positions import table as samplers
+from tests.products import product
 
 VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
 
@@ -68,6 +71,20 @@ def make(model, variant, *, encoding_changes=None, **changes):
     return MODELS[model](encoding, **changes)
 
 
+def list_encodings_and_samplers(*names):
+    """Every encoding with its own sampler, and some with every sampler."""
+    pairs = [(variant, None) for variant in encodings.ROWS]
+    pairs += itertools.product(names, samplers.VARIANTS)
+    return product(
+        pairs,
+        keep=lambda variant, sampler: (
+            variant in encodings.FAMILIES
+            if sampler is None
+            else (variant, sampler) == ("RoPE", "InterpolatedPositions")
+        ),
+    )
+
+
 def inputs(model, token_ids, **others):
     """Inputs of a model; source and target of two sequences are alike."""
     source = {"token_ids": token_ids, **others}
@@ -93,7 +110,7 @@ def reset_samplers(model):
     """Makes the positions of a model's next call those of its first one."""
     for stack in (model, *model.layers):
         if isinstance(stack, TransformerEncoder | TransformerDecoder):
-            reset(stack.encoding.sampler)
+            samplers.reset(stack.encoding.sampler)
 
 
 @keras.saving.register_keras_serializable(package="tests")

@@ -18,6 +18,7 @@ from keras_lengen.layers import (
 from keras_lengen.models import EncoderDecoder, TransformerDecoder
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
+from tests.keras_lengen.models.small import list_encodings_and_samplers
 from tests.products import product
 
 NEW_TOKENS = 4
@@ -85,24 +86,10 @@ def reset(model):
     samplers.reset(model.encoding.sampler)
 
 
-def encodings_and_samplers():
-    """Every encoding with its own sampler, and some with every sampler."""
-    for variant in encodings.ROWS:
-        yield variant, None
-    for variant in ("RoPE", "SinusoidalEncoding", "ALiBi", "RelativeEncoding"):
-        for sampler in samplers.VARIANTS:
-            yield variant, sampler
-
-
 @pytest.mark.parametrize(
     ("variant", "sampler"),
-    product(
-        encodings_and_samplers(),
-        keep=lambda variant, sampler: (
-            variant in encodings.FAMILIES
-            if sampler is None
-            else (variant, sampler) == ("RoPE", "InterpolatedPositions")
-        ),
+    list_encodings_and_samplers(
+        "RoPE", "SinusoidalEncoding", "ALiBi", "RelativeEncoding"
     ),
     ids=str,
 )

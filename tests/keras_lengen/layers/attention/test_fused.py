@@ -40,7 +40,7 @@ def test_other_backends_do_not_use_it(fused):
     assert np.array_equal(*outputs)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_layers_and_models_compute_the_same_on_jax(tmp_path):
     if importlib.util.find_spec("jax") is None:
         pytest.skip("jax is not installed")
