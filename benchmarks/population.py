@@ -105,8 +105,8 @@ def main(argv):
                 "milliseconds_per_step_of_a_model": [1e3 * s for s in taken],
                 "models_per_hour": hour / statistics.median(taken),
                 "ratio_to_alone": statistics.median(
-                    alone / s
-                    for alone, s in zip(seconds[ALONE], taken, strict=True)
+                    single / s
+                    for single, s in zip(seconds[ALONE], taken, strict=True)
                 ),
             }
         )

@@ -193,8 +193,8 @@ def sample_tokens(
     Returns:
         int32 `(B,)`.
     """
-    # Of a difference, a quotient may overflow to the probability 0, but never
-    # to NaN.
+    # Logits become at most 0: divided by a small temperature, they may then
+    # overflow to the probability 0, but never to NaN.
     logits = logits - ops.max(logits, axis=-1, keepdims=True)
     logits = logits / temperature
     if top_k is not None:

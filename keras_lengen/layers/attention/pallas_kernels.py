@@ -188,7 +188,7 @@ def _make_specs(
     def own(name: str, index: Any) -> Any:
         return index if operands[name].shape[0] > 1 else 0
 
-    made = {
+    makers = {
         "query": lambda: make(
             (None, None, rows, widths[0]), lambda b, r, g, i, j: (b, r, i, g)
         ),
@@ -226,7 +226,7 @@ def _make_specs(
             lambda b, r, g, i, j: (b, r, g, 0, i),
         ),
     }
-    return [made[name]() for name in operands]
+    return [makers[name]() for name in operands]
 
 
 def _estimate_cost(

@@ -177,12 +177,12 @@ def assert_prompts_continue_as_alone(model, others=None, **options):
         {"token_ids": PROMPTS, "lengths": LENGTHS, **others}, 5, **options
     )
     for row, length in enumerate(LENGTHS):
-        alone = {
+        single = {
             "token_ids": PROMPTS[row : row + 1, :length],
             **{name: each[row : row + 1] for name, each in others.items()},
         }
         np.testing.assert_array_equal(
-            model.generate(alone, 5, **options)[0], batched[row]
+            model.generate(single, 5, **options)[0], batched[row]
         )
 
 
@@ -237,14 +237,14 @@ def test_each_source_is_read_once(given):
     options = {"num_beams": 3, "end_token": 2, "jit_compile": False}
     found = model.generate(inputs, 4, **options)
     for row in range(3):
-        alone = {
+        single = {
             name: each
             if each.shape == (3,) and name == "positions"
             else each[row : row + 1]
             for name, each in inputs.items()
         }
         np.testing.assert_array_equal(
-            model.generate(alone, 4, **options)[0], found[row]
+            model.generate(single, 4, **options)[0], found[row]
         )
 
 

@@ -79,11 +79,11 @@ def train(population):
 
 def train_apart(member, **changes):
     """The same of a population of one member."""
-    alone = {
+    single = {
         "seeds": str(member.seed),
         "learning_rates": str(member.learning_rate),
     }
-    (found,) = train(toy_population(**alone, **changes))
+    (found,) = train(toy_population(**single, **changes))
     return found
 
 

@@ -100,10 +100,9 @@ def test_sliding_windows(window, causal):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("use_gate", [False, True])
 def test_masks_of_embeddings(use_gate, causal):
-    """Of real queries, because in Keras, padded queries see no key."""
+    """Compares real queries only: padded queries see no key in Keras."""
     ids = np.array([[1, 2, 3, 0, 0], [3, 3, 1, 1, 2], [1, 0, 0, 0, 0]])
     embedding = keras.layers.Embedding(4, 8, mask_zero=True)
-    x = embedding(ids)
     ours, theirs = pair(INPUTS["self"], use_gate=use_gate)
     outputs = []
     for layer in (ours, theirs):
