@@ -35,14 +35,14 @@ class WorkerLostError(Exception):
 
 
 @contextlib.contextmanager
-def as_config_errors(*kinds, made=ConfigError):
+def as_config_errors(*kinds, becomes=ConfigError):
     """Turns errors of these kinds into `ConfigError`s with the same text.
 
     Args:
         *kinds: Classes of errors.
-        made: Class of the errors that they become.
+        becomes: Class of the errors raised in their place.
     """
     try:
         yield
     except kinds as error:
-        raise made(str(error)) from None
+        raise becomes(str(error)) from None

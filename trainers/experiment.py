@@ -21,7 +21,7 @@ from trainers.devices.workers import (
     refuse_together,
     watch_workers,
 )
-from trainers.engine import optimizer
+from trainers.engine import optimizer as optimizers
 from trainers.engine.backend import EvaluationStep, TrainingStep, make_strategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import PROGRAMS
@@ -193,13 +193,13 @@ class Experiment:
         keras.utils.set_random_seed(config.seed)
         with as_config_errors(ValueError), strategy.scope():
             model = self.build_model(config)
-            made = make_optimizer(config, model)
-        return model, made, self.make_problem(config)
+            optimizer = make_optimizer(config, model)
+        return model, optimizer, self.make_problem(config)
 
 
 def make_optimizer(config, model):
     """Makes the optimizer that a configuration describes, for a model."""
-    return optimizer.make_optimizer(
+    return optimizers.make_optimizer(
         model,
         learning_rate=config.learning_rate,
         schedule=_make_schedule(config),
@@ -235,11 +235,11 @@ def measure_model(model, problem, strategy, progress):
     return problem.measure_model(model, progress)
 
 
-def make_training_step(config, model, made, problem, strategy):
+def make_training_step(config, model, optimizer, problem, strategy):
     """Makes the `TrainingStep` that a configuration describes."""
     return TrainingStep(
         **_common(config, model, problem, strategy),
-        optimizer=made,
+        optimizer=optimizer,
         buckets=find_padded_lengths(config, problem, "train"),
         clip_norm=config.clip_norm,
         gradient_accumulation_steps=config.gradient_accumulation_steps,

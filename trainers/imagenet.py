@@ -66,7 +66,7 @@ class ImageProblem(ClassificationProblem):
     def stores(self):
         """Dict from the name of a split to its `PixelStore`."""
         config = self.config
-        with as_config_errors(images.ImageError, made=DataError):
+        with as_config_errors(images.ImageError, becomes=DataError):
             return images.open_stores(
                 images.IMAGES[config.dataset].open(config.data_dir),
                 config.stored_sizes,

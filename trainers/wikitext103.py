@@ -90,7 +90,7 @@ def count_tokens(config):
     """Returns the largest number of ids of the vocabulary."""
     if not config.vocabulary:
         return config.word_pieces
-    with as_config_errors(CorpusError, made=DataError):
+    with as_config_errors(CorpusError, becomes=DataError):
         return BytePairVocabulary(config.vocabulary).size
 
 

@@ -106,7 +106,7 @@ class ImagesConfig(TrainerConfig):
         """
         if self.num_classes:
             return self.num_classes
-        with as_config_errors(ImageError, made=DataError):
+        with as_config_errors(ImageError, becomes=DataError):
             return IMAGES[self.dataset].count_classes(self.data_dir)
 
     @property

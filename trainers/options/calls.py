@@ -40,17 +40,17 @@ def parse_call(flag, text, registry):
         ) from None
 
 
-def construct(made, arguments):
+def construct(kind, arguments):
     """Calls a class with arguments from a flag.
 
     Raises:
         ConfigError: If the class does not accept the arguments.
     """
-    accepted = constructor_arguments(made)
+    accepted = constructor_arguments(kind)
     unknown = arguments.keys() - accepted.keys()
     if unknown:
         raise ConfigError(
-            f"{made.__name__} has no argument {min(unknown)!r}; it takes "
+            f"{kind.__name__} has no argument {min(unknown)!r}; it takes "
             f"{', '.join(sorted(accepted)) or 'none'}."
         )
     missing = [
@@ -61,11 +61,11 @@ def construct(made, arguments):
     if missing:
         wanted = ", ".join(f"{name}=..." for name in missing)
         raise ConfigError(
-            f"{made.__name__} needs {' and '.join(map(repr, missing))}: write "
-            f"{made.__name__}({wanted})."
+            f"{kind.__name__} needs {' and '.join(map(repr, missing))}: write "
+            f"{kind.__name__}({wanted})."
         )
     with as_config_errors(TypeError, ValueError):
-        return made(**arguments)
+        return kind(**arguments)
 
 
 def _parse(text):
@@ -84,13 +84,13 @@ def _read(flag, tree, registry):
     if call.args or not isinstance(call.func, ast.Name):
         raise ValueError
     check_choice(flag, call.func.id, registry)
-    made = registry[call.func.id]
+    kind = registry[call.func.id]
     names = [keyword.arg for keyword in call.keywords]
     if None in names or len(set(names)) < len(names):
         raise ValueError
     # An encoding of rows has none of rows itself.
-    parts = {name: cls for name, cls in registry.items() if cls is not made}
-    return made, {
+    parts = {name: cls for name, cls in registry.items() if cls is not kind}
+    return kind, {
         keyword.arg: _read_value(flag, keyword, parts)
         for keyword in call.keywords
     }
@@ -105,8 +105,8 @@ def _read_value(flag, keyword, parts):
 
 
 def _make_example(registry):
-    for name, made in registry.items():
-        for argument, parameter in constructor_arguments(made).items():
+    for name, kind in registry.items():
+        for argument, parameter in constructor_arguments(kind).items():
             if isinstance(parameter.default, int | float):
                 return f"{name}({argument}={parameter.default!r})"
     return next(iter(registry))

@@ -53,10 +53,10 @@ def build_encoding(config):
         ConfigError: If the encoding or the sampler does not exist, or the
             encoding does not accept the sampler.
     """
-    made, arguments = _parse(config, "--encoding")
+    kind, arguments = _parse(config, "--encoding")
     if config.sampler:
         arguments["sampler"] = build(config, "--sampler")
-    return _make(config, made, arguments)
+    return _make(config, kind, arguments)
 
 
 def model_arguments(config):
@@ -123,22 +123,22 @@ def _parse(config, flag):
     )
 
 
-def _make(config, made, arguments):
+def _make(config, kind, arguments):
     """Makes a layer; arguments that are not given come from other flags."""
     known = _known_arguments(config)
-    parameters = constructor_arguments(made)
+    parameters = constructor_arguments(kind)
     missing = (parameters.keys() & known) - set(arguments)
     arguments = {**{n: known[n] for n in missing}, **arguments}
-    if made in READING and any(
+    if kind in READING and any(
         parameter.default is parameter.empty
         for name, parameter in parameters.items()
         if name not in arguments
     ):
         raise ConfigError(
-            f"--task={config.task} does not say which words {made.__name__} "
+            f"--task={config.task} does not say which words {kind.__name__} "
             "should read: choose another task, such as aligned_copy."
         )
-    return construct(made, arguments)
+    return construct(kind, arguments)
 
 
 def _known_arguments(config):

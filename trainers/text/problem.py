@@ -32,7 +32,7 @@ class TextProblem(Problem):
     vocabulary = None
 
     def prepare(self):
-        with as_config_errors(CorpusError, made=DataError):
+        with as_config_errors(CorpusError, becomes=DataError):
             self._prepare()
 
     def _prepare(self):

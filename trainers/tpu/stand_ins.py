@@ -144,8 +144,8 @@ _SMALL = {
 _SMALL_FIELDS = {"train_length": "64", "test_lengths": "64"}
 
 STAND_INS = {
-    made.name: made
-    for made in (
+    experiment.name: experiment
+    for experiment in (
         # Models with published shapes that have no trainer yet.
         make_stand_in(
             "t5_decoder",
