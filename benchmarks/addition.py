@@ -26,7 +26,7 @@ from benchmarks.runs import (
     run_command,
     train_alone,
 )
-from trainers.options.answers import DEMONSTRATIONS
+from trainers.answers.options import DEMONSTRATIONS
 from trainers.records.results import find_kinds
 from trainers.records.workdir import read_results
 

@@ -29,8 +29,8 @@ from benchmarks.runs import (
     train_alone,
     write_command,
 )
+from trainers.answers.options import DEMONSTRATIONS
 from trainers.engine.problem import average_unseen
-from trainers.options.answers import DEMONSTRATIONS
 from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS

@@ -16,7 +16,7 @@ from benchmarks.measure import DEFINE_count, write_report
 from datasets.buckets import length_buckets
 from keras_lengen.models import presets
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.tensorflow_step import TensorFlowEvaluationStep

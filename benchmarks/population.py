@@ -17,10 +17,11 @@ import typing
 
 from absl import app, flags
 
-from trainers.cluster.one_device import OneDevice
+from trainers.devices.one_device import OneDevice
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
-from trainers.population import PRESETS, PopulationConfig, make_population
+from trainers.population import make_population
+from trainers.populations.options import PRESETS, PopulationConfig
 from trainers.records.results import versions
 from trainers.records.workdir import write_json
 
@@ -95,16 +96,17 @@ def main(argv):
             seconds[name].append(found / count)
     config = make_config()
     rows = []
-    for name, own in seconds.items():
+    for name, taken in seconds.items():
+        hour = 3600 / config.steps
         rows.append(
             {
                 "variant": name,
                 "first_round_seconds": compiling[name],
-                "milliseconds_per_step_of_a_model": [1e3 * s for s in own],
-                "models_per_hour": 3600 / statistics.median(own) / config.steps,
+                "milliseconds_per_step_of_a_model": [1e3 * s for s in taken],
+                "models_per_hour": hour / statistics.median(taken),
                 "ratio_to_alone": statistics.median(
                     alone / s
-                    for alone, s in zip(seconds[ALONE], own, strict=True)
+                    for alone, s in zip(seconds[ALONE], taken, strict=True)
                 ),
             }
         )

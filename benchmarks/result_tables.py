@@ -14,18 +14,10 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 
 def make_demonstration():
     """Accuracy of the demonstration's models and floor at some lengths."""
-    found = {
-        path.parent.name: json.loads(path.read_text())
-        for path in sorted(RESULTS.glob("demonstration/*/results.json"))
-    }
+    found = read_demonstration()
     first = next(iter(found.values()))
     config = first["config"]
     lengths = [20, 25, 40, 60, 80, 100]
-    unseen = [
-        value
-        for length, value in first["floor_by_length"].items()
-        if int(length) > 20
-    ]
     rows = [
         (
             f"`{name}`",
@@ -39,17 +31,36 @@ def make_demonstration():
         (
             "floor",
             *_format_at(first["floor_by_length"], lengths),
-            f"{sum(unseen) / len(unseen):.3f}",
+            f"{average_unseen_floor(first):.3f}",
             "",
         )
     )
     head = (
-        f"trained on {config['train_length']}, accuracy at length",
+        f"trained on lengths {config['train_length']}; accuracy at length",
         *map(str, lengths),
         "mean over 21-100",
         "training",
     )
     return table(head, rows)
+
+
+def read_demonstration():
+    """Reads the results of both models of the demonstration, a dict."""
+    return {
+        path.parent.name: json.loads(path.read_text())
+        for path in sorted(RESULTS.glob("demonstration/*/results.json"))
+    }
+
+
+def average_unseen_floor(result):
+    """Averages the floor over the lengths above the trained ones."""
+    return np.mean(
+        [
+            value
+            for length, value in result["floor_by_length"].items()
+            if int(length) > 20
+        ]
+    )
 
 
 def make_train_step():
@@ -76,9 +87,9 @@ def make_train_step():
         for name, found in by_encoding.items()
     ]
     head = (
-        "steps per second as a multiple",
-        *(f"of Keras, {shape}" for shape in shapes),
-        *(f"of the plain form, {shape}" for shape in shapes),
+        "relative steps per second",
+        *(f"to Keras, {shape}" for shape in shapes),
+        *(f"to the plain form, {shape}" for shape in shapes),
     )
     return table(head, rows)
 
@@ -115,7 +126,7 @@ def make_long_attention():
     for row in report["rows"]:
         name = f"`{row['encoding']}`"
         if row["chunk_size"] is None:
-            name += ", all at once"
+            name += ", without chunks"
         found.setdefault(name, {})[row["length"]] = (
             f"{row['seconds']:.1f} s, {row['peak_mebibytes'] / 1024:.1f} GiB"
         )
@@ -123,7 +134,7 @@ def make_long_attention():
         (name, *(cells.get(length, "") for length in lengths))
         for name, cells in found.items()
     ]
-    head = ("forward and backward, tokens", *(f"{n:,}" for n in lengths))
+    head = ("forward and backward pass; tokens", *(f"{n:,}" for n in lengths))
     return table(head, rows)
 
 
@@ -143,9 +154,9 @@ def make_generation():
     head = (
         f"{report['new_tokens']} new tokens",
         "prompts",
-        "with a cache",
-        "without",
-        "times as fast",
+        "with cache",
+        "without cache",
+        "speed-up",
     )
     return table(head, rows)
 
@@ -181,7 +192,7 @@ def make_plain_and_randomized():
 
 def make_language():
     """Bits per byte of every encoding at each length of text."""
-    rows = [row for row in _read_language() if "-from-" not in row["run"]]
+    rows = [row for row in read_language() if "-from-" not in row["run"]]
     lengths = list(rows[0]["bits_per_character_by_length"])
     cells = [
         (
@@ -193,7 +204,7 @@ def make_language():
         for row in rows
     ]
     head = (
-        "bits per byte of unseen files, in windows of",
+        "bits per byte on held-out files; window",
         *(f"{int(length):,}" for length in lengths),
         f"last quarter of {int(lengths[-1]):,}",
         "training",
@@ -203,19 +214,19 @@ def make_language():
 
 def make_finetuning():
     """Loss of a model with RoPE that is continued with other encodings."""
-    rows = {row["run"]: row for row in _read_language()}
+    rows = {row["run"]: row for row in read_language()}
     lengths = list(rows["RoPE"]["loss_by_length"])
-    kept = {"not continued": rows["RoPE"]}
+    kept = {"no fine-tuning": rows["RoPE"]}
     for name, row in rows.items():
         after, _, before = name.partition("-from-")
         if before:
-            kept[f"continued with `{after}`"] = row
+            kept[f"fine-tuned with `{after}`"] = row
     cells = [
         (name, *(f"{row['loss_by_length'][n]:,.0f}" for n in lengths))
         for name, row in kept.items()
     ]
     head = (
-        "trained with `RoPE`, nats per sequence of",
+        "trained with `RoPE`; nats per sequence of",
         *(f"{int(length):,}" for length in lengths),
     )
     return table(head, cells)
@@ -259,9 +270,9 @@ def make_answers():
     head = (
         "task, trained lengths",
         "encoding or scratchpad",
-        "right answers at trained lengths",
+        "exact match at trained lengths",
         "at unseen lengths",
-        "at the shortest of these",
+        "at the shortest unseen length",
         "at the longest",
         "training",
     )
@@ -274,14 +285,12 @@ ADDED = ("10", "20", "50", "100", "200", "500")
 
 def make_addition():
     """Share of right sums of either kind of positions, by number of digits."""
-    found = _read_variants("addition.json")
-    far = list(found["coupled"][0]["far"][_WRITTEN])
+    found = read_variants("addition.json")
+    far = list(found["coupled"][0]["far"][WRITTEN])
     cells = [
         (
             "ordinal positions",
-            *_format_medians(
-                [run[_WRITTEN] for run in found["ordinal"]], ADDED
-            ),
+            *_format_medians([run[WRITTEN] for run in found["ordinal"]], ADDED),
             *("" for _ in far),
             _format_minutes(found["ordinal"]),
         )
@@ -303,7 +312,7 @@ def make_addition():
             )
         )
     head = (
-        "right sums, trained on 1 to 10 digits, of numbers of",
+        "trained on 1-10 digits; exact match at",
         *ADDED,
         *(f"{int(digits):,}" for digits in far),
         "training",
@@ -313,7 +322,7 @@ def make_addition():
 
 def make_addition_kinds():
     """Share of right sums of each kind, of all seeds, by number of digits."""
-    runs = _read_variants("addition.json")["coupled"]
+    runs = read_variants("addition.json")["coupled"]
     shown = ["1", "3", "5", *ADDED]
     cells = [
         (
@@ -325,7 +334,7 @@ def make_addition_kinds():
         )
         for kind in runs[0]["by_kind"]
     ]
-    return table(("right sums of numbers of", *shown), cells)
+    return table(("exact match; digits", *shown), cells)
 
 
 def make_addition_changes():
@@ -335,10 +344,10 @@ def make_addition_changes():
             "as in the demonstration" if variant == "coupled" else variant,
             *(_format_kinds(runs[:1], digits) for digits in ADDED),
         )
-        for variant, runs in _read_variants("addition.json").items()
+        for variant, runs in read_variants("addition.json").items()
         if variant != "ordinal"
     ]
-    return table(("right sums of numbers of", *ADDED), cells)
+    return table(("exact match; digits", *ADDED), cells)
 
 
 def make_kinds():
@@ -363,11 +372,17 @@ def make_kinds():
         )
         for (task, method, training), runs in grouped.items()
     ]
-    head = ("task", "method", "training", "seeds", *(f"at {n}" for n in shown))
+    head = (
+        "task",
+        "method",
+        "training digits",
+        "seeds",
+        *(f"at {n}" for n in shown),
+    )
     return table(head, cells)
 
 
-def _read_variants(name):
+def read_variants(name):
     """Reads the rows of each variant of a report, a dict of lists."""
     found: dict = {}
     for row in json.loads((RESULTS / name).read_text())["rows"]:
@@ -415,7 +430,7 @@ def _format_minutes(runs):
 
 def make_frontier():
     """Mean share of right answers at unseen lengths, by method and task."""
-    tasks = _read_frontier()
+    tasks = read_frontier()
     methods = list(
         dict.fromkeys(name for task in tasks.values() for name in task)
     )
@@ -446,14 +461,14 @@ def make_frontier():
         for task in tasks.values()
     ]
     cells.append(["floor", *floors])
-    return table(("mean over lengths 15 to 100", *tasks), cells)
+    return table(("mean over lengths 15-100", *tasks), cells)
 
 
 def make_frontier_lengths():
     """Share of right answers by length: each task's best, and baselines."""
     shown = ["10", "15", "20", "30", "50", "100"]
     cells = []
-    for task, methods in _read_frontier().items():
+    for task, methods in read_frontier().items():
         several = {
             name: runs for name, runs in methods.items() if len(runs) > 1
         }
@@ -464,7 +479,7 @@ def make_frontier_lengths():
         )
         for method in ranked:
             runs = several[method]
-            shares = _format_medians([_shares(run) for run in runs], shown)
+            shares = _format_medians([get_shares(run) for run in runs], shown)
             minutes = np.median([run["training_seconds"] for run in runs]) / 60
             name = f"`{method}`" if method[0].isupper() else method
             cells.append((task, name, *shares, f"{minutes:.1f} min"))
@@ -476,7 +491,7 @@ LEARNED = 0.9
 """Least share of right answers at trained lengths of a model that learned."""
 
 
-def _read_frontier():
+def read_frontier():
     """Reads the rows of each method of each task, dicts of dicts of lists."""
     rows = json.loads((RESULTS / "frontier.json").read_text())["rows"]
     found: dict = {}
@@ -486,7 +501,8 @@ def _read_frontier():
     return found
 
 
-def _shares(row):
+def get_shares(row):
+    """Returns the exact match, or the accuracy, of a run at each length."""
     (name,) = (name for name in row if name.endswith("_by_length"))
     return row[name]
 
@@ -496,14 +512,14 @@ def _score(row):
 
 
 def _trained(row):
-    return float(np.mean([_shares(row)[str(n)] for n in range(1, 11)]))
+    return float(np.mean([get_shares(row)[str(n)] for n in range(1, 11)]))
 
 
 def _median(runs, measure):
     return float(np.median([measure(run) for run in runs]))
 
 
-_WRITTEN = "generated_exact_match_by_length"
+WRITTEN = "generated_exact_match_by_length"
 
 
 def _format_medians(shares, lengths):
@@ -527,7 +543,8 @@ def _format_answers(by_length, longest):
     ]
 
 
-def _read_language():
+def read_language():
+    """Reads the rows of the report on text."""
     return json.loads((RESULTS / "language.json").read_text())["rows"]
 
 

@@ -1,4 +1,4 @@
-"""Files that are regular ones, and that are written as a whole or not at all.
+"""Opens regular files only, and writes files completely or not at all.
 
 `only_files` and `no_links` are openers: `open(path, "rb", opener=only_files)`.
 """
@@ -12,7 +12,7 @@ import uuid
 
 
 def only_files(path, flags):
-    """Opens a regular file: no pipe that never ends, and no device.
+    """Opens a regular file, and refuses pipes and devices.
 
     Raises:
         OSError: If it is something else.

@@ -7,13 +7,33 @@ import pathlib
 import re
 
 from benchmarks import result_tables
-from docs import build_reference, build_scaling, class_tables
+from docs import build_reference, build_scaling, class_tables, overview_table
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "docs" / "reference" / "overview.md",
+    ROOT / "docs" / "start" / "notebooks.md",
+    ROOT / "docs" / "trainers" / "algorithmic.md",
+    ROOT / "docs" / "trainers" / "answers.md",
+    *(
+        ROOT / "docs" / "results" / f"{name}.md"
+        for name in (
+            *("addition", "algorithmic", "answers", "demonstration"),
+            *("images", "language", "methods", "paper_table"),
+        )
+    ),
+)
 """Pages with tables after markers like `<!-- results: train_step -->`."""
 
-TABLES = {"results": result_tables.TABLES, "classes": class_tables.TABLES}
+TABLES = {
+    "results": {
+        **result_tables.TABLES,
+        "overview": overview_table.make_overview,
+    },
+    "classes": class_tables.TABLES,
+}
 MARKER = r"(<!-- (results|classes): (\w+) -->\n)"
 TABLE = r"(?:\n?\|[^\n]*(?:\n\|[^\n]*)*\n)?"
 

@@ -18,6 +18,7 @@ from docs.examples import (
     ANALYSIS,
     ATTENTIONS,
     CLASSES,
+    CONVERSATION,
     ENCODINGS,
     HEADS,
     METHODS,
@@ -33,10 +34,10 @@ from keras_lengen.layers.encodings.randomized import Randomized
 from trainers.records.markdown import table
 
 DOCS = pathlib.Path(__file__).parent
-PAGE = DOCS / "reference.md"
+PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {*CLASSES, *MODELS, *ANALYSIS}
+LINKED = {*CLASSES, *MODELS, *CONVERSATION, *ANALYSIS}
 
 INTRODUCTION = f"""\
 # Reference
@@ -119,7 +120,7 @@ def make_page():
                 ("Every encoding", ENCODINGS),
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
-                ("Blocks and models", MODELS),
+                ("Blocks and models", {**MODELS, **CONVERSATION}),
                 ("Analysis", ANALYSIS),
             )
             for text in (
@@ -186,7 +187,7 @@ def make_section(name, documented):
     picture = pictures.find_picture(name) if name in CLASSES else None
     if picture is not None:
         caption = " ".join(picture.__doc__.split())
-        file = get_picture_path(name).relative_to(DOCS).as_posix()
+        file = f"../{get_picture_path(name).relative_to(DOCS).as_posix()}"
         text += [
             f"![{name}: {caption.partition('.')[0].lower()}]({file})",
             f"`{get_call(name)}`. {caption}",

@@ -13,6 +13,8 @@ from trainers.tpu.compiler import (
     Topology,
     estimate_all_reduce_seconds,
 )
+from trainers.tpu.options import PRESETS, TpuCompileConfig
+from trainers.tpu.requests import list_programs
 from trainers.tpu.table import (
     BACKENDS,
     FAMILIES,
@@ -21,10 +23,9 @@ from trainers.tpu.table import (
     PUBLISHED_WITH_JAX,
     Results,
 )
-from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 DOCS = pathlib.Path(__file__).parent
-PAGE = DOCS / "scaling.md"
+PAGE = DOCS / "guides" / "scaling.md"
 RESULTS = DOCS.parent / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 COMPILED = "v5e:2x2"
@@ -59,7 +60,7 @@ PAGE_TEXT = """\
 How much faster is training on more chips? No TPU was available, so the numbers
 on this page are computed from the programs that Google's compiler makes of the
 training steps of TensorFlow and of JAX
-([table](../benchmarks/results/tpu_compile.md)). They are limits that follow
+([table](../../benchmarks/results/tpu_compile.md)). They are limits that follow
 from the chips, their memory and their links; a run will not reach them.
 
 ## The formula
@@ -291,7 +292,7 @@ def _find_row(results, flags):
         PRESETS,
         {"topology": COMPILED, "mode": "train", **flags},
     )
-    (program,) = programs(config)
+    (program,) = list_programs(config)
     return results[program.key]
 
 

@@ -1,4 +1,4 @@
-"""Makes README's tables of samplers, encodings, tasks and notebooks."""
+"""Makes the tables of samplers, encodings, tasks and notebooks."""
 
 import configparser
 import pathlib
@@ -7,8 +7,7 @@ import sys
 
 from datasets.tasks import TASKS
 from datasets.text_tasks import TEXT_TASKS
-from docs.examples import ENCODINGS, SAMPLERS
-from keras_lengen import __version__
+from docs.examples import ATTENTIONS, ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.randomized import Randomized
 from trainers.records.markdown import table
 
@@ -16,7 +15,38 @@ ROOT = pathlib.Path(__file__).parent.parent
 SETUP = configparser.ConfigParser()
 SETUP.read(ROOT / "setup.cfg")
 REPOSITORY = SETUP["metadata"].get("url", "")
-"""Address of the repository, which setup.cfg gives once there is one."""
+"""Address of the repository, a placeholder until there is one."""
+
+STAGES = {
+    "embeddings": "added to the embeddings",
+    "rotation": "rotations of queries and keys",
+    "bias": "biases of the attention scores",
+    None: "no encoding",
+}
+"""Family of the encodings of each stage."""
+
+
+def make_families():
+    """The names of all encodings, samplers and attentions, by family."""
+    names: dict = {family: [] for family in STAGES.values()}
+    forms, axial = [], []
+    for name, cls in ENCODINGS.items():
+        if issubclass(cls, Randomized):
+            forms.append(name)
+        elif name == "AxialEncoding":
+            # It acts at the stage of its two encodings.
+            axial.append(name)
+        else:
+            names[STAGES[cls.stage]].append(name)
+    names["two encodings, of rows and columns"] = axial
+    names["encodings with randomized positions"] = forms
+    names["position samplers"] = list(SAMPLERS)
+    names["attention layers"] = list(ATTENTIONS)
+    rows = [
+        (family, ", ".join(f"`{name}`" for name in members))
+        for family, members in names.items()
+    ]
+    return table(("family", "classes"), rows)
 
 
 def make_samplers():
@@ -80,11 +110,11 @@ def make_notebooks():
     for path in sorted((ROOT / "colab").glob("*.ipynb")):
         script = path.with_suffix(".py").read_text()
         title = re.search(r"^# # (.*)$", script, re.M)[1]
-        link = f"[{path.stem}](colab/{path.name})"
+        link = f"[{path.stem}](../../colab/{path.name})"
         rows.append((title, link, _badge(place, path)))
     # Without a place there, there is nothing that Colab could open.
     columns = 3 if place else 2
-    header = ("what you do", "notebook", "")
+    header = ("content", "notebook", "")
     return table(header[:columns], [row[:columns] for row in rows])
 
 
@@ -98,10 +128,10 @@ def _find_place_on_github():
 
 def _badge(place, path):
     colab = "https://colab.research.google.com"
-    # The notebook of the release that its first cell installs.
+    # The first cell of a notebook installs the same branch.
     return (
         f"[![Open in Colab]({colab}/assets/colab-badge.svg)]"
-        f"({colab}/github/{place}/blob/v{__version__}/colab/{path.name})"
+        f"({colab}/github/{place}/blob/main/colab/{path.name})"
     )
 
 
@@ -112,6 +142,7 @@ def _describe(documented):
 
 
 TABLES = {
+    "families": make_families,
     "samplers": make_samplers,
     "encodings": make_encodings,
     "tasks": make_tasks,

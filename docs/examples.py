@@ -24,11 +24,12 @@ MODELS = {
     **{
         name: getattr(models, name)
         for name in models.__all__
-        if inspect.isclass(getattr(models, name))
+        if inspect.isclass(getattr(models, name)) and name != "Conversation"
     },
 }
+CONVERSATION = {"Conversation": models.Conversation}
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
-METHODS = ("generate", "stream", "settle")
+METHODS = ("generate", "stream", "start_conversation", "settle")
 """Methods of models with a section of their own."""
 
 

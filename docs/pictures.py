@@ -320,12 +320,23 @@ def _draw_heat_map(plot, axes, values, extent, label):
 def _compute_products(encoding):
     """Computes products of the last query with all keys: `(pairs, tokens)`."""
     ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
+    positions = encoding.sample_positions(ones, training=True)
+    rotated = encoding(ones, ones, positions=positions)
+    # Every pair becomes a head, with the other rotations of it if there are
+    # any: (1, tokens, pairs, 2 * rotations).
     query, key = (
-        np.asarray(part)[0, :, 0]
-        for part in encoding(ones, ones, training=True)
+        ops.concatenate(
+            [
+                ops.reshape(part, (1, LONG + 1, -1, 2))
+                for part in ops.split(each, encoding.rotations, axis=-1)
+            ],
+            axis=-1,
+        )
+        for each in rotated
     )
-    products = query[-1] * key
-    return products.reshape(len(products), -1, 2).mean(-1).T
+    last = positions[..., -1:]
+    products = encoding.multiply(query[:, -1:], key, last, positions)
+    return np.asarray(products)[0, :, 0] / 2
 
 
 def _choose_shade(index, count):

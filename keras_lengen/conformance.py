@@ -170,7 +170,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
             f"is not defined at {what} and must say so: `{attribute} = False`",
         )
     scores, shifted = (
-        _find_scores(_apply_stage(copy, inputs, positions, positions))
+        _find_scores(copy, inputs, positions)
         for positions in (POSITIONS, POSITIONS + 100)
     )
     _require(
@@ -191,11 +191,17 @@ def _is_defined(
     return all(np.isfinite(each).all() for each in found.values())
 
 
-def _find_scores(found: dict[str, Array]) -> Array:
+def _find_scores(
+    encoding: PositionalEncoding, inputs: list[Tensor], positions: Array
+) -> Array:
     """Returns the scores of rotated queries and keys, or a stage's result."""
+    found = _apply_stage(encoding, inputs, positions, positions)
     if "key" not in found:
         return found["query"]
-    return np.einsum("bthd,bshd->bhts", found["query"], found["key"])
+    scores = encoding.multiply(
+        *map(ops.convert_to_tensor, (*found.values(), positions, positions))
+    )
+    return ops.convert_to_numpy(scores)
 
 
 def _apply_stage(
@@ -232,10 +238,12 @@ def _apply_stage(
         return {"query": ops.convert_to_numpy(ops.broadcast_to(bias, shape))}
     query, key = encoding.rotate(query, key, positions, key_positions, **known)
     for given, rotated in zip(inputs, (query, key), strict=True):
+        shape = (*given.shape[:-1], encoding.rotations * given.shape[-1])
         _require(
-            given.shape == rotated.shape and given.dtype == rotated.dtype,
+            shape == tuple(rotated.shape) and given.dtype == rotated.dtype,
             encoding,
-            "must keep shapes and dtypes of queries and keys",
+            "must keep shapes and dtypes of queries and keys, but for "
+            "`rotations` times their width",
         )
     return {
         "query": ops.convert_to_numpy(query),

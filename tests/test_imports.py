@@ -11,12 +11,12 @@ FILES = "datasets.files"
 
 LAYERS = (
     ("errors",),
-    ("cluster",),
+    ("devices",),
     ("engine",),
     ("options",),
     ("records",),
     ("experiment",),
-    ("populations",),
+    ("answers", "images", "populations", "text"),
     ("analyses", "sweeps", "tpu"),
     ("reports",),
 )

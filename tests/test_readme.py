@@ -1,14 +1,14 @@
-"""README tells the truth: examples run, links and numbers are right."""
+"""README is short, and its examples run."""
 
-import json
+import configparser
 import pathlib
 import re
 
 import numpy as np
 import pytest
 
-from benchmarks.result_tables import RESULTS
 from tests.products import product
+from trainers import EXPERIMENTS
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -32,42 +32,23 @@ def test_example_makes_a_model_that_trains(example):
     assert model.fit(token_ids, targets, verbose=0).history["loss"]
 
 
-def select(report, **values):
-    """The row of a report that has these values."""
-    rows = json.loads((RESULTS / f"{report}.json").read_text())["rows"]
-    (row,) = [row for row in rows if values.items() <= row.items()]
-    return row
+def test_it_is_short():
+    assert len(README.splitlines()) <= 200
 
 
-def test_measured_numbers_are_the_committed_results():
-    short, long = (
-        select("train_step", encoding="RandomizedRoPE", tokens=tokens)
-        for tokens in (41, 512)
-    )
-    chunks = select(
-        "long_attention", encoding="RoPE", chunk_size="auto", length=16384
-    )
-    direct = select(
-        "long_attention", encoding="RoPE", chunk_size=None, length=4096
-    )
-    cached = select("generation", encoding="RoPE", batch_size=1)
-    expected = [
-        f"{short['ratio_to_keras']:.2f} times as fast",
-        f"{long['ratio_to_keras']:.2f} times as fast on 8 x 512",
-        f"over 16,384 tokens .* {chunks['peak_mebibytes'] / 1024:.1f} GiB",
-        f"4,096 tokens need {direct['peak_mebibytes'] / 1024:.1f} GiB",
-        f"{cached['speed_of_recomputing']:.0f} times as fast as without",
-    ]
-    text = " ".join(README.partition("### Speed and memory")[2].split())
-    for number in expected:
-        assert re.search(number, text), number
+def test_it_clones_the_repository_that_the_package_names():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert f"git clone {setup['metadata']['url']} keras_lengen" in README
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "benchmarks/README.md"]
-)
-def test_links_lead_somewhere(page):
-    path = ROOT / page
-    targets = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
-    for target in targets:
-        assert (path.parent / target).exists(), target
+@pytest.mark.parametrize("marker", ["install and run", "install and test"])
+def test_commands_follow_their_markers(marker):
+    # `.ci/run` reads them.
+    (command,) = re.findall(rf"<!-- {marker} -->\n```bash\n(.*)\n```\n", README)
+    assert command.startswith("python3 -m venv .venv && ")
+
+
+def test_every_program_is_named():
+    for name in [*EXPERIMENTS, "population"]:
+        assert f"`python -m trainers.{name} " in README

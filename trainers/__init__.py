@@ -1,32 +1,9 @@
 """Programs that train: run them as `python -m trainers.<name>`."""
 
-# Built into Python: `signal` would be searched for, and Ctrl-C meanwhile ends
-# with a traceback.
-import _signal
-import os
-import sys
+from trainers import start
 
-
-def _end_when_interrupted():
-    """Lets Ctrl-C end a program in one line while it is being imported."""
-
-    def end(number, frame):
-        os.write(_messages, b"error: stopped by SIGINT.\n")
-        os._exit(128 + number)
-
-    # Only while `python -m trainers.<name>` imports this package. A shell lets
-    # its background jobs ignore SIGINT.
-    if sys.argv[:1] == ["-m"] and (
-        _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-    ):
-        _signal.signal(_signal.SIGINT, end)
-
-
-_messages = 2
-"""File descriptor for the line."""
-
-# Before anything else is imported.
-_end_when_interrupted()
+# Before anything else is imported, and only for a program.
+start.begin()
 
 EXPERIMENTS = {
     "algorithmic": "trainers.algorithmic",
@@ -36,70 +13,3 @@ EXPERIMENTS = {
     "wikitext103": "trainers.wikitext103",
 }
 """The modules that have an `EXPERIMENT`, by its name."""
-
-WITHOUT_TENSORFLOW = {"trainers.population", "benchmarks.population"}
-"""Programs that compute with JAX alone."""
-
-
-def import_tensorflow_quietly():
-    """Keeps the notes of TensorFlow's start from hiding our own lines.
-
-    Some are written before its log levels count. They appear where
-    TF_CPP_MIN_LOG_LEVEL is set to less than 3.
-    """
-    if os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
-        return
-    global _messages
-    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    _messages = stderr
-    os.dup2(null, 2)
-    try:
-        import tensorflow  # noqa: F401
-    finally:
-        os.dup2(stderr, 2)
-        _messages = 2
-        os.close(stderr)
-        os.close(null)
-
-
-def _leave_tensorflow_out():
-    """Keeps a program that computes with JAX alone from importing TensorFlow.
-
-    Keras would import it wherever it is installed, such as to set a seed.
-    """
-    # `sys.argv` does not have the program's name yet.
-    if WITHOUT_TENSORFLOW.isdisjoint(sys.orig_argv):
-        return
-    if os.environ.setdefault("KERAS_BACKEND", "jax") == "jax":
-        sys.modules["tensorflow"] = None
-
-
-def _import_backend():
-    """Ends the program if Keras is set to a backend that cannot train."""
-    chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
-    try:
-        if sys.modules.get("tensorflow", True):
-            import_tensorflow_quietly()
-        import keras
-
-        chosen = keras.backend.backend()
-        if chosen in ("tensorflow", "jax"):
-            return
-        reason = "but trainers run on TensorFlow and JAX"
-    except (ImportError, ValueError) as error:
-        reason = f"which cannot be imported ({error})"
-    print(
-        f"error: Keras is set to {chosen}, {reason}: set KERAS_BACKEND to "
-        "tensorflow or jax.",
-        file=sys.stderr,
-    )
-    sys.exit(2)
-
-
-# Only for `python -m`, which imports the package before the program.
-if sys.argv[:1] == ["-m"]:
-    _leave_tensorflow_out()
-    _import_backend()
-elif "--multiprocessing-fork" in sys.orig_argv:
-    # A process that such a program has spawned imports the program again.
-    import_tensorflow_quietly()

@@ -11,12 +11,12 @@ import dataclasses
 
 from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS, batches
-from keras_lengen.models import TransformerEncoder
 from trainers.engine.losses import sum_answer_losses, sum_answer_metrics
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import LengthsConfig, option
-from trainers.options.layers import build, model_arguments
+from trainers.options.layers import build
+from trainers.populations import model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,31 +44,13 @@ class AlgorithmicConfig(LengthsConfig):
 
 PRESETS = {
     "small": {},
-    # Ruoss et al., 2023, section 4 and appendix A.
-    "paper": {
-        "max_position": 2048,
-        "num_layers": 5,
-        "steps": 2_000_000,
-        "learning_rate": 3e-4,
-        "train_length": "1-40",
-        "test_lengths": "1-500",
-        "evaluation_examples": 500,
-        "steps_per_loop": 100,
-        "checkpoint_every": 10_000,
-        "evaluate_every": 100_000,
-    },
+    "paper": {**model.PAPER, "learning_rate": 3e-4, "evaluate_every": 100_000},
 }
 
 
 def build_model(config):
     """Builds the model of a configuration."""
-    task = TASKS[config.task]
-    return TransformerEncoder(
-        # One id more for the empty output tokens.
-        vocabulary_size=task.input_vocabulary_size + 1,
-        output_size=task.output_vocabulary_size,
-        **model_arguments(config),
-    )
+    return model.build_model(config, TASKS[config.task])
 
 
 class TaskProblem(Problem):

@@ -8,20 +8,16 @@ it; `python_source` is on every machine.
 """
 
 import dataclasses
-import functools
 import math
 
-from datasets.curricula import Uniform
-from datasets.tasks.batches import length_at
-from datasets.text import BYTES, TEXTS, CorpusError, batches
+from datasets.text import BYTES, TEXTS
 from keras_lengen.models import TransformerDecoder
-from trainers.engine.next_token import NextTokenProblem
 from trainers.engine.problem import Metric
-from trainers.errors import ConfigError, DataError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 from trainers.options.option import option
-from trainers.options.windows import WindowsConfig
+from trainers.text.options import WindowsConfig
+from trainers.text.problem import TextProblem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,65 +49,6 @@ PRESETS = {
         "evaluate_every": 50_000,
     },
 }
-
-
-class TextProblem(NextTokenProblem):
-    """The next item of a text, whose splits a subclass returns from `open`.
-
-    Evaluations at all lengths read the same items of the text. `hint` follows
-    the message if the text cannot be opened. `vocabulary` is `None` where it
-    comes with the text.
-    """
-
-    hint = ""
-    vocabulary = None
-
-    def prepare(self):
-        with as_config_errors(CorpusError, made=DataError):
-            self._prepare()
-
-    def _prepare(self):
-        needed = {"train": self.longest_trained, self.config.split: 1}
-        for split, tokens in needed.items():
-            if len(self.splits[split]) < tokens:
-                raise ConfigError(
-                    f"the text has {len(self.splits[split])} tokens in split "
-                    f"{split}, fewer than {tokens}: choose a longer text."
-                )
-        self.keep_digest(self.splits.values())
-
-    @functools.cached_property
-    def splits(self):
-        """Dict from the name of a split to its `Corpus`."""
-        try:
-            return self.open()
-        except CorpusError as error:
-            raise DataError(f"{error}{self.hint}") from None
-
-    @property
-    def _evaluated(self):
-        most = self.config.evaluation_examples * self.lengths[-1]
-        corpus = self.splits[self.config.split]
-        return {"corpus": corpus, "most": most, "stride": self.config.stride}
-
-    def training_batches(self, **steps):
-        return batches.training_dataset(
-            self.splits["train"],
-            length_at=self.tokens_at,
-            batch_size=self.config.batch_size,
-            seed=self.config.seed,
-            **steps,
-        )
-
-    def tokens_at(self, step):
-        lengths = self.config.trained_lengths
-        return length_at(self.config.seed, step, lengths, Uniform())
-
-    def evaluation_examples(self, length):
-        return batches.count_windows(length=length, **self._evaluated)
-
-    def evaluation_batch(self, **which):
-        return batches.evaluation_batch(**which, **self._evaluated)
 
 
 class ByteProblem(TextProblem):

@@ -13,7 +13,7 @@ import functools
 import pathlib
 import re
 
-from trainers.cluster.workers import (
+from trainers.devices.workers import (
     check_same_data,
     describe,
     watch_workers,

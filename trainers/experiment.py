@@ -11,8 +11,8 @@ from typing import Any
 import keras
 
 from datasets.buckets import length_buckets
-from trainers.cluster.interruption import StopRequest
-from trainers.cluster.workers import (
+from trainers.devices.interruption import StopRequest
+from trainers.devices.workers import (
     check_same_data,
     check_same_flags,
     check_share,

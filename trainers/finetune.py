@@ -18,7 +18,7 @@ from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses, run
 from trainers.options.fields import CheckpointConfig, TrainerConfig
 from trainers.options.help import find_request
-from trainers.options.option import option, options, with_default
+from trainers.options.option import option, options, select_options
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import read_config
 
@@ -45,18 +45,15 @@ def make_config_class(defaults):
     Args:
         defaults: Configuration of the trainer, whose values are the defaults.
     """
-    own = options(FinetuneConfig)
-    fields = []
-    for field in dataclasses.fields(defaults):
-        if field.name in own or field.name in WITHOUT:
-            continue
-        value = getattr(defaults, field.name)
-        made = with_default(defaults, field.name, value)
-        fields.append((field.name, field.type, made))
+    values = {
+        name: value
+        for name, value in vars(defaults).items()
+        if name not in options(FinetuneConfig) and name not in WITHOUT
+    }
     return dataclasses.make_dataclass(
         "FinetuneConfig",
-        fields,
-        bases=(FinetuneConfig,),
+        [],
+        bases=(FinetuneConfig, select_options(defaults, values, **values)),
         # The module whose docstring --help shows.
         namespace={"__module__": __name__},
         frozen=True,
@@ -75,7 +72,7 @@ def train(config, text, opened):
     del flags["checkpoint"]
     new = dataclasses.replace(opened.config, **flags)
     before, after = (
-        made.encoding.partition("(")[0] for made in (opened.config, new)
+        config.encoding.partition("(")[0] for config in (opened.config, new)
     )
     title = opened.experiment.make_problem(new).title
     name = f"{after or 'demonstration'}-from-{before}"

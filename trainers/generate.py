@@ -18,7 +18,6 @@ import numpy as np
 
 from datasets.files import only_files
 from trainers.engine.backend import make_strategy
-from trainers.enwik8 import TextProblem
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
@@ -26,6 +25,7 @@ from trainers.options.fields import RunConfig
 from trainers.options.layers import build_encoding, check_length
 from trainers.options.option import option
 from trainers.records.opened_run import open_run
+from trainers.text.problem import TextProblem
 
 MOST_BYTES = 2**26
 """Largest number of bytes of a prompt."""

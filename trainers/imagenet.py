@@ -18,12 +18,12 @@ from datasets.curricula import Uniform
 from datasets.images import batches, pixels
 from datasets.tasks.batches import length_at
 from keras_lengen.models import EncoderDecoder, TransformerEncoder
-from trainers.engine.classification import ClassificationProblem
 from trainers.errors import DataError, as_config_errors
 from trainers.experiment import Experiment
-from trainers.options.images import ImagesConfig
+from trainers.images.options import ImagesConfig
+from trainers.images.problem import ClassificationProblem
+from trainers.images.sizes import check_grid
 from trainers.options.layers import model_arguments
-from trainers.options.sizes import check_grid
 from trainers.records.progress import Line
 
 PRESETS = {

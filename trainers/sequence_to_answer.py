@@ -23,9 +23,9 @@ from datasets.text_tasks.examples import (
 from datasets.text_tasks.judgement import judge
 from keras_lengen.models import LoopedDecoder, TransformerDecoder
 from keras_lengen.models.presets import presets
-from trainers.engine.answers import AnswerProblem
+from trainers.answers.options import DEMONSTRATIONS, PRESETS, AnswersConfig
+from trainers.answers.problem import AnswerProblem
 from trainers.experiment import Experiment
-from trainers.options.answers import DEMONSTRATIONS, PRESETS, AnswersConfig
 from trainers.options.layers import model_arguments
 
 

@@ -21,12 +21,12 @@ from datasets.text import (
 )
 from keras_lengen.models import TransformerDecoder, presets
 from trainers.engine.problem import Metric
-from trainers.enwik8 import TextProblem
 from trainers.errors import DataError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 from trainers.options.option import option
-from trainers.options.windows import WindowsConfig
+from trainers.text.options import WindowsConfig
+from trainers.text.problem import TextProblem
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import traceback
 
 # Imported once: most training processes are forks of this process.
 import trainers.algorithmic  # noqa: F401
-from trainers.cluster.interruption import end_at_once
+from trainers.devices.interruption import end_at_once
 
 PATIENCE = 300
 """Seconds after which a process counts as hanging."""

@@ -78,7 +78,7 @@ def list_classes(data_dir):
 
 
 def _find_roots(data_dir):
-    """Returns the folder of each split; `"train"` alone has both."""
+    """Returns the folder of each split; a single `"train"` is divided."""
     path = check_directory(
         data_dir, "--dataset=folder needs a folder of images by class"
     )

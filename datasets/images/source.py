@@ -1,4 +1,4 @@
-"""What a data set of labelled images is made of."""
+"""Components of a data set of labelled images."""
 
 import contextlib
 import dataclasses
@@ -55,7 +55,7 @@ def check_directory(data_dir, need):
 
     Args:
         data_dir: str. Path of the directory.
-        need: str. What needs which directory, for the message.
+        need: str. The option and the directory that it needs, for the message.
 
     Raises:
         ImageError: If there is none.

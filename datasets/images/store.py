@@ -24,7 +24,7 @@ from datasets.images.decode import check_installed, decode
 from datasets.images.source import ImageError
 
 BAD_IMAGES = ("refuse", "skip")
-"""What happens to an image that cannot be decoded."""
+"""Ways to treat an image that cannot be decoded."""
 
 _CHUNK = 256
 

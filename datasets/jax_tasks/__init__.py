@@ -1,4 +1,4 @@
-"""Algorithmic tasks drawn by JAX alone, by the names of `datasets.tasks`."""
+"""Algorithmic tasks drawn by JAX only, by the names of `datasets.tasks`."""
 
 from datasets.jax_tasks.base import JaxTask
 from datasets.jax_tasks.bucket_sort import BucketSort

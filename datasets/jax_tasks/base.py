@@ -1,7 +1,7 @@
-"""Base class of tasks that JAX draws, and what several of them use.
+"""Base class of tasks that JAX draws, and functions that they share.
 
-The distributions, ids and floors are those of `datasets.tasks`, the draws are
-others. Shapes are static and a length may be a traced scalar, so that one
+Distributions, ids and floors equal those of `datasets.tasks`; the random draws
+differ. Shapes are static and a length may be a traced scalar, so that one
 program serves all lengths up to the padded one.
 """
 

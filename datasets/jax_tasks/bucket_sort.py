@@ -29,7 +29,7 @@ class BucketSort(JaxTask):
         """Draws independent uniform symbols."""
         symbols = draw_symbols(key, batch_size, width, 5)
         used = jnp.arange(width) < length
-        # What is not used is sorted to the end.
+        # Unused entries are sorted to the end.
         return symbols, jnp.sort(jnp.where(used, symbols, 5), axis=1)
 
     def floor_accuracy(self, length):

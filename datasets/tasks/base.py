@@ -36,9 +36,12 @@ class Task:
         output_vocabulary_size: int. Number of target ids.
         level: str. Language class of the task in the Chomsky hierarchy:
             `"regular"`, `"deterministic_context_free"` or
-            `"context_sensitive"`.
-        random_accuracy: float. Accuracy of guessing that the papers report.
-            The accuracy that a model has to exceed is `floor_accuracy`.
+            `"context_sensitive"`. The paper below classifies its own fifteen
+            tasks; the class of another task is that of the machine that solves
+            it with the vocabulary of the task.
+        random_accuracy: float. Accuracy of guessing that the papers report, or
+            one divided by the number of possible answers. The accuracy that a
+            model has to exceed is `floor_accuracy`.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -192,3 +195,29 @@ def draw_symbols(seed, batch_size, length, alphabet_size):
         # Not "auto_select", whose numbers depend on the device.
         alg="philox",
     )
+
+
+def draw_distinct(seed, batch_size, length, alphabet_size):
+    """Draws int32 ids `(B, length)`, different ones as long as there are any.
+
+    Every block of `alphabet_size` columns has the ids below it in a uniform
+    order, so ids of a row are distinct up to this length.
+    """
+    blocks = (length + alphabet_size - 1) // alphabet_size
+    noise = tf.random.stateless_uniform(
+        (batch_size, blocks, alphabet_size), seed, alg="philox"
+    )
+    ids = tf.argsort(noise, axis=2)
+    return tf.reshape(ids, (batch_size, blocks * alphabet_size))[:, :length]
+
+
+def larger(first, second):
+    """Returns the larger of two ints or int tensors, an int for two ints."""
+    both = isinstance(first, int) and isinstance(second, int)
+    return max(first, second) if both else tf.maximum(first, second)
+
+
+def smaller(first, second):
+    """Returns the smaller of two ints or int tensors, an int for two ints."""
+    both = isinstance(first, int) and isinstance(second, int)
+    return min(first, second) if both else tf.minimum(first, second)

@@ -10,7 +10,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_symbols
+from datasets.tasks.base import Task, draw_symbols, larger
 from datasets.tasks.bracketed_expressions import OPEN, draw_expressions
 
 UNKNOWN, EQUALS = 9, 10
@@ -46,8 +46,6 @@ class SolveEquation(Task):
         expression_seed, place_seed = tf.unstack(
             tf.random.split(seed, 2, alg="philox")
         )
-        # Python's max keeps a static length static.
-        larger = max if isinstance(length, int) else tf.maximum
         size = larger(length - 2, 1)
         tokens, value = draw_expressions(expression_seed, batch_size, size, 2)
         start = draw_symbols(place_seed, batch_size, 1, size)

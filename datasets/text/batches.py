@@ -75,9 +75,10 @@ def evaluation_batch(
 ):
     """Returns a batch of windows in which every item is scored once.
 
-    Windows begin every `stride` items. The first one is scored as a whole, of
-    each other one only the items after the end of the window before it, so
-    that all of these have at least `length - stride` items before them.
+    Windows begin every `stride` items. All items of the first window are
+    scored. In every later window, only the items after the end of the previous
+    window are scored, so that each has at least `length - stride` items before
+    it.
 
     Args:
         corpus: `Corpus`.

@@ -22,7 +22,7 @@ def extract(archive, member, path, remedy, check=lambda file: None):
         archive: `pathlib.Path` of the archive.
         member: str. Name of the file in the archive.
         path: `pathlib.Path` of the extracted file.
-        remedy: str. What to do about a damaged archive, for the message.
+        remedy: str. How to repair a damaged archive, for the message.
         check: Function of the path of the extracted file before it gets its
             name; raises `CorpusError` if it is wrong.
 
@@ -58,8 +58,8 @@ def check_file(path, size, sha256, remedy, name=None):
         path: `pathlib.Path` of the file.
         size: int, or `None`: any.
         sha256: str, or `None`: any.
-        remedy: str. What to do, for the message.
-        name: str. What the message calls the file; `None`: its path.
+        remedy: str. How to repair the file, for the message.
+        name: str. Name of the file in the message; `None`: its path.
     """
     name = name or path
     try:

@@ -1,7 +1,7 @@
-"""What a task in text form is made of.
+"""Base class of tasks in text form.
 
-A problem is drawn by Python from a NumPy generator whose seed is the number of
-the problem, so that any of them can be made at any time, on any machine.
+Python draws a problem from a NumPy generator whose seed is the number of the
+problem, so that every problem can be drawn at any time, on any machine.
 """
 
 import abc
@@ -38,11 +38,11 @@ class Step(NamedTuple):
     """A step of a scratchpad; `None` where the task has no such field.
 
     Attributes:
-        input: str. What the step reads.
-        computation: str. What it computes.
-        output: str. What results.
-        variable: str. What it carries on to the next step.
-        remaining: str. What is left to read.
+        input: str. The input of the step.
+        computation: str. The computation, written out.
+        output: str. Its result.
+        variable: str. The value that it passes to the next step.
+        remaining: str. The input that is still unread.
     """
 
     input: str

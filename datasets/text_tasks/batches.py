@@ -59,9 +59,10 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
 
     Returns:
         A dict: `"token_ids"` and `"targets"`, int32 `(B, P)`; `"scored"`, bool
-        `(B, P)`, true where a target is of an answer; `"prompt_lengths"` and
-        `"lengths"`, int32 `(B,)`, numbers of tokens of prompts alone and of
-        prompts with answers and their end; `"problem_lengths"`, int32 `(B,)`.
+        `(B, P)`, true where the target belongs to an answer;
+        `"prompt_lengths"` and `"lengths"`, int32 `(B,)`, numbers of tokens of
+        the prompts, and of the prompts with answers and end tokens;
+        `"problem_lengths"`, int32 `(B,)`.
     """
 
     def tokenize(length, indices, padded_length):

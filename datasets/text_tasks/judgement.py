@@ -1,19 +1,19 @@
-"""Whether a written answer is right."""
+"""Judges generated answers."""
 
 from datasets.text_tasks.base import split_words
 from datasets.text_tasks.scratchpad import after_scratchpad
 
 
 def judge(examples, index, vocabulary, tokens):
-    """Judges what a model wrote.
+    """Judges a generated answer.
 
-    Steps of a scratchpad do not count, spaces neither.
+    Steps of a scratchpad and spaces are ignored.
 
     Args:
         examples: `Examples`.
         index: int. The number of the example.
         vocabulary: `WordVocabulary`.
-        tokens: List of int. What the model wrote.
+        tokens: List of int. The generated tokens.
 
     Returns:
         `"right"`, `"wrong"`, `"unfinished"` without an end, or `"unreadable"`

@@ -1,4 +1,4 @@
-"""LEGO: the value of a variable that others define, one after the other.
+"""LEGO: the value of a variable in a chain of assignments.
 
 For example:
 

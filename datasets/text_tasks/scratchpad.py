@@ -59,7 +59,7 @@ def after_scratchpad(words):
     """Returns the words after a scratchpad; `None`: it has no end.
 
     Args:
-        words: List of str. What a model has written.
+        words: List of str. The generated words.
     """
     for start in range(len(words) - len(_END), -1, -1):
         if words[start : start + len(_END)] == _END:

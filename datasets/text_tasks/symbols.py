@@ -1,4 +1,4 @@
-"""What problems are made of: digits, numbers and words."""
+"""Digits, numbers and words of problems."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What heads attend to: how far away, how unlike each other, how strongly."""
+"""Distance, divergence and strength of the attention of heads."""
 
 import numpy as np
 

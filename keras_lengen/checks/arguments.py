@@ -55,8 +55,8 @@ class Argument(Generic[T]):
     A subclass implements `convert` and `describe`.
 
     Args:
-        example: A right value, other than the default.
-        what: str. What the value means, for the error message.
+        example: A valid value other than the default.
+        what: str. Meaning of the value, for the error message.
         variant: bool. Whether the example makes the class compute by another
             formula, so that it is worth testing in every way.
 
@@ -158,11 +158,11 @@ class Mistake(Exception):
     """A wrong value.
 
     Attributes:
-        expected: str. What was expected, if the declaration's own description
+        expected: str. The expected value, if the declaration's own description
             does not fit, or `""`.
-        got: str. What was given, if not the value itself, or `""`.
-        sentence: str. What follows the argument's name, if neither of the
-            other two says it, or `""`.
+        got: str. Description of the given value, or `""` for the value itself.
+        sentence: str. The text after the argument's name, if it is not built
+            from the other two, or `""`.
     """
 
     def __init__(

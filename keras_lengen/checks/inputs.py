@@ -169,7 +169,7 @@ def check_rank(
 
 
 def guard_same_size(guarded: Tensors, axis: int, **tensors: Tensor) -> Tensors:
-    """Guards tensors by the condition that two others are equally long.
+    """Guards tensors by the condition that two tensors are equally long.
 
     Args:
         guarded: The tensors to return, as for `guard`.

@@ -31,13 +31,33 @@ class BlockOptions(TypedDict, total=False):
     attention: type[MultiHeadAttention] | None
     normalization: Literal["post", "pre"] | None
     rms_norm: bool
+    norm_epsilon: float | None
     activation: Any
+    gated_feedforward: bool
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     scale_scores: bool
     score_factor: Literal["head", "log_length"] | None
+    train_length: int | None
+    logit_soft_cap: float | None
+    use_query_key_norm: bool
+    use_sinks: bool
+    sliding_window: int | None
+    sink_tokens: int
     chunk_size: int | Literal["auto"] | None
     kernel_initializer: Any
+
+
+SELF_ATTENTION = (
+    "score_factor",
+    "train_length",
+    "logit_soft_cap",
+    "use_query_key_norm",
+    "use_sinks",
+    "sliding_window",
+    "sink_tokens",
+)
+"""Names of the arguments that only self-attention takes."""
 
 
 class BlockArguments(WithArguments, keras.layers.Layer):
@@ -53,17 +73,43 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     attention = Optional(Subclass(MultiHeadAttention))
     normalization = Choice("post", "pre", None)
     rms_norm = Boolean()
+    norm_epsilon = Optional(Number(above=0, example=0.5))
     activation = Activation(example="gelu")
+    gated_feedforward = Boolean()
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
     score_factor = Choice("head", "log_length", None)
+    train_length = Optional(Integer(2, example=3))
+    logit_soft_cap = Optional(Number(above=0, example=0.5))
+    use_query_key_norm = Boolean()
+    use_sinks = Boolean()
+    sliding_window = Optional(Integer(example=3))
+    sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
     kernel_initializer = Optional(Initializer(example="he_normal"))
 
     def assign(self, values: dict[str, Any]) -> None:
         super().assign(values)
         check_head_groups(self.num_heads, self.num_key_value_heads)
+
+    def list_self_attention_arguments(self) -> dict[str, Any]:
+        """Lists the arguments that only self-attention takes, by name."""
+        return {name: getattr(self, name) for name in SELF_ATTENTION}
+
+    def make_norm(self, name: str) -> keras.Layer:
+        """Makes a norm of the chosen kind."""
+        cls, epsilon = keras.layers.LayerNormalization, 1e-5
+        if self.rms_norm:
+            cls, epsilon = keras.layers.RMSNormalization, 1e-6
+        norm = cls(
+            epsilon=self.norm_epsilon or epsilon,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        # It treats tokens apart, but Keras warns that RMS norms lose a mask.
+        norm.supports_masking = True
+        return norm
 
     def list_block_arguments(self) -> dict[str, Any]:
         """Lists the arguments by name, as a block takes them."""

@@ -53,7 +53,13 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             beginning of each residual branch. `None`: no normalization.
         rms_norm: bool, whether to use RMS normalization, without an offset,
             instead of layer normalization.
+        norm_epsilon: float above 0. What is added to the variance or mean
+            square in a norm, or `None` for 1e-5 in layer normalization and
+            1e-6 in RMS normalization.
         activation: Activation of the hidden layer, or `None` for none.
+        gated_feedforward: bool, whether the hidden layer is a product
+            `activation(gate(x)) * hidden(x)` of two projections: SwiGLU with
+            the activation `"silu"`, GEGLU with `"gelu"`.
         use_bias: bool or str. `"feedforward"`: biases in the feed-forward
             network only. `True`: in attention too. `False`: no biases.
         num_key_value_heads: int, at least 1, that divides `num_heads`. Number
@@ -63,6 +69,17 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         score_factor: str or `None`. Learned factor of the scores of
             self-attention, `"head"` or `"log_length"`, as in
             `MultiHeadAttention`.
+        train_length: int, at least 2, or `None`. Longest length in training,
+            by which self-attention scales scores in evaluation.
+        logit_soft_cap: float above 0 or `None`. Soft bound of the products of
+            queries and keys of self-attention.
+        use_query_key_norm: bool, whether self-attention normalizes queries and
+            keys.
+        use_sinks: bool, whether the heads of self-attention have learned sinks.
+        sliding_window: int, at least 1, or `None`. Number of keys in the
+            sliding window of self-attention, with the query's own.
+        sink_tokens: int, at least 0. Number of first tokens that stay visible
+            outside of the window. These six are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
@@ -115,6 +132,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
 
     Reference: Vaswani et al., 2017, section 3.
     https://arxiv.org/abs/1706.03762
+    Gated feed-forward networks: Shazeer, 2020, section 2.
+    https://arxiv.org/abs/2002.05202
     """
 
     encoding = Optional(EncodingArgument())
@@ -135,11 +154,19 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         cross_encoding: PositionalEncoding | None = None,
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
+        norm_epsilon: float | None = None,
         activation: Any = "relu",
+        gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
         score_factor: Literal["head", "log_length"] | None = None,
+        train_length: int | None = None,
+        logit_soft_cap: float | None = None,
+        use_query_key_norm: bool = False,
+        use_sinks: bool = False,
+        sliding_window: int | None = None,
+        sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         kernel_initializer: Any = None,
         use_causal_mask: bool = False,
@@ -171,7 +198,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             self.attention or MultiHeadAttention,
             self.encoding,
             width,
-            score_factor=self.score_factor,
+            **self.list_self_attention_arguments(),
         )
         self.attention_layer.build(inputs_shape, inputs_shape)
         memory_shape = memory_shape or inputs_shape
@@ -186,22 +213,25 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             self.cross_attention_layer.build(inputs_shape, memory_shape)
         hidden = self.feedforward_dim
         hidden = 4 * width if hidden is None else hidden
-        self.hidden_dense = self._make_dense("hidden", hidden, self.activation)
+        gated = self.gated_feedforward
+        if gated:
+            self.gate_dense = self._make_dense("gate", hidden, self.activation)
+            self.gate_dense.build(inputs_shape)
+        self.hidden_dense = self._make_dense(
+            "hidden", hidden, None if gated else self.activation
+        )
         self.hidden_dense.build(inputs_shape)
         self.output_dense = self._make_dense("output", width, None)
         self.output_dense.build((*inputs_shape[:-1], hidden))
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
-            self.attention_norm = self._make_norm(
-                "attention_norm", inputs_shape
-            )
+            parts = ["attention", "feedforward"]
             if self.cross_attention:
-                self.cross_attention_norm = self._make_norm(
-                    "cross_attention_norm", inputs_shape
-                )
-            self.feedforward_norm = self._make_norm(
-                "feedforward_norm", inputs_shape
-            )
+                parts.insert(1, "cross_attention")
+            for part in parts:
+                norm = self.make_norm(f"{part}_norm")
+                norm.build(inputs_shape)
+                setattr(self, norm.name, norm)
 
     def _make_attention(
         self,
@@ -237,11 +267,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             dtype=self.dtype_policy,
             name=name,
         )
-
-    def _make_norm(self, name: str, input_shape: Shape) -> keras.Layer:
-        norm = norm_layer(self.rms_norm, dtype=self.dtype_policy, name=name)
-        norm.build(input_shape)
-        return norm
 
     def call(
         self,
@@ -295,7 +320,10 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             )
 
         def feed_forward(x: Tensor) -> Tensor:
-            return self.output_dense(self.hidden_dense(x))
+            hidden = self.hidden_dense(x)
+            if self.gated_feedforward:
+                hidden = self.gate_dense(x) * hidden
+            return self.output_dense(hidden)
 
         x = ops.cast(inputs, self.compute_dtype)
         x = self._add_residual(x, attend, "attention_norm", training)
@@ -353,7 +381,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         self._check_widths(inputs=inputs)
         self._check_cache(cache, index)
         slots = inputs if cache is None else cache["attention"][0]
-        mask, _ = read_mask(mask, slots, name="mask")
+        if cache is None or not self.attention_layer.keeps_ring:
+            mask, _ = read_mask(mask, slots, name="mask")
         inputs, positions, memory_mask = self._read_memory(
             inputs, memory, cache
         )
@@ -525,16 +554,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         cache = kwargs.get("cache")
         return output if cache is None else (output, cache)
-
-
-def norm_layer(rms_norm: bool, **kwargs: Any) -> keras.Layer:
-    """Makes a layer or RMS normalization with its usual epsilon."""
-    if rms_norm:
-        layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
-        # It treats tokens apart, but Keras warns that it loses a mask.
-        layer.supports_masking = True
-        return layer
-    return keras.layers.LayerNormalization(epsilon=1e-5, **kwargs)
 
 
 def kernel_initializer(given: Any) -> Any:

@@ -1,6 +1,7 @@
 """Base classes of the Transformer models."""
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import keras
@@ -35,19 +36,23 @@ from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.encodings.nope import EncodingOrNoPE
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.layers.transformer import (
     TransformerBlock,
     copy_initializer,
     kernel_initializer,
-    norm_layer,
+)
+from keras_lengen.models.per_layer import (
+    ByLayer,
+    EncodingPerLayer,
+    PerLayer,
+    get_layer_value,
+    give_own_weights,
 )
 from keras_lengen.models.programs import Programs
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 T = TypeVar("T")
-E = TypeVar("E", bound=PositionalEncoding)
 
 Inputs: TypeAlias = dict[str, Any]
 """Checked inputs of a model, by name."""
@@ -127,7 +132,7 @@ class Transformer(BlockArguments, TokenModel):
     num_layers = Integer(example=3)
     model_dim = Integer(example=32)
     embedding_dropout = Optional(Number(0, below=1, example=0.5))
-    encoding = EncodingOrNoPE()
+    encoding = EncodingPerLayer()
     tie_embeddings = Boolean()
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)
@@ -146,15 +151,23 @@ class Transformer(BlockArguments, TokenModel):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         embedding_dropout: float | None = None,
-        encoding: PositionalEncoding | None = None,
+        encoding: ByLayer[PositionalEncoding | None] = None,
         attention: type[MultiHeadAttention] | None = None,
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
+        norm_epsilon: float | None = None,
         activation: Any = "relu",
+        gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
         score_factor: Literal["head", "log_length"] | None = None,
+        train_length: int | None = None,
+        logit_soft_cap: float | None = None,
+        use_query_key_norm: bool = False,
+        use_sinks: bool = False,
+        sliding_window: int | None = None,
+        sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         tie_embeddings: bool = False,
         embedding_scale: float | None = None,
@@ -164,11 +177,13 @@ class Transformer(BlockArguments, TokenModel):
         draw: Literal["model", "layer"] = "model",
         **kwargs: Any,
     ) -> None:
+        values = locals()
         super().__init__(**kwargs)
-        encoding = copy_encoding(
-            Transformer.encoding.check("encoding", encoding)
-        )
-        self.assign(locals())
+        self.num_layers = num_layers
+        for name, argument in self.arguments().items():
+            if isinstance(argument, PerLayer):
+                values[name] = argument.resolve(values[name], self.num_layers)
+        self.assign(values)
         if self.model_dim % self.num_heads:
             raise ValueError(
                 f"num_heads={num_heads} does not divide model_dim={model_dim}."
@@ -213,15 +228,21 @@ class Transformer(BlockArguments, TokenModel):
             else self.embedding_dropout,
             dtype=self.dtype_policy,
         )
-        in_attention = None
-        if self.encoding.stage != "embeddings":
-            in_attention = self.encoding
+        self.kinds = self._find_kinds()
+        in_attention: Iterable[Any] = self.list_encodings()
+        if self.find_added_encoding() is not None:
+            in_attention = repeat(None, self.num_layers)
+        encodings = give_own_weights(in_attention)
+        in_cross = give_own_weights(repeat(cross_encoding, self.num_layers))
         self.blocks = [
             TransformerBlock(
-                **self.list_block_arguments(),
-                encoding=_get_layer_encoding(in_attention, layer),
+                **{
+                    name: get_layer_value(value, layer)
+                    for name, value in self.list_block_arguments().items()
+                },
+                encoding=encodings[layer],
                 cross_attention=cross_attention,
-                cross_encoding=_get_layer_encoding(cross_encoding, layer),
+                cross_encoding=in_cross[layer],
                 use_causal_mask=self.causal,
                 dtype=self.dtype_policy,
                 name=f"block_{layer}",
@@ -232,9 +253,7 @@ class Transformer(BlockArguments, TokenModel):
         self.head: keras.Layer | None = None
         with self.parts_scope():
             if self.normalization == "pre":
-                self.final_norm = norm_layer(
-                    self.rms_norm, dtype=self.dtype_policy, name="final_norm"
-                )
+                self.final_norm = self.make_norm("final_norm")
             if self.output_size is not None and not self.tie_embeddings:
                 self.head = self._make_head()
         # No weight depends on the shape of the inputs.
@@ -249,13 +268,54 @@ class Transformer(BlockArguments, TokenModel):
             name="head",
         )
 
+    # Methods and no properties, through which Keras would save encodings.
+    def list_encodings(self) -> list[PositionalEncoding]:
+        """Lists the encoding of each layer; blocks may have copies."""
+        if isinstance(self.encoding, list):
+            return self.encoding
+        return [self.encoding] * self.num_layers
+
+    def find_added_encoding(self) -> PositionalEncoding | None:
+        """Finds the encoding of the embeddings, if there is one."""
+        encoding = self.list_encodings()[0]
+        return encoding if encoding.stage == "embeddings" else None
+
+    def list_placing(self) -> list[PositionalEncoding]:
+        """Lists the encodings whose samplers give the positions of the layers.
+
+        Layers without an encoding have the positions of the first with one.
+        """
+        encodings = self.list_encodings()
+        acting = [each for each in encodings if each.stage is not None]
+        first = (acting or encodings)[0]
+        return [first if each.stage is None else each for each in encodings]
+
+    def places_by_layer(self) -> bool:
+        """Whether the positions of a token may differ between layers."""
+        samplers = {id(each.sampler) for each in self.list_placing()}
+        return self.draw == "layer" or len(samplers) > 1
+
+    def _find_kinds(self) -> tuple[int, ...]:
+        """Finds for each layer the first that has the same arguments."""
+        per_layer = [
+            name
+            for name, argument in self.arguments().items()
+            if isinstance(argument, PerLayer)
+        ]
+        arguments = [
+            [get_layer_value(getattr(self, name), layer) for name in per_layer]
+            for layer in range(self.num_layers)
+        ]
+        return tuple(arguments.index(of_layer) for of_layer in arguments)
+
     def build(self, input_shape: Shape) -> None:
         if self.built:
             return
         shape = (None, None, self.model_dim)
         self.embedding.build((None, None))
-        if self.encoding.stage == "embeddings":
-            self.encoding.build(shape)
+        added = self.find_added_encoding()
+        if added is not None:
+            added.build(shape)
         for block in self.blocks:
             block.build(shape)
         if self.final_norm is not None:
@@ -289,28 +349,34 @@ class Transformer(BlockArguments, TokenModel):
             training: bool. Whether to sample as in training.
 
         Returns:
-            Positions `(T,)` or `(B, T)`; with `draw="layer"`, a list of the
-            positions for each layer.
+            Positions `(T,)` or `(B, T)`; with `draw="layer"` or several
+            samplers, a list of the positions for each layer.
         """
-        self.encoding.sampler.check_inputs(inputs["token_ids"])
-        draws = self.num_layers if self.draw == "layer" else 1
-        positions = [
-            self.encoding.find_positions(
+
+        def draw(encoding: PositionalEncoding) -> Positions:
+            encoding.sampler.check_inputs(inputs["token_ids"])
+            return encoding.find_positions(
                 inputs["token_ids"],
                 lengths=inputs.get("lengths"),
                 mask=inputs.get("padding_mask"),
                 reference_length=inputs.get("reference_length"),
                 training=training,
             )
-            for _ in range(draws)
-        ]
-        return positions if self.draw == "layer" else positions[0]
+
+        drawn: dict[int, Positions] = {}
+        positions = []
+        for layer, encoding in enumerate(self.list_placing()):
+            key = layer if self.draw == "layer" else id(encoding.sampler)
+            if key not in drawn:
+                drawn[key] = draw(encoding)
+            positions.append(drawn[key])
+        return positions if self.places_by_layer() else positions[0]
 
     def by_layer(
         self, positions: Positions | list[Positions]
     ) -> list[Positions]:
         """Returns a list of the positions for each block."""
-        if self.draw == "layer" and isinstance(positions, list):
+        if self.places_by_layer() and isinstance(positions, list):
             return positions
         return [positions] * self.num_layers
 
@@ -396,15 +462,13 @@ class Transformer(BlockArguments, TokenModel):
             positions,
         )
         x = self._begin(token_ids, of_queries[0], training=training)
-        if self.encoding.stage is not None:
-            for (of_layer,) in _distinct(positions):
-                x = mark_by_positions(x, of_layer)
-        if self.causal:
-            for pair in _distinct(of_queries, positions):
+        encodings = self.list_encodings()
+        for encoding, *pair in _distinct(encodings, of_queries, positions):
+            if encoding.stage is not None:
+                x = mark_by_positions(x, pair[1])
+            if self.causal:
                 x = guard_order(
-                    *(x, self.encoding, *pair),
-                    index=cache_update_index,
-                    mask=mask,
+                    *(x, encoding, *pair), index=cache_update_index, mask=mask
                 )
         contexts = self._make_contexts(
             x, of_queries, positions, mask, length, cache, cache_update_index
@@ -425,27 +489,36 @@ class Transformer(BlockArguments, TokenModel):
         index: Size | None,
     ) -> list[Context]:
         """Makes the contexts of the self-attention of the blocks."""
-        attention = self.blocks[0].attention_layer
-        if length is None and attention.encoding.uses_length:
-            length = find_sequence_length(
-                mask, None if cache is None else cache[0]["attention"]
-            )
 
-        def make(of_queries: Positions, positions: Positions) -> Context:
+        def make(
+            attention: MultiHeadAttention,
+            cached: Cache | None,
+            of_queries: Positions,
+            positions: Positions,
+        ) -> Context:
+            of_all = length
+            if length is None and attention.encoding.uses_length:
+                of_all = find_sequence_length(
+                    mask, None if cached is None else cached[0]
+                )
             return make_context(
                 attention,
                 x,
-                x if cache is None else cache[0]["attention"][0],
+                x if cached is None else cached[0],
                 positions=of_queries,
-                key_positions=of_queries if cache is None else positions,
+                key_positions=of_queries if cached is None else positions,
                 new_positions=of_queries,
                 key_mask=mask,
                 causal=self.causal,
-                length=length,
+                length=of_all,
                 index=index,
             )
 
-        return _once(make, of_queries, positions)
+        layers = [self.blocks[kind].attention_layer for kind in self.kinds]
+        caches: list[Cache | None] = [None] * len(self.kinds)
+        if cache is not None:
+            caches = [cache[kind]["attention"] for kind in self.kinds]
+        return _once(make, layers, caches, of_queries, positions)
 
     def _make_memory_contexts(
         self,
@@ -488,12 +561,10 @@ class Transformer(BlockArguments, TokenModel):
     ) -> Tensor:
         """Returns the input of the first block, `(B, T, M)`."""
         x = self._embed(token_ids)
-        if self.encoding.stage == "embeddings":
-            x = self.encoding.add_to_embeddings(x, positions)
-        if (
-            self.encoding.stage == "embeddings"
-            or self.embedding_dropout is not None
-        ):
+        added = self.find_added_encoding()
+        if added is not None:
+            x = added.add_to_embeddings(x, positions)
+        if added is not None or self.embedding_dropout is not None:
             x = self.dropout_layer(x, training=training)
         return x
 
@@ -663,15 +734,22 @@ class Transformer(BlockArguments, TokenModel):
         self, positions: Any, token_ids: Tensor
     ) -> Positions | list[Positions]:
         name = self.input_name("positions")
-        check = self.encoding.given_positions
+        encodings = self.list_placing()
         if (
-            self.draw == "layer"
+            self.places_by_layer()
             and isinstance(positions, list)
             and len(positions) == self.num_layers
             and not all(isinstance(each, int | float) for each in positions)
         ):
-            return [check(each, token_ids, name=name) for each in positions]
-        return check(positions, token_ids, name=name)
+            return [
+                encoding.given_positions(each, token_ids, name=name)
+                for encoding, each in zip(encodings, positions, strict=True)
+            ]
+        for (encoding,) in _distinct(encodings):
+            positions = encoding.given_positions(
+                positions, token_ids, name=name
+            )
+        return positions
 
     input_prefix = ""
     """Prefix of the input names that callers use, for error messages."""
@@ -711,7 +789,8 @@ class Transformer(BlockArguments, TokenModel):
         inputs = self._unpack(inputs)
         shape = inputs["token_ids"].shape
         if inputs.get("positions") is None:
-            self.encoding.sampler.compute_output_spec(inputs["token_ids"])
+            for encoding in self.list_placing():
+                encoding.sampler.compute_output_spec(inputs["token_ids"])
         return self._make_output_spec(shape)
 
     def compute_output_shape(self, inputs_shape: Any) -> Shape:
@@ -791,17 +870,3 @@ def _slice_positions(
     """Slices these tokens' positions out of the full sequence's."""
     found = find_new_positions(positions, index, token_ids)
     return positions if found is None else found
-
-
-def _get_layer_encoding(
-    encoding: PositionalEncoding | None, layer: int
-) -> PositionalEncoding | None:
-    """Returns the encoding for one block, a copy if weights are not shared."""
-    if encoding is None or encoding.share_layers or layer == 0:
-        return encoding
-    return copy_encoding(encoding)
-
-
-def copy_encoding(encoding: E) -> E:
-    """Returns an encoding of the same configuration with its own weights."""
-    return type(encoding).from_config(encoding.get_config())

@@ -1,6 +1,6 @@
 """Causal Transformer over token ids, with generation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 import keras
@@ -18,10 +18,12 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
 )
 from keras_lengen.layers.transformer import check_cross_encoding
-from keras_lengen.models.base import Inputs, Transformer, copy_encoding
+from keras_lengen.models.base import Inputs, Transformer
+from keras_lengen.models.conversation import Conversation
 from keras_lengen.models.generation import generate, stream
 from keras_lengen.models.options import DecoderOptions
-from keras_lengen.types import Array
+from keras_lengen.models.per_layer import copy_encoding
+from keras_lengen.types import Array, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -160,7 +162,10 @@ class TransformerDecoder(Transformer):
         temperature: float = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,
-        end_token: int | None = None,
+        repetition_penalty: float = 1.0,
+        num_beams: int = 1,
+        length_penalty: float = 1.0,
+        end_token: int | Sequence[int] | None = None,
         seed: int | None = None,
         return_logits: bool = False,
         jit_compile: bool = True,
@@ -189,8 +194,18 @@ class TransformerDecoder(Transformer):
                 likely tokens whose probabilities add up to at least this
                 number; `None`: from all tokens. Numbers below 1 need a
                 temperature above 0.
-            end_token: int from 0 to `output_size - 1`. Id of the token that
-                ends a sequence and fills the rest of its row; `None`: no
+            repetition_penalty: float above 0. Divides the positive logits and
+                multiplies the negative logits of tokens that the prompt or the
+                new tokens already have, as CTRL does; 1: no penalty.
+            num_beams: int, at least 1. Number of sequences that a beam search
+                compares; 1: no search. More need `temperature=0` and no
+                `return_logits`.
+            length_penalty: float, at least 0. A beam search returns the
+                sequence with the largest log probability divided by
+                `length ** length_penalty`; 0: the most likely sequence.
+            end_token: int from 0 to `output_size - 1`, or a list of these. Id
+                of the token that ends a sequence; of several, any of them
+                does. The first one fills the rest of the row. `None`: no
                 sequence ends early.
             seed: int from 0 to `2**31 - 1`. Seed for sampling tokens; `None`:
                 a random seed.
@@ -214,6 +229,9 @@ class TransformerDecoder(Transformer):
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
+            repetition_penalty=repetition_penalty,
+            num_beams=num_beams,
+            length_penalty=length_penalty,
             end_token=end_token,
             seed=seed,
             return_logits=return_logits,
@@ -229,7 +247,8 @@ class TransformerDecoder(Transformer):
             inputs: Prompts, as for `generate`.
             max_new_tokens: int, at least 1. Largest number of tokens. The
                 iterator stops earlier if all sequences have ended.
-            **kwargs: Arguments of `generate`, except `return_logits`.
+            **kwargs: Arguments of `generate`, except `return_logits`,
+                `num_beams` and `length_penalty`.
 
         Returns:
             Iterator over int32 arrays `(B,)`.
@@ -238,6 +257,27 @@ class TransformerDecoder(Transformer):
             ValueError: As `generate`.
         """
         return stream(self, inputs, max_new_tokens, **kwargs)
+
+    def start_conversation(
+        self, *, max_length: int, positions: TensorLike | None = None
+    ) -> Conversation:
+        """Starts a text of prompts and generated tokens in turn.
+
+        Args:
+            max_length: int, at least 1. Number of tokens that there is room
+                for, with padding.
+            positions: Positions of the tokens of each row without padding,
+                `(max_length,)` or `(B, max_length)`; `None`: those of the
+                sampler.
+
+        Returns:
+            `Conversation`.
+
+        Raises:
+            ValueError: If there are too few positions, or the model has
+                cross-attention.
+        """
+        return Conversation(self, max_length=max_length, positions=positions)
 
 
 _MEMORY = ("memory", "memory_mask", "memory_positions")

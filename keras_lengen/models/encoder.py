@@ -28,23 +28,29 @@ class TransformerEncoder(Transformer):
             them, as in the code of Ruoss et al., 2023.
         encoding: `PositionalEncoding`; `None`: no positional encoding. The
             model copies it; a block that needs its own weights gets its own
-            copy.
+            copy. Layers may have different encodings: pass a list with one
+            entry for each layer, or a plain function of the number of a layer,
+            from 0. An encoding in several entries is one encoding, and
+            encodings may share a sampler.
         tie_embeddings: bool. Whether the output layer shares its weights with
             the embedding layer; requires `output_size == vocabulary_size`.
         embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
         logit_scale: float. Factor of the logits.
         embeddings_initializer: Initializer of the embeddings; `None`: a
             truncated normal with standard deviation 0.02.
-        draw: `"model"`: all layers share one draw of positions, as in the
-            paper of Ruoss et al., 2023. `"layer"`: one draw for each layer, as
-            in their code.
+        draw: `"model"`: all layers with the same sampler share one draw of
+            positions, as in the paper of Ruoss et al., 2023. `"layer"`: one
+            draw for each layer, as in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
             `num_heads`, `feedforward_dim`, `dropout`, `attention_dropout`,
-            `attention`, `normalization`, `rms_norm`, `activation`,
-            `use_bias`, `num_key_value_heads`, `scale_scores`, `score_factor`,
-            `chunk_size` and `kernel_initializer`. The last block is followed
-            by another norm if `normalization` is `"pre"`. `use_bias` and
-            `kernel_initializer` also concern the output layer.
+            `attention`, `normalization`, `rms_norm`, `norm_epsilon`,
+            `activation`, `gated_feedforward`, `use_bias`,
+            `num_key_value_heads`, `scale_scores`, `score_factor`,
+            `train_length`, `logit_soft_cap`, `use_query_key_norm`,
+            `use_sinks`, `sliding_window`, `sink_tokens`, `chunk_size` and
+            `kernel_initializer`. The last block is followed by another norm
+            if `normalization` is `"pre"`. `use_bias` and `kernel_initializer`
+            also concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:
@@ -83,8 +89,9 @@ class TransformerEncoder(Transformer):
 
     def __init__(self, **kwargs: Unpack[EncoderOptions]) -> None:
         super().__init__(**kwargs)
+        encodings = [type(each) for each in self.list_encodings()]
         for argument, cls in (
-            ("encoding", type(self.encoding)),
+            *(("encoding", encoding) for encoding in encodings),
             ("attention", self.attention),
         ):
             if cls is not None and cls.causal_only:

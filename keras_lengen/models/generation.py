@@ -1,248 +1,143 @@
 """Autoregressive generation with a cache of keys and values."""
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import (
-    Boolean,
-    Integer,
-    Number,
-    Optional,
-    Seed,
-)
+from keras_lengen.checks.arguments import Integer
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.models.base import Transformer, convert_numbers
-from keras_lengen.models.programs import compile_function
-from keras_lengen.types import Array, Size, Tensor, TensorLike
-
-State: TypeAlias = dict[str, Any]
-"""State or constants of a run; see `_Generator`."""
+from keras_lengen.models.beam_search import BeamSearch
+from keras_lengen.models.generator import Generator, State, cast_to_int32
+from keras_lengen.models.token_choice import (
+    ChoiceOptions,
+    Options,
+    check_options,
+    find_seen,
+)
+from keras_lengen.types import Array, Positions, Tensor
 
 
 def generate(
     model: Transformer,
     inputs: Any,
     max_new_tokens: int,
-    *,
-    return_logits: bool = False,
-    **options: Any,
+    **options: Unpack[ChoiceOptions],
 ) -> Array | tuple[Array, Array]:
     """Generates tokens; see `TransformerDecoder.generate`."""
-    generator, constants, token_ids = _prepare(
-        model, inputs, max_new_tokens, return_logits=return_logits, **options
-    )
-    state = generator.start(constants, token_ids)
-    state = generator.advance(
-        constants, state, _cast_to_int32(max_new_tokens - 1)
-    )
+    run = _prepare(model, inputs, max_new_tokens, options)
+    state = run.finish()
     tokens = ops.convert_to_numpy(state["tokens"])
-    if not return_logits:
+    if "logits" not in state:
         return tokens
     return tokens, ops.convert_to_numpy(state["logits"])
 
 
 def stream(
-    model: Transformer, inputs: Any, max_new_tokens: int, **options: Any
+    model: Transformer,
+    inputs: Any,
+    max_new_tokens: int,
+    **options: Unpack[ChoiceOptions],
 ) -> Iterator[Array]:
     """Returns an iterator over tokens; see `TransformerDecoder.stream`."""
     # Checked here: errors in a generator are only raised when it is read.
-    generator, constants, token_ids = _prepare(
-        model, inputs, max_new_tokens, **options
-    )
-    return _stream(generator, constants, token_ids, max_new_tokens)
+    check_streamed(options)
+    run = _prepare(model, inputs, max_new_tokens, options)
+    return (ops.convert_to_numpy(state["token"]) for state in run.states())
 
 
-def _stream(
-    generator: "_Generator",
-    constants: State,
-    token_ids: Tensor,
-    max_new_tokens: int,
-) -> Iterator[Array]:
-    state = generator.start(constants, token_ids)
-    for step in range(max_new_tokens):
-        if step > 0:
-            state = generator.advance(constants, state, _cast_to_int32(1))
-        yield ops.convert_to_numpy(state["token"])
-        if np.all(ops.convert_to_numpy(state["ended"])):
-            return
+def check_streamed(options: ChoiceOptions) -> None:
+    """Raises `ValueError` if tokens cannot be generated one at a time."""
+    if options.get("num_beams", 1) != 1:
+        raise ValueError(
+            f"num_beams={options['num_beams']} finds the first token with the "
+            "last one: use `generate`, or leave num_beams out."
+        )
 
 
-class _Generator:
-    """Two compiled programs that generate tokens: `start` and `advance`.
+class Run(NamedTuple):
+    """A run of generation that can begin.
 
-    `start` reads the prompts and generates the first token. `advance`
-    generates further tokens from the state that either program returned.
-
-    The constants of a run are a dict with the entries `"positions"`, a list
-    for all layers; `"mask"`, bool `(B, S)`, true for the real tokens among the
-    `S` slots of the cache, or `None`; `"length"`, the length of prompt and new
-    tokens; `"last"`, int32 `(B,)`, the index of the last token of each prompt;
-    `"memory"`, the call arguments for cross-attention; `"end_token"`, -1 for
-    none; `"temperature"`; `"top_p"`; and `"numbers"`, uniform random numbers
-    `(B, max_new_tokens)`, or `None` if tokens are not sampled.
-
-    The state is a dict with the entries `"cache"`, of all layers; `"token"`,
-    int32 `(B,)`, the newest token; `"step"`, its index among the new tokens;
-    `"tokens"`, int32 `(B, max_new_tokens)`; `"ended"`, bool `(B,)`; and
-    `"logits"` if they are returned.
-
-    Args:
-        model: `TransformerDecoder`.
-        max_new_tokens: int. Number of new tokens that the cache has room for.
-        top_k: int or `None`. Number of most likely tokens to sample from.
-        return_logits: bool. Whether to keep the logits of new tokens.
-        jit_compile: bool. Whether XLA compiles the programs.
+    Attributes:
+        generator: `Generator` or `BeamSearch`.
+        constants: Dict of its constants.
+        token_ids: int32 `(B, T)`, the prompts.
+        cache: List of the caches of the blocks, or `None` for empty ones.
     """
 
-    def __init__(
-        self,
-        model: Transformer,
-        *,
-        max_new_tokens: int,
-        top_k: int | None,
-        return_logits: bool,
-        jit_compile: bool,
-    ) -> None:
-        self.model = model
-        self.max_new_tokens = max_new_tokens
-        self.top_k = top_k
-        self.return_logits = return_logits
-        self.start = compile_function(self._start, model.variables, jit_compile)
-        self.advance = compile_function(
-            self._advance, model.variables, jit_compile
-        )
+    generator: Any
+    constants: State
+    token_ids: Tensor
+    cache: Any = None
 
-    def _start(self, constants: State, token_ids: Tensor) -> State:
-        """Returns the state after the first new token."""
-        batch_size, prompt_tokens = token_ids.shape
-        shape = (batch_size, self.max_new_tokens)
-        memory = constants["memory"]
-        state = {
-            "cache": self.model.make_cache(
-                batch_size,
-                prompt_tokens + self.max_new_tokens,
-                memory.get("memory"),
-            ),
-            "ended": ops.zeros((batch_size,), dtype="bool"),
-            "tokens": ops.broadcast_to(constants["end_token"], shape),
-        }
-        if self.return_logits:
-            state["logits"] = ops.zeros(
-                (*shape, self.model.output_size), dtype="float32"
+    def finish(self) -> State:
+        """Generates all tokens and returns the last state."""
+        state = self.generator.start(self.constants, self.token_ids, self.cache)
+        steps = cast_to_int32(self.generator.max_new_tokens - 1)
+        return self.generator.advance(self.constants, state, steps)
+
+    def states(self) -> Iterator[State]:
+        """Yields the state after each token."""
+        state = self.generator.start(self.constants, self.token_ids, self.cache)
+        yield state
+        for _ in range(self.generator.max_new_tokens - 1):
+            if np.all(ops.convert_to_numpy(state["ended"])):
+                return
+            state = self.generator.advance(
+                self.constants, state, cast_to_int32(1)
             )
-        features, state["cache"] = self._compute_features(
-            constants, memory, token_ids, state["cache"], 0
-        )
-        features = ops.take_along_axis(
-            features, ops.reshape(constants["last"], (-1, 1, 1)), axis=1
-        )
-        return self._choose(constants, state, features, _cast_to_int32(0))
-
-    def _advance(self, constants: State, state: State, steps: Tensor) -> State:
-        """Returns the state `steps` tokens later.
-
-        Fewer tokens are generated if all sequences end before.
-        """
-        structure, goal = state, state["step"] + steps
-        # The cache already has the keys and values of the memory.
-        memory = {**constants["memory"]}
-        if memory:
-            memory["memory"] = None
-        slots = state["cache"][0]["attention"][0].shape[1]
-
-        def pack(flat: tuple[Tensor, ...]) -> Any:
-            return keras.tree.pack_sequence_as(structure, flat)
-
-        def is_unfinished(*flat: Tensor) -> Tensor:
-            state = pack(flat)
-            ended = ops.all(state["ended"])
-            return ops.logical_and(state["step"] < goal, ops.logical_not(ended))
-
-        def generate_token(*flat: Tensor) -> tuple[Tensor, ...]:
-            state = pack(flat)
-            features, state["cache"] = self._compute_features(
-                constants,
-                memory,
-                ops.expand_dims(state["token"], 1),
-                state["cache"],
-                slots - self.max_new_tokens + state["step"],
-            )
-            state = self._choose(constants, state, features, state["step"] + 1)
-            return tuple(keras.tree.flatten(state))
-
-        flat = ops.while_loop(
-            is_unfinished, generate_token, tuple(keras.tree.flatten(state))
-        )
-        return pack(flat)
-
-    def _compute_features(
-        self,
-        constants: State,
-        memory: dict[str, Any],
-        token_ids: Tensor,
-        cache: Any,
-        index: Size,
-    ) -> Any:
-        return self.model.features(
-            token_ids,
-            constants["positions"],
-            cache=cache,
-            cache_update_index=index,
-            mask=constants["mask"],
-            length=constants["length"],
-            **memory,
-        )
-
-    def _choose(
-        self, constants: State, state: State, features: Tensor, step: Tensor
-    ) -> State:
-        """Adds to the state the token that follows `features` `(B, 1, M)`."""
-        logits = self.model.logits(features)[:, 0]
-        if constants["numbers"] is None:
-            token = ops.cast(ops.argmax(logits, axis=-1), "int32")
-        else:
-            token = _sample_tokens(
-                _divide(logits, constants["temperature"]),
-                ops.take(constants["numbers"], step, axis=1),
-                self.top_k,
-                constants["top_p"],
-            )
-        token = ops.where(state["ended"], constants["end_token"], token)
-        state = {
-            **state,
-            "step": step,
-            "token": token,
-            "ended": ops.logical_or(
-                state["ended"], token == constants["end_token"]
-            ),
-            "tokens": _write_entries(state["tokens"], token, step),
-        }
-        if self.return_logits:
-            state["logits"] = _write_entries(state["logits"], logits, step)
-        return state
+            yield state
 
 
 def _prepare(
-    model: Transformer, inputs: Any, max_new_tokens: int, **options: Any
-) -> tuple["_Generator", State, Tensor]:
+    model: Transformer,
+    inputs: Any,
+    max_new_tokens: int,
+    options: ChoiceOptions,
+) -> Run:
     """Checks the arguments and prepares a run.
-
-    Returns:
-        Tuple of the `_Generator`, the constants of the run, and the prompts,
-        int32 `(B, T)`.
 
     Raises:
         ValueError: If an argument is invalid.
     """
+    checked = check_arguments(model, max_new_tokens, options)
+    inputs = model._unpack(convert_numbers(inputs), new_tokens=max_new_tokens)
+    token_ids = inputs["token_ids"]
+    constants = {
+        **_place_tokens(model, inputs, max_new_tokens),
+        "memory": model.memory(inputs),
+    }
+    seen = None
+    if checked.repetition_penalty != 1:
+        mask = model.padding_mask(inputs)
+        seen = find_seen(
+            ops.convert_to_numpy(token_ids),
+            None if mask is None else ops.convert_to_numpy(mask),
+            cast(int, model.output_size),
+        )
+    return make_run(
+        *(model, token_ids, constants, max_new_tokens, checked),
+        slots=token_ids.shape[1] + max_new_tokens,
+        seen=seen,
+    )
+
+
+def check_arguments(
+    model: Transformer, max_new_tokens: int, options: ChoiceOptions
+) -> Options:
+    """Checks arguments that do not depend on the prompts.
+
+    Raises:
+        ValueError: If one is invalid.
+    """
     max_new_tokens = Integer(what="the number of tokens to add").check(
         "max_new_tokens", max_new_tokens
     )
-    options = _check_options(model, **options)
     output_size = cast(int, model.output_size)  # Decoders have outputs.
+    checked = check_options(output_size, **options)
     if max_new_tokens > 1 and output_size > model.vocabulary_size:
         raise ValueError(
             f"output_size={output_size} is larger than "
@@ -250,73 +145,94 @@ def _prepare(
             "every token that it may generate. Make a model with equal sizes, "
             "or pass max_new_tokens=1."
         )
-    inputs = model._unpack(convert_numbers(inputs), new_tokens=max_new_tokens)
-    token_ids = inputs["token_ids"]
-    constants = _place_tokens(model, inputs, max_new_tokens)
-    end_token, temperature = options["end_token"], options["temperature"]
-    constants |= {
-        "memory": model.memory(inputs),
-        "end_token": _cast_to_int32(-1 if end_token is None else end_token),
-        "temperature": ops.cast(temperature, "float32"),
-        "top_p": options["top_p"],
+    return checked
+
+
+def make_run(
+    model: Transformer,
+    token_ids: Tensor,
+    constants: State,
+    max_new_tokens: int,
+    options: Options,
+    *,
+    slots: int,
+    seen: Array | None,
+    cache: Any = None,
+) -> Run:
+    """Makes a run, with the compiled programs that the model keeps.
+
+    Args:
+        model: `TransformerDecoder`.
+        token_ids: int32 `(B, T)`, the prompts.
+        constants: Dict of the constants `"positions"`, here of all layers,
+            `"mask"`, `"length"`, `"last"`, `"memory"`, and `"first"` unless
+            it is 0.
+        max_new_tokens: int. Number of new tokens.
+        options: `Options`.
+        slots: int. Number of tokens that the cache has room for.
+        seen: bool `(B, output_size)`, tokens to penalize, or `None`.
+        cache: List of the caches of the blocks, or `None` for empty ones.
+
+    Returns:
+        `Run`.
+    """
+    positions, layers = _find_different(constants["positions"])
+    first, prompt_tokens = constants.get("first"), token_ids.shape[1]
+    constants = {
+        **constants,
+        "positions": positions,
+        "first": first,
+        "next": cast_to_int32((first or 0) + prompt_tokens),
+        "end_tokens": cast_to_int32(options.end_tokens),
+        "temperature": ops.cast(options.temperature, "float32"),
+        "top_p": options.top_p,
+        "penalty": ops.cast(options.repetition_penalty, "float32"),
+        "length_penalty": ops.cast(options.length_penalty, "float32"),
+        "seen": seen,
         "numbers": None,
     }
-    if temperature > 0:
+    if options.temperature > 0:
         # One number per token, because the loop draws no random numbers.
         constants["numbers"] = keras.random.uniform(
             (token_ids.shape[0], max_new_tokens),
             dtype="float32",
-            seed=options["seed"],
+            seed=options.seed,
         )
     constants = keras.tree.map_structure(
         lambda value: value if value is None else ops.convert_to_tensor(value),
         constants,
     )
-    fixed = {
-        "max_new_tokens": max_new_tokens,
-        "top_k": options["top_k"],
-        "return_logits": options["return_logits"],
-        "jit_compile": options["jit_compile"],
-    }
-    generator = model.programs.get(
-        model, tuple(fixed.values()), lambda: _Generator(model, **fixed)
+    # What programs are made for; the rest are constants of a run.
+    fixed = options._replace(
+        temperature=0.0,
+        top_p=None,
+        repetition_penalty=1.0,
+        length_penalty=1.0,
+        end_tokens=(),
+        seed=None,
     )
-    return generator, constants, token_ids
-
-
-def _check_options(
-    model: Transformer,
-    *,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    end_token: int | None = None,
-    seed: int | None = None,
-    return_logits: bool = False,
-    jit_compile: bool = True,
-) -> dict[str, Any]:
-    """Checks how tokens are chosen, and returns it as a dict."""
-    temperature = Number(0).check("temperature", temperature)
-    output_size = cast(int, model.output_size)  # Decoders have outputs.
-    top_k = Optional(Integer(most=output_size)).check("top_k", top_k)
-    top_p = Optional(Number(most=1, above=0)).check("top_p", top_p)
-    for name, value in (("top_k", top_k), ("top_p", top_p)):
-        if temperature == 0 and value not in (None, 1):
-            raise ValueError(
-                f"{name}={value} has no effect at temperature=0: pass a "
-                f"temperature above 0, such as 1.0, or leave {name} out."
-            )
-    return {
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "end_token": Optional(Integer(0, output_size - 1)).check(
-            "end_token", end_token
+    kind = Generator if options.num_beams == 1 else BeamSearch
+    programs = model.programs.get(
+        model,
+        (kind, slots, layers, max_new_tokens, fixed),
+        lambda: kind(
+            model,
+            slots=slots,
+            layers=layers,
+            max_new_tokens=max_new_tokens,
+            options=fixed,
         ),
-        "seed": Seed().check("seed", seed),
-        "return_logits": Boolean().check("return_logits", return_logits),
-        "jit_compile": Boolean().check("jit_compile", jit_compile),
-    }
+    )
+    return Run(programs, constants, token_ids, cache)
+
+
+def _find_different(
+    positions: list[Positions],
+) -> tuple[list[Positions], tuple[int, ...]]:
+    """Lists different positions, and the index of those of each layer."""
+    found = {id(each): each for each in positions}
+    keys = [*found]
+    return [*found.values()], tuple(keys.index(id(each)) for each in positions)
 
 
 def _place_tokens(
@@ -330,34 +246,21 @@ def _place_tokens(
         max_new_tokens: int.
 
     Returns:
-        Dict of the constants `"positions"`, `"mask"`, `"length"` and `"last"`
-        of a `_Generator`.
+        Dict of the constants `"positions"`, of all layers, `"mask"`,
+        `"length"` and `"last"` of a `Generator`.
 
     Raises:
         ValueError: If a prompt has no token, or there are too few positions.
     """
     token_ids = inputs["token_ids"]
-    batch_size, prompt_tokens = token_ids.shape
-    if batch_size == 0:
-        raise ValueError(
-            f"{model.input_name('token_ids')} must have at least one prompt; "
-            f"got shape {tuple(token_ids.shape)}."
-        )
-    if prompt_tokens == 0:
-        raise ValueError(
-            f"{model.input_name('token_ids')} must have at least one token, "
-            "from which generation starts; got none."
-        )
     mask = model.padding_mask(inputs)
-    in_cache = None
-    last = ops.full((batch_size,), prompt_tokens - 1, dtype="int32")
-    length = prompt_tokens + max_new_tokens
+    last = find_last(model, token_ids, mask)
+    batch_size, prompt_tokens = token_ids.shape
+    in_cache, length = None, prompt_tokens + max_new_tokens
     if mask is not None:
-        _check_prompts(model, mask)
-        last = prompt_tokens - 1 - ops.argmax(ops.flip(mask, axis=1), axis=1)
         new = ops.ones((batch_size, max_new_tokens), dtype="bool")
         in_cache = ops.concatenate([mask, new], axis=1)
-        length = ops.sum(_cast_to_int32(in_cache), axis=-1)
+        length = ops.sum(cast_to_int32(in_cache), axis=-1)
     reference_length = inputs.get("reference_length")
     positions = inputs.get("positions")
     if positions is None:
@@ -372,19 +275,42 @@ def _place_tokens(
             },
             training=False,
         )
-    positions = keras.tree.map_structure(ops.convert_to_tensor, positions)
-    for of_layer in model.by_layer(positions):
-        model.encoding.check_positions(of_layer)
+    positions = model.by_layer(positions)
+    for encoding, of_layer in zip(
+        model.list_encodings(), positions, strict=True
+    ):
+        encoding.check_positions(of_layer)
     return {
-        "positions": model.by_layer(positions),
+        "positions": positions,
         "mask": in_cache,
         "length": length if reference_length is None else reference_length,
-        "last": _cast_to_int32(last),
+        "last": last,
     }
 
 
-def _check_prompts(model: Transformer, mask: Tensor) -> None:
-    tokens = ops.convert_to_numpy(ops.sum(_cast_to_int32(mask), axis=1))
+def find_last(
+    model: Transformer, token_ids: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Finds the index of the last real token of each prompt, int32 `(B,)`.
+
+    Raises:
+        ValueError: If there is no prompt, or a prompt has no token.
+    """
+    batch_size, prompt_tokens = token_ids.shape
+    name = model.input_name("token_ids")
+    if batch_size == 0:
+        raise ValueError(
+            f"{name} must have at least one prompt; got shape "
+            f"{tuple(token_ids.shape)}."
+        )
+    if prompt_tokens == 0:
+        raise ValueError(
+            f"{name} must have at least one token, from which generation "
+            "starts; got none."
+        )
+    if mask is None:
+        return ops.full((batch_size,), prompt_tokens - 1, dtype="int32")
+    tokens = ops.convert_to_numpy(ops.sum(cast_to_int32(mask), axis=1))
     if tokens.min() == 0:
         raise ValueError(
             f"{model.input_name('lengths')} or "
@@ -392,52 +318,5 @@ def _check_prompts(model: Transformer, mask: Tensor) -> None:
             f"{int(tokens.argmin())} without a token: generation needs at "
             "least one token to start from."
         )
-
-
-def _divide(logits: Tensor, temperature: Tensor) -> Tensor:
-    """Divides logits `(B, V)`, less their maximum, by a temperature."""
-    # A quotient may then overflow to the probability 0, but never to NaN.
-    most = ops.max(logits, axis=-1, keepdims=True)
-    return (logits - most) / temperature
-
-
-def _sample_tokens(
-    logits: Tensor, uniforms: Tensor, top_k: int | None, top_p: Tensor | None
-) -> Tensor:
-    """Samples tokens by inverting the cumulative distribution.
-
-    Args:
-        logits: float32 `(B, V)`.
-        uniforms: float32 `(B,)`, in `[0, 1)`.
-        top_k: int or `None`. Number of most likely tokens to sample from.
-        top_p: float or `None`. Probability of the most likely tokens to
-            sample from.
-
-    Returns:
-        int32 `(B,)`.
-    """
-    if top_k is not None:
-        least = ops.top_k(logits, top_k)[0][:, -1:]
-        logits = ops.where(logits < least, -1e30, logits)
-    if top_p is not None:
-        ordered = ops.flip(ops.sort(logits, axis=-1), axis=-1)
-        shares = ops.softmax(ordered, axis=-1)
-        before = ops.cumsum(shares, axis=-1) - shares
-        kept = ops.where(before < top_p, ordered, np.inf)
-        least = ops.min(kept, axis=-1, keepdims=True)
-        logits = ops.where(logits < least, -1e30, logits)
-    summed = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # Slightly below the total, so that rounding never selects a token of
-    # probability zero.
-    goals = ops.expand_dims(uniforms * (1 - 1e-6), -1) * summed[:, -1:]
-    return ops.sum(_cast_to_int32(summed <= goals), axis=-1)
-
-
-def _write_entries(rows: Tensor, entries: Tensor, step: Tensor) -> Tensor:
-    """Returns `rows` `(B, N, ...)` with `entries` `(B, ...)` at one step."""
-    start = (0, step) + (0,) * (len(rows.shape) - 2)
-    return ops.slice_update(rows, start, ops.expand_dims(entries, 1))
-
-
-def _cast_to_int32(value: TensorLike) -> Tensor:
-    return ops.cast(ops.convert_to_tensor(value), "int32")
+    last = prompt_tokens - 1 - ops.argmax(ops.flip(mask, axis=1), axis=1)
+    return cast_to_int32(last)

@@ -307,8 +307,8 @@ class LoopedDecoder(TransformerDecoder):
 
 
 _NOT_SETTLED = (
-    'inputs with "scored" have the loops after which outputs are most certain, '
-    'which is for evaluation alone: leave "scored" out.'
+    'inputs with "scored" choose the most confident iteration, which works '
+    'only in evaluation: leave "scored" out.'
 )
 
 

@@ -4,6 +4,7 @@ from typing import Any, Literal, Required, TypedDict
 
 from keras_lengen.layers.block_arguments import BlockOptions
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.models.per_layer import ByLayer
 
 
 class LayerOptions(TypedDict, total=False):
@@ -20,7 +21,7 @@ class SharedOptions(BlockOptions, total=False):
     num_heads: Required[int]
     model_dim: Required[int]
     embedding_dropout: float | None
-    encoding: PositionalEncoding | None
+    encoding: ByLayer[PositionalEncoding | None]
     tie_embeddings: bool
     embedding_scale: float | None
     logit_scale: float

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.types import Tensor, TensorLike
 
 
@@ -65,6 +66,28 @@ presets: dict[str, dict[str, Any]] = {
         "kernel_initializer": keras.initializers.VarianceScaling(
             scale=1.0, mode="fan_in", distribution="untruncated_normal"
         ),
+    },
+    # Touvron et al., 2023, section 2, with the sizes of Llama 3 8B (Grattafiori
+    # et al., 2024, section 3.2). Smaller models of the family set
+    # tie_embeddings. Llama 1 and 2 have max_wavelength=10_000.
+    "llama": {
+        "vocabulary_size": 128256,
+        "num_layers": 32,
+        "num_heads": 32,
+        "num_key_value_heads": 8,
+        "model_dim": 4096,
+        "feedforward_dim": 14336,
+        "dropout": 0.0,
+        "encoding": RoPE(max_wavelength=500_000, layout="halves"),
+        "normalization": "pre",
+        "rms_norm": True,
+        "norm_epsilon": 1e-5,
+        "activation": "silu",
+        "gated_feedforward": True,
+        "use_bias": False,
+        "embedding_scale": 1.0,
+        "embeddings_initializer": keras.initializers.RandomNormal(stddev=0.02),
+        "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
     },
     # Radford et al., 2019: the smallest model. Its encoding is
     # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)).

@@ -19,6 +19,10 @@ COMMANDS = {
     ],
     "length_sweep": ["--lengths=1-3", "--examples=2", "--rounds=1"],
     "task_throughput": ["--lengths=2", "--rounds=1", "--seconds=0.01"],
+    "sliding_window": [
+        *("--lengths=8,16", "--window=4", "--num_heads=1", "--key_dim=2"),
+        "--rounds=1",
+    ],
     "encoding_layers": ["--lengths=8,16", "--encodings=RoPE,ALiBi"],
     "evidence": [
         *STEPS,

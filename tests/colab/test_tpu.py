@@ -7,7 +7,7 @@ from tests.colab.cells import find_cell
 from trainers import algorithmic, tpu_compile
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
-from trainers.tpu import table
+from trainers.tpu import requests, table
 
 WITH_TPU = {
     "HAS_TPU": True,
@@ -49,7 +49,7 @@ def test_the_step_of_the_run_on_a_tpu_is_compiled(monkeypatch):
             trained, algorithmic.AlgorithmicConfig, algorithmic.PRESETS
         )
     )
-    (program,) = tpu_compile.programs(
+    (program,) = requests.list_programs(
         resolve_flags(
             compiled, tpu_compile.TpuCompileConfig, tpu_compile.PRESETS
         )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "after_training.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "after_training.md").read_text()
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 

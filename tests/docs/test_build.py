@@ -6,10 +6,17 @@ from docs import build, build_reference, build_scaling
 
 MARKED = [
     path
-    for folder in (build.ROOT, build.ROOT / "docs", build.ROOT / "benchmarks")
-    for path in folder.glob("*.md")
-    if "\n<!-- results:" in path.read_text()
-    or "\n<!-- classes:" in path.read_text()
+    for paths in (
+        build.ROOT.glob("*.md"),
+        (build.ROOT / "docs").rglob("*.md"),
+        (build.ROOT / "benchmarks").glob("*.md"),
+    )
+    for path in paths
+    if "_build" not in path.parts
+    and (
+        "\n<!-- results:" in path.read_text()
+        or "\n<!-- classes:" in path.read_text()
+    )
 ]
 
 

@@ -9,6 +9,7 @@ from docs import build_reference, docstrings
 from docs.examples import (
     ANALYSIS,
     CLASSES,
+    CONVERSATION,
     ENCODINGS,
     MODELS,
     SAMPLERS,
@@ -53,7 +54,7 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert f"`{name}`" in before_sections
 
 
-@pytest.mark.parametrize("name", [*MODELS, *ANALYSIS])
+@pytest.mark.parametrize("name", [*MODELS, *CONVERSATION, *ANALYSIS])
 def test_models_and_analysis_have_a_section(name):
     assert PAGE.count(f"\n### {name}\n") == 1
 
@@ -68,9 +69,8 @@ def test_links_lead_somewhere():
 def test_all_pictures_are_linked_and_nothing_else():
     linked = re.findall(r"!\[[^]]+\]\((.*)\)", PAGE)
     folder = build_reference.PICTURES
-    assert sorted(build_reference.DOCS / path for path in linked) == sorted(
-        folder.iterdir()
-    )
+    found = [(build_reference.PAGE.parent / path).resolve() for path in linked]
+    assert sorted(found) == sorted(folder.iterdir())
     for path in folder.iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
 

@@ -150,6 +150,7 @@ RandomizedALiBi(
     ordered=True,
     seed=None,
     asymmetry=0.5,
+    alibi_bias_max=8,
 )""",
         ),
         (

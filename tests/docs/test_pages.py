@@ -1,4 +1,4 @@
-"""Programs and commands on the pages run, and figures are those of reports."""
+"""Programs and commands on the pages run, and tables are complete."""
 
 import dataclasses
 import importlib
@@ -21,18 +21,28 @@ from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
-OTHERS = {"after_training.md", "distributed_training.md", "sweeps.md"}
+OTHERS = {
+    "docs/guides/after_training.md",
+    "docs/guides/distributed_training.md",
+    "docs/guides/sweeps.md",
+}
 """Pages whose programs and commands have tests of their own."""
 TEXTS = {
     path.relative_to(ROOT).as_posix(): path.read_text()
-    for folder in ("", "docs", "benchmarks", "benchmarks/published")
-    for path in sorted((ROOT / folder).glob("*.md"))
+    for paths in (
+        ROOT.glob("*.md"),
+        (ROOT / "docs").rglob("*.md"),
+        (ROOT / "benchmarks").glob("*.md"),
+        (ROOT / "benchmarks" / "published").glob("*.md"),
+    )
+    for path in sorted(paths)
+    if "_build" not in path.parts
 }
 PAGES = {
-    pathlib.Path(name).name: text
+    name: text
     for name, text in TEXTS.items()
     if name in ("README.md", "DESCRIPTION.md")
-    or (name.startswith("docs/") and name.removeprefix("docs/") not in OTHERS)
+    or (name.startswith("docs/") and name not in OTHERS)
 }
 
 
@@ -45,7 +55,8 @@ PROGRAMS = {
     name: "".join(find_blocks(text, "python"))
     for name, text in PAGES.items()
     # The reference has signatures, which are no programs.
-    if name not in ("README.md", "reference.md") and find_blocks(text, "python")
+    if name not in ("README.md", "docs/reference/index.md")
+    and find_blocks(text, "python")
 }
 COMMANDS = [
     (name, command)
@@ -54,10 +65,14 @@ COMMANDS = [
     for command in block.splitlines()
     if re.search(r"python -m (trainers|benchmarks)\.", command)
 ]
-BENCHMARKS = [
+INLINE = [
     (name, command)
     for name, text in PAGES.items()
-    for command in re.findall(r"`(python -m benchmarks\.[^`]*)`", text)
+    for command in re.findall(
+        r"`(python -m (?:trainers|benchmarks)\.\w+[^`]*)`", text
+    )
+    # Names of programs, without the flags and runs that they need.
+    if " --" in command
 ]
 TYPES = {int: int, float: float, str: str}
 
@@ -74,8 +89,6 @@ def parse(command):
 
 def make_tool_config(module):
     """Returns the class of the flags of a tool."""
-    if module.__name__ == "trainers.sweep":
-        return module.SweepConfig
     if module.__name__ == "trainers.finetune":
         made = importlib.import_module("trainers.algorithmic").EXPERIMENT
         return module.make_config_class(made.config(encoding="RoPE"))
@@ -84,7 +97,8 @@ def make_tool_config(module):
         for value in vars(module).values()
         if dataclasses.is_dataclass(value)
         and value.__name__.endswith("Config")
-        and value.__module__ == module.__name__
+        # A program's, or those of its folder.
+        and value.__module__.endswith((module.__name__, ".options"))
     )
     return found
 
@@ -222,20 +236,20 @@ def find_benchmark_flags(name):
 def test_programs_and_commands_are_found():
     assert len(PROGRAMS) > 4
     assert len(COMMANDS) > 25
-    assert len(BENCHMARKS) > 8
+    assert len(INLINE) > 6
 
 
 @pytest.mark.parametrize(
     "page",
     # It trains a model.
-    product(PROGRAMS, lambda page: page != "extending.md"),
+    product(PROGRAMS, lambda page: not page.endswith("extending.md")),
 )
 def test_programs_run(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     exec(PROGRAMS[page], {})
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS)
+@pytest.mark.parametrize(("page", "command"), [*COMMANDS, *INLINE])
 def test_flags_of_commands(page, command):
     name, flags, operands = parse(command)
     if name.startswith("benchmarks."):
@@ -251,21 +265,24 @@ def test_commands_run(command, tmp_path):
     run_short(command, tmp_path)
 
 
-@pytest.mark.parametrize(("page", "command"), BENCHMARKS)
-def test_benchmarks_exist(page, command):
-    name, flags, _ = parse(command)
-    assert flags.keys() <= {*find_benchmark_flags(name)}
+@pytest.mark.parametrize("page", PAGES)
+def test_programs_that_are_named_exist(page):
+    for name in re.findall(r"`(?:python -m )?(trainers\.\w+)`", PAGES[page]):
+        assert importlib.util.find_spec(name), name
+    for name in re.findall(r"python -m (benchmarks\.\w+)", PAGES[page]):
+        assert importlib.util.find_spec(name), name
 
 
 def test_every_trainer_has_a_row():
-    rows = re.findall(r"^\| `(\w+)` \|", PAGES["trainers.md"], re.M)
+    table, _, _ = PAGES["docs/trainers/index.md"].partition("## ")
+    rows = re.findall(r"^\| `(\w+)` \|", table, re.M)
     assert sorted(rows) == sorted(EXPERIMENTS)
 
 
 def test_every_table_of_results_has_a_command():
     found = re.findall(
         r"^\| .* \| `python -m [\w.]+.*?` \| `(.*?)` \| (?:(\d+) min )?\|$",
-        PAGES["reproducing.md"],
+        PAGES["docs/results/reproducing.md"],
         re.M,
     )
     for pattern, minutes in found:
@@ -286,25 +303,25 @@ def test_every_table_of_results_has_a_command():
     rows = [pattern for pattern, _ in found]
     marked = {
         table
-        for path in (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
-        for table in re.findall(r"<!-- results: (\w+) -->", path.read_text())
+        for text in TEXTS.values()
+        for table in re.findall(r"<!-- results: (\w+) -->", text)
     }
     # Second tables of a report, and one that is described below the table.
     marked -= {"finetuning", "addition_changes", "frontier_lengths"}
-    marked -= {"addition_kinds", "plain_and_randomized"}
+    marked -= {"addition_kinds", "plain_and_randomized", "overview"}
     stems = {pathlib.Path(row).stem for row in rows} - {"results"}
     assert stems | {"demonstration"} == marked
 
 
 def test_the_encodings_that_cannot_tell_both_sides_apart_are_named():
-    lines = re.findall(r"^\| \[`.*$", PAGES["reference.md"], re.M)
+    lines = re.findall(r"^\| \[`.*$", PAGES["docs/reference/index.md"], re.M)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     alike = {
         re.search(r"`(\w+)`", row[0])[1]
         for row in rows
         if len(row) == 8 and row[5] == "equal"
     }
-    page = " ".join(PAGES["choosing.md"].split())
+    page = " ".join(PAGES["docs/guides/choosing.md"].split())
     (named,) = re.findall(r"cannot tell the two sides apart: (.*?)\.", page)
     assert {*re.findall(r"`(\w+)`", named)} == alike
 

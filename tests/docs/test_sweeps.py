@@ -18,7 +18,7 @@ from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 
 ROOT = pathlib.Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "sweeps.md").read_text()
+GUIDE = (ROOT / "docs" / "guides" / "sweeps.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE, re.DOTALL | re.M)
 (SLURM,) = (text for _, text in BLOCKS if "#SBATCH" in text)
 (KUBERNETES,) = (text for kind, text in BLOCKS if kind == "yaml")

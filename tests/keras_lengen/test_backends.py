@@ -45,8 +45,17 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "file", ["layers/test_drawing.py", "models/test_export.py"]
+    "file",
+    [
+        "layers/test_drawing.py",
+        "models/test_beam_search.py",
+        pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
+        "models/test_export.py",
+        "models/test_per_layer.py",
+    ],
 )
 def test_tests_of_all_backends_pass_on_jax(file):
     path = f"tests/keras_lengen/{file}"
-    run("jax", "pytest", "-q", "-n", "0", "-m", "not slow", path)
+    run(
+        "jax", "pytest", "-q", "-n", "0", "-m", "not slow and not product", path
+    )

@@ -198,6 +198,7 @@ def test_a_model(case, policies):
             {
                 "normalization": "pre",
                 "rms_norm": True,
+                "gated_feedforward": True,
                 "use_bias": False,
                 "tie_embeddings": True,
                 "output_size": small.VOCABULARY_SIZE,

@@ -5,12 +5,13 @@ Runs on JAX, with four CPU devices instead of the chips of a slice.
 
 import jax
 
-from trainers.cluster.jax_strategy import JaxStrategy
+from trainers.devices.jax_strategy import JaxStrategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.jax_step import JaxEvaluationStep, JaxTrainingStep
 from trainers.options.fields import resolve
 from trainers.tpu.jax_programs import lower
-from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
+from trainers.tpu.options import PRESETS, TpuCompileConfig
+from trainers.tpu.requests import list_programs
 
 FLAGS = {
     "trainer": "encoder",
@@ -69,7 +70,7 @@ def run(program):
 
 def main():
     """Prints the mode, a chip's examples, and whether the programs agree."""
-    for program in programs(resolve(TpuCompileConfig, PRESETS, FLAGS)):
+    for program in list_programs(resolve(TpuCompileConfig, PRESETS, FLAGS)):
         lowered, examples, _ = lower(
             program.experiment,
             program.config,

@@ -8,10 +8,10 @@ from keras_lengen.analysis import attention_weights
 from tests.trainers.toy import run_toy, toy_config
 from trainers import analyze
 from trainers.analyses import images
+from trainers.analyses.pictures import draw_pictures
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
-from trainers.records.pictures import draw_pictures
 
 
 @pytest.mark.parametrize("architecture", ["encoder", "encoder_decoder"])

@@ -8,10 +8,12 @@ import pytest
 import trainers
 from tests.trainers.toy import assert_same_weights
 from tests.trainers.toy_experiment import EXPERIMENT
-from trainers import experiment, tpu_compile
+from trainers import experiment
 from trainers.errors import StoppedError
 from trainers.options.fields import resolve
 from trainers.tpu.compiler import Topology
+from trainers.tpu.options import PRESETS, TpuCompileConfig
+from trainers.tpu.requests import list_programs
 from trainers.tpu.tensorflow_programs import lower
 
 FLAGS = {
@@ -90,8 +92,8 @@ def test_its_steps_are_compiled_for_tpus(monkeypatch):
         trainers.EXPERIMENTS, "copy", "tests.trainers.toy_experiment"
     )
     flags = {"trainer": "copy", "batch_size": 8, "train_length": "4"}
-    told = resolve(tpu_compile.TpuCompileConfig, tpu_compile.PRESETS, flags)
-    made = {program.mode: program for program in tpu_compile.programs(told)}
+    told = resolve(TpuCompileConfig, PRESETS, flags)
+    made = {program.mode: program for program in list_programs(told)}
     assert set(made) == {"train", "evaluate"}
     for program in made.values():
         text, examples, trained = lower(

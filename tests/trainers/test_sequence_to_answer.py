@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_lengen.layers import NoPE
 from tests.trainers.toy import run_toy, toy_config
 from trainers import evaluate
-from trainers.engine import answers
+from trainers.answers import problem as answers
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve

@@ -14,7 +14,7 @@ from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.trainers.toy import toy_config
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.tensorflow_step import (
@@ -24,12 +24,13 @@ from trainers.engine.tensorflow_step import (
 from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
-from trainers.tpu import compiler, table
+from trainers.tpu import compilation, compiler, table
 from trainers.tpu.compiler import Topology
+from trainers.tpu.options import PRESETS, TpuCompileConfig
 from trainers.tpu.programs import list_trainers
+from trainers.tpu.requests import list_programs
 from trainers.tpu.table import Results
 from trainers.tpu.tensorflow_programs import lower
-from trainers.tpu_compile import PRESETS, TpuCompileConfig
 
 ROOT = pathlib.Path(__file__).parents[2]
 TOY = {
@@ -45,7 +46,7 @@ def config_of(**flags):
 
 
 def programs(**flags):
-    return tpu_compile.programs(config_of(**flags))
+    return list_programs(config_of(**flags))
 
 
 def row_of(program, **changes):
@@ -183,7 +184,7 @@ def test_programs_of_jax_are_those_of_a_run():
 
 def test_what_the_library_refuses_is_a_row():
     program, _ = programs(trainer="encoder", **{**TOY, "encoding": "XPos"})
-    row = tpu_compile.compile_one(program)
+    row = compilation.compile_one(program)
     assert row["status"] == "refused"
     assert "is for causal attention" in row["reason"]
     assert "refused: encoding=XPos" in table.describe(row)
@@ -194,7 +195,7 @@ def test_missing_data_are_no_row(tmp_path):
     missing = {"data_dir": str(tmp_path)}
     (program,) = programs(**flags, **missing)
     with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
-        tpu_compile.compile_one(program)
+        compilation.compile_one(program)
     # Such a row of an older version does not count.
     path = tmp_path / "r.jsonl"
     row = {**row_of(program), "status": "refused", "reason": "no data"}
@@ -210,7 +211,7 @@ def test_missing_data_are_no_row(tmp_path):
 
 def test_a_batch_that_the_chips_cannot_share():
     program, _ = programs(trainer="encoder", **{**TOY, "batch_size": 10})
-    row = tpu_compile.compile_one(program)
+    row = compilation.compile_one(program)
     assert "cannot share a global batch of 10 examples" in row["reason"]
 
 
@@ -292,7 +293,7 @@ def test_a_step_takes_what_takes_longest():
 )
 def test_programs_that_cannot_run(changes, status, reason):
     program, _ = programs(trainer="encoder", **TOY)
-    found = tpu_compile.judge(row_of(program, **changes))
+    found = compilation.judge(row_of(program, **changes))
     assert found["status"] == status
     assert found.get("reason", "").startswith(reason)
     assert bool(found.get("reason")) == bool(reason)
@@ -310,9 +311,9 @@ def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
     def refuse(program, topology):
         raise RuntimeError(message)
 
-    monkeypatch.setattr(tpu_compile, "compile_program", refuse)
+    monkeypatch.setattr(compilation, "compile_program", refuse)
     program, _ = programs(trainer="encoder", **TOY)
-    row = tpu_compile.compile_one(program)
+    row = compilation.compile_one(program)
     assert row["status"] == status
     assert row["reason"] == f"RuntimeError: {message.splitlines()[0]}"
 
@@ -429,7 +430,7 @@ def test_each_process_compiles_programs_of_one_backend():
         for backend in ("jax", "tensorflow", "jax")
         for program in programs(backend=backend, **flags)
     ]
-    parts = list(tpu_compile._divide([*made, *made * 7], jobs=1))
+    parts = list(compilation._divide([*made, *made * 7], jobs=1))
     assert sum(map(len, parts)) == 8 * len(made)
     for part in parts:
         assert len(part) <= 20

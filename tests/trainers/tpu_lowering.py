@@ -9,8 +9,9 @@ from tensorflow.python.framework import convert_to_constants
 
 from trainers.options.fields import resolve
 from trainers.tpu.compiler import Topology
+from trainers.tpu.options import PRESETS, TpuCompileConfig
+from trainers.tpu.requests import list_programs
 from trainers.tpu.tensorflow_programs import trace
-from trainers.tpu_compile import PRESETS, TpuCompileConfig, programs
 
 
 def without_variables(function):
@@ -115,7 +116,7 @@ def main():
     """Prints, for some steps, how often each sums over the replicas."""
     for encoding in ("RandomizedRoPE", "RandomizedRelativeEncoding"):
         flags = {"trainer": "encoder", "encoding": encoding}
-        for program in programs(resolve(TpuCompileConfig, PRESETS, flags)):
+        for program in list_programs(resolve(TpuCompileConfig, PRESETS, flags)):
             function, *_ = trace(
                 program.experiment,
                 program.config,

@@ -1,10 +1,15 @@
 """How far heads attend, and how unlike those of another run."""
 
-from keras_lengen.analysis import attention_weights
+import numpy as np
+
+from keras_lengen.analysis import (
+    attention_distance,
+    attention_divergence,
+    attention_weights,
+)
 from keras_lengen.layers import GeometricAttention
 from trainers.analyses.loaded import find_counted, read
 from trainers.errors import ConfigError
-from trainers.records.attention import describe_attention
 from trainers.records.markdown import table
 from trainers.records.workdir import write_json
 
@@ -76,6 +81,43 @@ def write_attention(config, loaded):
     ]
     print(table(tuple(head), rows))
     print(f"attention: {path}")
+
+
+def describe_attention(layers, queries, other_layers=None):
+    """Describes what the heads of each layer attend to.
+
+    Args:
+        layers: Dict from names of layers to weights `(B, H, T, T)`.
+        queries: bool `(B, T)`. Queries that count.
+        other_layers: The same of another model, with as many layers; `None`:
+            there is none.
+
+    Returns:
+        List of dicts, one for each layer: its `"layer"`, a name; `"distance"`,
+        a number for each head, in tokens; and with `other_layers`
+        `"divergence"`, rows of numbers in nats, one for each pair of heads,
+        with their `"least_divergence"` and their `"mean_divergence"`.
+
+    Raises:
+        ValueError: If weights are not probabilities, or those of the other
+            model are of other tokens.
+    """
+    compared = list((other_layers or {}).values())
+    described = []
+    for number, (name, weights) in enumerate(layers.items()):
+        distance = attention_distance(weights, queries=queries)
+        found = {"layer": name, "distance": distance.round(4).tolist()}
+        if compared:
+            pairs = attention_divergence(
+                weights, compared[number], queries=queries
+            )
+            found |= {
+                "least_divergence": round(float(np.min(pairs)), 6),
+                "mean_divergence": round(float(np.mean(pairs)), 6),
+                "divergence": pairs.round(6).tolist(),
+            }
+        described.append(found)
+    return described
 
 
 def _check_suitable(loaded):

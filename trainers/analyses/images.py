@@ -6,8 +6,8 @@ from keras import ops
 from keras_lengen.analysis import attention_weights
 from keras_lengen.models import EncoderDecoder
 from trainers.analyses.loaded import read, take
+from trainers.analyses.pictures import draw_pictures
 from trainers.errors import TrainingError
-from trainers.records.pictures import draw_pictures
 
 
 def draw(loaded, examples):

@@ -3,11 +3,11 @@
 import keras
 
 if keras.backend.backend() == "jax":
-    from trainers.cluster.jax_strategy import make_strategy
+    from trainers.devices.jax_strategy import make_strategy
     from trainers.engine.jax_step import JaxEvaluationStep as EvaluationStep
     from trainers.engine.jax_step import JaxTrainingStep as TrainingStep
 else:
-    from trainers.cluster.tensorflow_strategy import make_strategy
+    from trainers.devices.tensorflow_strategy import make_strategy
     from trainers.engine.tensorflow_step import (
         TensorFlowEvaluationStep as EvaluationStep,
     )

@@ -13,7 +13,7 @@ import typing
 from absl import app, flags, logging
 
 from datasets.files import only_files
-from trainers.cluster.interruption import (
+from trainers.devices.interruption import (
     check_received,
     destructors_silenced,
     end_at_once,

@@ -152,6 +152,28 @@ def with_default(config_class, name, default):
     return dataclasses.field(default=default, metadata={"option": known})
 
 
+def select_options(config_class, names, **defaults):
+    """Returns a frozen dataclass with some fields of other configurations.
+
+    Args:
+        config_class: Class of configurations, or a configuration.
+        names: Iterable of str. Names of its fields.
+        **defaults: Other defaults of these fields.
+    """
+    known = {field.name: field for field in dataclasses.fields(config_class)}
+    fields = [
+        (
+            name,
+            known[name].type,
+            with_default(
+                config_class, name, defaults.get(name, known[name].default)
+            ),
+        )
+        for name in names
+    ]
+    return dataclasses.make_dataclass("SelectedConfig", fields, frozen=True)
+
+
 def options(config):
     """Returns the `Option`s of a configuration or its class, by name."""
     return {

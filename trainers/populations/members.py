@@ -1,5 +1,6 @@
-"""Seeds and learning rates of the members of a population."""
+"""Members of a population: seeds and learning rates."""
 
+import dataclasses
 import math
 import re
 
@@ -14,6 +15,22 @@ LEARNING_RATES = (1e-10, 100.0)
 """Smallest and largest learning rate."""
 
 _SEEDS = re.compile(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """What distinguishes a model of a population from the others.
+
+    Attributes:
+        seed: int. Seed of its weights, data, positions and dropout.
+        learning_rate: float. Learning rate of its optimizer.
+    """
+
+    seed: int
+    learning_rate: float
+
+    def __str__(self):
+        return f"seed {self.seed}, learning rate {self.learning_rate:g}"
 
 
 def parse_seeds(text):

@@ -19,7 +19,7 @@ import keras
 import numpy as np
 
 from datasets.files import only_files
-from trainers.cluster.workers import refuse_together, workers_agree
+from trainers.devices.workers import refuse_together, workers_agree
 from trainers.errors import ConfigError, StoppedError, TrainingError
 from trainers.records.files import replacing, writing
 from trainers.records.variable_names import name_variables

@@ -3,7 +3,7 @@
 import collections
 import time
 
-from trainers.cluster.interruption import check_received
+from trainers.devices.interruption import check_received
 from trainers.records.progress import format_seconds
 from trainers.sweeps.run_process import has_failed
 

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 import trainers
-from trainers.cluster.interruption import (
+from trainers.devices.interruption import (
     end_at_once,
     handle_signals,
     raise_stopped,

@@ -10,8 +10,8 @@ import contextlib
 import jax
 import keras
 
-from trainers.cluster.jax_strategy import JaxStrategy
-from trainers.cluster.workers import check_share
+from trainers.devices.jax_strategy import JaxStrategy
+from trainers.devices.workers import check_share
 from trainers.engine.jax_step import JaxEvaluationStep, JaxTrainingStep
 from trainers.tpu.programs import (
     count_trained,

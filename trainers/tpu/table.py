@@ -5,8 +5,8 @@ import pathlib
 
 from datasets.files import only_files
 from keras_lengen.layers import ENCODINGS, SAMPLERS
+from trainers.answers.options import DEMONSTRATIONS
 from trainers.errors import ConfigError
-from trainers.options.answers import DEMONSTRATIONS
 from trainers.options.fields import options
 from trainers.records.files import replacing
 from trainers.records.markdown import table
@@ -391,9 +391,9 @@ chip, which runs its share of the batch.
   JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
 - *Least time of a step*: the greater of flop divided by the chip's peak and
   bytes divided by its bandwidth, plus the time of the all-reduces as estimated
-  in `docs/scaling.md`. No TPU has run these programs. If a program copies an
-  array in a loop, the compiler counts the entire array for each iteration, so
-  *bytes* and *least time* are far too large. This is the case for
+  in `docs/guides/scaling.md`. No TPU has run these programs. If a program
+  copies an array in a loop, the compiler counts the entire array for each
+  iteration, so *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
   tokens.
 

@@ -12,8 +12,8 @@ from tensorflow.python.eager.polymorphic_function.compiler_ir import (
     from_concrete_function,
 )
 
-from trainers.cluster.tensorflow_strategy import TensorFlowStrategy
-from trainers.cluster.workers import check_share
+from trainers.devices.tensorflow_strategy import TensorFlowStrategy
+from trainers.devices.workers import check_share
 from trainers.engine.draws import set_seeds
 from trainers.engine.tensorflow_step import (
     TensorFlowEvaluationStep,

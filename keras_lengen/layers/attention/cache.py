@@ -17,6 +17,11 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_index,
 )
+from keras_lengen.layers.attention.windows import (
+    Window,
+    count_slots,
+    update_ring,
+)
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.types import Positions, Size, Tensor
 
@@ -28,13 +33,25 @@ class CachedKeys(keras.layers.Layer):
     """Base class of attention whose keys and values may come from a cache.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,
-    `key_dim`, `value_width` and `encoding`.
+    `key_dim`, `value_width`, `encoding`, `sliding_window` and `sink_tokens`.
     """
+
+    @property
+    def keeps_ring(self) -> bool:
+        """Whether a cache holds only the keys in the sliding window.
+
+        Encodings that need the keys between a key and a query, or the rank of
+        a key among all keys, get a cache of all keys.
+        """
+        encoding = self.encoding
+        return self.sliding_window is not None and not (
+            encoding.counts_tokens or encoding.reads_ranks
+        )
 
     @property
     def cached_widths(self) -> tuple[int, int]:
         """Widths of a head's keys and of its values in a cache."""
-        return self.key_dim, self.value_width
+        return self.key_dim * self.encoding.rotations, self.value_width
 
     def make_cache(self, batch_size: Size, length: Size) -> Cache:
         """Makes an empty cache, to be passed as `cache`.
@@ -42,13 +59,16 @@ class CachedKeys(keras.layers.Layer):
         Args:
             batch_size: int, at least 1, or scalar integer tensor.
             length: int, at least 1, or scalar integer tensor. Number of tokens
-                that the cache has room for.
+                of the whole sequence.
 
         Returns:
             A pair of zeros in the compute dtype: keys
-            `(batch_size, length, heads, key_dim)` and values
-            `(batch_size, length, heads, value_dim)`, where `heads` is
-            `num_key_value_heads`. A subclass may have other widths.
+            `(batch_size, slots, heads, key_dim)` and values
+            `(batch_size, slots, heads, value_dim)`, where `heads` is
+            `num_key_value_heads`. Keys that the encoding rotates more than
+            once are wider. A subclass may have other widths. `slots` is
+            `length`, but at most `sliding_window + sink_tokens` if there is
+            a window: new keys then replace those that left it.
 
         Raises:
             ValueError: If `batch_size` or `length` is not a positive integer.
@@ -56,6 +76,8 @@ class CachedKeys(keras.layers.Layer):
         for name, size in (("batch_size", batch_size), ("length", length)):
             if not ops.is_tensor(size):
                 Integer().check(name, size)
+        if self.keeps_ring:
+            length = count_slots(self.sliding_window, self.sink_tokens, length)
         heads = self.num_key_value_heads or self.num_heads
         return tuple(
             ops.zeros(
@@ -95,7 +117,8 @@ def read_cache(
     tensors: dict[str, Any],
     index: Size | None,
     key: Tensor,
-    masks: tuple[Tensor | None, ...],
+    mask: Tensor | None,
+    whole: Tensor | None,
 ) -> tuple[dict[str, Any], Size | None]:
     """Reads the cache and the index of the first new token.
 
@@ -105,8 +128,10 @@ def read_cache(
             be guarded.
         index: Value of `cache_update_index`.
         key: Tensor `(B, T, M)` of the new tokens; only its shape is read.
-        masks: Tuple of the query's, the value's, the key's and the attention's
-            mask.
+        mask: Mask of the keys, or `None`.
+        whole: Tensor `(B, N, ...)`, an entry for each token of the whole
+            sequence, or `None` if their number is not known; only its shape
+            is read.
 
     Returns:
         The guarded tensors, and the index, an int, a tensor or `None`.
@@ -122,7 +147,6 @@ def read_cache(
                 "`cache`, as `make_cache` makes it."
             )
         return tensors, None
-    layer.check_cache(cache)
     for tensor in cache:
         tensors = guard_same_size(tensors, 0, cache=tensor, query=key)
     slots, values = (find_size(tensor, 1) for tensor in cache)
@@ -135,11 +159,16 @@ def read_cache(
         format_size(values),
         ".",
     )
-    _check_cached_mask(masks[2] if masks[1] is None else masks[1], slots)
+    if whole is not None:
+        _check_cached_mask(mask, find_size(whole, 1))
     if index is None:
         return tensors, None
     index, tokens = read_index("cache_update_index", index), find_size(key, 1)
     inside = index + as_size(tokens) <= as_size(slots)
+    if layer.keeps_ring:
+        # New keys may replace earlier ones only if these have left the window.
+        wraps = as_size(slots) >= layer.sliding_window + layer.sink_tokens
+        inside = wraps or inside if isinstance(wraps, bool) else wraps | inside
     if not isinstance(index, int):
         inside = ops.logical_and(index >= 0, inside)
     tensors = guard(
@@ -184,7 +213,10 @@ def check_cached_positions(
             "call, but cached keys keep their positions: draw once for "
             "the whole sequence and pass `positions` and `key_positions`."
         )
-    of_all_keys = key_positions is not None or encoding.stage != "bias"
+    # Where keys are rotated once, their positions are not read again.
+    of_all_keys = key_positions is not None or (
+        encoding.stage == "rotation" and encoding.rotations == 1
+    )
     if is_self and positions is not None and not of_all_keys:
         raise ValueError(
             "with a cache, `positions` are only those of the new tokens: "
@@ -220,26 +252,30 @@ def find_new_positions(
 
 
 def find_sequence_length(
-    key_mask: Tensor | None, cache: Cache | None
+    key_mask: Tensor | None, whole: Tensor | None
 ) -> Size | None:
-    """Finds the length of the whole sequence from a mask or a cache.
+    """Finds the length of the whole sequence from a mask or its tokens.
 
     Args:
         key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
-        cache: Pair of keys and values `(B, S, heads, width)`, or `None`.
+        whole: Tensor `(B, S, ...)`, the tokens in a cache, or `None`.
 
     Returns:
-        The number of real keys, int32 `(B,)`, or the length of the cache;
-        `None` if both arguments are `None`.
+        The number of real keys, int32 `(B,)`, or the number of tokens; `None`
+        if both arguments are `None`.
     """
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
-    return None if cache is None else ops.shape(cache[0])[1]
+    return None if whole is None else ops.shape(whole)[1]
 
 
 def update_cache(
-    cache: Cache, key: Tensor | None, value: Tensor | None, index: Size | None
-) -> Cache:
+    cache: Cache,
+    key: Tensor | None,
+    value: Tensor | None,
+    index: Size | None,
+    window: Window | None = None,
+) -> tuple[Tensor, Tensor, Cache]:
     """Writes new keys and values to a cache, from an index on.
 
     Args:
@@ -247,13 +283,17 @@ def update_cache(
         key: New keys `(B, T, heads, width)`, or `None`.
         value: New values `(B, T, heads, width)`, or `None`.
         index: int or scalar integer tensor, or `None` to write nothing.
+        window: `Window`, or `None` without a sliding window.
 
     Returns:
-        The new pair of keys and values.
+        Keys and values to attend to, and the new cache.
     """
+    if window is not None and window.source is not None:
+        return update_ring(cache, key, value, window)
     if index is None:
-        return tuple(cache)
-    return tuple(
+        return *cache, tuple(cache)
+    cache = tuple(
         ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
         for old, new in zip(cache, (key, value), strict=True)
     )
+    return *cache, cache

@@ -12,8 +12,20 @@ from keras_lengen.types import Shape, Tensor
 Tensors: TypeAlias = dict[str, Any]
 """Tensors, or pairs of them, by name."""
 
-QUERY_AXES = {"query": 1, "inputs": 1, "positions": -1, "indices": 0, "mask": 2}
-"""Index of the axis of the queries in each tensor of the queries."""
+QUERY_AXES = {
+    "query": 1,
+    "inputs": 1,
+    "positions": -1,
+    "indices": 0,
+    "mask": 2,
+    "ranks": -1,
+    "near_key": 1,
+    "near_value": 1,
+    "near_positions": -1,
+    "near_ranks": -1,
+}
+"""Index of the axis of the queries in each tensor of the queries, or of the
+keys in each tensor of the keys near them."""
 
 
 class ChunkSize(Argument[int | Literal["auto"] | None]):
@@ -42,6 +54,7 @@ def attend_in_chunks(
     shape: tuple[int, int],
     layer: keras.Layer,
     generator: keras.random.SeedGenerator | None = None,
+    near: Tensors | None = None,
 ) -> Tensor:
     """Applies `attend` to one chunk of queries after the other.
 
@@ -62,13 +75,18 @@ def attend_in_chunks(
         shape: Tuple `(H, value_dim)` of the last axes of the result.
         layer: Layer whose variables `attend` reads.
         generator: `SeedGenerator` that `attend` draws from, or `None`.
+        near: Dict of tensors that are split already, with a first axis of
+            chunks. They are passed to `attend` with the queries.
 
     Returns:
         Float tensor `(B, T, H, value_dim)` of the dtype of the values.
     """
     tokens = ops.shape(queries["indices"])[0]
     chunks = -(-tokens // chunk_size)
-    absent = {name for name, tensor in queries.items() if tensor is None}
+    near = near or {}
+    absent = {
+        name for name, tensor in (queries | near).items() if tensor is None
+    }
     absent_keys = {
         name for name, tensor in keys_and_values.items() if tensor is None
     }
@@ -77,6 +95,7 @@ def attend_in_chunks(
         lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
         _drop_absent(queries),
     )
+    sliced |= _drop_absent(near)
     variables = [
         variable
         for variable in layer.variables

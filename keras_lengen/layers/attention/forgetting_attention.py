@@ -35,7 +35,8 @@ class ForgettingAttention(MultiHeadAttention):
     Args:
         num_heads: int, at least 1. Number of heads.
         key_dim: int, at least 1. Width of the queries and keys of a head.
-        **kwargs: Further arguments of `MultiHeadAttention`.
+        **kwargs: Further arguments of `MultiHeadAttention`, without a sliding
+            window, which raises an error.
 
     Call arguments: those of `MultiHeadAttention`.
 
@@ -58,10 +59,12 @@ class ForgettingAttention(MultiHeadAttention):
     """
 
     causal_only = True
+    unused_options = ("sliding_window", "sink_tokens")
 
     @property
     def cached_widths(self) -> tuple[int, int]:
-        return self.key_dim, self.value_width + 1
+        keys, values = super().cached_widths
+        return keys, values + 1
 
     def build(
         self,

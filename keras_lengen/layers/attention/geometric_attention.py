@@ -37,14 +37,15 @@ class GeometricAttention(MultiHeadAttention):
         normalize: bool, whether the weights of each query are scaled so that
             their sum is 1.
         **kwargs: Further arguments of `MultiHeadAttention`. `encoding` must be
-            `None` or NoPE, and `score_factor` `None`.
+            `None` or NoPE. Options of scores, sinks and windows have no use
+            and raise an error.
 
     Call arguments: those of `MultiHeadAttention`; query, key and value must be
     the same tensor, and `positions` are ignored.
 
     Raises:
-        ValueError: If an argument is out of range, there is an encoding or a
-            `score_factor`, or query, key and value differ.
+        ValueError: If an argument is out of range, there is an encoding or an
+            option without use, or query, key and value differ.
 
     Differs from the paper: dropout is applied to the weights, not to the keys.
 
@@ -58,6 +59,15 @@ class GeometricAttention(MultiHeadAttention):
 
     Reference: Csordás et al., 2022, section 3. https://arxiv.org/abs/2110.07732
     """
+
+    unused_options = (
+        "score_factor",
+        "train_length",
+        "logit_soft_cap",
+        "use_sinks",
+        "sliding_window",
+        "sink_tokens",
+    )
 
     normalize = Boolean()
 
@@ -75,12 +85,6 @@ class GeometricAttention(MultiHeadAttention):
                 "GeometricAttention has no use for encoding="
                 f"{type(self.encoding).__name__}, because it has its own "
                 "directional encoding: leave encoding out."
-            )
-        if self.score_factor is not None:
-            raise ValueError(
-                "GeometricAttention has no use for "
-                f"score_factor={self.score_factor!r}, because it has factors "
-                "of its own: leave score_factor out."
             )
         self.normalize = normalize
 

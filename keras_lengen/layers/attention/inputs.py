@@ -27,8 +27,14 @@ from keras_lengen.layers.attention.cache import (
     find_sequence_length,
     read_cache,
 )
-from keras_lengen.layers.attention.masks import join_masks
 from keras_lengen.layers.attention.token_order import guard_order
+from keras_lengen.layers.attention.windows import (
+    Window,
+    check_ring,
+    find_whole,
+    place_in_ring,
+    place_tokens,
+)
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     PositionalEncoding,
@@ -65,6 +71,7 @@ class Context:
         chunk_size: int, number of queries in a chunk; `None`: no chunks.
         mask: All masks joined, or `None` if there are none, or chunks.
         prepared: What the encoding has prepared, or `None`.
+        window: `Window`, or `None` without a sliding window.
     """
 
     positions: Positions
@@ -81,6 +88,7 @@ class Context:
     chunk_size: int | None = None
     mask: Tensor | None = None
     prepared: Any = None
+    window: Window | None = None
 
 
 def make_context(
@@ -103,9 +111,18 @@ def make_context(
     tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
     index = known.get("index")
     first = keys - tokens if index is None else index
+    indices = first + ops.arange(tokens, dtype="int32")
+    if layer.sliding_window is not None:
+        known |= _place_window(layer, indices, tokens, keys, known)
+    window = known.get("window")
+    attended = _count_attended(query.shape[1], slots.shape[1], window)
     context = Context(
-        indices=first + ops.arange(tokens, dtype="int32"),
-        chunk_size=layer.find_chunk_size(query.shape[1], slots.shape[1]),
+        indices=indices,
+        chunk_size=layer.find_chunk_size(
+            query.shape[1],
+            attended,
+            sliced=window is not None and window.sliced,
+        ),
         **known,
     )
     if encoding.counts_tokens:
@@ -136,13 +153,67 @@ def make_context(
             context.positions, context.key_positions, spec
         )
     if context.chunk_size is None:
-        mask = join_masks(
+        mask = layer.join_masks(
             context.attention_mask,
             context.key_mask,
-            context.indices if context.causal else None,
+            None if window is None else (window.ranks, window.key_ranks),
+            context.indices,
             keys,
+            causal=context.causal,
         )
     return dataclasses.replace(context, prepared=prepared, mask=mask)
+
+
+def _place_window(
+    layer: "MultiHeadAttention",
+    indices: Tensor,
+    tokens: Size,
+    slots: Size,
+    known: dict[str, Any],
+) -> dict[str, Any]:
+    """Finds what a sliding window changes in a `Context`.
+
+    Args:
+        layer: `MultiHeadAttention`.
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+        tokens: Number of queries.
+        slots: Number of keys, or of entries of the cache.
+        known: Attributes of the `Context`.
+
+    Returns:
+        Attributes of the `Context`.
+    """
+    key_mask, index = known.get("key_mask"), known.get("index")
+    alike = known.get("is_self", True) and known.get("attention_mask") is None
+    sliced = alike and layer.keeps_ring
+    if index is None or not layer.keeps_ring:
+        sliced = sliced and known.get("new", True)
+        return {"window": place_tokens(indices, slots, key_mask, sliced=sliced)}
+    # Keys are rotated before they are cached.
+    encoding = layer.encoding
+    reads_positions = encoding.stage == "bias" or encoding.rotations > 1
+    window, key_positions = place_in_ring(
+        index,
+        tokens,
+        slots,
+        layer.sink_tokens,
+        key_mask,
+        known["key_positions"] if reads_positions else None,
+    )
+    return {
+        "window": window._replace(sliced=sliced and window.attends == "new"),
+        "key_positions": key_positions,
+        "key_mask": None,
+    }
+
+
+def _count_attended(tokens: Any, slots: Any, window: Window | None) -> Any:
+    """Counts the keys to attend to, as far as shapes say it."""
+    if window is None or window.source is None or window.attends == "cache":
+        return slots
+    if window.attends == "new":
+        return tokens
+    return None if None in (tokens, slots) else tokens + slots
 
 
 def read_inputs(
@@ -156,7 +227,7 @@ def read_inputs(
     masks: tuple[TensorLike | None, ...],
     places: tuple[TensorLike | None, ...],
     slots: tuple[Cache | None, Size | None],
-    modes: tuple[bool, bool | None],
+    modes: tuple[bool, bool | None, bool],
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Cache | None, Context]:
     """Reads the call arguments of `MultiHeadAttention`, which describes them.
 
@@ -172,7 +243,8 @@ def read_inputs(
             `attention_mask`.
         places: Tuple of `positions`, `key_positions` and `length`.
         slots: Tuple of `cache` and `cache_update_index`.
-        modes: Tuple of `use_causal_mask` and `self_attention`.
+        modes: Tuple of `use_causal_mask`, `self_attention` and
+            `return_attention_scores`.
 
     Returns:
         Tuple of query, key and value, the cache, and the `Context`. What
@@ -182,7 +254,7 @@ def read_inputs(
     Raises:
         ValueError: If an argument is wrong.
     """
-    (cache, index), (causal, self_attention) = slots, modes
+    (cache, index), (causal, self_attention, return_weights) = slots, modes
     if context is not None:
         value = query if context.is_self else value
         key = value if context.new else None
@@ -192,26 +264,31 @@ def read_inputs(
     _check_causal(layer, causal or masks[-1] is not None)
     new = cache is None or index is not None
     tensors = _read_features(layer, query, *((value, key) if new else ()))
+    if cache is not None and layer.keeps_ring:
+        check_ring(layer, causal, index, masks[-1], return_weights)
+    mask = masks[2] if masks[1] is None else masks[1]
+    whole = find_whole(layer, key, cache, index, (mask, places[1]))
     tensors, index = read_cache(
-        layer, {**tensors, "cache": cache}, index, key, masks
+        layer, {**tensors, "cache": cache}, index, key, mask, whole
     )
     keys = key if cache is None else cache[0]
-    query_mask, key_mask, tensors = _read_masks(tensors, keys, masks)
-    if causal and not (is_self and cache is None):
-        tensors = _guard_order_of_tokens(tensors, query, keys)
+    query_mask, key_mask, tensors = _read_masks(tensors, whole, masks)
+    if causal and not (is_self and (cache is None or whole is None)):
+        tensors = _guard_order_of_tokens(tensors, query, whole)
     attention_mask, tensors = _read_attention_mask(
         masks[-1], tensors, layer.num_heads, query, keys
     )
     length = read_reference_length(places[2], query, name="length")
     tensors = mark_like(tensors, length)
     if length is None and layer.encoding.uses_length:
-        length = find_sequence_length(key_mask, cache)
+        length = find_sequence_length(
+            key_mask, None if cache is None else whole
+        )
     positions, key_positions, new_positions = _read_positions(
         *(layer.encoding, query, key, places[:2]),
         is_self=is_self,
         masks=(query_mask, key_mask),
-        cache=cache,
-        index=index,
+        cached=None if cache is None else (whole, index),
         training=training,
     )
     if layer.encoding.stage is not None:
@@ -384,14 +461,16 @@ def _read_positions(
     *,
     is_self: bool,
     masks: tuple[Tensor | None, Tensor | None],
-    cache: Cache | None,
-    index: Size | None,
+    cached: tuple[Tensor | None, Size | None] | None,
     training: bool | None,
 ) -> tuple[Positions, Positions, Positions | None]:
     """Reads or samples positions of the queries, all keys and the new keys.
 
+    `cached` is `None` without a cache, or the pair of a tensor with an entry
+    for each token of the whole sequence and the index of the first new token.
     The positions of the new keys are `None` if there are none.
     """
+    whole, index = (key, None) if cached is None else cached
 
     def sample(inputs: Tensor, mask: Tensor | None = None) -> Positions:
         encoding.sampler.check_inputs(inputs)
@@ -403,11 +482,11 @@ def _read_positions(
     if key_positions is not None:
         key_positions = encoding.given_positions(
             key_positions,
-            key if cache is None else cache[0],
+            whole,
             name="key_positions",
         )
     query_mask, key_mask = masks
-    if cache is None:
+    if cached is None:
         if not is_self:
             check_drawn_apart(encoding, positions, key_positions)
         if positions is None:
@@ -418,13 +497,30 @@ def _read_positions(
     is_self = is_self and index is not None
     check_cached_positions(encoding, positions, key_positions, is_self=is_self)
     if key_positions is None:
-        key_positions = sample(cache[0], key_mask)
+        if whole is None:
+            numbers = _number_new_tokens(encoding, index, key)
+            return numbers, numbers, numbers
+        key_positions = sample(whole, key_mask)
     new_positions = find_new_positions(key_positions, index, key)
     if not is_self:
         positions = sample(query) if positions is None else positions
         return positions, key_positions, new_positions
     positions = new_positions if positions is None else positions
     return positions, key_positions, positions
+
+
+def _number_new_tokens(
+    encoding: PositionalEncoding, index: Size, key: Tensor
+) -> Tensor:
+    """Numbers new tokens of a sequence of unknown length by their indices."""
+    if encoding.stage is not None:
+        raise ValueError(
+            "with sliding_window, the cache does not tell how many tokens the "
+            f"whole sequence has, which {type(encoding).__name__} needs to "
+            "place the tokens from a cache_update_index that is a tensor: pass "
+            "`key_positions`, those of the whole sequence."
+        )
+    return index + ops.arange(ops.shape(key)[1], dtype="int32")
 
 
 def check_drawn_apart(

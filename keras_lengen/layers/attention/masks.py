@@ -12,6 +12,7 @@ def join_masks(
     key_mask: Tensor | None,
     indices: Tensor | None,
     keys: Size,
+    shown: Tensor | None = None,
 ) -> Tensor | None:
     """Combines all masks.
 
@@ -21,6 +22,8 @@ def join_masks(
         indices: Indices of the queries among the keys, int32 `(T,)`, if
             queries attend to no later keys; else `None`.
         keys: Number of keys `S`.
+        shown: Boolean tensor `(T, S)` or `(B, 1, T, S)`, the keys in a sliding
+            window, or `None`.
 
     Returns:
         Boolean tensor that broadcasts to `(B, H, T, S)`, true where a query
@@ -30,6 +33,8 @@ def join_masks(
     if key_mask is not None:
         # Not [:, None, None]: TensorFlow Lite adds one axis at a time.
         masks.append(ops.expand_dims(key_mask, (1, 2)))
+    if shown is not None:
+        masks.append(shown)
     if indices is not None:
         masks.append(
             ops.arange(keys, dtype="int32") <= ops.expand_dims(indices, -1)

@@ -33,7 +33,8 @@ class StickBreakingAttention(MultiHeadAttention):
         key_dim: int, at least 1. Width of the queries and keys of a head.
         attend_current: bool, whether the query's own key is the first one
             to take a share. In any case it gets the remainder.
-        **kwargs: Further arguments of `MultiHeadAttention`.
+        **kwargs: Further arguments of `MultiHeadAttention`, without sinks and
+            a sliding window, which raise an error.
 
     Call arguments: those of `MultiHeadAttention`.
 
@@ -54,6 +55,7 @@ class StickBreakingAttention(MultiHeadAttention):
     """
 
     causal_only = True
+    unused_options = ("use_sinks", "sliding_window", "sink_tokens")
 
     attend_current = Boolean()
 

@@ -15,16 +15,19 @@ from keras_lengen.layers.encodings.learned_encoding import (
     LearnedEncoding,
     RandomizedLearnedEncoding,
 )
+from keras_lengen.layers.encodings.llama3_rope import Llama3RoPE
 from keras_lengen.layers.encodings.log_kerple import (
     LogKERPLE,
     RandomizedLogKERPLE,
 )
+from keras_lengen.layers.encodings.long_rope import LongRoPE
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.ntk_rope import NTKRoPE
 from keras_lengen.layers.encodings.power_kerple import (
     PowerKERPLE,
     RandomizedPowerKERPLE,
 )
+from keras_lengen.layers.encodings.re_rope import ReRoPE
 from keras_lengen.layers.encodings.relative_encoding import (
     RandomizedRelativeEncoding,
     RelativeEncoding,
@@ -35,12 +38,14 @@ from keras_lengen.layers.encodings.sandwich import (
     RandomizedSandwich,
     Sandwich,
 )
+from keras_lengen.layers.encodings.self_extend import SelfExtend
 from keras_lengen.layers.encodings.shape import SHAPE
 from keras_lengen.layers.encodings.shaw_encoding import ShawEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     RandomizedSinusoidalEncoding,
     SinusoidalEncoding,
 )
+from keras_lengen.layers.encodings.string import STRING
 from keras_lengen.layers.encodings.t5_bias import T5Bias
 from keras_lengen.layers.encodings.warped_rope import WarpedRoPE
 from keras_lengen.layers.encodings.xpos import XPos
@@ -53,7 +58,12 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "RoPE": RoPE,
     "NTKRoPE": NTKRoPE,
     "YaRN": YaRN,
+    "Llama3RoPE": Llama3RoPE,
+    "LongRoPE": LongRoPE,
     "XPos": XPos,
+    "SelfExtend": SelfExtend,
+    "ReRoPE": ReRoPE,
+    "STRING": STRING,
     "RelativeEncoding": RelativeEncoding,
     "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
@@ -87,6 +97,7 @@ __all__ = [
     "DAPE",
     "FIRE",
     "SHAPE",
+    "STRING",
     "ALiBi",
     "AbsoluteEncoding",
     "AxialEncoding",
@@ -95,7 +106,9 @@ __all__ = [
     "CoPE",
     "HardALiBi",
     "LearnedEncoding",
+    "Llama3RoPE",
     "LogKERPLE",
+    "LongRoPE",
     "NTKRoPE",
     "NoPE",
     "PositionalEncoding",
@@ -109,10 +122,12 @@ __all__ = [
     "RandomizedRoPE",
     "RandomizedSandwich",
     "RandomizedSinusoidalEncoding",
+    "ReRoPE",
     "RelativeEncoding",
     "RoPE",
     "RotaryEncoding",
     "Sandwich",
+    "SelfExtend",
     "ShawEncoding",
     "SinusoidalEncoding",
     "T5Bias",

@@ -1,18 +1,21 @@
 """Attention with linear biases."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_lengen.checks.arguments import Number
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     Asymmetry,
     Distances,
     SampledDistances,
-    find_asymmetric_distances,
+    find_signed_distances,
+    shorten_past,
 )
 from keras_lengen.types import Array, Positions, Tensor
 
@@ -24,7 +27,8 @@ class ALiBi(BiasEncoding):
     Head `h` adds `-slope[h] * distance` to its scores, where `distance` is
     `|query_position - key_position|`. Unless attention is causal, `asymmetry`
     is subtracted from the distance of past keys. The slopes are fixed, so the
-    encoding has no weights and no longest length.
+    encoding has no weights and no longest length. With `H` heads, `H` being a
+    power of two, `slope[h] = 2 ** (-alibi_bias_max * (h + 1) / H)`.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores.
@@ -41,6 +45,9 @@ class ALiBi(BiasEncoding):
             `"sampled"`: the sampled positions are read as a table of distances
             whose index is a number of tokens, as in the code of Ruoss et al.,
             2023.
+        alibi_bias_max: float above 0, at most 126. Sets the slope of the last
+            head, `2 ** -alibi_bias_max`: with larger values, more heads see
+            far keys.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Raises:
@@ -63,6 +70,8 @@ class ALiBi(BiasEncoding):
 
     asymmetry = Asymmetry(example=0.0)
     distances = Distances()
+    # A smaller slope than 2 ** -126 is no normal number of float32.
+    alibi_bias_max = Number(most=126, above=0, example=3)
 
     shift_invariant = True
 
@@ -71,11 +80,13 @@ class ALiBi(BiasEncoding):
         *,
         asymmetry: float = 0.5,
         distances: Literal["positions", "sampled"] = "positions",
+        alibi_bias_max: float = 8,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.asymmetry = asymmetry
         self.distances = distances
+        self.alibi_bias_max = alibi_bias_max
         self.reads_ranks = self.distances == "sampled"
 
     def prepare(
@@ -84,18 +95,35 @@ class ALiBi(BiasEncoding):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
-        penalties = find_asymmetric_distances(
-            query_positions,
-            key_positions,
-            asymmetry=self.asymmetry,
-            causal=spec.causal,
-            distances=self.distances,
+        steps = find_signed_distances(
+            query_positions, key_positions, self.distances
         )
-        slopes = make_slopes(spec.heads)[:, None, None]
-        return ops.multiply(-slopes, penalties)
+        if len(steps.shape) == 2:
+            steps = ops.expand_dims(steps, 0)
+        slopes = make_slopes(spec.heads, self.alibi_bias_max)[:, None, None]
+        return self._penalize(slopes, ops.expand_dims(steps, 1), spec.causal)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        (slope,) = parameters
+        return self._penalize(slope, key_position - query_position, causal)
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        slopes = make_slopes(heads, self.alibi_bias_max)
+        return ops.convert_to_tensor(slopes[:, None])
+
+    def _penalize(self, slopes: Any, steps: Tensor, causal: bool) -> Tensor:
+        asymmetry = 0.0 if causal else self.asymmetry
+        return ops.multiply(-slopes, shorten_past(steps, asymmetry=asymmetry))
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -119,19 +147,20 @@ class RandomizedALiBi(SampledDistances, ALiBi):
     """
 
 
-def make_slopes(num_heads: int) -> Array:
+def make_slopes(num_heads: int, alibi_bias_max: float = 8) -> Array:
     """Makes the slopes of the heads, float32 `(num_heads,)`.
 
-    If `num_heads` is a power of two, the slopes are a geometric series.
-    Otherwise they are the series of the next smaller power of two, followed by
-    every other slope of the series of the next larger one.
+    If `num_heads` is a power of two, the slopes are a geometric series, down
+    to `2 ** -alibi_bias_max`. Otherwise they are the series of the next smaller
+    power of two, followed by every other slope of the series of the next
+    larger one.
     """
     power = 2 ** int(np.log2(num_heads))
-    slopes = _make_geometric_slopes(power)
-    between = _make_geometric_slopes(2 * power)[::2]
+    slopes = _make_geometric_slopes(power, alibi_bias_max)
+    between = _make_geometric_slopes(2 * power, alibi_bias_max)[::2]
     slopes = np.concatenate([slopes, between[: num_heads - power]])
     return slopes.astype("float32")
 
 
-def _make_geometric_slopes(num_heads: int) -> Array:
-    return 2.0 ** (-8.0 / num_heads * np.arange(1, num_heads + 1))
+def _make_geometric_slopes(num_heads: int, alibi_bias_max: float) -> Array:
+    return 2.0 ** (-alibi_bias_max / num_heads * np.arange(1, num_heads + 1))

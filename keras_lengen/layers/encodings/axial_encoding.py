@@ -52,9 +52,9 @@ class AxialEncoding(PositionalEncoding):
 
     Raises:
         ValueError: If the stages differ, `row` or `column` has a sampler of
-            its own, `sampler` does not give pairs, `row` counts tokens,
-            `column` is for causal attention only, the number of features or
-            heads is odd, or positions are not pairs.
+            its own, `sampler` does not give pairs, `row` counts tokens or
+            rotates twice, `column` is for causal attention only, the number of
+            features or heads is odd, or positions are not pairs.
 
     Example:
 
@@ -117,6 +117,12 @@ class AxialEncoding(PositionalEncoding):
             raise ValueError(
                 f"row={type(row).__name__} counts tokens and has no use for "
                 "rows: choose another encoding, such as ALiBi."
+            )
+        if row.rotations > 1:
+            raise ValueError(
+                f"row={type(row).__name__} rotates every query and key more "
+                "than once, for which one half of the features has no room: "
+                "choose another encoding, such as RoPE."
             )
         if column.causal_only:
             raise ValueError(

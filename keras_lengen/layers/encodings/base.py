@@ -58,7 +58,7 @@ _STAGES = {
 
 
 class AttentionSpec(NamedTuple):
-    """What `prepare` needs to know of attention, apart from positions.
+    """Properties of the attention that `prepare` reads beside positions.
 
     Attributes:
         heads: int, number of heads `H`.
@@ -207,6 +207,11 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     hides_keys = False
     """Whether the bias of some pairs of tokens is `HIDDEN`."""
+
+    rotations = 1
+    """How many rotations of each query and key `rotate` returns, side by side
+    along the axis of the features. If more than one, `multiply` reads the
+    positions of all keys."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -558,13 +563,35 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
         Returns:
             The rotated query and key, with the shapes and dtypes of the
-            arguments; both unchanged if the encoding acts at another stage.
+            arguments, but `rotations` times as wide; both unchanged if the
+            encoding acts at another stage.
 
         Raises:
             ValueError: If the encoding is not defined at the positions, or
                 takes pairs and gets none.
         """
         return query, key
+
+    def multiply(
+        self,
+        query: Tensor,
+        key: Tensor,
+        query_positions: Positions,
+        key_positions: Positions,
+    ) -> Tensor:
+        """Computes the products of queries and keys that attention scores are.
+
+        Args:
+            query: float32 `(B, T, H, rotations * D)`, rotated if the encoding
+                rotates.
+            key: The same for the keys, `(B, S, H, rotations * D)`.
+            query_positions: As for `rotate`.
+            key_positions: As for `rotate`.
+
+        Returns:
+            float32 `(B, H, T, S)`, neither scaled nor masked.
+        """
+        return ops.einsum("bthd,bshd->bhts", query, key)
 
     def attention_bias(
         self,
@@ -729,7 +756,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             return positions
         # A pair of rows and columns is a structure of two tensors.
         return keras.tree.map_structure(
-            lambda axis: _number_real_tokens(axis, mask), positions
+            lambda axis: number_real_tokens(axis, mask), positions
         )
 
 
@@ -786,7 +813,7 @@ def _move_real_tokens(token_ids: Tensor, mask: Tensor) -> Tensor:
     return ops.take_along_axis(token_ids, ops.argsort(order, axis=-1), axis=-1)
 
 
-def _number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
+def number_real_tokens(positions: Tensor, mask: Tensor) -> Tensor:
     """Assigns the first positions, in order, to the real tokens of `mask`.
 
     Args:

@@ -1,5 +1,6 @@
 """Base class of the encodings that add a bias to the attention scores."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras import ops
@@ -19,11 +20,14 @@ class BiasEncoding(PositionalEncoding):
 
     Subclasses implement `bias_at`, and `prepare` for what it gets: what layers
     have in common, such as distances. Or they implement `attention_bias`,
-    which calls both. Called as a layer, the encoding takes a query
-    `(B, T, H, D)` and a key `(B, S, H, D)` and returns the bias, which is
-    float32 with every dtype policy and broadcasts to `(B, H, T, S)`. The call
-    argument `causal` (bool) says whether the attention masks later keys. If
-    there are fewer queries than keys, the queries are the last tokens.
+    which calls both. If the bias of a pair of tokens is a function of their
+    positions and of a few numbers per head, they implement `bias_of_pair` and
+    `make_pair_parameters` too, for fused attention. Called as a layer, the
+    encoding takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns
+    the bias, which is float32 with every dtype policy and broadcasts to
+    `(B, H, T, S)`. The call argument `causal` (bool) says whether the attention
+    masks later keys. If there are fewer queries than keys, the queries are the
+    last tokens.
     """
 
     stage = "bias"
@@ -72,6 +76,68 @@ class BiasEncoding(PositionalEncoding):
             f"{type(self).__name__} must implement `bias_at` or "
             "`attention_bias`."
         )
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        """Computes the bias of pairs of positions, element by element.
+
+        Fused attention calls it for a head and for blocks of queries and keys,
+        inside of its kernel. It therefore consists of functions of `keras.ops`
+        that broadcast, without reading from tables.
+
+        Args:
+            parameters: The numbers of a head, a float32 scalar for each column
+                of `make_pair_parameters`; or of all heads, tensors that
+                broadcast against the positions.
+            query_position: float32 positions of queries.
+            key_position: float32 positions of keys, which broadcast against
+                those of the queries.
+            causal: bool, as for `attention_bias`.
+
+        Returns:
+            float32, the bias of each pair; NaN where a position is NaN.
+
+        Raises:
+            NotImplementedError: If the bias is no such function; see
+                `find_pair_obstacle`.
+        """
+        raise NotImplementedError(self.find_pair_obstacle())
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        """Makes the parameters of `bias_of_pair` from the weights.
+
+        Args:
+            heads: int, number of heads `H`.
+
+        Returns:
+            float32 `(H, P)`, the `P` numbers of each head.
+
+        Raises:
+            NotImplementedError: As for `bias_of_pair`.
+        """
+        raise NotImplementedError(self.find_pair_obstacle())
+
+    def find_pair_obstacle(self) -> str | None:
+        """Finds out why `bias_of_pair` does not compute the bias.
+
+        Returns:
+            str, the reason; or `None` if it does.
+        """
+        name = type(self).__name__
+        if type(self).bias_of_pair is BiasEncoding.bias_of_pair:
+            return (
+                f"the bias of {name} depends on more than the positions of a "
+                "query and a key and a few numbers per head"
+            )
+        if self.reads_ranks:
+            return f"{name} reads sampled distances from a table"
+        return None
 
     def call(
         self,

@@ -1,5 +1,6 @@
 """Bias learned for near signed distances, with a slope beyond them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -25,23 +26,22 @@ from keras_lengen.types import InputShape, Positions, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class ClippedBias(BiasEncoding):
-    """Adds a learned number per signed distance, and falls beyond a limit.
+    """Learned bias per signed distance, with linear decay beyond a limit.
 
     With `d = key_position - query_position`, head `h` adds
 
     `table_scale * table[clip(d, -max_distance, max_distance), h]
     - slope * max(|d| - max_distance, 0)`.
 
-    Near keys have a weight for each distance and side. Of far keys only the
-    side and the slope count, so no longest length exists, and because weights
-    fall exponentially with the distance, attention to near keys is the same
-    in a long sequence as in a short one. Without a slope, far keys are
-    hidden, and no content of a key makes up for its distance: what a model
-    computes for a token then depends on the tokens around it alone.
+    Near keys have a weight for each distance and side. For far keys, only the
+    side and the slope matter, so there is no maximum length. Because attention
+    weights decay exponentially with the distance, attention to near keys is
+    the same in a long sequence as in a short one. With `slope=None`, far keys
+    are hidden: the output for a token depends only on the tokens around it.
 
-    Unlike one-sided biases it treats keys at larger positions like those at
-    smaller ones, in causal attention too. This is what positions shared by
-    several tokens need, where earlier tokens may have larger positions.
+    Unlike one-sided biases, it treats keys at larger positions like those at
+    smaller ones, in causal attention too. Positions shared by several tokens
+    need this, because earlier tokens may have larger positions.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights: `(2 * max_distance + 1, H)`, by default a table for each
@@ -52,10 +52,10 @@ class ClippedBias(BiasEncoding):
     Args:
         max_distance: int, from 1 to 4096. Largest distance with an entry of
             its own in the table.
-        slope: float from 0 to `2 ** 24`. What the bias falls by for each
-            position beyond `max_distance`; 0 for a bias that stays the same,
-            which gives all far keys together a weight that grows with their
-            number; `None` for a bias of -1e9, which hides far keys.
+        slope: float from 0 to `2 ** 24`. Decrease of the bias per position
+            beyond `max_distance`; 0 for a constant bias, with which the total
+            weight of far keys grows with their number; `None` for a bias of
+            -1e9, which hides far keys.
         table_scale: float above 0, at most `2 ** 24`. Factor of the table.
             Adam changes all weights at about the same rate, so the bias is
             learned this many times as fast as other weights.
@@ -135,3 +135,31 @@ class ClippedBias(BiasEncoding):
         else:
             bias = bias - self.slope * beyond
         return valid * bias
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        steps, reach = key_position - query_position, self.max_distance
+        bias = parameters[reach]
+        for distance in range(1, reach + 1):
+            future, past = (
+                parameters[reach + sign * distance] for sign in (1, -1)
+            )
+            bias = ops.where(steps >= distance, future, bias)
+            bias = ops.where(steps <= -distance, past, bias)
+        beyond = ops.maximum(ops.abs(steps) - reach, 0)
+        if self.slope is None:
+            bias = ops.where(beyond > 0, HIDDEN, bias)
+        else:
+            bias = bias - self.slope * beyond
+        # NaN where a position is.
+        return bias + 0 * steps
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        rows = ops.cast(self.table, "float32") * self.table_scale
+        return ops.transpose(rows)

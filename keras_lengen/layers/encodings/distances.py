@@ -137,13 +137,26 @@ def find_asymmetric_distances(
         negative for past keys nearer than `asymmetry`.
     """
     steps = find_signed_distances(query_positions, key_positions, distances)
-    lengths = ops.abs(steps)
-    if not causal:
-        past = ops.cast(steps < 0, "float32")
-        lengths = lengths - asymmetry * past
+    lengths = shorten_past(steps, asymmetry=0.0 if causal else asymmetry)
     if len(lengths.shape) == 2:
         lengths = ops.expand_dims(lengths, 0)
     return ops.expand_dims(lengths, 1)
+
+
+def shorten_past(steps: Tensor, *, asymmetry: float) -> Tensor:
+    """Computes unsigned distances, less `asymmetry` for past keys.
+
+    Args:
+        steps: Distances from queries to keys, float32, negative for past keys.
+        asymmetry: float, subtracted from the distance of past keys.
+
+    Returns:
+        float32 like `steps`.
+    """
+    lengths = ops.abs(steps)
+    if not asymmetry:
+        return lengths
+    return lengths - asymmetry * ops.cast(steps < 0, "float32")
 
 
 def make_distance_table(

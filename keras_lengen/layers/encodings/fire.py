@@ -1,5 +1,6 @@
 """Bias by a learned function of the distance relative to the position."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -144,22 +145,11 @@ class FIRE(BiasEncoding):
         return queries - keys, ops.maximum(queries, keys)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
-        steps, further = prepared
         c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
-            ops.cast(weight, "float32")
-            for weight in (
-                self.c,
-                self.m,
-                self.hidden_kernel,
-                self.hidden_bias,
-                self.output_kernel,
-                self.output_bias,
-            )
+            self._find_weights()
         )
-        threshold = ops.abs(m * self.threshold)
-        reach = ops.maximum(further, threshold)
-        distances = ops.log1p(ops.abs(c * steps))
-        distances = distances / (ops.log1p(ops.abs(c * reach)) + 1e-6)
+        steps, further = prepared
+        distances = self._normalize_distances(steps, further, c, m)
         if len(distances.shape) == 2:
             distances = ops.expand_dims(distances, 0)
         batch_size, tokens, keys = ops.shape(distances)
@@ -173,6 +163,71 @@ class FIRE(BiasEncoding):
         bias = ops.matmul(ops.transpose(output_kernel), hidden)
         bias = bias + ops.expand_dims(output_bias, -1)
         return ops.reshape(bias, (batch_size, -1, tokens, keys))
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        c, m, bias, *network = parameters
+        queries, keys = (
+            ops.where(position >= 0, position, float("nan"))
+            for position in (query_position, key_position)
+        )
+        distances = self._normalize_distances(
+            queries - keys, ops.maximum(queries, keys), c, m
+        )
+        for unit in range(self.hidden_dim):
+            kernel, shift, output = network[unit :: self.hidden_dim]
+            bias = bias + output * ops.relu(kernel * distances + shift)
+        return bias
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        c, m, hidden_kernel, hidden_bias, output_kernel, output_bias = (
+            self._find_weights()
+        )
+        return ops.concatenate(
+            [
+                ops.broadcast_to(c, (heads, 1)),
+                ops.broadcast_to(m, (heads, 1)),
+                ops.expand_dims(output_bias, -1),
+                ops.broadcast_to(hidden_kernel, (heads, self.hidden_dim)),
+                ops.broadcast_to(hidden_bias, (heads, self.hidden_dim)),
+                ops.transpose(output_kernel),
+            ],
+            axis=-1,
+        )
+
+    def _find_weights(self) -> list[Tensor]:
+        return [
+            ops.cast(weight, "float32")
+            for weight in (
+                self.c,
+                self.m,
+                self.hidden_kernel,
+                self.hidden_bias,
+                self.output_kernel,
+                self.output_bias,
+            )
+        ]
+
+    def _normalize_distances(
+        self, steps: Tensor, further: Tensor, c: Tensor, m: Tensor
+    ) -> Tensor:
+        """Computes the inputs of the network.
+
+        Args:
+            steps: Positions of queries less those of keys, float32.
+            further: The larger position of each pair, float32.
+            c: The weight `c`.
+            m: The weight `m`.
+        """
+        reach = ops.maximum(further, ops.abs(m * self.threshold))
+        distances = ops.log1p(ops.abs(c * steps))
+        return distances / (ops.log1p(ops.abs(c * reach)) + 1e-6)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -1,5 +1,6 @@
 """Attention of which some heads see a window of a few keys."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -96,6 +97,22 @@ class HardALiBi(BiasEncoding):
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        (window,) = parameters
+        steps = key_position - query_position
+        # NaN where a position is.
+        return ops.where(ops.abs(steps) > window, HIDDEN, 0.0) + 0 * steps
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        return ops.convert_to_tensor(self._find_windows(heads)[:, 0])
 
     def _find_windows(self, heads: int) -> Array:
         """Returns the largest visible distance of each head `(H, 1, 1)`."""

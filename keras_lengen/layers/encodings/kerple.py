@@ -1,5 +1,6 @@
 """Base class of the two forms of KERPLE."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,12 +12,13 @@ from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     Asymmetry,
     find_asymmetric_distances,
+    shorten_past,
 )
 from keras_lengen.types import InputShape, Positions, Shape, Tensor
 
 
 class KERPLE(BiasEncoding):
-    """Bias that falls with the distance; two learned numbers per head.
+    """Bias that decreases with distance, with two learned numbers per head.
 
     Subclasses implement `bias_at`.
     """
@@ -65,12 +67,13 @@ class KERPLE(BiasEncoding):
         """Computes the bias of the distances.
 
         Args:
-            distances: float32 `(1 or B, 1, T, S)`, none negative.
-            a: The weight `a`, float32 `(H, 1, 1)`.
-            p: The weight `p`, float32 `(H, 1, 1)`.
+            distances: float32 `(1 or B, 1, T, S)`, or any shape for one head;
+                none negative.
+            a: The weight `a`, float32 `(H, 1, 1)`, or that of a head.
+            p: The weight `p`, float32 `(H, 1, 1)`, or that of a head.
 
         Returns:
-            float32 `(1 or B, H, T, S)`.
+            float32 `(1 or B, H, T, S)`, or for a head as `distances`.
         """
         raise NotImplementedError
 
@@ -96,6 +99,24 @@ class KERPLE(BiasEncoding):
                 for weight in (self.a, self.p)
             ),
         )
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        distances = shorten_past(
+            key_position - query_position,
+            asymmetry=0.0 if causal else self.asymmetry,
+        )
+        return self.penalize(ops.maximum(distances, 0), *parameters)
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        weights = [ops.cast(each, "float32") for each in (self.a, self.p)]
+        return ops.stack(weights, axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

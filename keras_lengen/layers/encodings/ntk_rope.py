@@ -13,7 +13,6 @@ from keras_lengen.checks.arguments import (
     Optional,
 )
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 from keras_lengen.types import InputShape, Size, Tensor
 
 
@@ -27,9 +26,10 @@ class ScalingFactor(Number):
 class OriginalLength(Integer):
     """Length of the longest trained sequence in tokens."""
 
-    def __init__(self, *, example: int) -> None:
+    def __init__(self, least: int = 1, *, example: int) -> None:
         super().__init__(
-            most=LARGEST_POSITION,
+            least,
+            LARGEST_POSITION,
             example=example,
             what="the longest trained sequence in tokens",
         )
@@ -60,6 +60,8 @@ class NTKRoPE(RoPE):
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
+        fastest_fraction: float from 0 to 1. Fraction of the pairs that rotate,
+            as for `RoPE`.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
@@ -113,7 +115,7 @@ class NTKRoPE(RoPE):
             )
 
     def _find_rates(self, width: int, length: Size) -> Tensor:
-        rates = frequencies(width, self.max_wavelength)
+        rates = self._find_frequencies(width)
         if self.original_length is None:
             scale = self.scaling_factor
         else:

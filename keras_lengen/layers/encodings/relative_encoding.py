@@ -34,9 +34,9 @@ class RelativeEncoding(BiasEncoding):
     `(u . k + (q + v) . W R(d)) / sqrt(D)` is added to the scaled score of a
     query `q` and a key `k` at signed distance `d`. Here `R` is a sinusoid of
     the model's width `M = H * D`, and `u`, `v` and `W` are learned per head.
-    Past and future keys are told apart. The bias depends on the pair of tokens
-    alone and not on the length of the sequence, so it is the same in causal
-    and in bidirectional attention.
+    It distinguishes past from future keys. The bias depends only on the pair of
+    tokens, not on the length of the sequence, so it is the same in causal and
+    in bidirectional attention.
 
     Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
     Weights, in every layer: `W (M, H, D)`, `u` and `v (H, D)`.

@@ -1,5 +1,6 @@
 """Rotary position embedding."""
 
+import math
 from typing import Any, Literal
 
 import keras
@@ -28,7 +29,9 @@ class RoPE(RotaryEncoding):
     In every head, feature pair `m` of the first `R = rotary_fraction * D`
     features is rotated by the angle `p * max_wavelength ** (-2 * m / R)` at
     position `p`. The inner product of a rotated query and a rotated key then
-    depends only on the difference of their positions.
+    depends only on the difference of their positions. Only the fastest
+    `fastest_fraction` of the pairs rotate (p-RoPE); the slowest ones, whose
+    angles over a long context were never seen in training, are left out.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
@@ -38,6 +41,9 @@ class RoPE(RotaryEncoding):
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
+        fastest_fraction: float from 0 to 1. Fraction of the pairs that rotate,
+            rounded down to a number of pairs; the slowest pairs stand still.
+            The angles of the others are not changed by it.
         layout: str. `"interleaved"`: features `2m` and `2m + 1` form a pair.
             `"halves"`: features `m` and `m + R / 2` form a pair, as in
             `keras_hub.layers.RotaryEmbedding`. The two layouts differ by a
@@ -58,10 +64,13 @@ class RoPE(RotaryEncoding):
 
     Reference: Su et al., 2021, section 3.2.2.
     https://arxiv.org/abs/2104.09864
+    Fastest pairs only: Barbero et al., 2025, section 6.
+    https://arxiv.org/abs/2410.06205
     """
 
     max_wavelength = MaxWavelength()
     rotary_fraction = Number(most=1, above=0, example=0.5, variant=True)
+    fastest_fraction = Number(0, 1, example=0.5, variant=True)
     layout = Choice("interleaved", "halves")
 
     shift_invariant = True
@@ -71,12 +80,14 @@ class RoPE(RotaryEncoding):
         *,
         max_wavelength: float = 10000,
         rotary_fraction: float = 1.0,
+        fastest_fraction: float = 1.0,
         layout: Literal["interleaved", "halves"] = "interleaved",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.max_wavelength = max_wavelength
         self.rotary_fraction = rotary_fraction
+        self.fastest_fraction = fastest_fraction
         self.layout = layout
 
     def build(
@@ -143,7 +154,22 @@ class RoPE(RotaryEncoding):
             float32 `(R / 2,)`, or `(B, 1, R / 2)` if it depends on the length
             of each example.
         """
-        return frequencies(width, self.max_wavelength)
+        return self._find_frequencies(width)
+
+    def _find_frequencies(self, width: int) -> Array:
+        """Returns the angle per position of each pair, before any scaling.
+
+        Args:
+            width: int, number `R` of rotated features.
+
+        Returns:
+            float32 `(R / 2,)`, 0 for pairs that stand still.
+        """
+        rates = frequencies(width, self.max_wavelength)
+        # Rounded first, because 0.29 * 100 is less than 29.
+        moving = math.floor(round(self.fastest_fraction * len(rates), 6))
+        rates[moving:] = 0
+        return rates
 
     def _find_magnitude(self, length: Size) -> Tensor | None:
         """Computes the factor of rotated queries and keys, `None` for 1."""

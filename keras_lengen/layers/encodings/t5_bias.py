@@ -1,6 +1,7 @@
 """Bias of T5, learned for buckets of distances."""
 
 import bisect
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -139,6 +140,40 @@ class T5Bias(BiasEncoding):
             bias = ops.expand_dims(bias, 0)
         bias = ops.cast(ops.transpose(bias, (0, 3, 1, 2)), "float32")
         return valid * bias
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        steps = key_position - query_position
+        if causal:
+            bias = self._choose(parameters, -steps)
+        else:
+            half = self.num_buckets // 2
+            past, future = parameters[:half], parameters[half:]
+            distances = ops.abs(steps)
+            bias = ops.where(
+                steps >= 1,
+                self._choose(future, distances),
+                self._choose(past, distances),
+            )
+        # NaN where a position is.
+        return bias + 0 * steps
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        return ops.transpose(ops.cast(self.table, "float32"))
+
+    def _choose(self, numbers: Sequence[Tensor], distances: Tensor) -> Tensor:
+        """Chooses the number of the bucket of each distance of a direction."""
+        chosen = numbers[0]
+        starts = find_bucket_starts(len(numbers), self.max_distance)
+        for start, number in zip(starts[1:], numbers[1:], strict=True):
+            chosen = ops.where(distances >= start, number, chosen)
+        return chosen
 
     def _find_buckets(self, causal: bool) -> IntArray:
         """Finds the buckets of distances `-max_distance .. max_distance`."""

@@ -44,7 +44,9 @@ class XPos(RoPE):
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
-            features that are rotated.
+            features that are rotated and decay.
+        fastest_fraction: float from 0 to 1. Fraction of the pairs that rotate,
+            as for `RoPE`. All pairs decay.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 

@@ -14,7 +14,6 @@ from keras_lengen.layers.encodings.ntk_rope import (
     find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.layers.encodings.sinusoidal_encoding import frequencies
 from keras_lengen.types import Size, Tensor
 
 
@@ -47,6 +46,8 @@ class YaRN(RoPE):
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
+        fastest_fraction: float from 0 to 1. Fraction of the pairs that rotate,
+            as for `RoPE`.
         layout: str, `"interleaved"` or `"halves"`, as for `RoPE`.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
@@ -101,7 +102,7 @@ class YaRN(RoPE):
         )
 
     def _find_rates(self, width: int, length: Size) -> Tensor:
-        rates = frequencies(width, self.max_wavelength)
+        rates = self._find_frequencies(width)
         first, last = (
             rounded(self._find_pair(turns, width))
             for rounded, turns in (

@@ -1,8 +1,9 @@
 """The row of a task: what its tests know of it, in plain Python.
 
-The test file of every task has its `ROW`. The oracle answers a problem in plain
-Python, the outcomes are the published distribution written out, and the floor
-rules are the simple predictors that `floor_accuracy` claims to be the best of.
+The test file of every task has its `ROW`, or `ROWS` by name. The oracle answers
+a problem in plain Python, the outcomes are the published distribution written
+out, and the floor rules are the simple predictors that `floor_accuracy` claims
+to be the best of.
 """
 
 import collections
@@ -10,6 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +37,8 @@ class Row:
         enumerated_lengths: Lengths at which to ask for all outcomes.
         floor_examples: Examples on which the task measures its floors, if it
             does not compute them.
+        task: The task of the row, if it is not the listed one. A `SMALL_ROW` is
+            that of a smaller task, whose outcomes are few enough.
     """
 
     published: tuple
@@ -46,6 +50,7 @@ class Row:
     scored: Callable = lambda targets: [True] * len(targets)
     enumerated_lengths: range = range(1, 6)
     floor_examples: float = math.inf
+    task: Any = None
 
 
 def up_to_termination(targets):

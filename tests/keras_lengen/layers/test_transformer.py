@@ -1,4 +1,5 @@
 import functools
+import math
 
 import keras
 import numpy as np
@@ -44,13 +45,12 @@ class SharperAttention(MultiHeadAttention):
         self.query_dense.kernel.assign(4 * self.query_dense.kernel)
 
 
-def layer_norm(x):
-    x = x - x.mean(axis=-1, keepdims=True)
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
+def layer_norm(x, epsilon=1e-5):
+    return rms_norm(x - x.mean(axis=-1, keepdims=True), epsilon)
 
 
-def rms_norm(x):
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+def rms_norm(x, epsilon=1e-6):
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + epsilon)
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre", None])
@@ -276,6 +276,55 @@ def test_the_feed_forward_part_has_one_hidden_layer():
     assert wide.hidden_dense.units == 4 * MODEL_DIM
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        # SwiGLU, GEGLU and GLU, by their formulas.
+        ("silu", lambda x: x * sigmoid(x)),
+        ("gelu", lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2),
+        ("sigmoid", sigmoid),
+    ],
+)
+def test_a_gate_multiplies_the_hidden_layer(activation, function):
+    block = TransformerBlock(
+        HEADS,
+        feedforward_dim=5,
+        normalization=None,
+        activation=activation,
+        gated_feedforward=True,
+    )
+    block.build(INPUTS.shape)
+    generator = np.random.default_rng(0)
+    block.set_weights(
+        [generator.normal(size=each.shape) / 4 for each in block.weights]
+    )
+    x = np.asarray(INPUTS + block.attention_layer(INPUTS, INPUTS))
+    gate, up, down = (
+        (np.asarray(dense.kernel), np.asarray(dense.bias))
+        for dense in (block.gate_dense, block.hidden_dense, block.output_dense)
+    )
+    hidden = function(x @ gate[0] + gate[1]) * (x @ up[0] + up[1])
+    expected = x + hidden @ down[0] + down[1]
+    np.testing.assert_allclose(block(INPUTS), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rms", "function"), [(True, rms_norm), (False, layer_norm)]
+)
+@pytest.mark.parametrize("epsilon", [None, 0.25])
+def test_norms_add_their_epsilon(rms, function, epsilon):
+    block = TransformerBlock(HEADS, rms_norm=rms, norm_epsilon=epsilon)
+    block.build(INPUTS.shape)
+    x = np.asarray(INPUTS)
+    expected = function(x) if epsilon is None else function(x, epsilon)
+    for norm in (block.attention_norm, block.feedforward_norm):
+        np.testing.assert_allclose(norm(INPUTS), expected, atol=1e-5)
+
+
 ARGUMENTS = {
     "num_heads": 4,
     "feedforward_dim": 5,
@@ -287,36 +336,51 @@ ARGUMENTS = {
     "cross_encoding": ALiBi(),
     "normalization": "pre",
     "rms_norm": True,
+    "norm_epsilon": 0.5,
     "activation": "gelu",
+    "gated_feedforward": True,
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
     "score_factor": "log_length",
+    "train_length": 3,
+    "logit_soft_cap": 0.1,
+    "use_query_key_norm": True,
+    "use_sinks": True,
+    "sliding_window": 2,
+    "sink_tokens": 1,
     "chunk_size": 4,
     "kernel_initializer": "glorot_normal",
     "use_causal_mask": True,
 }
 
 
-def block_and_outcome(**changes):
+BASES = {"sink_tokens": {"sliding_window": 2}}
+"""With which arguments one more shows."""
+
+
+def block_and_outcome(argument=None, **changes):
     base = {
         "num_heads": HEADS,
         "cross_attention": True,
         # Which blocks draw otherwise.
         "attention_dropout": 0.2,
+        **BASES.get(argument, {}),
     }
     keras.utils.set_random_seed(0)
     block = TransformerBlock(**{**base, **changes})
     memory = MEMORY if block.cross_attention else None
-    output = block(INPUTS, memory=memory, training=True)
+    # Evaluation is what the longest length of training changes.
+    training = argument != "train_length"
+    output = block(INPUTS, memory=memory, training=training)
     # Weights, too: biases start as zeros, which change nothing yet, and
     # queries start smaller by what scores are not divided by.
     return block, (output, [np.array(weight) for weight in block.weights])
 
 
 @functools.cache
-def unchanged_outcome():
-    return block_and_outcome()[1]
+def unchanged_outcome(argument=None):
+    return block_and_outcome(argument)[1]
 
 
 @pytest.mark.parametrize(
@@ -324,8 +388,9 @@ def unchanged_outcome():
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]
-    block, outcome = block_and_outcome(**{argument: value})
-    assert differ(unchanged_outcome(), outcome)
+    block, outcome = block_and_outcome(argument, **{argument: value})
+    special = argument if argument in ("train_length", *BASES) else None
+    assert differ(unchanged_outcome(special), outcome)
     if argument == "activation":
         value = keras.activations.get(value)
     assert_is_attribute(block, argument, value)

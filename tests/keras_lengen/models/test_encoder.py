@@ -54,11 +54,19 @@ ARGUMENTS = {
     "attention": Witness,
     "normalization": "pre",
     "rms_norm": True,
+    "norm_epsilon": 0.5,
+    "gated_feedforward": True,
     "activation": keras.activations.gelu,
     "use_bias": True,
     "num_key_value_heads": 1,
     "scale_scores": False,
     "score_factor": "log_length",
+    "train_length": 3,
+    "logit_soft_cap": 0.1,
+    "use_query_key_norm": True,
+    "use_sinks": True,
+    "sliding_window": 2,
+    "sink_tokens": 1,
     "chunk_size": 2,
     "tie_embeddings": True,
     "embedding_scale": 2.0,
@@ -72,6 +80,8 @@ ARGUMENTS = {
 BASES = {
     "draw": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
     "tie_embeddings": {"output_size": VOCABULARY_SIZE},
+    "sink_tokens": {"sliding_window": 2},
+    "train_length": {},
     "others": {},
 }
 """With which arguments one more shows."""
@@ -80,7 +90,8 @@ BASES = {
 def model_and_outcome(base, **changes):
     keras.utils.set_random_seed(0)
     model = encoder(**BASES[base], **changes)
-    logits = model(IDS, training=True)
+    # Evaluation is what the longest length of training changes.
+    logits = model(IDS, training=base != "train_length")
     # Weights, too: queries start smaller by what scores are not divided by.
     return model, (logits, [np.array(weight) for weight in model.weights])
 
@@ -130,7 +141,7 @@ def test_every_argument_is_an_attribute_and_counts(argument):
 
 
 def test_config_rebuilds_it():
-    assert_config_round_trip(encoder(**ARGUMENTS))
+    assert_config_round_trip(encoder(**ARGUMENTS | {"score_factor": "head"}))
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre", None])

@@ -155,9 +155,9 @@ def test_a_call_settles_the_outputs_that_are_scored(most):
 def test_only_an_evaluation_settles():
     model = make()
     inputs = {"token_ids": IDS, "scored": IDS < 4}
-    with pytest.raises(ValueError, match="for evaluation alone: leave"):
+    with pytest.raises(ValueError, match="only in evaluation: leave"):
         model(inputs, training=True)
-    with pytest.raises(ValueError, match="for evaluation alone: leave"):
+    with pytest.raises(ValueError, match="only in evaluation: leave"):
         model.generate(inputs, 2)
     with pytest.raises(ValueError, match='"scored" as an argument'):
         model.settle(inputs, 2)

@@ -19,6 +19,7 @@ MODELS = {
     "imagenet": EncoderDecoder,
     "t5_decoder": TransformerDecoder,
     "gpt2": TransformerDecoder,
+    "llama": TransformerDecoder,
 }
 WITHOUT_DRAWS = {
     "embeddings_initializer": "zeros",
@@ -40,6 +41,8 @@ def make_small(name, **changes):
     }
     if name == "ruoss":
         sizes["output_size"] = 3
+    if name == "llama":
+        sizes["num_key_value_heads"] = 2
     return make(name, **{**sizes, **changes})
 
 
@@ -260,6 +263,85 @@ def t5(model, ids):
         x = x + np.maximum(normed @ hidden, 0) @ returned
     x = norm(x, model.final_norm)
     return x * x.shape[-1] ** -0.5 @ tokens.T
+
+
+def llama(model, ids):
+    """Logits as in the code of Touvron et al., 2023, in halves."""
+
+    def norm(x, layer):
+        (gain,) = map(np.asarray, layer.weights)
+        return gain * x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
+
+    def rotate(x, heads):
+        x = x.reshape(*x.shape[:2], heads, -1)
+        half = x.shape[-1] // 2
+        frequencies = 500_000 ** (-np.arange(half) / half)
+        angles = np.arange(x.shape[1])[:, None, None] * frequencies
+        real, imaginary = x[..., :half], x[..., half:]
+        turned = (
+            real * np.cos(angles) - imaginary * np.sin(angles),
+            imaginary * np.cos(angles) + real * np.sin(angles),
+        )
+        return np.concatenate(turned, axis=-1)
+
+    x = np.asarray(model.embedding.embeddings)[ids]
+    for block in model.blocks:
+        (query,), (key,), (value,), (output,) = projections(
+            block.attention_layer
+        )
+        normed = norm(x, block.attention_norm)
+        queries, keys = rotate(normed @ query, 4), rotate(normed @ key, 2)
+        values = (normed @ value).reshape(*ids.shape, 2, -1)
+        # Each head of keys and values serves two heads of queries.
+        attended = causal_attention(
+            queries.reshape(*ids.shape, -1) / np.sqrt(queries.shape[-1]),
+            keys.repeat(2, axis=2).reshape(*ids.shape, -1),
+            values.repeat(2, axis=2).reshape(*ids.shape, -1),
+            num_heads=4,
+        )
+        x = x + attended @ output
+        normed = norm(x, block.feedforward_norm)
+        (gate,), (up,), (down,) = (
+            dense.get_weights()
+            for dense in (
+                block.gate_dense,
+                block.hidden_dense,
+                block.output_dense,
+            )
+        )
+        gate = normed @ gate
+        x = x + (gate / (1 + np.exp(-gate)) * (normed @ up)) @ down
+    x = norm(x, model.final_norm)
+    if model.tie_embeddings:
+        return x @ np.asarray(model.embedding.embeddings).T
+    (head,) = model.head.get_weights()
+    return x @ head
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
+def test_llama_computes_what_its_code_does(tied):
+    changes = {"num_key_value_heads": 2, "tie_embeddings": tied}
+    model = with_random_weights(make_small("llama", **changes))
+    assert all("bias" not in weight.path for weight in model.weights)
+    ids = token_ids()
+    np.testing.assert_allclose(model(ids), llama(model, ids), atol=1e-4)
+
+
+def test_parameters_of_llama():
+    """Of one layer of the model with 8,030,261,248 parameters."""
+    width, hidden, tokens = 4096, 14336, 128256
+    layer = 2 * width**2 + 2 * width * 1024 + 3 * width * hidden + 2 * width
+    assert 32 * layer + 2 * tokens * width + width == 8_030_261_248
+    model = make_small(
+        "llama",
+        num_heads=32,
+        num_key_value_heads=8,
+        model_dim=128,
+        feedforward_dim=448,
+        num_layers=1,
+    )
+    layer = 2 * 128**2 + 2 * 128 * 32 + 3 * 128 * 448 + 2 * 128
+    assert model.count_params() == layer + 2 * 11 * 128 + 128
 
 
 def test_t5_computes_what_its_code_does():

@@ -3,7 +3,7 @@ import tensorflow as tf
 
 from keras_lengen.layers import RandomizedRoPE
 from tests.trainers.engine.small import small_model
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.draws import set_seeds
 from trainers.engine.seed_states import find_seed_states
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras_lengen.models import TransformerEncoder
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine import evaluation_sizes
 from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import split_examples

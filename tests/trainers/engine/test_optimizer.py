@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tests.trainers.toy import toy_config
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.optimizer import Adam, WarmUp, clip_gradients
 from trainers.errors import ConfigError
 from trainers.experiment import make_optimizer

@@ -10,7 +10,7 @@ from tests.products import product
 from tests.trainers.engine.small import small_model
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import TaskProblem
-from trainers.cluster.tensorflow_strategy import make_strategy
+from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine.draws import set_seeds
 from trainers.engine.tensorflow_step import TensorFlowTrainingStep, take_part
 from trainers.experiment import make_optimizer

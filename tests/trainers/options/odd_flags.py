@@ -45,6 +45,8 @@ WRONG_TOGETHER = {
     "beta_fast": ("1",),
     # At most the learning rate.
     "end": ("1", "1.5", "2147483648", "99999999999999999999"),
+    # Above `low_frequency_factor`.
+    "high_frequency_factor": ("1",),
     # At most 1 with the other fraction.
     "head_fraction": ("1",),
     "tail_fraction": ("1",),
@@ -194,6 +196,8 @@ TOGETHER = (
     {"encoding": "T5Bias(num_buckets=1000000, max_distance=16777216)"},
     {"encoding": "T5Bias(num_buckets=33)"},
     {"encoding": "YaRN(beta_fast=1, beta_slow=1)"},
+    {"encoding": "Llama3RoPE(low_frequency_factor=4)"},
+    {"encoding": "STRING(shift_fraction=0.5, window=10000)"},
     {"encoding": "WarpedRoPE(head_fraction=0.6, tail_fraction=0.6)"},
     {"encoding": "Sandwich(dimension=3)"},
     {"encoding": "LearnedEncoding(initializer='glorot')"},

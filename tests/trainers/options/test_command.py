@@ -81,7 +81,7 @@ DRIVER = """
 import json, os, runpy, sys, tempfile
 import trainers
 # As `python -m` does.
-trainers.import_tensorflow_quietly()
+trainers.start.import_tensorflow_quietly()
 import trainers.algorithmic
 del sys.modules["trainers.algorithmic"]
 found = {}

@@ -212,7 +212,7 @@ def test_help_of_a_tool():
         (["trainers.algorithmic", "--help=RoPE"], "--encoding='RoPE("),
         (["trainers.tpu_compile", "--help"], "--topology=v5e:2x2"),
         # Its flags are described in another module.
-        (["trainers.sweep", "--help"], "Runs all runs of a table"),
+        (["trainers.sweep", "--help"], "Trains all models of a table"),
     ],
 )
 def test_help_of_a_command(arguments, expected):

@@ -4,8 +4,8 @@ import json
 import types
 
 from tests.trainers.toy import toy_config
-from trainers.population import PopulationConfig
-from trainers.records.population import describe_members
+from trainers.populations.options import PopulationConfig
+from trainers.populations.records import describe_members
 from trainers.sweeps.grids import Grid, Run
 
 ROWS = ("even_pairs", "reverse_string")

@@ -181,7 +181,7 @@ def test_two_sweeps_at_once_run_each_run_once(tmp_path):
 
 
 def test_shards_together_run_each_run_once(tmp_path):
-    # The variables of the examples in docs/sweeps.md.
+    # The variables of the examples in docs/guides/sweeps.md.
     root = tmp_path / "Läufe 実験"
     for index in "01":
         output = end(start(root, f"--shard={index}/2"))

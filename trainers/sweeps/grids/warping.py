@@ -9,7 +9,7 @@ the other tables on text reads the source code of Python, byte by byte.
 
 import functools
 
-from trainers.options.answers import AnswersConfig
+from trainers.answers.options import AnswersConfig
 from trainers.sweeps.grids.grid import Grid, Run
 from trainers.sweeps.grids.matching import match_encoding
 

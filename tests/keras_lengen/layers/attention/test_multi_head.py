@@ -718,15 +718,32 @@ ARGUMENTS = {
     "num_key_value_heads": 1,
     "scale_scores": False,
     "score_factor": "log_length",
+    "train_length": 3,
+    "logit_soft_cap": 0.1,
+    "use_query_key_norm": True,
+    "norm_epsilon": 0.5,
+    "use_gate": True,
+    "use_sinks": True,
+    "sliding_window": 2,
+    "sink_tokens": 1,
     "chunk_size": 4,
+    "fused": False,
     "kernel_initializer": "he_normal",
     "bias_initializer": "zeros",
     "seed": 2,
 }
 
 
+BASES = {
+    "norm_epsilon": {"use_query_key_norm": True},
+    "sink_tokens": {"sliding_window": 2},
+}
+"""With which arguments one more shows."""
+
+
+# What `fused` changes is in test_fused.py.
 @pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(MultiHeadAttention))
+    "argument", sorted({*constructor_arguments(MultiHeadAttention)} - {"fused"})
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     base = {
@@ -735,19 +752,22 @@ def test_every_argument_is_an_attribute_and_counts(argument):
         "dropout": 0.5,
         "bias_initializer": "ones",
         "seed": 1,
+        **BASES.get(argument, {}),
     }
     outputs = []
     for changes in ({}, {argument: ARGUMENTS[argument]}):
         keras.utils.set_random_seed(0)
         layer = MultiHeadAttention(**{**base, **changes})
-        outputs.append(layer(INPUTS, INPUTS, training=True))
+        # Evaluation is what the longest length of training changes.
+        training = argument != "train_length"
+        outputs.append(layer(INPUTS, INPUTS, training=training))
     assert_is_attribute(layer, argument, ARGUMENTS[argument])
     assert differ(*outputs)
 
 
 def test_config_rebuilds_it():
     encoding = RandomizedRoPE(max_position=9, seed=1)
-    changes = {"key_dim": 4, "encoding": encoding}
+    changes = {"key_dim": 4, "encoding": encoding, "score_factor": "head"}
     layer = MultiHeadAttention(**ARGUMENTS | changes)
     assert_config_round_trip(layer)
     layer.build((None, None, 8), (None, None, 8))

@@ -24,6 +24,9 @@ CONDITIONS = {
     # Unlike RoPE even if the length is unknown.
     "NTKRoPE": {"scaling_factor": 4.0},
     "YaRN": {"original_length": 2048, "scaling_factor": 4.0},
+    # Groups that do not divide the tests' shifts of positions.
+    "SelfExtend": {"group_size": 6, "window": 4},
+    "ReRoPE": {"window": 4},
     # So slow a decay that features keep their size at far positions.
     "XPos": {"scale_base": 100_000},
     # By default, one of two heads has a window, which holds one token only.
@@ -284,10 +287,11 @@ def encode(encoding, inputs, positions, *, queries=ALL, keys=ALL, causal=False):
         query, key, query_positions, key_positions, causal=causal
     )
     query, key = encoding.rotate(query, key, query_positions, key_positions)
-    scores = ops.einsum(
-        "bthd,bshd->bhts",
+    scores = encoding.multiply(
         ops.cast(query, "float32"),
         ops.cast(key, "float32"),
+        query_positions,
+        key_positions,
     )
     scores = scores * WIDTH**-0.5
     return scores if bias is None else scores + bias

@@ -1,4 +1,4 @@
-"""The rotary encodings against KerasHub's.
+"""The encodings against KerasHub's.
 
 Skipped where it is not installed: the extra `peers` brings it.
 """
@@ -6,7 +6,14 @@ Skipped where it is not installed: the extra `peers` brings it.
 import numpy as np
 import pytest
 
-from keras_lengen.layers import InterpolatedPositions, RoPE, YaRN
+from keras_lengen.layers import (
+    ALiBi,
+    InterpolatedPositions,
+    Llama3RoPE,
+    LongRoPE,
+    RoPE,
+    YaRN,
+)
 from tests.keras_lengen.layers.encodings.turns import (
     POSITIONS,
     assert_same_turns,
@@ -77,3 +84,72 @@ def test_yarn(width, scaling_factor, changes):
         encoding(vectors, positions=POSITIONS),
         peer(vectors, positions=POSITIONS),
     )
+
+
+@WIDTHS
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scaling_factor": 32, "original_length": 100},
+        {"low_frequency_factor": 2, "high_frequency_factor": 30},
+        {"max_wavelength": 10_000},
+    ],
+    ids=str,
+)
+def test_llama_3(width, changes):
+    from keras_hub.src.models.llama import llama_rotary_embedding
+
+    vectors = unit_vectors(width)
+    encoding = Llama3RoPE(layout="halves", **changes)
+    peer = llama_rotary_embedding.LlamaRotaryEmbedding(
+        max_wavelength=encoding.max_wavelength,
+        frequency_adjustment_factor=encoding.scaling_factor,
+        low_freq_factor=encoding.low_frequency_factor,
+        high_freq_factor=encoding.high_frequency_factor,
+        pretraining_sequence_length=encoding.original_length,
+    )
+    assert_same_turns(
+        encoding(vectors, positions=POSITIONS),
+        peer(vectors, positions=POSITIONS),
+    )
+
+
+@WIDTHS
+@pytest.mark.parametrize("original_length", [59, 60, 1000])
+@pytest.mark.parametrize("scaling_factor", [1, 32])
+def test_long_rope(width, original_length, scaling_factor):
+    from keras_hub.src.models.phi3 import phi3_rotary_embedding
+
+    positions = np.arange(60)
+    vectors = unit_vectors(width, positions)
+    short, long = (tuple(np.linspace(1, top, width // 2)) for top in (2, 40))
+    encoding = LongRoPE(
+        layout="halves",
+        original_length=original_length,
+        scaling_factor=scaling_factor,
+        short_factors=short,
+        long_factors=long,
+    )
+    peer = phi3_rotary_embedding.Phi3SuScaledRotaryEmbedding(
+        list(short),
+        list(long),
+        max_sequence_length=scaling_factor * original_length,
+        pretraining_sequence_length=original_length,
+    )
+    assert_same_turns(encoding(vectors), peer(vectors), positions)
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 3, 6, 8, 12])
+@pytest.mark.parametrize("alibi_bias_max", [4, 8, 16])
+def test_slopes_of_alibi(num_heads, alibi_bias_max):
+    peer = keras_hub.layers.AlibiBias(alibi_bias_max=alibi_bias_max)
+    expected = peer(np.zeros((1, num_heads, 1, 300), "float32"))
+    bias = ALiBi(alibi_bias_max=alibi_bias_max)(
+        np.zeros((1, 1, num_heads, 4)),
+        np.zeros((1, 300, num_heads, 4)),
+        positions=np.array([299]),
+        key_positions=np.arange(300),
+        causal=True,
+    )
+    np.testing.assert_allclose(bias, expected, rtol=1e-5)

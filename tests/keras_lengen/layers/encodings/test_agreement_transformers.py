@@ -9,6 +9,8 @@ import pytest
 from keras_lengen.layers import (
     ALiBi,
     InterpolatedPositions,
+    Llama3RoPE,
+    LongRoPE,
     NTKRoPE,
     RoPE,
     T5Bias,
@@ -181,6 +183,82 @@ def test_yarn(layout, width, scaling_factor, changes):
         beta_slow=arguments["beta_slow"],
     )
     assert_same_turns(rotated, expected)
+
+
+@LAYOUTS
+@WIDTHS
+@pytest.mark.parametrize("fastest_fraction", [0.25, 0.75])
+def test_the_fastest_pairs(layout, width, fastest_fraction):
+    query = unit_vectors(width)
+    encoding = RoPE(layout=layout, fastest_fraction=fastest_fraction)
+    assert_same_turns(
+        encoding(query, positions=POSITIONS),
+        rotated_by_transformers(
+            layout,
+            query,
+            rope_type="proportional",
+            partial_rotary_factor=fastest_fraction,
+        ),
+    )
+
+
+@LAYOUTS
+@WIDTHS
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scaling_factor": 32, "original_length": 100},
+        {"low_frequency_factor": 2, "high_frequency_factor": 30},
+        {"max_wavelength": 10_000},
+    ],
+    ids=str,
+)
+def test_llama_3(layout, width, changes):
+    query = unit_vectors(width)
+    encoding = Llama3RoPE(layout=layout, **changes)
+    assert_same_turns(
+        encoding(query, positions=POSITIONS),
+        rotated_by_transformers(
+            layout,
+            query,
+            rope_type="llama3",
+            rope_theta=encoding.max_wavelength,
+            factor=float(encoding.scaling_factor),
+            low_freq_factor=float(encoding.low_frequency_factor),
+            high_freq_factor=float(encoding.high_frequency_factor),
+            original_max_position_embeddings=encoding.original_length,
+        ),
+    )
+
+
+@LAYOUTS
+@WIDTHS
+@pytest.mark.parametrize("original_length", [1000, LONGEST, 8192])
+@pytest.mark.parametrize("scaling_factor", [1.0, 32.0])
+def test_long_rope(layout, width, original_length, scaling_factor):
+    query = unit_vectors(width)
+    short, long = (list(np.linspace(1, top, width // 2)) for top in (2, 40))
+    encoding = LongRoPE(
+        layout=layout,
+        original_length=original_length,
+        scaling_factor=scaling_factor,
+        short_factors=short,
+        long_factors=long,
+    )
+    assert_same_turns(
+        encoding(query, positions=POSITIONS, length=LONGEST),
+        rotated_by_transformers(
+            layout,
+            query,
+            rope_type="longrope",
+            factor=scaling_factor,
+            max_length=int(scaling_factor * original_length),
+            short_factor=short,
+            long_factor=long,
+            original_max_position_embeddings=original_length,
+        ),
+    )
 
 
 @pytest.mark.parametrize("causal", [True, False])

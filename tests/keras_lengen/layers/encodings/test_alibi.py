@@ -44,6 +44,24 @@ def test_slopes(num_heads):
     )
 
 
+@pytest.mark.parametrize("alibi_bias_max", [0.5, 4, 8, 16])
+@pytest.mark.parametrize(
+    ("num_heads", "exponents"),
+    [
+        (1, [1]),
+        (4, [1 / 4, 1 / 2, 3 / 4, 1]),
+        # Those of two heads, then the first of four.
+        (3, [1 / 2, 1, 1 / 4]),
+        (6, [1 / 4, 1 / 2, 3 / 4, 1, 1 / 8, 3 / 8]),
+    ],
+)
+def test_slopes_end_at_the_largest_bias(alibi_bias_max, num_heads, exponents):
+    encoding = ALiBi(alibi_bias_max=alibi_bias_max)
+    bias = encoding(queries(num_heads, tokens=2))
+    slopes = 2.0 ** (-alibi_bias_max * np.array(exponents))
+    np.testing.assert_allclose(bias[0, :, 0, 1], -slopes, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "causal", "pattern"),
     [
@@ -99,6 +117,14 @@ def test_sides_differ_in_causal_attention_if_order_is_not_kept(
     np.testing.assert_allclose(bias[0, 0, 1], [-0.5, 0, -1, 0])
 
 
-def test_wrong_distances_raise():
-    with pytest.raises(ValueError, match=r"distances .* 'both'"):
-        ALiBi(distances="both")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"distances": "both"}, "distances .* 'both'"),
+        ({"alibi_bias_max": 0}, "alibi_bias_max .* above 0 .* got 0"),
+        ({"alibi_bias_max": 127}, "alibi_bias_max .* at most 126; got 127"),
+    ],
+)
+def test_wrong_arguments_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ALiBi(**arguments)

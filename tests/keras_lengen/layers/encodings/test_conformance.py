@@ -103,6 +103,8 @@ def outcome(encoding):
         encoding(*inputs, positions=SPREAD),
         encoding(*inputs, training=True),
     ]
+    if encoding.uses_length:
+        outputs.append(encoding(*inputs, length=1000))
     return outputs, [weight.shape for weight in encoding.weights]
 
 

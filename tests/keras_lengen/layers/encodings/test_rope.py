@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import RoPE
+from keras_lengen.layers import Llama3RoPE, LongRoPE, NTKRoPE, RoPE, XPos, YaRN
 from tests.keras_lengen.layers.encodings.table import random_inputs
+from tests.keras_lengen.layers.encodings.turns import measure_rates
 
 QUERY, KEY = random_inputs("rotation")
 LAYOUTS = pytest.mark.parametrize("layout", ["interleaved", "halves"])
@@ -74,6 +75,62 @@ def test_features_turn_by_the_definition(
         )
 
 
+@pytest.mark.parametrize(
+    ("fraction", "rates"),
+    [
+        (1, [1, 0.1, 0.01, 0.001]),
+        (0.75, [1, 0.1, 0.01, 0]),
+        (0.74, [1, 0.1, 0, 0]),
+        (0.25, [1, 0, 0, 0]),
+        (0.2, [0, 0, 0, 0]),
+        (0, [0, 0, 0, 0]),
+    ],
+)
+def test_the_slowest_pairs_stand_still(fraction, rates):
+    encoding = RoPE(fastest_fraction=fraction)
+    np.testing.assert_allclose(
+        measure_rates(encoding, 8), rates, rtol=1e-5, atol=1e-9
+    )
+
+
+def test_a_number_of_pairs_is_not_rounded_twice():
+    # 0.29 * 100 is 28.999999999999996.
+    found = measure_rates(RoPE(fastest_fraction=0.29), 200)
+    assert np.count_nonzero(found) == 29
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        RoPE,
+        XPos,
+        lambda **more: NTKRoPE(scaling_factor=4, **more),
+        lambda **more: YaRN(original_length=20, scaling_factor=4, **more),
+        lambda **more: Llama3RoPE(original_length=20, **more),
+        lambda **more: LongRoPE(original_length=2, **more),
+    ],
+)
+@LAYOUTS
+def test_fast_pairs_turn_as_without_the_slow_ones(encoding, layout):
+    whole, part = (
+        np.asarray(encoding(layout=layout, fastest_fraction=each)(QUERY))
+        for each in (1, 0.5)
+    )
+    fast = [0, 1, 2, 3] if layout == "interleaved" else [0, 1, 4, 5]
+    slow = [each for each in range(8) if each not in fast]
+    np.testing.assert_array_equal(part[..., fast], whole[..., fast])
+    # A multiple of what it was at every position.
+    ratio = (part / QUERY)[..., slow]
+    pairs = ratio.reshape(*ratio.shape[:-1], 2, 2)
+    first, second = (
+        (pairs[..., 0], pairs[..., 1])
+        if layout == "interleaved"
+        else (pairs[..., 0, :], pairs[..., 1, :])
+    )
+    np.testing.assert_allclose(first, second, rtol=1e-4)
+    assert np.abs(part[..., slow] - whole[..., slow]).max() > 1e-4
+
+
 def test_far_angles_are_as_exact_as_float32_allows():
     turned = RoPE()(QUERY[:, :1], positions=np.array([99_999]))
     expected = rotated(QUERY[0, 0, 0], 99_999, "interleaved", 8)
@@ -99,6 +156,8 @@ def test_queries_keys_and_flat_inputs_turn_alike(layout):
         ({"max_wavelength": 0.5}, "max_wavelength .* got 0.5"),
         ({"rotary_fraction": 0}, "rotary_fraction .* got 0"),
         ({"rotary_fraction": 1.5}, "rotary_fraction .* got 1.5"),
+        ({"fastest_fraction": -0.1}, "fastest_fraction .* got -0.1"),
+        ({"fastest_fraction": 1.1}, "fastest_fraction .* got 1.1"),
         ({"rotary_fraction": 0.4}, "rotated width of a head is 3: .* even"),
         ({"rotary_fraction": 0.1}, "rotary_fraction=0.1 .* width 8 .* noth"),
     ],

@@ -1,4 +1,4 @@
-"""Comparison of rotary encodings with those of other libraries."""
+"""What rotary encodings make of simple vectors."""
 
 import numpy as np
 
@@ -26,3 +26,22 @@ def assert_same_turns(found, expected, positions=POSITIONS):
         f"{positions[wrong[0][1]]}, is {found[tuple(wrong[0])]} and not "
         f"{expected[tuple(wrong[0])]}"
     )
+
+
+def measure_rates(encoding, width, **arguments):
+    """Measures the angle per position of every pair, layout interleaved."""
+    turned = _turn_first_features(encoding, width, **arguments)
+    return np.arctan2(turned[:, 1], turned[:, 0])
+
+
+def measure_magnitude(encoding, width, **arguments):
+    """Measures by what rotation multiplies the length of every pair."""
+    return np.hypot(*_turn_first_features(encoding, width, **arguments).T)
+
+
+def _turn_first_features(encoding, width, **arguments):
+    """Rotates the first feature of every pair at position 1: `(R / 2, 2)`."""
+    first = np.tile(np.array([1, 0], "float32"), width // 2)
+    query = first.reshape(1, 1, 1, width)
+    turned = encoding(query, positions=np.array([1]), **arguments)
+    return np.reshape(turned, (-1, 2)).astype("float64")

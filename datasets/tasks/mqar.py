@@ -1,0 +1,126 @@
+"""Multi-query associative recall: the values of some keys.
+
+An example of length 11: the pairs 5-33, 2-40, and the queries 2 and 5; 40 and
+33 are the ids 8 and 1 of the answer, whose ids begin at the first value:
+
+    inputs   5 33 2 40 2 5
+    targets  8 1
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from datasets.tasks.base import Task, draw_distinct, larger, smaller
+
+
+@dataclasses.dataclass(frozen=True)
+class MQAR(Task):
+    """The values of all keys of a list of pairs, in another order (MQAR).
+
+    With a vocabulary of V ids, 0 fills, the keys are 1 to `V / 2 - 1`, and the
+    other half are values. Keys and values of a problem are distinct. Target ids
+    count from the first value.
+
+    The length counts inputs and outputs. There is one pair for every 4 tokens,
+    the densest of the published settings, but at most as many as keys and at
+    least one: length N has D pairs, then D queries and D outputs, together 4 D
+    tokens. From `4 * keys` tokens on, there is a pair for every key, and the
+    remaining tokens are zeros at random places between the pairs.
+
+    Zoology asks for a value where its query stands, spreads the queries over
+    the rest of the sequence by a power law, and fills gaps with random tokens;
+    here the queries follow each other, and the answers follow the queries. Its
+    vocabulary has 8,192 ids: `MQAR(input_vocabulary_size=8192,
+    output_vocabulary_size=4096)`. Published lengths are
+    `--train_length=64,128,256 --test_lengths=64,128,256,512,1024` with 4 to 64
+    pairs in training and a pair for every 4 to 16 tokens in tests; the score is
+    accuracy.
+
+    With a finite vocabulary the task is regular, but its automaton needs a
+    state for every assignment of values to keys.
+
+    Theory: two layers of attention solve it at every length, the first of
+    which looks one token back (an induction head). The variant of C-RASP with
+    local relations has both; that it covers this layout is our reading.
+
+    Reference: Arora et al., 2024. https://arxiv.org/abs/2312.04927, and its
+    published `multiquery_ar.py`; lengths of Arora et al., 2024 (Based),
+    https://arxiv.org/abs/2402.18668.
+    """
+
+    input_vocabulary_size: int = 64
+    output_vocabulary_size: int = 32
+    level: str = "regular"
+    random_accuracy: float = 1 / 32
+
+    def __post_init__(self):
+        if self.input_vocabulary_size != 2 * self.output_vocabulary_size:
+            raise ValueError(
+                "half of the input vocabulary are values, but MQAR has "
+                f"input_vocabulary_size={self.input_vocabulary_size} and "
+                f"output_vocabulary_size={self.output_vocabulary_size}: set "
+                "the first to twice the second."
+            )
+
+    def output_length(self, length):
+        """One output for each pair."""
+        return smaller(larger(length // 4, 1), self._count_keys())
+
+    def input_length(self, length):
+        """Three tokens for each pair, and fillers if there is no other key."""
+        pairs = self.output_length(length)
+        whole = 4 * self._count_keys()
+        return 3 * pairs + larger(length - whole, 0)
+
+    def draw(self, seed, batch_size, length):
+        """Draws distinct keys and values, their places and the queries."""
+        key_seed, value_seed, query_seed, place_seed = tf.unstack(
+            tf.random.split(seed, 4, alg="philox")
+        )
+        keys = self._count_keys()
+        pairs = smaller(length // 3, keys)
+        fillers = length - 3 * pairs
+        key = 1 + draw_distinct(key_seed, batch_size, pairs, keys)
+        value = draw_distinct(
+            value_seed, batch_size, pairs, self.output_vocabulary_size
+        )
+        query = draw_distinct(query_seed, batch_size, pairs, pairs)
+
+        # The pairs stand at uniform places among pairs and fillers.
+        order = draw_distinct(
+            place_seed, batch_size, pairs + fillers, pairs + fillers
+        )
+        is_pair = tf.cast(order < pairs, tf.int32)
+        number = tf.cumsum(is_pair, axis=1, exclusive=True)
+        ends = tf.cumsum(1 + is_pair, axis=1)
+        column = tf.range(2 * pairs + fillers)
+        column += tf.zeros((batch_size, 1), tf.int32)
+        item = tf.searchsorted(ends, column, side="right")
+
+        def gather(values, index):
+            return tf.gather(values, index, axis=1, batch_dims=1)
+
+        # Behind the last pair, the number is that of a pair that is not.
+        pair = tf.minimum(gather(number, item), pairs - 1)
+        is_value = column + 1 == gather(ends, item)
+        token = tf.where(
+            is_value,
+            self.output_vocabulary_size + gather(value, pair),
+            gather(key, pair),
+        )
+        listed = tf.where(gather(is_pair, item) == 1, token, 0)
+        inputs = tf.concat([listed, gather(key, query)], axis=1)
+        return inputs, gather(value, query)
+
+    def floor_accuracy(self, length):
+        """Accuracy of one of the values in the input, at all queries."""
+        return 1 / self.output_length(length)
+
+    def position_only_accuracy(self, length):
+        """Accuracy of any constant: values are uniform."""
+        del length
+        return 1 / self.output_vocabulary_size
+
+    def _count_keys(self):
+        return self.output_vocabulary_size - 1

@@ -1,0 +1,98 @@
+"""Needle in a haystack: the token after a key.
+
+An example of length 13: the needles 17-3, 30-8, 16-8 and 21-0 in a haystack of
+symbols below 16, and the query 16:
+
+    inputs   4 17 3 9 30 8 16 8 21 0 11 3 16
+    targets  8
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from datasets.tasks.base import (
+    draw_distinct,
+    draw_symbols,
+    larger,
+    smaller,
+)
+from datasets.tasks.measured_floors import (
+    MeasuredFloors,
+    find_most_frequent,
+)
+
+NEEDLES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Needle(MeasuredFloors):
+    """The value that follows one of four keys in a haystack.
+
+    The first half of the vocabulary are symbols, the other half keys. The
+    haystack and the values of the needles are uniform symbols; the keys are
+    distinct. All ways to place the needles, of a key and its value, are equally
+    likely. The last token is one of the keys. Below 9 tokens there are fewer
+    needles; the shortest input has 3 tokens.
+
+    This is the task `niah_multikey_1` of RULER, of single tokens instead of
+    text: one needle that is asked for and three others. RULER's haystack is of
+    essays and its values are numbers of 7 digits; here the values also occur in
+    the haystack, so that the answer cannot be recognised by its token. RULER
+    trains nothing and tests from 4,096 to 131,072 tokens of text, by recall of
+    the answer; `--test_lengths=4096,8192` has its shortest two.
+
+    Theory: as for `mqar`, with a single query.
+
+    Reference: Hsieh et al., 2024, section 3. https://arxiv.org/abs/2404.06654
+    """
+
+    input_vocabulary_size: int = 32
+    output_vocabulary_size: int = 16
+    level: str = "regular"
+    random_accuracy: float = 1 / 16
+
+    def input_length(self, length):
+        """The length, but at least 3."""
+        return larger(length, 3)
+
+    def draw(self, seed, batch_size, length):
+        """Draws a haystack, and keys that precede some of its symbols."""
+        key_seed, symbol_seed, query_seed, place_seed = tf.unstack(
+            tf.random.split(seed, 4, alg="philox")
+        )
+        symbols = self.output_vocabulary_size
+        needles = smaller((length - 1) // 2, NEEDLES)
+        # A needle is one item; so is any other token of the haystack.
+        items = length - 1 - needles
+        order = draw_distinct(place_seed, batch_size, items, items)
+        is_needle = tf.cast(order < needles, tf.int32)
+        ends = tf.cumsum(1 + is_needle, axis=1)
+        column = tf.range(length - 1) + tf.zeros((batch_size, 1), tf.int32)
+        item = tf.searchsorted(ends, column, side="right")
+
+        def gather(values, index):
+            return tf.gather(values, index, axis=1, batch_dims=1)
+
+        keys = symbols + draw_distinct(
+            key_seed,
+            batch_size,
+            needles,
+            self.input_vocabulary_size - symbols,
+        )
+        number = tf.cumsum(is_needle, axis=1, exclusive=True)
+        number = tf.minimum(gather(number, item), needles - 1)
+        is_key = (gather(is_needle, item) == 1) & (
+            column + 1 < gather(ends, item)
+        )
+        haystack = draw_symbols(symbol_seed, batch_size, length - 1, symbols)
+        haystack = tf.where(is_key, gather(keys, number), haystack)
+        asked = draw_symbols(query_seed, batch_size, 1, needles)
+        query = gather(keys, asked)
+        place = tf.argmax(haystack == query, axis=1, output_type=tf.int32)
+        answer = gather(haystack, place[:, tf.newaxis] + 1)
+        return tf.concat([haystack, query], axis=1), answer
+
+    def simple_rules(self, inputs):
+        """The most frequent symbol."""
+        return [find_most_frequent(inputs, range(self.output_vocabulary_size))]

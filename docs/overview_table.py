@@ -1,0 +1,133 @@
+"""Makes README's table of results, one row for each experiment."""
+
+import json
+
+import numpy as np
+
+from benchmarks.result_tables import (
+    RESULTS,
+    WRITTEN,
+    average_unseen_floor,
+    get_shares,
+    read_demonstration,
+    read_frontier,
+    read_language,
+    read_variants,
+)
+from trainers.records.markdown import table
+
+NAMES = {"coupled near keys": "coupled positions"}
+"""Names of methods in this table that differ from those in their reports."""
+
+
+def make_overview():
+    """One row of every experiment: RoPE, the best method and the floor."""
+    head = (
+        "task",
+        "trained on",
+        "tested on",
+        "measure",
+        "`RoPE`",
+        "best method",
+        "floor",
+    )
+    rows = (
+        _summarize_demonstration(),
+        _summarize_evidence("missing_duplicate_string"),
+        _summarize_frontier("copy", "100"),
+        _summarize_addition("500"),
+        _summarize_language("1024"),
+        _summarize_images(),
+    )
+    return table(head, rows)
+
+
+def _link_results(text, page):
+    return f"[{text}](docs/results/{page}.md)"
+
+
+def _compare(scores, baseline, floor=None, best=max):
+    """Formats the scores of the baseline and of the best method, and a floor.
+
+    Args:
+        scores: Dict from names to numbers.
+        baseline: str. The name of the baseline.
+        floor: float; none: an empty cell.
+        best: `max`, or `min` where lower scores are better.
+    """
+    name = best(scores, key=scores.get)
+    label = f"`{name}`" if name[0].isupper() else name
+    return (
+        f"{scores[baseline]:.2f}",
+        f"{label}: {scores[name]:.2f}",
+        "" if floor is None else f"{floor:.2f}",
+    )
+
+
+def _summarize_demonstration():
+    found = read_demonstration()
+    scores = {name: run["final"]["score"] for name, run in found.items()}
+    floor = average_unseen_floor(next(iter(found.values())))
+    link = _link_results("even pairs", "demonstration")
+    lengths = ("1-20 symbols", "21-100 symbols", "accuracy")
+    return (link, *lengths, *_compare(scores, "RoPE", floor))
+
+
+def _summarize_evidence(task):
+    rows = json.loads((RESULTS / "evidence.json").read_text())["rows"]
+    found: dict = {}
+    for row in rows:
+        if row["task"] == task:
+            found.setdefault(row["encoding"], []).append(row["score"])
+            floor = max(row["floor"], row["position_only"])
+    scores = {name: np.mean(values) for name, values in found.items()}
+    link = _link_results(task.replace("_", " "), "algorithmic")
+    lengths = ("1-20 symbols", "25-100 symbols", "accuracy")
+    return (link, *lengths, *_compare(scores, "RoPE", floor))
+
+
+def _summarize_frontier(task, length):
+    methods = read_frontier()[task]
+    scores = {
+        NAMES.get(name, name): np.median(
+            [get_shares(run)[length] for run in runs]
+        )
+        for name, runs in methods.items()
+    }
+    floor = max(run["floor"] for runs in methods.values() for run in runs)
+    lengths = ("1-10 words", f"{length} words", "exact match")
+    link = _link_results(task, "methods")
+    return (link, *lengths, *_compare(scores, "RoPE", floor))
+
+
+def _summarize_addition(digits):
+    names = {"ordinal": "RoPE", "coupled": NAMES["coupled near keys"]}
+    scores = {
+        names[variant]: np.median([run[WRITTEN][digits] for run in runs])
+        for variant, runs in read_variants("addition.json").items()
+        if variant in names
+    }
+    lengths = ("1-10 digits", f"{digits} digits", "exact match")
+    link = _link_results("addition", "addition")
+    return (link, *lengths, *_compare(scores, "RoPE"))
+
+
+def _summarize_language(length):
+    scores = {
+        row["run"]: row["bits_per_character_by_length"][length]
+        for row in read_language()
+        if "-from-" not in row["run"]
+    }
+    lengths = ("256 bytes", f"{int(length):,} bytes", "bits per byte")
+    link = _link_results("text", "language")
+    return (link, *lengths, *_compare(scores, "RoPE", best=min))
+
+
+def _summarize_images():
+    rows = json.loads((RESULTS / "images.json").read_text())["rows"]
+    scores = {row["encoding"]: [*row["accuracy"].values()][-1] for row in rows}
+    trained = rows[0]["train_size"]
+    tested = rows[0]["test_sizes"].rpartition(",")[2]
+    sizes = (f"{trained} pixels", f"{tested} pixels", "accuracy")
+    link = _link_results("digits as images", "images")
+    return (link, *sizes, *_compare(scores, "RoPE"))

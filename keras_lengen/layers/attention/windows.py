@@ -1,0 +1,499 @@
+"""Sliding windows: which keys they show, in chunks and with a short cache.
+
+A window counts tokens by *rank*, the number of real tokens before a token, so
+that padding changes nothing.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_lengen.checks.inputs import as_size, find_size
+from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.types import Positions, Size, Tensor, TensorLike
+
+if TYPE_CHECKING:
+    from keras_lengen.layers.attention.cache import Cache, CachedKeys
+
+
+class Window(NamedTuple):
+    """The tokens of a call of attention with a sliding window.
+
+    Attributes:
+        ranks: Ranks of the queries, int32 `(T,)` or `(B, T)`.
+        key_ranks: Ranks of the keys, int32 `(S,)` or `(B, S)`; -1 for padding
+            and for empty entries of a cache.
+        sliced: bool, whether chunks of queries may read only the keys near
+            them.
+        source: Index among the new tokens of the one that each entry of the
+            cache holds after the call, int32 `(slots,)` or `(B, slots)`;
+            `None` without a cache.
+        fresh: Boolean tensor of the same shape, false for entries that stay.
+        attends: str, the keys to attend to with a cache: `"new"`, the new
+            tokens; `"cache"`, the updated cache; or `"both"`, the old cache
+            and then the new tokens.
+    """
+
+    ranks: Tensor
+    key_ranks: Tensor
+    sliced: bool = False
+    source: Tensor | None = None
+    fresh: Tensor | None = None
+    attends: str = "new"
+
+
+def check_ring(
+    layer: "CachedKeys",
+    causal: bool,
+    index: Size | None,
+    attention_mask: TensorLike | None,
+    return_weights: bool,
+) -> None:
+    """Raises `ValueError` if a call cannot use a cache of latest keys only.
+
+    Args:
+        layer: Attention with a `sliding_window`, called with a cache.
+        causal: Value of `use_causal_mask`.
+        index: Value of `cache_update_index`.
+        attention_mask: Value of `attention_mask`.
+        return_weights: Value of `return_attention_scores`.
+    """
+    for wrong, remedy in (
+        (not causal, "set use_causal_mask"),
+        (index is None, "pass cache_update_index"),
+        (attention_mask is not None, "leave attention_mask out"),
+        (return_weights, "leave return_attention_scores out"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"with sliding_window={layer.sliding_window}, a cache holds "
+                f"only the keys that later tokens can see: {remedy}, or do "
+                "without a cache."
+            )
+
+
+def find_whole(
+    layer: "CachedKeys",
+    key: Tensor,
+    cache: "Cache | None",
+    index: Size | None,
+    given: tuple[TensorLike | None, ...],
+) -> Tensor | None:
+    """Finds a tensor with an entry for each token of the whole sequence.
+
+    Args:
+        layer: Attention.
+        key: `(B, S, M)`.
+        cache: Pair of keys and values, or `None`.
+        index: Value of `cache_update_index`.
+        given: Tuple of a mask and of positions of all keys, or `None`.
+
+    Returns:
+        Tensor `(B, N, ...)`; `None` if the number of tokens is not known.
+    """
+    if cache is None:
+        return key
+    layer.check_cache(cache)
+    if not layer.keeps_ring:
+        return cache[0]
+    sizes = [
+        shape[-1]
+        for shape in map(np.shape, keras.tree.flatten(given))
+        if len(shape) > 0
+    ]
+    tokens = sizes[0] if sizes else None
+    if tokens is None and isinstance(index, int):
+        tokens = index + as_size(find_size(key, 1))
+    if tokens is None:
+        return None
+    return ops.zeros((find_size(key, 0), tokens), dtype="bool")
+
+
+def count_slots(window: int, sink_tokens: int, length: Size) -> Size:
+    """Returns the number of entries of a cache for a sequence's length."""
+    slots = window + sink_tokens
+    if isinstance(length, int):
+        return min(slots, length)
+    return ops.minimum(slots, as_size(length))
+
+
+def rank_tokens(mask: Tensor | None, tokens: Size) -> Tensor:
+    """Counts the real tokens up to each token, less one.
+
+    Args:
+        mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
+        tokens: Number of tokens `T`.
+
+    Returns:
+        int32 `(T,)`, or `(B, T)` if there is a mask. Padding has the rank of
+        the last real token before it, -1 if there is none.
+    """
+    if mask is None:
+        return ops.arange(tokens, dtype="int32")
+    return ops.cumsum(ops.cast(mask, "int32"), axis=-1) - 1
+
+
+def show_window(
+    window: tuple[Tensor, Tensor],
+    size: int,
+    sink_tokens: int,
+    *,
+    causal: bool,
+) -> Tensor:
+    """Computes which keys each query sees.
+
+    Args:
+        window: Ranks of the queries, int32 `(T,)` or `(B, T)`, and of the
+            keys, `(S,)` or `(B, S)`.
+        size: int, number of keys in the window, with the query's own.
+        sink_tokens: int, number of first tokens that all queries see.
+        causal: bool, whether queries see no later keys.
+
+    Returns:
+        Boolean tensor `(T, S)` or `(B, 1, T, S)`.
+    """
+    ranks, key_ranks = window
+    keys = ops.expand_dims(key_ranks, -2)
+    ahead = keys - ops.expand_dims(ranks, -1)
+    shown = ahead > -size
+    if not causal:
+        shown = ops.logical_and(shown, ahead < size)
+    if sink_tokens:
+        shown = ops.logical_or(shown, keys < sink_tokens)
+    if causal:
+        shown = ops.logical_and(shown, ahead <= 0)
+    shown = ops.logical_and(shown, keys >= 0)
+    return shown if len(shown.shape) == 2 else ops.expand_dims(shown, 1)
+
+
+def place_tokens(
+    indices: Tensor, keys: Size, mask: Tensor | None, *, sliced: bool
+) -> Window:
+    """Finds the ranks of tokens if every key has an entry of its own.
+
+    Args:
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+        keys: Number of keys `S`.
+        mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        sliced: bool, whether chunks may read only the keys near them.
+
+    Returns:
+        `Window`.
+    """
+    key_ranks = rank_tokens(mask, keys)
+    if mask is None:
+        return Window(indices, key_ranks, sliced)
+    ranks = ops.take(key_ranks, indices, axis=-1)
+    return Window(ranks, ops.where(mask, key_ranks, -1), sliced)
+
+
+def list_slot_ranks(count: Tensor, slots: Size, sink_tokens: int) -> Tensor:
+    """Lists the ranks of the tokens that the entries of a cache hold.
+
+    The first tokens stay in the first entries. Each later token replaces the
+    oldest of the others.
+
+    Args:
+        count: int32 tensor `()` or `(B,)`, number of tokens written so far.
+        slots: Number of entries.
+        sink_tokens: int, number of first tokens that stay.
+
+    Returns:
+        int32 `(slots,)` or `(B, slots)`, -1 for entries that are empty.
+    """
+    count = ops.expand_dims(count, -1)
+    slot = ops.arange(slots, dtype="int32")
+    # The number of entries that are written again and again.
+    ring = ops.maximum(as_size(slots) - sink_tokens, 1)
+    rounds = ops.floor_divide(count - 1 - slot, ring)
+    ranks = slot + ring * ops.maximum(rounds, 0)
+    ranks = ops.where(slot < sink_tokens, slot, ranks)
+    return ops.where(slot < count, ranks, -1)
+
+
+def place_in_ring(
+    index: Size,
+    tokens: Size,
+    slots: Size,
+    sink_tokens: int,
+    mask: Tensor | None,
+    positions: Positions | None,
+) -> tuple[Window, Positions | None]:
+    """Finds out which tokens a short cache holds before and after a call.
+
+    Args:
+        index: int or scalar integer tensor, index of the first new token.
+        tokens: Number of new tokens `T`.
+        slots: Number of entries of the cache.
+        sink_tokens: int, number of first tokens that stay.
+        mask: Boolean tensor `(B, N)`, true for the real tokens of the whole
+            sequence, or `None`.
+        positions: Positions of the tokens of the whole sequence, `(N,)` or
+            `(B, N)`, or `None` if those of the keys are not needed.
+
+    Returns:
+        `Window`, and the positions of the keys to attend to.
+    """
+    indices = index + ops.arange(tokens, dtype="int32")
+    order, ranks = None, indices
+    before, after = index, index + as_size(tokens)
+    if mask is not None:
+        order = _order_real_tokens(mask)
+        all_ranks = rank_tokens(mask, None)
+        ranks = ops.take(all_ranks, indices, axis=-1)
+        number = ops.arange(ops.shape(mask)[-1], dtype="int32")
+        before, after = (
+            ops.sum(
+                ops.cast(ops.logical_and(mask, number < end), "int32"), axis=-1
+            )
+            for end in (before, after)
+        )
+    before, after = (
+        ops.cast(ops.convert_to_tensor(count), "int32")
+        for count in (before, after)
+    )
+    held = list_slot_ranks(after, slots, sink_tokens)
+    source = _find_indices(held, order)
+    window = Window(
+        ranks=ranks,
+        key_ranks=held,
+        source=ops.clip(source - index, 0, as_size(tokens) - 1),
+        fresh=held >= ops.expand_dims(before, -1),
+        attends="cache",
+    )
+    if isinstance(tokens, int) and tokens == 1:
+        return window, _take_positions(positions, source)
+    new_ranks = ranks
+    if mask is not None:
+        real = ops.take(mask, indices, axis=-1)
+        new_ranks = ops.where(real, ranks, -1)
+    if isinstance(index, int) and index == 0:
+        window = window._replace(key_ranks=new_ranks, attends="new")
+        return window, _take_positions(positions, indices)
+    held = list_slot_ranks(before, slots, sink_tokens)
+    keys = [_find_indices(held, order), indices]
+    if order is not None:
+        batch_size = ops.shape(order)[0]
+        keys[1] = ops.broadcast_to(indices, (batch_size, tokens))
+    return (
+        window._replace(
+            key_ranks=ops.concatenate([held, new_ranks], axis=-1),
+            attends="both",
+        ),
+        _take_positions(positions, ops.concatenate(keys, axis=-1)),
+    )
+
+
+def update_ring(
+    cache: tuple[Tensor, Tensor],
+    key: Tensor,
+    value: Tensor,
+    window: Window,
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """Writes new keys and values to a short cache.
+
+    Args:
+        cache: Pair of keys and values `(B, slots, heads, width)`.
+        key: New keys `(B, T, heads, width)`.
+        value: New values `(B, T, heads, width)`.
+        window: `Window` of the call.
+
+    Returns:
+        Keys and values to attend to, and the updated cache.
+    """
+
+    def write(old: Tensor, new: Tensor) -> Tensor:
+        if new.shape[1] != 1:
+            new = take_tokens(new, window.source)
+        fresh = ops.expand_dims(window.fresh, (-1, -2))
+        return ops.where(fresh, new, old)
+
+    new = [
+        ops.cast(features, old.dtype)
+        for features, old in zip((key, value), cache, strict=True)
+    ]
+    updated = tuple(map(write, cache, new))
+    if window.attends == "cache":
+        return *updated, updated
+    if window.attends == "new":
+        return key, value, updated
+    key, value = (
+        ops.concatenate(pair, axis=1) for pair in zip(cache, new, strict=True)
+    )
+    return key, value, updated
+
+
+def take_tokens(features: Tensor, indices: Tensor) -> Tensor:
+    """Takes tokens from `(B, T, ...)` by indices `(N,)` or `(B, N)`."""
+    if len(indices.shape) == 1:
+        return ops.take(features, indices, axis=1)
+    batch_size, tokens, *shape = ops.shape(features)
+    first = ops.arange(batch_size, dtype="int32") * tokens
+    flat = ops.reshape(features, (-1, *shape))
+    taken = ops.take(flat, indices + ops.expand_dims(first, -1), axis=0)
+    return ops.reshape(taken, (batch_size, -1, *shape))
+
+
+def pack_tokens(tensors: Tensors, mask: Tensor) -> tuple[Tensors, Tensor]:
+    """Moves the real tokens of each example before its padding.
+
+    Args:
+        tensors: Dict of tensors `(B, T, ...)`; the value of `"positions"` may
+            also be `(T,)`, or a pair.
+        mask: Boolean tensor `(B, T)`, true for real tokens.
+
+    Returns:
+        The dict of the moved tensors, and the index that each token has
+        moved to, int32 `(B, T)`.
+    """
+    order = _order_real_tokens(mask)
+    moved = {
+        name: _take_positions(tensor, order)
+        if name == "positions"
+        else take_tokens(tensor, order)
+        for name, tensor in tensors.items()
+    }
+    return moved, ops.argsort(order, axis=-1)
+
+
+def split_keys(
+    keys_and_values: Tensors,
+    *,
+    size: int,
+    sink_tokens: int,
+    chunk_size: int,
+    causal: bool,
+) -> tuple[Tensors, Tensors]:
+    """Splits keys and values into the parts that chunks of queries can see.
+
+    Args:
+        keys_and_values: Dict of `"key"` and `"value"` `(B, T, heads, width)`,
+            `"positions"` `(T,)` or `(B, T)`, a pair of these or `None`, and
+            `"ranks"` of the same shapes, which are the tokens' indices, or -1.
+        size: int, number of keys in the window.
+        sink_tokens: int, number of first tokens that all queries see.
+        chunk_size: int, number of queries in a chunk.
+        causal: bool, whether queries see no later keys.
+
+    Returns:
+        Dict of the keys and values near each chunk, with a first axis of
+        chunks, and the dict of the first tokens' keys and values.
+    """
+    near: Tensors = {}
+    first: Tensors = {}
+    for name, tensors in keys_and_values.items():
+        if tensors is None:
+            near[f"near_{name}"] = first[name] = None
+            continue
+        axis = KEY_AXES[name]
+
+        def begin(tensor: Tensor, axis: int = axis) -> Tensor:
+            front = ops.moveaxis(tensor, axis, 0)[:sink_tokens]
+            return ops.moveaxis(front, 0, axis)
+
+        def split(tensor: Tensor, axis: int = axis) -> Tensor:
+            return _split_with_neighbours(
+                ops.moveaxis(tensor, axis, 0),
+                chunk_size,
+                size - 1,
+                0 if causal else size - 1,
+            )
+
+        first[name] = keras.tree.map_structure(begin, tensors)
+        if name == "ranks":
+            # Padding has the number 0. The first tokens have a part of their
+            # own.
+            hidden = ops.where(tensors < sink_tokens, -1, tensors)
+            near[f"near_{name}"] = split(hidden + 1) - 1
+        else:
+            near[f"near_{name}"] = keras.tree.map_structure(split, tensors)
+    return near, first
+
+
+def join_keys(queries: Tensors, first: Tensors) -> tuple[Tensors, Tensors]:
+    """Joins the keys near a chunk, found among its queries, and the first.
+
+    Args:
+        queries: Dict of the chunk's tensors.
+        first: Dict of the first tokens' keys and values.
+
+    Returns:
+        Dict of the queries, and dict of the keys and values to attend to.
+    """
+    queries, joined = dict(queries), {}
+    for name, axis in KEY_AXES.items():
+        near = queries.pop(f"near_{name}")
+        joined[name] = near
+        if near is None:
+            continue
+        joined[name] = keras.tree.map_structure(
+            lambda *parts, axis=axis: ops.concatenate(parts, axis=axis),
+            first[name],
+            near,
+        )
+    return queries, joined
+
+
+KEY_AXES = {"key": 1, "value": 1, "positions": -1, "ranks": -1}
+"""Index of the axis of the keys in each tensor of the keys."""
+
+
+def _split_with_neighbours(
+    tensor: Tensor, chunk_size: int, before: int, after: int
+) -> Tensor:
+    """Splits the first axis into chunks that overlap.
+
+    Args:
+        tensor: `(T, ...)`.
+        chunk_size: int, size of a chunk without its neighbours.
+        before: int, number of entries before a chunk to add.
+        after: int, number of entries behind it to add.
+
+    Returns:
+        `(chunks, before + chunk_size + after, ...)`, padded with zeros.
+    """
+    tokens, *shape = ops.shape(tensor)
+    chunks = -(-tokens // chunk_size)
+    left, right = -(-before // chunk_size), -(-after // chunk_size)
+    widths = [
+        [left * chunk_size, (chunks + right) * chunk_size - tokens],
+        *([[0, 0]] * len(shape)),
+    ]
+    blocks = ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
+    joined = ops.concatenate(
+        [blocks[start : start + chunks] for start in range(left + 1 + right)],
+        axis=1,
+    )
+    start = left * chunk_size - before
+    return joined[:, start : start + before + chunk_size + after]
+
+
+def _order_real_tokens(mask: Tensor) -> Tensor:
+    """Lists the indices of the real tokens, then those of padding."""
+    tokens = ops.shape(mask)[1]
+    indices = ops.arange(tokens, dtype="int32")
+    order = ops.where(mask, indices, indices + tokens)
+    return ops.cast(ops.argsort(order, axis=-1), "int32")
+
+
+def _find_indices(ranks: Tensor, order: Tensor | None) -> Tensor:
+    """Returns the indices of tokens from their ranks, 0 for -1."""
+    ranks = ops.maximum(ranks, 0)
+    if order is None:
+        return ranks
+    return ops.take_along_axis(order, ranks, axis=-1)
+
+
+def _take_positions(positions: Positions | None, indices: Tensor) -> Any:
+    """Takes the positions of tokens by indices `(N,)` or `(B, N)`."""
+
+    def take(axis: Tensor) -> Tensor:
+        if len(axis.shape) == 1 or len(indices.shape) == 1:
+            return ops.take(axis, indices, axis=-1)
+        return ops.take_along_axis(axis, indices, axis=-1)
+
+    if positions is None:
+        return None
+    return keras.tree.map_structure(take, positions)

@@ -1,0 +1,203 @@
+"""Search for the most likely sequence that continues a prompt."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_lengen.models.generator import Generator, State, cast_to_int32
+from keras_lengen.models.token_choice import add_seen, is_end, penalize
+from keras_lengen.types import Tensor
+
+_NEVER = -1e30
+"""Log probability of sequences that do not exist."""
+
+
+class BeamSearch(Generator):
+    """Two compiled programs that search for the most likely sequence.
+
+    The search keeps `K = num_beams` sequences that go on and `K` that have
+    ended. In each step, every sequence that goes on is followed by every
+    token. The search ends after `max_new_tokens` steps, or when no sequence
+    that goes on can become more likely than one that has ended.
+
+    The score of a sequence is its log probability, divided by a power of its
+    length, relative to `max_new_tokens`: `(length / N) ** length_penalty`.
+
+    The constants of a run are those of a `Generator`, with
+    `"length_penalty"`. The state has the entries `"cache"`, of the prompts,
+    and `"search"`, a dict: `"tokens"`, int32 `(B, K, N)`, sequences that go
+    on; `"scores"`, float32 `(B, K)`, their log probabilities; `"ended"` and
+    `"ended_scores"`, those that have ended; `"token"`, int32 `(B * K,)`, the
+    newest tokens; `"step"`, their index; `"cache"` of all `B * K` sequences;
+    and `"seen"`, if tokens are penalized. `advance` returns a state with the
+    entries `"cache"`, of the prompts, and `"tokens"`, int32 `(B, N)`.
+    """
+
+    def _start(
+        self, constants: State, token_ids: Tensor, cache: Any = None
+    ) -> State:
+        features, cache = self.read_prompts(constants, token_ids, cache)
+        count, beams = token_ids.shape[0], self.options.num_beams
+        shape = (count, beams, self.max_new_tokens)
+        empty = ops.broadcast_to(constants["end_tokens"][0], shape)
+        never = ops.full((count, beams), _NEVER, dtype="float32")
+        search = {
+            "tokens": empty,
+            # All sequences begin as the same one, which counts once.
+            "scores": ops.where(ops.arange(beams) == 0, 0.0, never),
+            "ended": empty,
+            "ended_scores": never,
+            "cache": keras.tree.map_structure(self._repeat, cache),
+        }
+        if constants["seen"] is not None:
+            search["seen"] = self._repeat(constants["seen"])
+        features = self._repeat(features)
+        search = self._choose(constants, search, features, cast_to_int32(0))
+        return {"cache": cache, "search": search}
+
+    def _advance(self, constants: State, state: State, steps: Tensor) -> State:
+        constants = self._repeat_constants(constants)
+        search = state["search"]
+
+        def pack(flat: tuple[Tensor, ...]) -> Any:
+            return keras.tree.pack_sequence_as(search, flat)
+
+        def is_unfinished(*flat: Tensor) -> Tensor:
+            search = pack(flat)
+            # What goes on gets no more likely, and divisors are at most 1.
+            hope = ops.max(search["scores"], axis=1)
+            open_rows = hope > ops.max(search["ended_scores"], axis=1)
+            return ops.logical_and(search["step"] < steps, ops.any(open_rows))
+
+        def add_token(*flat: Tensor) -> tuple[Tensor, ...]:
+            search = pack(flat)
+            features, search["cache"] = self.read_token(
+                constants, search["token"], search["cache"], search["step"]
+            )
+            step = search["step"] + 1
+            search = self._choose(constants, search, features, step)
+            return tuple(keras.tree.flatten(search))
+
+        flat = ops.while_loop(
+            is_unfinished, add_token, tuple(keras.tree.flatten(search))
+        )
+        search = pack(flat)
+        # The longest sequences end here. Of equal scores, the first is best.
+        scores = ops.concatenate(
+            [search["ended_scores"], search["scores"]], axis=1
+        )
+        tokens = ops.concatenate([search["ended"], search["tokens"]], axis=1)
+        best = ops.reshape(ops.argmax(scores, axis=1), (-1, 1))
+        return {
+            "cache": state["cache"],
+            "tokens": _take(tokens, ops.cast(best, "int32"))[:, 0],
+        }
+
+    def _choose(
+        self, constants: State, state: State, features: Tensor, step: Tensor
+    ) -> State:
+        """Adds a token to each sequence, from `features` `(B * K, 1, M)`."""
+        beams = self.options.num_beams
+        logits = self.model.logits(features)[:, 0]
+        if "seen" in state:
+            logits = penalize(logits, state["seen"], constants["penalty"])
+        chances = ops.log_softmax(logits, axis=-1)
+        count = chances.shape[-1]
+        scores = ops.expand_dims(state["scores"], -1)
+        scores = scores + ops.reshape(chances, (-1, beams, count))
+        numbers = ops.arange(count, dtype="int32")
+        ends = is_end(numbers, constants["end_tokens"])
+
+        found, parents, tokens = self._find_best(
+            ops.where(ends, scores, _NEVER)
+        )
+        share = ops.cast(step + 1, "float32") / self.max_new_tokens
+        divisor = ops.power(share, constants["length_penalty"])
+        found = ops.concatenate(
+            # A power too small for a float must not make 0 / 0.
+            [state["ended_scores"], found / ops.maximum(divisor, 1e-30)],
+            axis=1,
+        )
+        ended = _take(state["tokens"], parents)
+        ended = _write(ended, tokens, step)
+        ended = ops.concatenate([state["ended"], ended], axis=1)
+        found, kept = ops.top_k(found, beams)
+
+        scores, parents, tokens = self._find_best(
+            ops.where(ends, _NEVER, scores)
+        )
+        rows = ops.arange(scores.shape[0], dtype="int32")
+        rows = ops.reshape(ops.expand_dims(rows * beams, -1) + parents, (-1,))
+        token = ops.reshape(tokens, (-1,))
+        new = {
+            "tokens": _write(_take(state["tokens"], parents), tokens, step),
+            "scores": scores,
+            "ended": _take(ended, ops.cast(kept, "int32")),
+            "ended_scores": found,
+            "cache": keras.tree.map_structure(
+                lambda each: ops.take(each, rows, axis=0), state["cache"]
+            ),
+            "token": token,
+            "step": step,
+        }
+        if "seen" in state:
+            seen = ops.take(state["seen"], rows, axis=0)
+            new["seen"] = add_seen(seen, token)
+        return new
+
+    def _find_best(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Finds the most likely ways to go on.
+
+        Args:
+            scores: float32 `(B, K, V)`, for each sequence and next token.
+
+        Returns:
+            Scores, indices of sequences, and tokens, each `(B, K)`.
+        """
+        _, beams, count = scores.shape
+        flat = ops.reshape(scores, (-1, beams * count))
+        best, indices = ops.top_k(flat, beams)
+        indices = ops.cast(indices, "int32")
+        return best, indices // count, indices % count
+
+    def _repeat(self, tensor: Tensor) -> Tensor:
+        """Repeats each row of the first axis, once for each sequence."""
+        return ops.repeat(tensor, self.options.num_beams, axis=0)
+
+    def _repeat_constants(self, constants: State) -> State:
+        """Repeats the constants of each prompt, once for each sequence."""
+
+        def repeat(value: Any, axes: int = 1) -> Any:
+            # With fewer axes, all prompts share it.
+            return keras.tree.map_structure(
+                lambda each: (
+                    each
+                    if each is None or len(each.shape) < axes
+                    else self._repeat(each)
+                ),
+                value,
+            )
+
+        return {
+            **constants,
+            "positions": repeat(constants["positions"], 2),
+            "mask": repeat(constants["mask"]),
+            "length": repeat(constants["length"]),
+            "memory": {
+                name: repeat(value, 2 if name == "memory_positions" else 1)
+                for name, value in constants["memory"].items()
+            },
+        }
+
+
+def _take(sequences: Tensor, indices: Tensor) -> Tensor:
+    """Returns sequences `(B, K, N)` with the indices `(B, L)` on axis 1."""
+    return ops.take_along_axis(sequences, ops.expand_dims(indices, -1), axis=1)
+
+
+def _write(sequences: Tensor, tokens: Tensor, step: Tensor) -> Tensor:
+    """Returns `sequences` `(B, K, N)` with `tokens` `(B, K)` at one step."""
+    return ops.slice_update(
+        sequences, (0, 0, step), ops.expand_dims(tokens, -1)
+    )

@@ -1,0 +1,214 @@
+"""How generation chooses a token: options, and the arithmetic of logits."""
+
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+from keras import ops
+
+from keras_lengen.checks.arguments import (
+    Boolean,
+    Integer,
+    Number,
+    Optional,
+    Seed,
+    Tuple,
+)
+from keras_lengen.types import BoolArray, IntArray, Tensor
+
+
+class ChoiceOptions(TypedDict, total=False):
+    """Types of the options of `generate`, for `Unpack`."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    repetition_penalty: float
+    num_beams: int
+    length_penalty: float
+    end_token: Any
+    seed: int | None
+    return_logits: bool
+    jit_compile: bool
+
+
+class Options(NamedTuple):
+    """Checked options; `TransformerDecoder.generate` describes them."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    repetition_penalty: float
+    num_beams: int
+    length_penalty: float
+    end_tokens: tuple[int, ...]
+    seed: int | None
+    return_logits: bool
+    jit_compile: bool
+
+
+def check_options(
+    output_size: int,
+    *,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    repetition_penalty: float = 1.0,
+    num_beams: int = 1,
+    length_penalty: float = 1.0,
+    end_token: Any = None,
+    seed: int | None = None,
+    return_logits: bool = False,
+    jit_compile: bool = True,
+) -> Options:
+    """Checks the options of `generate`, for so many different tokens.
+
+    Raises:
+        ValueError: If an option is wrong, or has no effect beside another.
+    """
+    options = Options(
+        temperature=Number(0).check("temperature", temperature),
+        top_k=Optional(Integer(most=output_size)).check("top_k", top_k),
+        top_p=Optional(Number(most=1, above=0)).check("top_p", top_p),
+        repetition_penalty=Number(above=0).check(
+            "repetition_penalty", repetition_penalty
+        ),
+        num_beams=Integer().check("num_beams", num_beams),
+        length_penalty=Number(0).check("length_penalty", length_penalty),
+        end_tokens=_read_end_tokens(end_token, output_size),
+        seed=Seed().check("seed", seed),
+        return_logits=Boolean().check("return_logits", return_logits),
+        jit_compile=Boolean().check("jit_compile", jit_compile),
+    )
+    for name in ("top_k", "top_p"):
+        value = getattr(options, name)
+        if options.temperature == 0 and value not in (None, 1):
+            raise ValueError(
+                f"{name}={value} has no effect at temperature=0: pass a "
+                f"temperature above 0, such as 1.0, or leave {name} out."
+            )
+    if options.num_beams == 1:
+        if options.length_penalty != 1:
+            raise ValueError(
+                f"length_penalty={length_penalty} compares the sequences of a "
+                "beam search: pass num_beams above 1, or leave it out."
+            )
+        return options
+    if options.temperature > 0:
+        raise ValueError(
+            f"num_beams={num_beams} searches for the most likely sequence and "
+            f"samples no tokens: pass temperature=0 instead of {temperature}."
+        )
+    if options.return_logits:
+        raise ValueError(
+            f"num_beams={num_beams} compares many sequences and keeps no "
+            "logits: leave return_logits out, or call the model with the "
+            "tokens that it returns."
+        )
+    return options
+
+
+def _read_end_tokens(end_token: Any, output_size: int) -> tuple[int, ...]:
+    """Reads one or several tokens; without any, there is -1, which is none."""
+    token = Integer(0, output_size - 1)
+    if isinstance(end_token, list | tuple):
+        return Tuple(token).check("end_token", end_token)
+    found = Optional(token).check("end_token", end_token)
+    return (-1 if found is None else found,)
+
+
+def find_seen(
+    token_ids: IntArray, mask: BoolArray | None, output_size: int
+) -> BoolArray:
+    """Finds the tokens that a text has.
+
+    Args:
+        token_ids: `(B, T)`.
+        mask: `(B, T)`, true for real tokens, or `None`.
+        output_size: int. Number of different tokens.
+
+    Returns:
+        bool `(B, output_size)`.
+    """
+    counted = token_ids < output_size
+    if mask is not None:
+        counted &= mask
+    seen = np.zeros((len(token_ids), output_size), "bool")
+    rows, columns = np.nonzero(counted)
+    seen[rows, token_ids[rows, columns]] = True
+    return seen
+
+
+def add_seen(seen: Tensor, tokens: Tensor) -> Tensor:
+    """Adds tokens `(B,)` to those that a text has, bool `(B, V)`."""
+    numbers = ops.arange(seen.shape[-1], dtype="int32")
+    return ops.logical_or(seen, ops.expand_dims(tokens, -1) == numbers)
+
+
+def penalize(logits: Tensor, seen: Tensor, penalty: Tensor) -> Tensor:
+    """Makes tokens less likely that the text already has.
+
+    Args:
+        logits: float32 `(B, V)`.
+        seen: bool `(B, V)`.
+        penalty: float32 scalar. Divides positive logits of these tokens, and
+            multiplies negative ones.
+
+    Returns:
+        float32 `(B, V)`.
+
+    Differs from the paper: it divides all logits, which makes tokens with
+    negative ones more likely.
+
+    Reference: Keskar et al., 2019, section 4.1.
+    https://arxiv.org/abs/1909.05858
+    """
+    changed = ops.where(logits > 0, logits / penalty, logits * penalty)
+    # An infinity less another one would not be a number.
+    return ops.where(seen, ops.clip(changed, -1e30, 1e30), logits)
+
+
+def is_end(tokens: Tensor, end_tokens: Tensor) -> Tensor:
+    """Finds the tokens of any shape that are among `end_tokens` `(E,)`."""
+    return ops.any(ops.expand_dims(tokens, -1) == end_tokens, axis=-1)
+
+
+def sample_tokens(
+    logits: Tensor,
+    uniforms: Tensor,
+    *,
+    temperature: Tensor,
+    top_k: int | None,
+    top_p: Tensor | None,
+) -> Tensor:
+    """Samples tokens by inverting the cumulative distribution.
+
+    Args:
+        logits: float32 `(B, V)`.
+        uniforms: float32 `(B,)`, in `[0, 1)`.
+        temperature: float32 scalar above 0 that divides the logits.
+        top_k: int or `None`. Number of most likely tokens to sample from.
+        top_p: float or `None`. Probability of the most likely tokens to
+            sample from.
+
+    Returns:
+        int32 `(B,)`.
+    """
+    # Of a difference, a quotient may overflow to the probability 0, but never
+    # to NaN.
+    logits = logits - ops.max(logits, axis=-1, keepdims=True)
+    logits = logits / temperature
+    if top_k is not None:
+        least = ops.top_k(logits, top_k)[0][:, -1:]
+        logits = ops.where(logits < least, -1e30, logits)
+    if top_p is not None:
+        ordered = ops.flip(ops.sort(logits, axis=-1), axis=-1)
+        shares = ops.softmax(ordered, axis=-1)
+        before = ops.cumsum(shares, axis=-1) - shares
+        kept = ops.where(before < top_p, ordered, np.inf)
+        least = ops.min(kept, axis=-1, keepdims=True)
+        logits = ops.where(logits < least, -1e30, logits)
+    summed = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
+    # Slightly below the total, so that rounding never selects a token of
+    # probability zero.
+    goals = ops.expand_dims(uniforms * (1 - 1e-6), -1) * summed[:, -1:]
+    return ops.sum(ops.cast(summed <= goals, "int32"), axis=-1)

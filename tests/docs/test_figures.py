@@ -1,0 +1,350 @@
+"""Figures in the text of the pages of results agree with the reports.
+
+Generated tables have a test of their own, `test_build.py`. Here the figures of
+the sentences are computed from the reports, in other ways than the tables.
+"""
+
+import json
+import re
+import statistics
+
+import numpy as np
+import pytest
+
+from benchmarks.result_tables import RESULTS
+from tests.docs.test_pages import TEXTS
+
+PREFIX = "docs/results/"
+RESULT_PAGES = {
+    page.removeprefix(PREFIX).removesuffix(".md"): text
+    for page, text in TEXTS.items()
+    if page.startswith(PREFIX)
+    and not page.endswith(("index.md", "reproducing.md"))
+}
+NUMBER = r"(?<![\w.,])\d+\.\d+(?![\w]|\.\d)"
+
+
+def read(report):
+    return json.loads((RESULTS / f"{report}.json").read_text())
+
+
+def select(report, **values):
+    """The rows of a report that have these values."""
+    rows = read(report)["rows"]
+    found = [row for row in rows if values.items() <= row.items()]
+    assert found, values
+    return found
+
+
+def select_one(report, **values):
+    (row,) = select(report, **values)
+    return row
+
+
+def prose(text):
+    """The sentences of a page: without tables, code and targets of links."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.S | re.M)
+    text = re.sub(r"^\|.*$", "", text, flags=re.M)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)
+
+
+def table_figures(text):
+    lines = re.findall(r"^\|.*$", text, re.M)
+    return {*re.findall(NUMBER, "\n".join(lines))}
+
+
+def two(*values):
+    return [f"{value:.2f}" for value in values]
+
+
+def exact_match(task, method, length, pick=statistics.median):
+    rows = select("frontier", task=task, method=method)
+    return pick([row["exact_match_by_length"][str(length)] for row in rows])
+
+
+def kinds(task, method, kind, training="uniform"):
+    row = select_one("kinds", task=task, method=method, training=training)
+    return row["by_kind"][kind]
+
+
+def structured_mean(task, method, length):
+    row = select_one("kinds", task=task, method=method, training="uniform")
+    found = [
+        by_length[str(length)]
+        for kind, by_length in row["by_kind"].items()
+        if kind != "uniform"
+    ]
+    return statistics.mean(found)
+
+
+COPYING = ("DAPE", "RandomizedRelativeEncoding", "FIRE", "LogKERPLE")
+
+
+def claim_demonstration():
+    path = RESULTS / "demonstration" / "RandomizedRoPE" / "results.json"
+    final = json.loads(path.read_text())["final"]
+    return two(min(final["accuracy_by_length"].values()))
+
+
+def claim_algorithmic():
+    best = {}
+    for row in read("evidence")["rows"]:
+        best.setdefault(row["task"], {})[row["encoding"]] = row["score"]
+    gaps = [
+        max(scores.values()) - scores["RandomizedRelativeEncoding"]
+        for scores in best.values()
+    ]
+    assert max(gaps) <= 0.01
+    missing = best["missing_duplicate_string"]
+    floor = select("evidence", task="missing_duplicate_string")[0]["floor"]
+    assert missing["RandomizedRoPE"] < floor
+    forms = {}
+    for row in read("randomized_forms")["rows"]:
+        name, _, way = row["encoding"].partition("(")
+        key = row["task"], name
+        forms.setdefault(key, {}).setdefault(way, []).append(row["score"])
+    assert len(forms) == 4
+    for ways in forms.values():
+        sampled, positions = (
+            ways[f"distances='{way}')"] for way in ("sampled", "positions")
+        )
+        assert len(sampled) == len(positions) == 2
+        assert min(sampled) > max(positions)
+    return [*two(floor), "0.01"]
+
+
+def claim_language():
+    bits = {
+        row["run"]: row["bits_per_character_by_length"]
+        for row in read("language")["rows"]
+    }
+    losses = {
+        name.removesuffix("-from-RoPE"): row["loss_by_length"]
+        for name, row in ((row["run"], row) for row in read("language")["rows"])
+        if name.endswith("-from-RoPE")
+    }
+    for length, best in {
+        "256": "RoPE",
+        "512": "RandomizedRoPE",
+        "1024": "ALiBi",
+    }.items():
+        assert min(losses, key=lambda name: losses[name][length]) == best
+    plain, randomized = bits["RoPE"], bits["RandomizedRoPE"]
+    found = two(plain["256"], randomized["256"])
+    found += two(plain["1024"], randomized["1024"], bits["ALiBi"]["1024"])
+    # That of a unit.
+    return [*found, "1.443"]
+
+
+def claim_images():
+    datasets = pytest.importorskip("sklearn.datasets")
+    labels = datasets.load_digits().target
+    tested = np.random.RandomState(0).permutation(len(labels))[:360]
+    return two(np.bincount(labels[tested]).max() / len(tested))
+
+
+def claim_answers():
+    def at(task, variant, length):
+        row = select_one("answers", task=task, variant=variant)
+        return row["generated_exact_match_by_length"][str(length)]
+
+    assert at("copy", "RoPE", 10) == 1 and at("copy", "RoPE", 11) == 0
+    row = select_one("answers", task="parity", variant="all")
+    trained = [
+        row["generated_exact_match_by_length"][str(length)]
+        for length in range(1, 9)
+    ]
+    return two(
+        at("copy", "ALiBi", 11),
+        at("summation", "RandomizedRoPE", 10),
+        at("summation", "RandomizedRoPE", 2),
+        statistics.mean(trained),
+    )
+
+
+def claim_addition():
+    neither = select_one("addition", variant="neither")["by_kind"]
+    for length, share in neither["nines"].items():
+        assert (share == 0) == (int(length) >= 5)
+    for length in ("10", "20", "50", "100", "200", "500"):
+        assert neither["uniform"][length] == 1
+    return []
+
+
+def claim_methods():
+    learned = [
+        exact_match(task, "coupled learned", 20)
+        for task in ("addition", "copy", "reverse", "parity")
+    ]
+    far = {
+        exact_match(task, "coupled learned", 100)
+        for task in ("addition", "copy", "reverse", "parity")
+    }
+    assert far == {0}
+    copied = [exact_match("copy", method, 20) for method in COPYING]
+    assert all(0.75 < value < 0.95 for value in copied)
+    assert max(exact_match("copy", method, 50) for method in COPYING) <= 0.1
+    structured = [structured_mean("copy", method, 20) for method in COPYING]
+    for task in ("copy", "reverse"):
+        for training in ("uniform", "structured"):
+            by_length = kinds(
+                task, "coupled near keys", "repeated_digit", training
+            )
+            for length, share in by_length.items():
+                assert share == 0 or int(length) < 8
+    palindromes = [
+        kinds(task, "coupled near keys", "palindrome", training)[length]
+        for task in ("copy", "reverse", "parity")
+        for training in ("uniform", "structured")
+        for length in ("10", "20", "50", "100")
+    ]
+    nines = kinds("addition", "coupled near keys", "nines")
+    for length, share in nines.items():
+        assert (share == 0) == (int(length) >= 5)
+    assert exact_match("parity", "Abacus", 15, min) == 1
+    return [
+        *two(min(learned), max(learned)),
+        *two(*(exact_match("reverse", "WarpedRoPE", n) for n in (15, 20))),
+        *two(
+            *(exact_match("parity", "Abacus", 30, each) for each in (min, max))
+        ),
+        *two(exact_match("parity", "Abacus", 20, min)),
+        *two(exact_match("parity", "Abacus", 100, max)),
+        *two(min(structured), max(structured), min(palindromes)),
+        # Rounded to tens of percent; the bound of a learned task.
+        *("0.8", "0.9"),
+    ]
+
+
+def claim_speed():
+    short, long = (
+        select_one("train_step", encoding="RandomizedRoPE", tokens=tokens)
+        for tokens in (41, 512)
+    )
+    chunks = select_one(
+        "long_attention", encoding="RoPE", chunk_size="auto", length=16384
+    )
+    direct = select_one(
+        "long_attention", encoding="RoPE", chunk_size=None, length=4096
+    )
+    cached = select_one("generation", encoding="RoPE", batch_size=1)
+    ratio = f"{cached['speed_of_recomputing']:.0f}"
+    assert re.search(rf"{ratio}\s+times as fast", RESULT_PAGES["speed"])
+    return [
+        *two(short["ratio_to_keras"], long["ratio_to_keras"]),
+        *(f"{row['peak_mebibytes'] / 1024:.1f}" for row in (chunks, direct)),
+    ]
+
+
+def claim_paper_table():
+    rows = {row["task"]: row for row in read("evidence")["rows"]}
+    floors = [
+        round(100 * max(rows[task]["floor"], rows[task]["position_only"]))
+        for task in (
+            *("even_pairs", "reverse_string"),
+            *("missing_duplicate_string", "bucket_sort"),
+        )
+    ]
+    first, second, third, last = floors
+    text = " ".join(RESULT_PAGES["paper_table"].split())
+    assert f"{first}, {second}, {third} and {last} percent" in text
+    return []
+
+
+CLAIMS = {
+    name.removeprefix("claim_"): function
+    for name, function in list(globals().items())
+    if name.startswith("claim_")
+}
+"""The figures in the sentences of each page, computed from its reports."""
+
+
+def test_every_page_has_its_figures_computed():
+    assert sorted(CLAIMS) == sorted(RESULT_PAGES)
+
+
+@pytest.mark.parametrize("page", RESULT_PAGES)
+def test_every_page_names_its_report_and_a_command(page):
+    text = RESULT_PAGES[page]
+    reports = re.findall(r"\]\(\.\./\.\./(benchmarks/results/[\w/.]+)\)", text)
+    assert reports
+    assert re.search(r"^python -m (trainers|benchmarks)\.", text, re.M)
+
+
+@pytest.mark.parametrize("page", RESULT_PAGES)
+def test_figures_in_sentences_are_those_of_the_reports(page):
+    claimed = CLAIMS[page]()
+    found = re.findall(NUMBER, prose(RESULT_PAGES[page]))
+    assert {*claimed} <= {*found}
+    assert {*found} <= {*claimed}, page
+
+
+def test_figures_of_recommendations_are_those_of_the_results():
+    page = TEXTS["docs/guides/choosing.md"]
+    known = {
+        figure
+        for name, text in RESULT_PAGES.items()
+        for figure in (*table_figures(text), *CLAIMS[name]())
+    }
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", page)
+    figures = re.findall(NUMBER, text)
+    assert len(figures) > 10
+    assert {*figures} <= known
+    losses = {
+        f"{value:,.0f}"
+        for row in read("language")["rows"]
+        for value in row["loss_by_length"].values()
+    }
+    nats = re.search(r"\((\d+) nats per\s+sequence, against (\d+)", page)
+    further = re.search(r"\((1,\d+) against\s+(1,\d+)\)", page)
+    assert {*nats.groups(), *further.groups()} <= losses
+
+
+def test_the_overview_of_readme_has_the_figures_of_the_reports():
+    """Recomputed in a few lines, for every row."""
+    rows = {
+        re.sub(r"\[(.*)\]\(.*\)", r"\1", cells[0]): cells[1:]
+        for cells in (
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in re.findall(
+                r"^\| \[.*docs/results.*$", TEXTS["README.md"], re.M
+            )
+        )
+    }
+    evidence = {
+        row["encoding"]: row["score"]
+        for row in select("evidence", task="missing_duplicate_string")
+    }
+    sums = [
+        row["generated_exact_match_by_length"]["500"]
+        for row in select("addition", variant="coupled")
+    ]
+    text, images = (
+        {row[key]: row[value] for row in read(report)["rows"]}
+        for report, key, value in (
+            ("language", "run", "bits_per_character_by_length"),
+            ("images", "encoding", "accuracy"),
+        )
+    )
+    expected = {
+        "even pairs": ("0.57", "1.00"),
+        "missing duplicate string": two(
+            evidence["RoPE"], evidence["RandomizedRelativeEncoding"]
+        ),
+        "copy": two(
+            exact_match("copy", "RoPE", 100),
+            exact_match("copy", "coupled near keys", 100),
+        ),
+        "addition": two(0, statistics.median(sums)),
+        "text": two(text["RoPE"]["1024"], text["ALiBi"]["1024"]),
+        "digits as images": two(
+            *(
+                list(images[name].values())[-1]
+                for name in ("RoPE", "RandomizedSinusoidalEncoding")
+            )
+        ),
+    }
+    assert {*rows} == {*expected}
+    for name, (baseline, best) in expected.items():
+        assert rows[name][3] == baseline
+        assert rows[name][4].endswith(f": {best}"), name

@@ -1,0 +1,138 @@
+"""Compares layers and models with and without fused attention, on JAX.
+
+KERAS_BACKEND=jax python -m tests.keras_lengen.layers.attention.fused_layers \
+    errors.json
+"""
+
+import json
+import pathlib
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from keras_lengen.layers import (
+    LogKERPLE,
+    MultiHeadAttention,
+    RandomizedALiBi,
+    RoPE,
+)
+from keras_lengen.layers.attention import fused
+from keras_lengen.models import TransformerDecoder
+
+CASES = {
+    "without encoding": {},
+    "rotated": {"encoding": RoPE},
+    "biased": {"encoding": LogKERPLE, "use_causal_mask": True},
+    "factors and shared heads": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "score_factor": "head",
+        "num_key_value_heads": 2,
+        "scale_scores": False,
+    },
+}
+
+
+def differentiate(layer, function):
+    """Outputs, and the gradients of all weights, of a layer."""
+    weights = [weight.value for weight in layer.trainable_variables]
+    fixed = [weight.value for weight in layer.non_trainable_variables]
+
+    def score(weights):
+        outputs, _ = function(weights, fixed)
+        return jnp.sum(jnp.cos(outputs)), outputs
+
+    gradients, outputs = jax.jit(jax.grad(score, has_aux=True))(weights)
+    return [outputs, *gradients]
+
+
+def compare(layer, attentions, function):
+    """Relative error of fused attention; a call must really be fused."""
+    results = []
+    for each in (True, False):
+        for attention in attentions:
+            attention.fused = each
+        results.append(differentiate(layer, function))
+    scale = max(float(jnp.max(jnp.abs(array))) for array in results[1][1:])
+    return max(
+        float(jnp.max(jnp.abs(a - b))) / scale
+        for a, b in zip(*results, strict=True)
+    )
+
+
+def find_layer_error(encoding=None, use_causal_mask=False, **options):
+    random = np.random.default_rng(0)
+    layer = MultiHeadAttention(
+        4, 16, encoding=encoding and encoding(), **options
+    )
+    inputs = jnp.array(random.normal(size=(2, 20, 24)), "float32")
+    mask = jnp.arange(20) < jnp.array([[20], [13]])
+    layer(inputs, inputs)
+    return compare(
+        layer,
+        [layer],
+        lambda weights, fixed: layer.stateless_call(
+            *(weights, fixed, inputs, inputs),
+            value_mask=mask,
+            use_causal_mask=use_causal_mask,
+        ),
+    )
+
+
+def find_model_error():
+    model = TransformerDecoder(
+        vocabulary_size=7,
+        output_size=7,
+        num_layers=2,
+        num_heads=4,
+        model_dim=32,
+        encoding=LogKERPLE(),
+    )
+    tokens = np.random.default_rng(0).integers(0, 7, (2, 20))
+    model(tokens)
+    return compare(
+        model,
+        [block.attention_layer for block in model.blocks],
+        lambda weights, fixed: model.stateless_call(weights, fixed, tokens),
+    )
+
+
+def find_refusals():
+    """What `fused=True` says where it is not possible."""
+    inputs = jnp.ones((2, 5, 24))
+    found = {}
+    for name, arguments, options in (
+        ("weights", {}, {"return_attention_scores": True}),
+        ("mask", {}, {"attention_mask": jnp.ones((5, 5), bool)}),
+        ("length", {"score_factor": "log_length"}, {}),
+        ("sampled", {"encoding": RandomizedALiBi()}, {}),
+    ):
+        layer = MultiHeadAttention(2, 8, fused=True, **arguments)
+        try:
+            layer(inputs, inputs, **options)
+        except ValueError as error:
+            found[name] = str(error)
+    return found
+
+
+def main(path):
+    layer = MultiHeadAttention(2, 8, fused=True)
+    try:
+        layer(jnp.ones((2, 5, 24)), jnp.ones((2, 5, 24)))
+    except ValueError as error:
+        without_tpu = str(error)
+    fused.INTERPRET = True
+    found = {
+        "errors": {
+            name: find_layer_error(**case) for name, case in CASES.items()
+        },
+        "refusals": {"device": without_tpu, **find_refusals()},
+    }
+    found["errors"]["model"] = find_model_error()
+    pathlib.Path(path).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

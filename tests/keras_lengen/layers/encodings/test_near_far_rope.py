@@ -1,0 +1,281 @@
+"""The encodings whose far distances are not those of `RoPE`."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_lengen.layers import (
+    STRING,
+    AxialEncoding,
+    ForgettingAttention,
+    MultiHeadAttention,
+    RandomizedPositions,
+    ReRoPE,
+    RoPE,
+    SelfExtend,
+)
+from tests.keras_lengen.layers.encodings.table import (
+    HEADS,
+    WIDTH,
+    encode,
+    random_inputs,
+)
+from tests.keras_lengen.layers.encodings.test_rope import rotated
+from tests.keras_lengen.models.small import (
+    assert_chunks_change_nothing,
+    assert_generation_is_the_full_pass,
+    decoder,
+    encoder,
+    token_ids,
+    with_random_weights,
+)
+
+TOKENS = 12
+ORDINAL = np.arange(TOKENS)
+
+# The distance between two positions, by the papers.
+DISTANCES = {
+    SelfExtend: lambda i, j: (
+        i - j
+        if i - j < 5
+        else math.floor(i / 3) + 5 - 5 // 3 - math.floor(j / 3)
+    ),
+    ReRoPE: lambda i, j: min(i - j, 4),
+    STRING: lambda i, j: i - j if i - j < 6 else i - j - 6 + 2,
+}
+ARGUMENTS = {
+    SelfExtend: {"group_size": 3, "window": 5},
+    ReRoPE: {"window": 4},
+    STRING: {"original_length": 15, "shift_fraction": 0.4, "window": 2},
+}
+every_class = pytest.mark.parametrize("cls", DISTANCES)
+
+
+def make(cls, **changes):
+    return cls(**{**ARGUMENTS[cls], **changes})
+
+
+def find_scores(cls, query, key, positions, layout="interleaved", width=WIDTH):
+    """Scores of every pair, each rotated by itself: `(B, H, T, T)`."""
+    tokens = range(query.shape[1])
+    scores = np.zeros((len(query), query.shape[2], len(tokens), len(tokens)))
+    for (example, head), _ in np.ndenumerate(query[:, 0, :, 0]):
+        for i, j in itertools.product(tokens, tokens):
+            distance = DISTANCES[cls](positions[i], positions[j])
+            turned = rotated(query[example, i, head], distance, layout, width)
+            product = np.dot(turned, key[example, j, head])
+            scores[example, head, i, j] = product / math.sqrt(WIDTH)
+    return scores
+
+
+@every_class
+@pytest.mark.parametrize(
+    "positions",
+    [
+        ORDINAL,
+        np.array([0, 1, 5, 6, 9, 10, 11, 12, 18, 30, 31, 47]),
+        ORDINAL * 1.5 - 3,
+        # As samplers of tokens give them.
+        np.array([0, 4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 9]),
+    ],
+    ids=["ordinal", "gaps", "fractions", "unordered"],
+)
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_every_pair_has_the_distance_of_the_paper(cls, positions, layout):
+    query, key = random_inputs("rotation", TOKENS)
+    for width in (WIDTH, WIDTH // 2):
+        encoding = make(cls, layout=layout, rotary_fraction=width / WIDTH)
+        np.testing.assert_allclose(
+            encode(encoding, [query, key], positions),
+            find_scores(cls, query, key, positions, layout, width),
+            atol=2e-5,
+        )
+
+
+@every_class
+def test_attention_is_that_of_these_scores(cls):
+    query, key = random_inputs("rotation", TOKENS)
+    inputs = np.concatenate([query[:, :, 0], key[:, :, 0]], axis=-1)
+    attention = MultiHeadAttention(1, WIDTH, encoding=make(cls), use_bias=False)
+    attention.build(inputs.shape, inputs.shape)
+    both = np.eye(2 * WIDTH)
+    kernels = both[:, :WIDTH], both[:, WIDTH:], both[:, :WIDTH], both[:WIDTH]
+    attention.set_weights(kernels)
+    output, weights = attention(
+        inputs, inputs, use_causal_mask=True, return_attention_scores=True
+    )
+    scores = find_scores(cls, query[:, :, :1], key[:, :, :1], ORDINAL)
+    scores = np.where(np.tri(TOKENS), scores, -np.inf)
+    expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        output[..., :WIDTH], expected[:, 0] @ query[:, :, 0], atol=1e-5
+    )
+
+
+@every_class
+def test_short_sequences_are_those_of_rope(cls):
+    model, plain = (decoder(each) for each in (make(cls), RoPE()))
+    with_random_weights(model)
+    plain.set_weights(model.get_weights())
+    ids = token_ids(tokens=make(cls).far_distance)
+    np.testing.assert_array_equal(model(ids), plain(ids))
+    longer = token_ids(tokens=TOKENS)
+    difference = np.abs(np.asarray(model(longer)) - plain(longer))
+    assert difference[:, : ids.shape[1]].max() < 1e-6
+    assert difference.max() > 1e-3
+
+
+@every_class
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"num_key_value_heads": 1}, {"attention": ForgettingAttention}],
+    ids=["plain", "groups", "forgetting"],
+)
+def test_chunks_and_caches_change_nothing(cls, changes):
+    model = with_random_weights(decoder(make(cls), **changes))
+    ids = token_ids(tokens=TOKENS)
+    assert_chunks_change_nothing(model, ids)
+    assert_generation_is_the_full_pass(model, ids)
+    lengths = np.array([TOKENS, TOKENS - 3], "int32")
+    assert_generation_is_the_full_pass(model, ids, lengths)
+
+
+@every_class
+def test_a_cache_holds_both_rotations(cls):
+    attention = MultiHeadAttention(HEADS, WIDTH, encoding=make(cls))
+    x = np.random.default_rng(0).normal(size=(2, TOKENS, 16)).astype("float32")
+    attention.build(x.shape, x.shape)
+    whole = attention(x, x, use_causal_mask=True)
+    cache = attention.make_cache(2, TOKENS)
+    assert cache[0].shape == (2, TOKENS, HEADS, 2 * WIDTH)
+    assert cache[1].shape == (2, TOKENS, HEADS, WIDTH)
+    for first, last in (0, 7), (7, 8), (8, TOKENS):
+        new = x[:, first:last]
+        output, cache = attention(
+            *(new, new),
+            cache=cache,
+            cache_update_index=first,
+            use_causal_mask=True,
+        )
+        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
+    with pytest.raises(ValueError, match="`key_positions`, those of all tok"):
+        attention(
+            *(new, new),
+            cache=cache,
+            cache_update_index=8,
+            positions=np.arange(8, TOKENS),
+            use_causal_mask=True,
+        )
+
+
+@every_class
+def test_positions_of_a_sampler_count(cls):
+    sampler = RandomizedPositions(max_position=40, evaluation="even")
+    model = with_random_weights(decoder(make(cls, sampler=sampler)))
+    ids = token_ids(tokens=TOKENS)
+    positions = sampler(ids, training=False)
+    plain = decoder(make(cls))
+    plain.set_weights(model.get_weights())
+    expected = plain({"token_ids": ids, "positions": positions})
+    np.testing.assert_allclose(model(ids), expected, atol=1e-6)
+    assert np.abs(np.asarray(plain(ids)) - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_groups_begin_at_exact_multiples(jit_compile):
+    # 1 / 49, rounded to float32, times 49 is less than 1.
+    encoding = SelfExtend(group_size=49, window=49)
+    positions = np.arange(0, 2**22, 7)
+    groups = tf.function(
+        lambda positions: encoding.find_far_positions(positions, positions),
+        jit_compile=jit_compile,
+    )
+    query, key = groups(tf.constant(positions, "float32"))
+    np.testing.assert_array_equal(key, positions // 49)
+    np.testing.assert_array_equal(query, positions // 49 + 48)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "trained", "longest"),
+    [
+        (SelfExtend(group_size=4, window=8), 20, 4 * (20 - 8) + 8),
+        (ReRoPE(window=19), 20, None),
+        (STRING(original_length=20, window=3), 20, 20 + 6 - 3),
+    ],
+    ids=["SelfExtend", "ReRoPE", "STRING"],
+)
+def test_far_distances_stay_in_the_trained_range(encoding, trained, longest):
+    def find_largest(tokens):
+        places = ops.arange(tokens, dtype="float32")
+        query, key = encoding.find_far_positions(places, places)
+        far = tokens - 1 - np.arange(tokens) >= encoding.far_distance
+        return np.max((query[-1] - np.asarray(key))[far])
+
+    assert find_largest(longest or 10_000) == trained - 1
+    if longest:
+        assert find_largest(longest + 4) >= trained
+
+
+@every_class
+def test_it_is_for_causal_attention(cls):
+    with pytest.raises(ValueError, match=f"{cls.__name__} is for causal"):
+        encoder(make(cls))(token_ids())
+    attention = MultiHeadAttention(HEADS, WIDTH, encoding=make(cls))
+    x = np.ones((2, TOKENS, 16), "float32")
+    with pytest.raises(ValueError, match=r"causal .* set use_causal_mask"):
+        attention(x, x)
+    with pytest.raises(ValueError, match=rf"row={cls.__name__} rotates"):
+        AxialEncoding(row=make(cls), column=RoPE())
+
+
+@every_class
+def test_symbols_are_twice_as_wide_too(cls):
+    query = keras.Input((TOKENS, HEADS, WIDTH))
+    symbols = make(cls)(query, query)
+    inputs = random_inputs("rotation", TOKENS)
+    for symbol, rotation in zip(symbols, make(cls)(*inputs), strict=True):
+        assert symbol.shape[1:] == rotation.shape[1:]
+        assert symbol.shape[-1] == 2 * WIDTH
+    flat = make(cls)(inputs[0][:, :, 0])
+    np.testing.assert_array_equal(flat, make(cls)(inputs[0])[:, :, 0])
+
+
+@every_class
+def test_invalid_positions_stay_invalid(cls):
+    encoding = make(cls)
+    query, key = map(ops.convert_to_tensor, random_inputs("rotation", 3))
+    positions = ops.convert_to_tensor(np.array([0, np.nan, 9], "float32"))
+    query, key = encoding.rotate(query, key, positions, positions)
+    scores = np.asarray(encoding.multiply(query, key, positions, positions))
+    assert np.isnan(scores[:, :, 1]).all() and np.isnan(scores[..., 1]).all()
+    assert np.isfinite(scores[:, :, [0, 0, 2, 2], [0, 2, 0, 2]]).all()
+
+
+def test_the_window_of_string_follows_from_the_length():
+    for length, far, window in (384, 128, 64), (3000, 1000, 128), (2, 1, 1):
+        encoding = STRING(original_length=length)
+        assert encoding.far_distance == far
+        query, _ = encoding.find_far_positions(ops.zeros(1), ops.zeros(1))
+        assert query[0] == window - far
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        (SelfExtend, {"group_size": 0}, "group_size .* got 0"),
+        (SelfExtend, {"window": 0}, "window .* got 0"),
+        (ReRoPE, {"window": 1.5}, "window .* got 1.5"),
+        (STRING, {"original_length": 1}, "original_length .* got 1"),
+        (STRING, {"shift_fraction": 1}, "shift_fraction .* got 1"),
+        (STRING, {"window": 7}, "window=7 must be at most 6, .* rounded down"),
+    ],
+)
+def test_wrong_arguments_raise(cls, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(cls, **arguments)

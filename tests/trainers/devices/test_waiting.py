@@ -1,0 +1,104 @@
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from trainers.devices.waiting import unreachable, wait_for
+
+
+@contextlib.contextmanager
+def reserved_address():
+    """An address that this process alone can use, and at which nobody answers.
+
+    A socket that is bound and does not listen keeps the port: only one that
+    asks for the port by its number, as a worker does, can listen there.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def listen(address):
+    return socket.create_server(("", int(address.rpartition(":")[2])))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_a_signal_ends_a_worker_that_waits(tmp_path, number, status):
+    with reserved_address() as other, reserved_address() as own:
+        config = (
+            f'{{"cluster": {{"worker": ["{other}", "{own}"]}}, '
+            '"task": {"type": "worker", "index": 1}}'
+        )
+        flags = ["--encoding=RoPE", f"--workdir={tmp_path}"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "trainers.algorithmic", *flags],
+            env={**os.environ, "TF_CONFIG": config},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            # A background job of a shell ignores SIGINT.
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            ),
+        ) as process:
+            assert "worker 1 of 2" in process.stdout.readline()
+            while unreachable(own):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(number)
+            assert process.wait() == status
+
+
+def test_who_is_missing_is_told(monkeypatch, capsys):
+    waited, over = threading.Event(), threading.Event()
+    monkeypatch.setattr("trainers.devices.waiting.REMIND_SECONDS", 0)
+    monkeypatch.setattr(
+        "trainers.devices.waiting.time.sleep", lambda seconds: waited.set()
+    )
+    found = []
+
+    def come_late():
+        waited.wait()
+        # First, because the other side closes its port when it need not wait.
+        found.append(unreachable(own))
+        with listen(late):
+            over.wait()
+
+    with reserved_address() as own, reserved_address() as late:
+        other = threading.Thread(target=come_late)
+        other.start()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            there = f"127.0.0.1:{server.getsockname()[1]}"
+            wait_for([there, late], own)
+        over.set()
+        other.join()
+    output = capsys.readouterr().out
+    assert f"still waiting for {late}: Connection refused" in output
+    assert there not in output
+    assert found == [""]
+
+
+def test_nobody_to_wait_for():
+    wait_for([])
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("", 0)) as server, reserved_address() as other:
+        taken = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(OSError, match="in use"):
+            wait_for([other], taken)
+
+
+@pytest.mark.parametrize("address", ["", "host", "no such host:1", "::1:x"])
+def test_what_is_no_address_is_unreachable(address):
+    assert unreachable(address, seconds=1)

@@ -1,0 +1,33 @@
+"""Flags of populations."""
+
+import pytest
+
+from trainers.errors import ConfigError
+from trainers.options.fields import resolve
+from trainers.populations.options import PRESETS, PopulationConfig
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"seeds": "a"}, "--seeds takes integers from 0 "),
+        ({"seeds": "3-1"}, "--seeds takes integers from 0 "),
+        ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
+        ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
+        ({"learning_rates": "0"}, "--learning_rates takes numbers from"),
+        ({"task": "odds_first"}, "--task must be one of even_pairs, "),
+        ({"encoding": ""}, "--encoding"),
+        ({"minutes": -1.0}, "--minutes must be at least 0"),
+        ({"train_length": "0"}, "--train_length takes lengths from 1"),
+    ],
+)
+def test_mistakes_are_refused(flags, message):
+    with pytest.raises(ConfigError) as caught:
+        resolve(PopulationConfig, PRESETS, flags)
+    assert message in str(caught.value)
+
+
+def test_the_paper_trains_thirty_models():
+    config = resolve(PopulationConfig, PRESETS, {"preset": "paper"})
+    assert len(config.members) == 30
+    assert config.evaluated_lengths == tuple(range(1, 501))

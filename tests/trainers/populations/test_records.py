@@ -1,0 +1,152 @@
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+
+from trainers.errors import ConfigError, TrainingError
+from trainers.populations.members import Member
+from trainers.populations.records import (
+    Evaluation,
+    MemberLosses,
+    describe_members,
+)
+
+
+@dataclasses.dataclass
+class Members:
+    """Stands in for a population."""
+
+    members: tuple = (Member(0, 1e-3), Member(7, 1e-3), Member(0, 1e-2))
+    losses: tuple = (0.5, 0.25, 1e-5)
+    diverged: dict = dataclasses.field(default_factory=dict)
+
+    def find_diverged(self, step):
+        return {n: s for n, s in self.diverged.items() if s <= step}
+
+
+def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
+    losses = MemberLosses(tmp_path, Members())
+    losses.on_train_begin({"step": 0})
+    for step in (2, 4, 6):
+        losses.on_train_batch_end(step, {"seconds": step / 2})
+    path = tmp_path / "losses.csv"
+    # A kill may cut the last line short.
+    path.write_text(path.read_text() + "8,4.0")
+    losses.on_train_begin({"step": 4})
+    header, *rows = path.read_text().splitlines()
+    assert header.count("learning rate") == 3
+    assert rows == ["2,1.000,0.5,0.25,1e-05", "4,2.000,0.5,0.25,1e-05"]
+    assert losses.read_last() == [0.5, 0.25, 1e-5]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"a,b\n2,1,x,y,z\n", b"2,1.0,0.5\n", b"\xff\r\0\r,\n"]
+)
+def test_damaged_losses_are_dropped(tmp_path, content):
+    (tmp_path / "losses.csv").write_bytes(content)
+    losses = MemberLosses(tmp_path, Members())
+    losses.on_train_begin({"step": 4})
+    with pytest.raises(ConfigError, match=r"losses\.csv has no losses of the"):
+        losses.read_last()
+
+
+def test_losses_that_are_gone_during_training(tmp_path):
+    losses = MemberLosses(tmp_path, Members())
+    losses.on_train_begin({"step": 0})
+    path = tmp_path / "losses.csv"
+    path.unlink()
+    with pytest.raises(TrainingError, match=r"losses\.csv: No such file"):
+        losses.on_train_batch_end(2, {"seconds": 1})
+    assert not path.exists()
+    os.mkfifo(path)
+    with pytest.raises(TrainingError, match=r"cannot write .*losses\.csv"):
+        losses.on_train_batch_end(2, {"seconds": 1})
+
+
+def test_a_member_that_diverges_is_reported_once(tmp_path, capsys):
+    losses = MemberLosses(tmp_path, Members(diverged={1: 3}))
+    losses.on_train_begin({"step": 0})
+    for step in (2, 4, 6):
+        losses.on_train_batch_end(step, {"seconds": step / 2})
+    line = "seed 7, learning rate 0.001: diverged in step 3"
+    assert capsys.readouterr().out.count(line) == 1
+
+
+@pytest.mark.parametrize(
+    ("digest", "step", "kept"),
+    [("ab", 9, True), ("ac", 9, False), ("ab", 8, False)],
+)
+def test_an_evaluation_continues_that_of_the_same_step(
+    digest, step, kept, tmp_path
+):
+    sums = np.arange(6.0).reshape(1, 6)
+    Evaluation(tmp_path, "ab", 9, 1).add(12, sums, 1.5)
+    again = Evaluation(tmp_path, digest, step, 1)
+    assert again.seconds == (1.5 if kept else 0)
+    assert again.sums == ({12: sums.tolist()} if kept else {})
+
+
+RECORD = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": SUMS}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{", "[]", '{"digest": "ab", "step": 9}'),
+        *(
+            RECORD.replace("SUMS", sums)
+            for sums in ("3", "null", '[["a"]]', "[[1, 2]]", "[[0], [1, 2]]")
+        ),
+    ],
+)
+def test_a_damaged_evaluation_begins_again(content, tmp_path, capsys):
+    (tmp_path / "evaluation.json").write_text(content)
+    assert Evaluation(tmp_path, "ab", 9, 1).sums == {}
+    assert "damaged: evaluating again" in capsys.readouterr().out
+
+
+def test_scores_are_means_over_unseen_lengths():
+    sums = {
+        length: [
+            [right, 10, right / 10, 1, 2.0, 4],
+            [2 * right, 10, 0, 1, 2.0, 4],
+            [0, 10, 0, 1, 8.0, 4],
+        ]
+        for length, right in ((2, 5), (3, 4), (4, 2))
+    }
+    found = describe_members(Members(), [0.5, 0.25, 1.0], sums, 2, {})
+    first, second, third = found["members"]
+    assert first["accuracy_by_length"] == {"2": 0.5, "3": 0.4, "4": 0.2}
+    assert first["exact_match_by_length"]["2"] == 0.5
+    assert third["loss_by_length"] == {"2": 2.0, "3": 2.0, "4": 2.0}
+    scores = [member["score"] for member in found["members"]]
+    np.testing.assert_allclose(scores, [0.3, 0.6, 0.0])
+    assert found["final"] == second
+    assert found["all"]["members"] == 3
+    summary = found["by_learning_rate"]["0.001"]
+    assert summary["best"] == pytest.approx(0.6)
+    assert summary["mean"] == pytest.approx(0.45)
+    # The standard deviation of a sample of two.
+    assert summary["standard_deviation"] == pytest.approx(0.3 / 2**0.5)
+    assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
+
+    # Without the best one and the only one of its learning rate.
+    found = describe_members(
+        Members(), [0.5, 0.1, np.nan], sums, 2, {1: 4, 2: 9}
+    )
+    assert found["members"][:1] == [first]
+    assert found["members"][2] == {
+        "seed": 0,
+        "learning_rate": 1e-2,
+        "diverged_in_step": 9,
+    }
+    assert found["final"] == first
+    assert found["all"] == found["by_learning_rate"]["0.001"]
+    assert found["all"]["members"] == 1
+    assert found["by_learning_rate"]["0.01"] == {
+        "members": 0,
+        "best": None,
+        "mean": None,
+        "standard_deviation": None,
+    }

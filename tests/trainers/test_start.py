@@ -1,0 +1,71 @@
+"""Importing the trainers has no effect; their programs start quietly."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.checkout import ROOT
+from tests.trainers.shell import shell_environment
+
+pytestmark = pytest.mark.process
+
+NO_EFFECT = """
+import os, signal, sys
+def find_handlers():
+    return {number: signal.getsignal(number) for number in signal.Signals}
+handlers, variables = find_handlers(), {**os.environ}
+import trainers
+assert find_handlers() == handlers
+assert os.environ == variables
+assert not {"tensorflow", "jax", "keras"} & {*sys.modules}
+"""
+
+
+def start(*arguments, **variables):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**shell_environment(), **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_an_import_has_no_effect():
+    # Keras cannot train on this backend, but nobody asked it to.
+    done = start("-c", NO_EFFECT, KERAS_BACKEND="torch")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_import_by_another_program_has_no_effect(tmp_path):
+    # `python -m` imports the package of the program first.
+    package = tmp_path / "other"
+    package.mkdir()
+    (package / "__init__.py").write_text(NO_EFFECT)
+    (package / "program.py").touch()
+    paths = f"{tmp_path}{os.pathsep}{ROOT}"
+    done = start("-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "program", ["trainers.algorithmic", "benchmarks.train_step"]
+)
+def test_a_program_starts_without_notes(program):
+    done = start("-m", program, "--help")
+    assert "--" in done.stdout
+    assert done.stderr == ""
+
+
+def test_errors_of_the_start_are_shown():
+    done = start("-m", "trainers.algorithmic", KERAS_BACKEND="torch")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: Keras is set to torch, ")
+
+
+def test_notes_are_shown_to_those_who_ask_for_them():
+    done = start("-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0")
+    assert "oneDNN" in done.stderr

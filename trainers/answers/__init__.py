@@ -1,0 +1,1 @@
+"""Answers in words: options and problem of sequence_to_answer."""

@@ -1,1 +1,0 @@
-"""Who computes: devices, processes and machines."""

@@ -1,0 +1,1 @@
+"""Devices: strategies, workers, waiting for them, interruption."""

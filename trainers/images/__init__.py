@@ -1,0 +1,1 @@
+"""Images: options and problem of imagenet."""

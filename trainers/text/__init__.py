@@ -1,0 +1,1 @@
+"""Windows of a text: options and problem of enwik8 and wikitext103."""
