@@ -17,6 +17,7 @@ from keras_lengen.layers.positions.randomized_positions import (
     RandomizedPositions,
 )
 from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
+from keras_lengen.layers.positions.skipped_positions import SkippedPositions
 from keras_lengen.layers.positions.token_positions import TokenPositions
 from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
@@ -24,6 +25,7 @@ SAMPLERS: dict[str, type[PositionSampler]] = {
     "OrdinalPositions": OrdinalPositions,
     "RandomizedPositions": RandomizedPositions,
     "ShiftedPositions": ShiftedPositions,
+    "SkippedPositions": SkippedPositions,
     "InterpolatedPositions": InterpolatedPositions,
     "WarpedPositions": WarpedPositions,
     "AugmentedPositions": AugmentedPositions,
@@ -47,5 +49,6 @@ __all__ = [
     "PositionSampler",
     "RandomizedPositions",
     "ShiftedPositions",
+    "SkippedPositions",
     "WarpedPositions",
 ]
