@@ -34,6 +34,16 @@ class Blocks:
     refs: dict[str, Any]
     ids: tuple[Array, ...]
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether queries see keys by their ranks among real tokens."""
+        return "query_ranks" in self.refs
+
+    def meet(self) -> Any:
+        """Whether some query sees some key, or `True`."""
+        *_, i, j = self.ids
+        return self.plan.meets(i, j, by_rank=self.by_rank)
+
     def find_indices(self) -> tuple[Array, Array]:
         """Returns the indices of the queries `(rows, 1)` and keys."""
         plan, (_, _, _, i, j) = self.plan, self.ids
@@ -45,7 +55,13 @@ class Blocks:
     def find_mask(self) -> Array | None:
         """Returns which keys queries see `(rows or 1, columns)`."""
         queries, keys = self.find_indices()
-        mask = self.plan.sees(queries, keys)
+        if self.by_rank:
+            mask = self.plan.sees(
+                self.refs["query_ranks"][...].reshape(-1, 1),
+                self.refs["key_ranks"][...],
+            )
+        else:
+            mask = self.plan.sees(queries, keys)
         if self.plan.keys % self.plan.key_block:
             real = keys < self.plan.keys
             mask = real if mask is None else mask & real
@@ -185,7 +201,7 @@ def compute_forward(
         total_ref[...] = jnp.zeros_like(total_ref)
         sums_ref[...] = jnp.zeros_like(sums_ref)
 
-    @pl.when(plan.meets(i, j))
+    @pl.when(blocks.meet())
     def add() -> None:
         query, value = refs["query"][...], refs["value"][...]
         mask = blocks.find_mask()
@@ -279,7 +295,7 @@ def compute_backward(
             result = refs["parameter_result"]
             result[...] = jnp.zeros_like(result)
 
-    @pl.when(plan.meets(i, j))
+    @pl.when(blocks.meet())
     def add() -> None:
         mask = blocks.find_mask()
 

@@ -44,6 +44,8 @@ def attend(
     query_positions: Array | None = None,
     key_positions: Array | None = None,
     key_mask: Array | None = None,
+    query_ranks: Array | None = None,
+    key_ranks: Array | None = None,
     seed: Array | None = None,
 ) -> tuple[Array, Array]:
     """Computes attention.
@@ -57,6 +59,9 @@ def attend(
         query_positions: float32 `(1 or B, T)`, if there is a bias.
         key_positions: float32 `(1 or B, S)`, if there is a bias.
         key_mask: Boolean array `(B, S)`, true for real keys, or `None`.
+        query_ranks: int32 `(B, T)`, numbers of the queries among the real
+            tokens, by which the window counts; or `None`.
+        key_ranks: int32 `(B, S)`, those of the keys, or `None`.
         seed: int32 `(3,)`, if there is dropout: two random numbers and the
             index of the first example.
 
@@ -73,10 +78,15 @@ def attend(
     key, value = (array.reshape(*array.shape[:2], -1) for array in (key, value))
     if key_mask is not None:
         key_mask = key_mask.astype(jnp.int32)
-    rows = (query_positions, key_positions, key_mask)
-    positions, key_positions, key_mask = (
-        None if row is None else row[:, None] for row in rows
+    of_queries, of_keys = (
+        [None if row is None else row[:, None] for row in rows]
+        for rows in (
+            (query_positions, query_ranks),
+            (key_positions, key_ranks, key_mask),
+        )
     )
+    of_keys = [_pad(row, 2, plan.key_block) for row in of_keys]
+    key, value = (_pad(array, 1, plan.key_block) for array in (key, value))
     if parameters is not None:
         parameters = parameters.reshape(-1)
     # The backward pass keeps the gradients of all queries of a call.
@@ -86,20 +96,16 @@ def attend(
     for start in range(0, tokens, most):
         size = min(most, tokens - start)
         part = dataclasses.replace(plan, tokens=size, first=plan.first + start)
+        some = [
+            None
+            if row is None
+            else _pad(row[..., start : start + size], 2, part.query_block)
+            for row in of_queries
+        ]
         output, total = _attend_to_blocks(
             part,
             _pad(query[:, :, start : start + size], 2, part.query_block),
-            _pad(key, 1, plan.key_block),
-            _pad(value, 1, plan.key_block),
-            parameters,
-            None
-            if positions is None
-            else _pad(
-                positions[..., start : start + size], 2, part.query_block
-            ),
-            _pad(key_positions, 2, plan.key_block),
-            _pad(key_mask, 2, plan.key_block),
-            seed,
+            *(key, value, parameters, *some, *of_keys, seed),
         )
         outputs.append(output[:, :, :size])
         sums.append(total[..., :size])
@@ -129,10 +135,10 @@ def _attend_to_blocks(plan: Plan, *operands: Array | None) -> Any:
     Args:
         plan: `Plan`.
         *operands: Query `(B, repeats, T, key heads * D)`; key and value
-            `(B, S, key heads * width)`; the parameters `(H * P,)`, positions
-            `(1 or B, 1, T)` and `(1 or B, 1, S)` of the bias; the mask of the
-            keys, int32 `(B, 1, S)`; and the seed, int32 `(3,)`; each of the
-            last five or `None`.
+            `(B, S, key heads * width)`; the parameters of the bias `(H * P,)`;
+            positions `(1 or B, 1, T)` and ranks `(B, 1, T)` of the queries;
+            positions, ranks and mask of the keys; and the seed, int32 `(3,)`;
+            each of the last seven or `None`.
 
     Returns:
         Output `(B, repeats, T, key heads * value width)` and logarithms of
@@ -160,7 +166,9 @@ _NAMES = (
     "value",
     "parameters",
     "query_positions",
+    "query_ranks",
     "key_positions",
+    "key_ranks",
     "key_mask",
     "seed",
 )
@@ -185,8 +193,12 @@ def _make_specs(
     def make(shape: tuple[Any, ...], pick: Callable[..., Any]) -> pl.BlockSpec:
         return pl.BlockSpec(shape, lambda *ids: pick(*order(*ids)))
 
-    def own(name: str, index: Any) -> Any:
-        return index if operands[name].shape[0] > 1 else 0
+    def make_row(name: str, axis: int) -> pl.BlockSpec:
+        own = operands[name].shape[0] > 1
+        return make(
+            (None, 1, (rows, columns)[axis]),
+            lambda b, r, g, *blocks: (b if own else 0, 0, blocks[axis]),
+        )
 
     makers = {
         "query": lambda: make(
@@ -200,17 +212,14 @@ def _make_specs(
         ),
         "parameters": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
         "seed": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
-        "query_positions": lambda: make(
-            (None, 1, rows),
-            lambda b, r, g, i, j: (own("query_positions", b), 0, i),
-        ),
-        "key_positions": lambda: make(
-            (None, 1, columns),
-            lambda b, r, g, i, j: (own("key_positions", b), 0, j),
-        ),
-        "key_mask": lambda: make(
-            (None, 1, columns), lambda b, r, g, i, j: (b, 0, j)
-        ),
+        **{
+            f"query_{name}": functools.partial(make_row, f"query_{name}", 0)
+            for name in ("positions", "ranks")
+        },
+        **{
+            f"key_{name}": functools.partial(make_row, f"key_{name}", 1)
+            for name in ("positions", "ranks", "mask")
+        },
         "output": lambda: make(
             (None, None, rows, widths[1]), lambda b, r, g, i, j: (b, r, i, g)
         ),
@@ -249,7 +258,7 @@ def _estimate_cost(
         (i, j)
         for i in range(tokens // plan.query_block)
         for j in range(operands["key"].shape[1] // plan.key_block)
-        if plan.meets(i, j)
+        if plan.meets(i, j, by_rank="query_ranks" in operands)
     ]
     pairs = len(blocks) * plan.query_block * plan.key_block
     pairs *= batch * repeats * plan.key_heads
@@ -383,7 +392,7 @@ def _run_backward(
     if plan.learned:
         sums = _sum_parameters(plan, results[3])
         parameters = sums[:, : plan.parameters].reshape(-1)
-    return (*results[:3], parameters, None, None, None, None)
+    return (*results[:3], parameters, *([None] * len(_NAMES[4:])))
 
 
 def _describe_gradients(

@@ -226,6 +226,8 @@ class RoPE(RotaryEncoding):
         sizes: tuple[Size, Size],
     ) -> Tensor:
         cosines, sines = (ops.cast(each, features.dtype) for each in turn)
+        if keras.backend.backend() == "jax":
+            return self._apply_flat(features, cosines, sines, sizes)
         width = cosines.shape[-1]
         if width == features.shape[-1]:
             return (
@@ -234,6 +236,41 @@ class RoPE(RotaryEncoding):
         turned, kept = ops.split(features, [width], axis=-1)
         turned = turned * cosines + self._swap_pairs(turned, sizes) * sines
         return ops.concatenate([turned, kept], axis=-1)
+
+    def _apply_flat(
+        self,
+        features: Tensor,
+        cosines: Tensor,
+        sines: Tensor,
+        sizes: tuple[Size, Size],
+    ) -> Tensor:
+        """Does the same with all heads in one axis.
+
+        TPUs keep the last axis in vectors of 128 numbers: an axis of the two
+        features of a pair would waste nearly all of each vector.
+        """
+        heads, width = features.shape[2:]
+        rotated = cosines.shape[-1]
+        axes = len(cosines.shape)
+        padding = [*([[0, 0]] * (axes - 1)), [0, width - rotated]]
+        cosines = ops.pad(cosines, padding, constant_values=1)
+        sines = ops.pad(sines, padding)
+        cosines, sines = (
+            ops.tile(ops.squeeze(each, -2), [*([1] * (axes - 2)), heads])
+            for each in (cosines, sines)
+        )
+        flat = ops.reshape(features, (*sizes, heads * width))
+        shift = rotated // 2 if self.layout == "halves" else 1
+        first = np.pad(self._find_signs(rotated) < 0, [0, width - rotated])
+        # Pairs lie within heads, so none is torn apart.
+        swapped = ops.where(
+            np.tile(first, heads),
+            ops.roll(flat, -shift, axis=-1),
+            ops.roll(flat, shift, axis=-1),
+        )
+        return ops.reshape(
+            flat * cosines + swapped * sines, (*sizes, heads, width)
+        )
 
     def _swap_pairs(self, features: Tensor, sizes: tuple[Size, Size]) -> Tensor:
         """Swaps the two features of every pair; `sizes` are `(B, T)`."""
