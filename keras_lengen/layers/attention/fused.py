@@ -188,6 +188,11 @@ def attend_fused(
             "query_positions": _as_rows(context.positions),
             "key_positions": _as_rows(context.key_positions),
         }
+        features = layer.encoding.make_pair_features(
+            context.positions, context.key_positions
+        )
+        if features is not None:
+            operands["query_features"], operands["key_features"] = features
     if window is not None and context.key_mask is not None:
         # Otherwise ranks are indices.
         operands |= {

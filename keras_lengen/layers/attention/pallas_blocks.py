@@ -105,7 +105,25 @@ class Blocks:
         picked = jnp.where(own, array.astype(jnp.float32), 0.0)
         return picked.astype(array.dtype)
 
-    def compute_bias(self, number: int) -> tuple[Array, Any]:
+    def multiply_features(self) -> dict[str, Array]:
+        """Computes the products of features that the bias of all heads needs.
+
+        Returns:
+            Dict of further arguments of the bias.
+        """
+        if "query_features" not in self.refs:
+            return {}
+        queries, keys = (
+            self.refs[f"{name}_features"][...] for name in ("query", "key")
+        )
+        product = _multiply(
+            queries, keys, 1, 1, precision=jax.lax.Precision.HIGHEST
+        )
+        return {"product": product}
+
+    def compute_bias(
+        self, number: int, products: dict[str, Array]
+    ) -> tuple[Array, Any]:
         """Computes the bias of a head, and the function of its gradients."""
         refs = self.refs
         count = self.plan.parameters
@@ -117,16 +135,26 @@ class Blocks:
         bias: Any = self.plan.bias
 
         def compute(*parameters: Array) -> Array:
-            return bias(parameters, queries, keys)
+            return bias(parameters, queries, keys, **products)
 
         if not self.plan.learned:
             return compute(*parameters), None
         return jax.vjp(compute, *parameters)
 
     def compute_scores(
-        self, query: Array, number: int, mask: Array | None
+        self,
+        query: Array,
+        number: int,
+        mask: Array | None,
+        products: dict[str, Array],
     ) -> tuple[Array, Array | None, Any]:
         """Computes the masked scores of a head `(rows, columns)`.
+
+        Args:
+            query: Queries of the head, zero in the features of others.
+            number: Number of the head in the group.
+            mask: Which keys queries see, or `None`.
+            products: What `multiply_features` returned.
 
         Returns:
             Scores; the derivative of capped scores, or `None`; and the
@@ -140,7 +168,7 @@ class Blocks:
             slope = 1.0 - scores * scores
             scores = scores * plan.soft_cap
         if plan.bias is not None:
-            bias, back = self.compute_bias(number)
+            bias, back = self.compute_bias(number, products)
             scores = scores + bias
         if mask is not None:
             scores = jnp.where(mask, scores, HIDDEN_SCORE)
@@ -163,12 +191,15 @@ class Blocks:
         return jnp.where(kept, array * (1.0 / (1.0 - rate)), 0.0)
 
 
-def _multiply(first: Array, second: Array, axis: int, other: int) -> Array:
+def _multiply(
+    first: Array, second: Array, axis: int, other: int, precision: Any = None
+) -> Array:
     """Multiplies matrices along an axis of each, with a float32 result."""
     return jax.lax.dot_general(
         first,
         second,
         (((axis,), (other,)), ((), ())),
+        precision=precision,
         preferred_element_type=jnp.float32,
     )
 
@@ -193,7 +224,7 @@ def compute_forward(
     """
     top_ref, total_ref, sums_ref = scratch
     blocks = Blocks(plan, refs, ids)
-    *_, i, j = ids
+    j = ids[-1]
 
     @pl.when(j == 0)
     def start() -> None:
@@ -204,11 +235,11 @@ def compute_forward(
     @pl.when(blocks.meet())
     def add() -> None:
         query, value = refs["query"][...], refs["value"][...]
-        mask = blocks.find_mask()
+        mask, products = blocks.find_mask(), blocks.multiply_features()
 
         def add_head(number: Any) -> None:
             scores, _, _ = blocks.compute_scores(
-                blocks.pick(query, number), number, mask
+                blocks.pick(query, number), number, mask, products
             )
             before = top_ref[number]
             top = jnp.maximum(before, jnp.max(scores, axis=1, keepdims=True))
@@ -297,10 +328,10 @@ def compute_backward(
 
     @pl.when(blocks.meet())
     def add() -> None:
-        mask = blocks.find_mask()
+        mask, products = blocks.find_mask(), blocks.multiply_features()
 
         def add_head(number: Any) -> None:
-            query, key, value = _find_gradients(blocks, number, mask)
+            query, key, value = _find_gradients(blocks, number, mask, products)
             query_ref[r, rows, :] += query
             key_ref[...] += key
             value_ref[...] += value
@@ -320,7 +351,10 @@ def compute_backward(
 
 
 def _find_gradients(
-    blocks: Blocks, number: int, mask: Array | None
+    blocks: Blocks,
+    number: int,
+    mask: Array | None,
+    products: dict[str, Array],
 ) -> tuple[Array, Array, Array]:
     """Computes the gradients of a head, and adds those of its parameters.
 
@@ -333,7 +367,7 @@ def _find_gradients(
     key = blocks.pick(refs["key"][...], number)
     value = refs["value"][...]
     gradient = blocks.pick(refs["output_gradient"][...], number)
-    scores, slope, back = blocks.compute_scores(query, number, mask)
+    scores, slope, back = blocks.compute_scores(query, number, mask, products)
     total = refs["total"][pl.ds(number, 1), :].reshape(-1, 1)
     weights = jnp.exp(scores - total)
     if mask is not None:

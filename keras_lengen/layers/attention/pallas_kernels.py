@@ -43,6 +43,8 @@ def attend(
     parameters: Array | None = None,
     query_positions: Array | None = None,
     key_positions: Array | None = None,
+    query_features: Array | None = None,
+    key_features: Array | None = None,
     key_mask: Array | None = None,
     query_ranks: Array | None = None,
     key_ranks: Array | None = None,
@@ -58,6 +60,9 @@ def attend(
         parameters: Parameters of the bias, float32 `(H, P)`, if there is one.
         query_positions: float32 `(1 or B, T)`, if there is a bias.
         key_positions: float32 `(1 or B, S)`, if there is a bias.
+        query_features: float32 `(1 or B, T, F)`, if the bias needs products of
+            features; or `None`.
+        key_features: float32 `(1 or B, S, F)`, or `None`.
         key_mask: Boolean array `(B, S)`, true for real keys, or `None`.
         query_ranks: int32 `(B, T)`, numbers of the queries among the real
             tokens, by which the window counts; or `None`.
@@ -86,7 +91,9 @@ def attend(
         )
     )
     of_keys = [_pad(row, 2, plan.key_block) for row in of_keys]
-    key, value = (_pad(array, 1, plan.key_block) for array in (key, value))
+    key, value, key_features = (
+        _pad(array, 1, plan.key_block) for array in (key, value, key_features)
+    )
     if parameters is not None:
         parameters = parameters.reshape(-1)
     # The backward pass keeps the gradients of all queries of a call.
@@ -105,7 +112,13 @@ def attend(
         output, total = _attend_to_blocks(
             part,
             _pad(query[:, :, start : start + size], 2, part.query_block),
-            *(key, value, parameters, *some, *of_keys, seed),
+            *(key, value, parameters, *some, *of_keys),
+            None
+            if query_features is None
+            else _pad(
+                query_features[:, start : start + size], 1, part.query_block
+            ),
+            *(key_features, seed),
         )
         outputs.append(output[:, :, :size])
         sums.append(total[..., :size])
@@ -137,8 +150,9 @@ def _attend_to_blocks(plan: Plan, *operands: Array | None) -> Any:
         *operands: Query `(B, repeats, T, key heads * D)`; key and value
             `(B, S, key heads * width)`; the parameters of the bias `(H * P,)`;
             positions `(1 or B, 1, T)` and ranks `(B, 1, T)` of the queries;
-            positions, ranks and mask of the keys; and the seed, int32 `(3,)`;
-            each of the last seven or `None`.
+            positions, ranks and mask of the keys; features of the queries
+            `(1 or B, T, F)` and of the keys; and the seed, int32 `(3,)`; each
+            of these or `None`, from the parameters on.
 
     Returns:
         Output `(B, repeats, T, key heads * value width)` and logarithms of
@@ -170,6 +184,8 @@ _NAMES = (
     "key_positions",
     "key_ranks",
     "key_mask",
+    "query_features",
+    "key_features",
     "seed",
 )
 
@@ -200,6 +216,13 @@ def _make_specs(
             lambda b, r, g, *blocks: (b if own else 0, 0, blocks[axis]),
         )
 
+    def make_features(name: str, axis: int) -> pl.BlockSpec:
+        own = operands[name].shape[0] > 1
+        return make(
+            (None, (rows, columns)[axis], operands[name].shape[-1]),
+            lambda b, r, g, *blocks: (b if own else 0, blocks[axis], 0),
+        )
+
     makers = {
         "query": lambda: make(
             (None, None, rows, widths[0]), lambda b, r, g, i, j: (b, r, i, g)
@@ -220,6 +243,8 @@ def _make_specs(
             f"key_{name}": functools.partial(make_row, f"key_{name}", 1)
             for name in ("positions", "ranks", "mask")
         },
+        "query_features": lambda: make_features("query_features", 0),
+        "key_features": lambda: make_features("key_features", 1),
         "output": lambda: make(
             (None, None, rows, widths[1]), lambda b, r, g, i, j: (b, r, i, g)
         ),
