@@ -137,6 +137,8 @@ def _interpolate(logits: Tensor, positions: Tensor) -> Tensor:
             ops.expand_dims(positions, -2) - ops.expand_dims(whole, -1)
         )
         shares = ops.where(steps < 1, 1 - steps, 0.0)
+        # As with the gather, whole positions have no slope.
+        shares = ops.where(steps == 0, 1.0, shares)
         return ops.sum(shares * ops.expand_dims(logits, -1), axis=-2)
     below = ops.floor(positions)
     low, high = (
