@@ -88,7 +88,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
-    fused = Choice("auto", True, False)
+    fused: Any = Choice("auto", True, False)
     kernel_initializer = Optional(Initializer(example="he_normal"))
 
     def assign(self, values: dict[str, Any]) -> None:

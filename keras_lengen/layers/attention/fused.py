@@ -254,10 +254,11 @@ def _scale_queries(
             causal=context.causal,
         )
         logs = ops.expand_dims(logs, (-1, -2))
-        if factor is None:
-            factor = ops.maximum(logs / math.log(layer.train_length), 1.0)
-        else:
+        if layer.train_length is None:
             factor = factor * logs
+        else:
+            logs = ops.maximum(logs / math.log(layer.train_length), 1.0)
+            factor = logs if factor is None else factor * logs
     if factor is None:
         return query
     return ops.cast(ops.cast(query, "float32") * factor, query.dtype)

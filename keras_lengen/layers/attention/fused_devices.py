@@ -73,9 +73,10 @@ def attend_on_devices(
         of the sums of the exponentials of the scores, float32 `(B, H, T)`.
     """
     import jax
-    from jax.sharding import PartitionSpec
 
     from keras_lengen.layers.attention.pallas_kernels import attend
+
+    spec: Any = jax.sharding.PartitionSpec
 
     mesh = _find_mesh()
     name = None if mesh is None else _find_batch_axis(mesh)
@@ -90,9 +91,9 @@ def attend_on_devices(
             tensors["seed"] = tensors["seed"].at[2].add(first)
         return attend(plan, **tensors)
 
-    def place(operand: str, tensor: Any) -> PartitionSpec:
+    def place(operand: str, tensor: Any) -> Any:
         whole = operand in ("parameters", "seed") or tensor.shape[0] != batch
-        return PartitionSpec() if whole else PartitionSpec(name)
+        return spec() if whole else spec(name)
 
     tensors = {"query": query, "key": key, "value": value, **operands}
     tensors = {n: each for n, each in tensors.items() if each is not None}
@@ -100,7 +101,7 @@ def attend_on_devices(
         attend_to_share,
         mesh=mesh,
         in_specs=({n: place(n, each) for n, each in tensors.items()},),
-        out_specs=PartitionSpec(name),
+        out_specs=spec(name),
         check_vma=False,
     )(tensors)
 
@@ -144,8 +145,6 @@ def _find_axes(mesh: Any) -> dict[str, int]:
 def _find_batch_axis(mesh: Any) -> str:
     """Finds the name of the axis along which a batch is divided."""
     distribution = keras.distribution.distribution()
-    name = getattr(distribution, "batch_dim_name", None)
-    if name in mesh.shape:
-        return name
-    known = [name for name in BATCH_AXES if name in mesh.shape]
+    names: Any = getattr(distribution, "batch_dim_name", None), *BATCH_AXES
+    known: list[str] = [name for name in names if name in mesh.shape]
     return (known or list(mesh.shape))[0]

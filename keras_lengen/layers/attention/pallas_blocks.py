@@ -323,7 +323,7 @@ def compute_backward(
 
         @pl.when(first_queries & (j == 0))
         def start_parameters() -> None:
-            result = refs["parameter_result"]
+            result = refs["parameters_result"]
             result[...] = jnp.zeros_like(result)
 
     @pl.when(blocks.meet())
@@ -403,5 +403,5 @@ def _add_parameters(
     vector = jnp.zeros((1, LANES), jnp.float32)
     for lane, gradient in enumerate(gradients):
         vector = jnp.where(lanes == lane, gradient, vector)
-    result, repeat = blocks.refs["parameter_result"], blocks.ids[1]
+    result, repeat = blocks.refs["parameters_result"], blocks.ids[1]
     result[repeat, pl.ds(number, 1), :] += vector

@@ -108,7 +108,7 @@ class Sandwich(BiasEncoding):
         key_position: Tensor,
         *,
         causal: bool = False,
-        product: Tensor | None = None,
+        product: Tensor = None,
     ) -> Tensor:
         (ratio,) = parameters
         return ratio * (product - self.dimension / 2)
