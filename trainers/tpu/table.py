@@ -176,7 +176,6 @@ def _list_unfused_flags():
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
     yield from METHODS
-    yield {**TEXT, "encoding": "RoPE", **LONG_TEXT}
 
 
 def _list_fused_flags():
@@ -431,6 +430,9 @@ chip, which runs its share of the batch.
   bfloat16, and of a table of positions only the rows that are used. JAX's
   evaluations also sum the results; with TensorFlow, another program does. With
   JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
+- *Fused*: attention of JAX in kernels, which keep scores and biases in the fast
+  memory (`docs/guides/fused_attention.md`). The compiler counts their products
+  and bytes as the kernels estimate them.
 - *Least time of a step*: the greater of flop divided by the chip's peak and
   bytes divided by its bandwidth, plus the time of the all-reduces as estimated
   in `docs/guides/scaling.md`. No TPU has run these programs. If a program

@@ -22,6 +22,11 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 from keras_lengen.types import Array, InputShape, Positions, Size, Tensor
 
 
+WIDEST_SWAP = 512
+"""Largest width of all heads whose pairs are swapped, on JAX, by a product with
+a matrix, which TPUs fuse with the rotation."""
+
+
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RoPE(RotaryEncoding):
     """Rotates queries and keys by angles that grow with the position (RoPE).
@@ -260,16 +265,34 @@ class RoPE(RotaryEncoding):
             for each in (cosines, sines)
         )
         flat = ops.reshape(features, (*sizes, heads * width))
-        shift = rotated // 2 if self.layout == "halves" else 1
-        first = np.pad(self._find_signs(rotated) < 0, [0, width - rotated])
-        # Pairs lie within heads, so none is torn apart.
-        swapped = ops.where(
-            np.tile(first, heads),
-            ops.roll(flat, -shift, axis=-1),
-            ops.roll(flat, shift, axis=-1),
-        )
+        swapped = self._swap_flat(flat, heads, rotated)
         return ops.reshape(
             flat * cosines + swapped * sines, (*sizes, heads, width)
+        )
+
+    def _swap_flat(self, flat: Tensor, heads: int, rotated: int) -> Tensor:
+        """Swaps the two features of every pair of all heads.
+
+        Args:
+            flat: `(B, T, H * D)`.
+            heads: int, number of heads.
+            rotated: int, number of features of a head that are rotated.
+        """
+        kept = flat.shape[-1] // heads - rotated
+        shift = rotated // 2 if self.layout == "halves" else 1
+        steps = np.pad(-shift * self._find_signs(rotated), [0, kept])
+        steps = np.tile(steps, heads).astype("int32")
+        bfloat16 = keras.backend.standardize_dtype(flat.dtype) == "bfloat16"
+        if bfloat16 and flat.shape[-1] <= WIDEST_SWAP:
+            # Exact, because each result is one number times 1.
+            indices = np.arange(len(steps))
+            swap = indices[:, None] == indices + steps
+            return ops.matmul(flat, ops.cast(swap, flat.dtype))
+        # Pairs lie within heads, so none is torn apart.
+        return ops.where(
+            steps > 0,
+            ops.roll(flat, -shift, axis=-1),
+            ops.roll(flat, shift, axis=-1),
         )
 
     def _swap_pairs(self, features: Tensor, sizes: tuple[Size, Size]) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import RoPE, XPos
-from keras_lengen.layers.encodings import cope, distances
+from keras_lengen.layers.encodings import cope, distances, rope
 
 if keras.backend.backend() != "jax":
     pytest.skip("these forms are for JAX", allow_module_level=True)
@@ -59,6 +59,20 @@ def draw(*shape):
 def test_rotation_with_all_heads_in_one_axis(monkeypatch, encoding, positions):
     turn = functools.partial(encoding, positions=np.array(positions))
     compare(monkeypatch, turn, draw(2, 5, 3, 8), draw(2, 5, 3, 8))
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_swaps_in_bfloat16_are_exact(monkeypatch, layout):
+    import jax.numpy as jnp
+
+    encoding = RoPE(rotary_fraction=0.5, layout=layout)
+    features = jnp.array(draw(2, 5, 24), "bfloat16")
+    found = encoding._swap_flat(features, 3, 4)
+    monkeypatch.setattr(rope, "WIDEST_SWAP", 0)
+    expected = encoding._swap_flat(features, 3, 4)
+    turned = np.arange(24) % 8 < 4
+    assert np.array_equal(found[..., turned], expected[..., turned])
+    assert not np.array_equal(found[..., turned], features[..., turned])
 
 
 def test_interpolation_without_a_gather(monkeypatch):
