@@ -21,7 +21,6 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 )
 from keras_lengen.types import Array, InputShape, Positions, Size, Tensor
 
-
 WIDEST_SWAP = 512
 """Largest width of all heads whose pairs are swapped, on JAX, by a product with
 a matrix, which TPUs fuse with the rotation."""
