@@ -82,9 +82,10 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             outside of the window. These six are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
-        fused: bool or `"auto"`. Whether attention uses fused kernels, as in
-            `MultiHeadAttention`. `True` also concerns the attention to
-            `memory`, and excludes a `cache`.
+        fused: bool or `"auto"`. Whether attention uses fused kernels:
+            `"auto"`, where possible; `True`, always, also in the attention to
+            `memory`, and never with a `cache`; `False`, never. As in
+            `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
             truncated normal distribution with standard deviation
             `1 / sqrt(inputs)` before truncation, where `inputs` is the number
