@@ -107,8 +107,8 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     - `BiasEncoding.attention_bias`, called for the scaled scores of every
       attention layer.
 
-    `MultiHeadAttention` and the models call these methods. What all layers of a
-    model share, such as cosines or distances, `prepare` computes only once per
+    `MultiHeadAttention` and the models call these methods. `prepare` computes
+    what all layers of a model share, such as cosines or distances, once per
     call of the model. An encoding can also be called as a layer: it then takes
     positions from its sampler, unless they are given, and applies its own
     stage.
