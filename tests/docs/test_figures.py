@@ -295,7 +295,7 @@ def test_figures_of_recommendations_are_those_of_the_results():
         for row in read("language")["rows"]
         for value in row["loss_by_length"].values()
     }
-    nats = re.search(r"\((\d+) nats per\s+sequence, against (\d+)", page)
+    nats = re.search(r"\((\d+) nats per\s+sequence,\s+against\s+(\d+)", page)
     further = re.search(r"\((1,\d+) against\s+(1,\d+)\)", page)
     assert {*nats.groups(), *further.groups()} <= losses
 
