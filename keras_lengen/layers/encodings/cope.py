@@ -15,7 +15,6 @@ from keras_lengen.layers.encodings.distances import (
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.types import InputShape, Positions, Tensor
 
-
 MOST_SUMMED = 1024
 """Largest number of keys whose gates a product of matrices sums, on JAX."""
 
