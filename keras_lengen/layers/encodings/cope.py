@@ -122,7 +122,8 @@ class CoPE(BiasEncoding):
 def _sum_later(gates: Tensor) -> Tensor:
     """Sums the gates `(B, H, T, S)` of each key and all later ones."""
     keys = gates.shape[-1]
-    if keras.backend.backend() == "jax" and keys <= MOST_SUMMED:
+    known = isinstance(keys, int) and keys <= MOST_SUMMED
+    if known and keras.backend.backend() == "jax":
         import jax
 
         # A cumulative sum reads and writes the gates ten times on TPUs.
