@@ -428,8 +428,7 @@ chip, which runs its share of the batch.
   loss and the number of outputs. TensorFlow's steps sum float32 gradients. In
   JAX's steps with mixed_bfloat16, XLA sums the gradients of most weights in
   bfloat16, and of a table of positions only the rows that are used. JAX's
-  evaluations also sum the results; with TensorFlow, another program does. With
-  JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
+  evaluations also sum the results; with TensorFlow, another program does.
 - *Fused*: attention of JAX in kernels, which keep scores and biases in the fast
   memory (`docs/guides/fused_attention.md`). The compiler counts their products
   and bytes as the kernels estimate them.
@@ -439,7 +438,7 @@ chip, which runs its share of the batch.
   copies an array in a loop, the compiler counts the entire array for each
   iteration, so *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
-  tokens.
+  tokens; with TensorFlow, for `ShawEncoding` and `CoPE` too.
 
 The file `tpu_compile.jsonl` has the versions of the packages and everything
 that determines each program.
