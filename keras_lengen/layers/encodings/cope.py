@@ -126,7 +126,7 @@ def _sum_later(gates: Tensor) -> Tensor:
     if known and keras.backend.backend() == "jax":
         import jax
 
-        # A cumulative sum reads and writes the gates ten times on TPUs.
+        # TPUs compute a cumulative sum in many passes over the gates.
         number = ops.arange(keys, dtype="int32")
         later = ops.expand_dims(number, -1) >= number
         with jax.default_matmul_precision("float32"):
