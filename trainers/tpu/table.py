@@ -76,10 +76,14 @@ LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
 """Flags that train on the largest images of the evaluation."""
 
 FUSED = (
-    *("NoPE", "RoPE", "ALiBi", "HardALiBi", "ClippedBias", "PowerKERPLE"),
-    *("LogKERPLE", "T5Bias", "FIRE"),
+    *(
+        {**TEXT, "encoding": encoding, **length}
+        for encoding in ("NoPE", "RoPE")
+        for length in ({}, LONG_TEXT)
+    ),
+    *({**TEXT, "encoding": encoding, **LONG_TEXT} for encoding in ("FIRE",)),
 )
-"""Encodings whose attention the table has with fused kernels too."""
+"""Flags of programs of JAX with fused attention."""
 
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
@@ -160,7 +164,7 @@ def list_flags():
 def _list_jax_flags():
     for flags in _list_unfused_flags():
         yield {**flags, "fused": "false"}
-    for flags in _list_fused_flags():
+    for flags in FUSED:
         yield {**flags, "fused": "true"}
 
 
@@ -176,23 +180,6 @@ def _list_unfused_flags():
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
     yield from METHODS
-
-
-def _list_fused_flags():
-    yield from (
-        {**TEXT, "encoding": encoding, **length}
-        for encoding in FUSED
-        for length in ({}, LONG_TEXT)
-    )
-    yield from (
-        {**IMAGES, "encoding": encoding, **size}
-        for encoding in ("NoPE", "RoPE")
-        for size in ({}, LARGE_IMAGES)
-    )
-    yield from (
-        {**TEXT, "encoding": "RoPE", **LONG_TEXT, **slice_}
-        for slice_ in OTHER_CHIPS
-    )
 
 
 def _list_tensorflow_flags():
