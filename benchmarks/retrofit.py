@@ -3,8 +3,8 @@
 Trains a small Llama of KerasHub on bytes of Python's standard library, which
 every machine has, and evaluates it on held-out files with each recipe of
 `docs/guides/retrofit.md`. The recipes with training start from the weights of
-the trained model. The report is written after every recipe, and the same command
-goes on after the last one.
+the trained model. The report is written after every recipe; run the same
+command again to resume.
 
     pip install -e '.[tensorflow,retrofit]'
     python -m benchmarks.retrofit
@@ -128,6 +128,7 @@ def make_recipes(length, longest):
 
 
 def make_backbone():
+    """Makes the small Llama with random weights."""
     import keras_hub
 
     return keras_hub.models.LlamaBackbone(
@@ -238,6 +239,7 @@ def load_trained():
 
 
 def main(_):
+    """Measures every recipe."""
     keras.utils.set_random_seed(0)
     lengths = [int(length) for length in FLAGS.test_lengths]
     options = {name: getattr(FLAGS, name) for name in OPTIONS}

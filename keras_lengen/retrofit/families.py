@@ -35,6 +35,8 @@ class RotaryFamily:
             features that are rotated, the first ones of a head; `None`: all.
         weight_dropout: str or `None`, attribute of the attention: the dropout
             of the attention weights.
+        window: str or `None`, attribute of the attention: whether it adds a
+            sliding window to the mask by `_mask_sliding_window`.
     """
 
     attention: str = "_self_attention_layer"
@@ -46,6 +48,7 @@ class RotaryFamily:
     )
     rotated_width: str | None = None
     weight_dropout: str | None = None
+    window: str | None = None
 
     layers = "transformer_layers"
     products = "_compute_attention"
@@ -64,8 +67,12 @@ class RotaryFamily:
             for layer in find_part(backbone, backbone, self.layers)
         ]
         for attention in found:
-            for name in (self.rotation, self.products, self.heads):
-                find_part(backbone, attention, name)
+            for name in (
+                *(self.rotation, self.products, self.heads),
+                *(self.rotated_width, self.weight_dropout, self.window),
+            ):
+                if name is not None:
+                    find_part(backbone, attention, name)
             frequencies = find_part(backbone, attention, self.frequencies)
             find_part(backbone, frequencies, "max_wavelength")
             self._check_arguments(backbone, attention)
@@ -124,8 +131,8 @@ class TableFamily:
 FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "LlamaBackbone": RotaryFamily(),
     "MistralBackbone": RotaryFamily(),
-    "QwenBackbone": RotaryFamily(),
-    "Qwen3Backbone": RotaryFamily(),
+    "QwenBackbone": RotaryFamily(window="use_sliding_window_attention"),
+    "Qwen3Backbone": RotaryFamily(window="sliding_window_size"),
     "GemmaBackbone": RotaryFamily(
         attention="attention",
         # The method also permutes the features, as Gemma's weights need.
@@ -133,6 +140,7 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
         frequencies="rope_layer",
         head_width=lambda attention: attention.head_dim,
         weight_dropout="dropout_layer",
+        window="use_sliding_window_attention",
     ),
     "GPTNeoXBackbone": RotaryFamily(
         heads="num_heads",

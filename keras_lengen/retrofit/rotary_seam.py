@@ -284,10 +284,8 @@ class AttentionSeam:
 
     def _find_mask(self, mask: Tensor | None) -> Tensor | None:
         """Adds the sliding window, which some layers apply to the scores."""
-        attention = self.attention
-        if mask is None or not getattr(
-            attention, "use_sliding_window_attention", False
-        ):
+        attention, window = self.attention, self.family.window
+        if mask is None or window is None or not getattr(attention, window):
             return mask
         return attention._mask_sliding_window(
             mask, cache_update_index=_index.get()

@@ -84,12 +84,26 @@ def test_rope_is_the_rotation_of_the_model(family):
     np.testing.assert_allclose(after, before, atol=2e-4)
 
 
+@EACH_ROTARY
+def test_scores_of_near_keys_are_those_of_the_model(family):
+    """All keys are near, and the scores are computed by the seam.
+
+    Grouped heads, soft caps, windows, scale and mask are those of the model.
+    """
+    backbone = make_backbone(family)
+    inputs = make_inputs(family, real=10)
+    before = compute(backbone, inputs)
+    model = Retrofitted(backbone, encoding=SelfExtend(window=500))
+    np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
+
+
 @EACH
 @pytest.mark.parametrize("real", [None, 9])
 def test_positions_are_those_of_a_longer_sequence(family, real):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
-    windows = {"sliding_window_size": 64} if family in ("Qwen", "Gemma") else {}
+    windowed = family in ("Qwen", "Qwen3", "Gemma")
+    windows = {"sliding_window_size": 64} if windowed else {}
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)

@@ -29,7 +29,7 @@ ROTARY = {
         "use_sliding_window_attention": True,
         "sliding_window_size": 8,
     },
-    "Qwen3": {**GROUPED, "head_dim": 16},
+    "Qwen3": {**GROUPED, "head_dim": 16, "sliding_window_size": 8},
     "Gemma": {
         **GROUPED,
         "head_dim": 8,
