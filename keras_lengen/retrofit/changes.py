@@ -14,6 +14,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str]] = []
+        self._frozen: list[tuple[Any, bool]] = []
 
     def replace(
         self, owner: Any, name: str, function: Callable[..., Any]
@@ -34,11 +35,19 @@ class Changes:
         tracker.locked = locked
         self._replaced.append((owner, MARK))
 
+    def freeze(self, variable: Any) -> None:
+        """Keeps a variable that is not used from being trained."""
+        self._frozen.append((variable, variable.trainable))
+        variable.trainable = False
+
     def undo(self) -> None:
-        """Removes everything that was replaced and attached."""
+        """Removes everything that was replaced and attached, and unfreezes."""
         for owner, name in reversed(self._replaced):
             if name == MARK:
                 for part in getattr(owner, MARK):
                     owner._tracker.untrack(part)
             delattr(owner, name)
+        for variable, trainable in self._frozen:
+            variable.trainable = trainable
         self._replaced.clear()
+        self._frozen.clear()

@@ -130,7 +130,7 @@ class TableFamily:
 
 FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "LlamaBackbone": RotaryFamily(),
-    "MistralBackbone": RotaryFamily(),
+    "MistralBackbone": RotaryFamily(heads="_num_query_heads"),
     "QwenBackbone": RotaryFamily(window="use_sliding_window_attention"),
     "Qwen3Backbone": RotaryFamily(window="sliding_window_size"),
     "GemmaBackbone": RotaryFamily(

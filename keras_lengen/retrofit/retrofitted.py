@@ -82,6 +82,7 @@ class Retrofitted(keras.Model):
     Example:
 
     >>> import keras_hub  # doctest: +SKIP
+    >>> from keras import ops
     >>> from keras_lengen.layers import SkippedPositions, YaRN
     >>> from keras_lengen.retrofit import Retrofitted
     >>> backbone = keras_hub.models.LlamaBackbone(
@@ -95,7 +96,9 @@ class Retrofitted(keras.Model):
     ... )  # doctest: +SKIP
     >>> task = model.make_task(
     ...     keras_hub.models.LlamaCausalLM)  # doctest: +SKIP
-    >>> inputs = {"token_ids": [[5, 9, 1, 0]], "padding_mask": [[1, 1, 0, 0]]}
+    >>> inputs = {
+    ...     "token_ids": ops.array([[5, 9, 1, 0]]),
+    ...     "padding_mask": ops.array([[1, 1, 1, 0]])}
     >>> model(inputs).shape  # doctest: +SKIP
     TensorShape([1, 4, 32])
     >>> model.restore() is backbone  # doctest: +SKIP
@@ -252,12 +255,13 @@ class Retrofitted(keras.Model):
             )
 
     def get_config(self) -> dict[str, Any]:
-        serialize = keras.saving.serialize_keras_object
+        serialize, encoding = keras.saving.serialize_keras_object, self.encoding
+        own = encoding is not None and _brings_sampler(encoding)
         return {
             **super().get_config(),
             "backbone": self._backbone_config,
-            "sampler": serialize(self.sampler),
-            "encoding": self.encoding and serialize(self.encoding),
+            "sampler": None if own else serialize(self.sampler),
+            "encoding": encoding and serialize(encoding),
             "table": self.table,
         }
 
@@ -275,9 +279,6 @@ class Retrofitted(keras.Model):
         config = dict(config)
         for name in ("backbone", "sampler", "encoding"):
             config[name] = config[name] and load(config[name])
-        encoding = config["encoding"]
-        if encoding is not None and _brings_sampler(encoding):
-            config["sampler"] = None
         return cls(**config)
 
     def compute_output_spec(
@@ -326,14 +327,8 @@ def _check_together(
     """Raises `ValueError` if an encoding cannot take a sampler's positions."""
     config = encoding.get_config()
     if "sampler" in config:
-        # Its constructor checks fractions, negative numbers and the reach.
+        # Its constructor checks fractions, negative numbers, reach and order.
         type(encoding).from_config({**config, "sampler": sampler})
-    if encoding.needs_order and not sampler.keeps_order:
-        raise ValueError(
-            f"sampler={type(sampler).__name__} does not keep the order of the "
-            f"tokens, which {type(encoding).__name__} needs: choose an ordered "
-            "sampler."
-        )
 
 
 def _brings_sampler(encoding: PositionalEncoding) -> bool:

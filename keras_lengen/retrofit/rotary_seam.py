@@ -46,9 +46,9 @@ def change_attentions(
             to keep it.
     """
     attentions = family.find_attentions(backbone)
-    own = encoding
+    own = None
     for attention in attentions:
-        if encoding is not None and (own is encoding or not own.share_layers):
+        if encoding is not None and (own is None or not own.share_layers):
             own = fit_encoding(encoding, family, attention)
         AttentionSeam(family, attention, shared, own).insert(changes)
 
@@ -106,7 +106,8 @@ class AttentionSeam:
         self.family = family
         self.attention = attention
         self.shared = shared
-        self.encoding = encoding
+        # `compute` asks for it before it calls what uses it.
+        self.encoding: Any = encoding
         self.rotation = getattr(attention, family.rotation)
         self.products = getattr(attention, family.products)
         self.attend = attention.call

@@ -54,6 +54,8 @@ def change_embedding(
             f"encoding=LearnedEncoding(max_position={reach}), which extends "
             "the table."
         )
+    if own is not None:
+        changes.freeze(rows)
     changes.attach(embedding, [shared] if own is None else [shared, own])
     seam = TableSeam(family, embedding, shared, own)
     changes.replace(embedding, "call", seam.call)
