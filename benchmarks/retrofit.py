@@ -111,7 +111,7 @@ def make_recipes(length, longest):
             True,
             lambda: {"sampler": SkippedPositions(max_position=longest)},
         ),
-        "YaRN, skipped positions": (
+        "YaRN with skipped positions": (
             True,
             lambda: {
                 "sampler": SkippedPositions(max_position=longest),
@@ -122,7 +122,7 @@ def make_recipes(length, longest):
             True,
             lambda: {"sampler": RandomizedPositions(max_position=longest)},
         ),
-        "no rotation, trained": (True, lambda: {"encoding": NoPE()}),
+        "no rotation after training": (True, lambda: {"encoding": NoPE()}),
         "ALiBi": (True, lambda: {"encoding": ALiBi()}),
     }
 

@@ -77,7 +77,7 @@ RECIPES = {
     "YaRN": lambda: {"encoding": _make_yarn()},
     "Self-Extend": lambda: {"encoding": SelfExtend(group_size=8, window=1024)},
     "STRING": lambda: {"encoding": STRING(original_length=TRAINED_LENGTH)},
-    "YaRN, LoRA with skipped positions": lambda: {
+    "YaRN and LoRA with skipped positions": lambda: {
         "sampler": SkippedPositions(max_position=2 * TRAINED_LENGTH),
         "encoding": _make_yarn(),
     },
