@@ -24,6 +24,7 @@ from docs.examples import (
     METHODS,
     MODEL_WIDTH,
     MODELS,
+    RETROFIT,
     SAMPLERS,
     WIDTH,
     build,
@@ -37,7 +38,7 @@ DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {*CLASSES, *MODELS, *CONVERSATION, *ANALYSIS}
+LINKED = {*CLASSES, *MODELS, *CONVERSATION, *RETROFIT, *ANALYSIS}
 
 INTRODUCTION = f"""\
 # Reference
@@ -121,6 +122,7 @@ def make_page():
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
                 ("Blocks and models", {**MODELS, **CONVERSATION}),
+                ("Models of KerasHub", RETROFIT),
                 ("Analysis", ANALYSIS),
             )
             for text in (

@@ -4,7 +4,7 @@ import ast
 import doctest
 import inspect
 
-from keras_lengen import analysis, layers, models
+from keras_lengen import analysis, layers, models, retrofit
 
 HEADS, WIDTH = 8, 8
 MODEL_WIDTH = HEADS * WIDTH
@@ -28,8 +28,12 @@ MODELS = {
     },
 }
 CONVERSATION = {"Conversation": models.Conversation}
+RETROFIT = {"Retrofitted": retrofit.Retrofitted}
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
-METHODS = ("generate", "stream", "start_conversation", "settle")
+METHODS = (
+    *("generate", "stream", "start_conversation", "settle"),
+    *("make_task", "refresh", "restore"),
+)
 """Methods of models with a section of their own."""
 
 

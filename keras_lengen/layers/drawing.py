@@ -71,7 +71,7 @@ class DrawingLayer(keras.layers.Layer):
         if rematerialized is repeatable:
             return layer_call
         states = {
-            id(generator.state): _draw_state(generator)
+            id(generator.state): draw_state(generator)
             for generator in find_seed_generators(self)
         }
         # All variables, because a scope hides the values of the scope around
@@ -126,7 +126,7 @@ def _has_gradient(value: Any) -> bool:
     )
 
 
-def _draw_state(generator: Any) -> Tensor:
+def draw_state(generator: Any) -> Tensor:
     """Draws a new state from a generator, which advances by one draw."""
     # A state made by advancing the generator's own would repeat the draws that
     # the generator gives next.

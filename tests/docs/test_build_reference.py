@@ -12,6 +12,7 @@ from docs.examples import (
     CONVERSATION,
     ENCODINGS,
     MODELS,
+    RETROFIT,
     SAMPLERS,
     make,
 )
@@ -54,7 +55,7 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert f"`{name}`" in before_sections
 
 
-@pytest.mark.parametrize("name", [*MODELS, *CONVERSATION, *ANALYSIS])
+@pytest.mark.parametrize("name", [*MODELS, *CONVERSATION, *RETROFIT, *ANALYSIS])
 def test_models_and_analysis_have_a_section(name):
     assert PAGE.count(f"\n### {name}\n") == 1
 

@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 OTHERS = {
     "docs/guides/after_training.md",
     "docs/guides/distributed_training.md",
+    "docs/guides/retrofit.md",
     "docs/guides/sweeps.md",
 }
 """Pages whose programs and commands have tests of their own."""

@@ -1,0 +1,10 @@
+"""New positions for models of KerasHub that already exist.
+
+KerasHub is imported when a backbone is loaded from a file, and only then: the
+extra `retrofit` installs it.
+"""
+
+from keras_lengen.retrofit.families import FAMILIES
+from keras_lengen.retrofit.retrofitted import Retrofitted
+
+__all__ = ["FAMILIES", "Retrofitted"]

@@ -1,0 +1,658 @@
+"""`Retrofitted`, by the models of KerasHub that it does not change."""
+
+import doctest
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers import (
+    FIRE,
+    STRING,
+    AbacusPositions,
+    ALiBi,
+    GridPositions,
+    InterpolatedPositions,
+    LearnedEncoding,
+    Llama3RoPE,
+    LongRoPE,
+    NoPE,
+    NTKRoPE,
+    OrdinalPositions,
+    RandomizedALiBi,
+    RandomizedPositions,
+    RandomizedRoPE,
+    RoPE,
+    SelfExtend,
+    ShiftedPositions,
+    SinusoidalEncoding,
+    SkippedPositions,
+    XPos,
+    YaRN,
+)
+from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
+from tests.keras_lengen.retrofit.tiny import (
+    ALL,
+    ROTARY,
+    TABLES,
+    compute,
+    make_backbone,
+    make_inputs,
+    make_task,
+    place,
+)
+
+keras_hub = pytest.importorskip("keras_hub")
+
+EACH = pytest.mark.parametrize("family", ALL)
+EACH_ROTARY = pytest.mark.parametrize("family", ROTARY)
+EACH_TABLE = pytest.mark.parametrize("family", TABLES)
+
+
+def draw(model, inputs, training=None):
+    """Reads the positions `(B, T)` that the model gives the tokens."""
+    lengths = inputs["padding_mask"].sum(axis=-1).astype("int32")
+    positions = keras.ops.convert_to_numpy(
+        model.positions.sample(
+            inputs["token_ids"], lengths=lengths, training=training
+        )
+    )
+    return np.broadcast_to(positions, inputs["token_ids"].shape)
+
+
+def test_every_family_is_tested():
+    names = {f"{family}Backbone" for family in ALL}
+    assert names - {"Llama3Backbone"} == set(FAMILIES)
+
+
+@EACH
+def test_ordinal_positions_change_nothing(family):
+    backbone = make_backbone(family)
+    inputs = make_inputs(family, real=9)
+    before = compute(backbone, inputs)
+    after = compute(Retrofitted(backbone), inputs)
+    np.testing.assert_array_equal(after, before)
+
+
+@EACH_ROTARY
+def test_rope_is_the_rotation_of_the_model(family):
+    """It takes base, layout and rotated features from the model."""
+    backbone = make_backbone(family)
+    inputs = make_inputs(family)
+    before = compute(backbone, inputs)
+    after = compute(Retrofitted(backbone, encoding=RoPE()), inputs)
+    np.testing.assert_allclose(after, before, atol=2e-4)
+
+
+@EACH_ROTARY
+def test_scores_of_near_keys_are_those_of_the_model(family):
+    """All keys are near, and the scores are computed by the seam.
+
+    Grouped heads, soft caps, windows, scale and mask are those of the model.
+    """
+    backbone = make_backbone(family)
+    inputs = make_inputs(family, real=10)
+    before = compute(backbone, inputs)
+    model = Retrofitted(backbone, encoding=SelfExtend(window=500))
+    np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
+
+
+@EACH
+@pytest.mark.parametrize("real", [None, 9])
+def test_positions_are_those_of_a_longer_sequence(family, real):
+    """And all layers have the same ones."""
+    # Windows count tokens, and not positions.
+    windowed = family in ("Qwen", "Qwen3", "Gemma")
+    windows = {"sliding_window_size": 64} if windowed else {}
+    backbone = make_backbone(family, **windows)
+    inputs = make_inputs(family, tokens=12, real=real)
+    sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
+    model = Retrofitted(backbone, sampler=sampler)
+    positions = draw(model, inputs)[:, :real]
+    assert not (positions[0] == positions[1]).all()
+    after = compute(model, inputs)[:, :real]
+    inputs = {name: values[:, :real] for name, values in inputs.items()}
+    before = compute(model.restore(), place(inputs, positions, 64))
+    for row, indices in enumerate(positions):
+        np.testing.assert_allclose(
+            after[row], before[row, indices], rtol=1e-3, atol=1e-4
+        )
+
+
+def test_interpolation_of_mistral():
+    """KerasHub has it there, as an argument of the rotation."""
+    inputs = make_inputs("Mistral")
+    scaled = make_backbone("Mistral", rope_scaling_factor=4.0)
+    sampler = InterpolatedPositions(train_length=4, scaling_factor=4)
+    model = Retrofitted(make_backbone("Mistral"), sampler=sampler)
+    np.testing.assert_allclose(
+        compute(model, inputs), compute(scaled, inputs), atol=1e-4
+    )
+
+
+def test_llama3():
+    """KerasHub has it there."""
+    inputs = make_inputs("Llama", tokens=24)
+    scaled = make_backbone(
+        "Llama",
+        rope_frequency_adjustment_factor=8.0,
+        rope_low_freq_factor=1.0,
+        rope_high_freq_factor=4.0,
+        rope_pretraining_sequence_length=16,
+    )
+    encoding = Llama3RoPE(scaling_factor=8, original_length=16)
+    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
+    np.testing.assert_allclose(
+        compute(model, inputs), compute(scaled, inputs), atol=2e-4
+    )
+
+
+def rotate(vector, angles):
+    """Rotates pairs `(m, m + D / 2)` by angles, one for each pair."""
+    first, second = np.split(vector, 2)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return np.concatenate(
+        [first * cosines - second * sines, second * cosines + first * sines]
+    )
+
+
+# The distance of a query `i` and a key `j`, by the papers.
+DISTANCES = {
+    "RoPE": (RoPE(), lambda i, j: i - j),
+    "NoPE": (NoPE(), lambda i, j: 0),
+    "ALiBi": (ALiBi(), lambda i, j: 0),
+    "SelfExtend": (
+        SelfExtend(group_size=3, window=5),
+        lambda i, j: i - j if i - j < 5 else i // 3 - j // 3 + 5 - 5 // 3,
+    ),
+    "STRING": (
+        STRING(original_length=12, shift_fraction=0.5, window=2),
+        lambda i, j: i - j if i - j < 6 else i - j - 6 + 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_formula(name):
+    """Attention of one layer of Llama, pair by pair."""
+    encoding, distance = DISTANCES[name]
+    backbone = make_backbone("Llama")
+    attention = backbone.transformer_layers[0]._self_attention_layer
+    hidden = np.random.default_rng(1).normal(size=(1, 11, 32))
+    query, key, value = (
+        np.einsum("btm,mhd->bthd", hidden, np.asarray(dense.kernel))[0]
+        for dense in (
+            attention._query_dense,
+            attention._key_dense,
+            attention._value_dense,
+        )
+    )
+    key, value = (np.repeat(each, 2, axis=1) for each in (key, value))
+    rates = 300 ** (-np.arange(4) / 4)
+    slopes = 2.0 ** -np.array([2, 4, 6, 8])
+    outputs = np.zeros((11, 4, 8))
+    for i in range(11):
+        for head in range(4):
+            scores = np.array(
+                [
+                    rotate(query[i, head], distance(i, j) * rates)
+                    @ key[j, head]
+                    / np.sqrt(8)
+                    - (name == "ALiBi") * slopes[head] * (i - j)
+                    for j in range(i + 1)
+                ]
+            )
+            weights = np.exp(scores - scores.max())
+            outputs[i, head] = weights / weights.sum() @ value[: i + 1, head]
+    expected = np.einsum(
+        "thd,hdm->tm", outputs, np.asarray(attention._output_dense.kernel)
+    )
+    Retrofitted(backbone, encoding=encoding)
+    causal = np.tril(np.ones((1, 11, 11), "int32"))
+    found = attention(hidden.astype("float32"), attention_mask=causal)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
+
+
+@EACH
+def test_restore(family):
+    backbone = make_backbone(family)
+    inputs = make_inputs(family)
+    before, config = compute(backbone, inputs), backbone.get_config()
+    weights = [id(weight) for weight in backbone.weights]
+    variables = len(backbone.variables)
+    sampler = RandomizedPositions(max_position=64)
+    encoding = FIRE() if family in ROTARY else SinusoidalEncoding()
+    model = Retrofitted(backbone, sampler=sampler, encoding=encoding)
+    assert not np.allclose(compute(model, inputs), before, atol=1e-3)
+    with pytest.raises(ValueError, match="save the Retrofitted model"):
+        backbone.get_config()
+    assert model.restore() is backbone
+    np.testing.assert_array_equal(compute(backbone, inputs), before)
+    assert backbone.get_config() == config
+    assert [id(weight) for weight in backbone.weights] == weights
+    assert len(backbone.variables) == variables
+    with pytest.raises(ValueError, match="make a new Retrofitted"):
+        model(inputs)
+    # And again.
+    again = Retrofitted(backbone)
+    np.testing.assert_array_equal(compute(again, inputs), before)
+
+
+@EACH
+def test_no_weights_are_copied(family):
+    backbone = make_backbone(family)
+    weights = {id(weight) for weight in backbone.weights}
+    sampler = RandomizedPositions(max_position=64)
+    model = Retrofitted(backbone, sampler=sampler)
+    assert {id(weight) for weight in model.weights} == weights
+
+
+SAVED = {
+    "Llama": {"encoding": RandomizedRoPE(max_position=64, evaluation="even")},
+    "GPTNeoX": {"encoding": FIRE()},
+    "Gemma": {"encoding": SelfExtend(group_size=2, window=4)},
+    "Qwen": {
+        "sampler": InterpolatedPositions(train_length=4),
+        "encoding": YaRN(original_length=4),
+    },
+    "GPT2": {"encoding": LearnedEncoding(max_position=100), "table": "tiled"},
+    "Bert": {"sampler": RandomizedPositions(max_position=64, seed=4)},
+}
+
+
+@pytest.mark.parametrize("family", SAVED)
+def test_save_and_load(family, tmp_path):
+    model = Retrofitted(make_backbone(family), **SAVED[family])
+    inputs = make_inputs(family)
+    for weight in model.trainable_weights:
+        weight.assign(weight + 0.01)
+    before = compute(model, inputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(compute(loaded, inputs), before, atol=1e-5)
+    config = Retrofitted.from_config(loaded.get_config()).get_config()
+    assert config == model.get_config()
+    # The copy is complete: its backbone is that of the saved model.
+    np.testing.assert_array_equal(
+        compute(loaded.restore(), inputs), compute(model.restore(), inputs)
+    )
+
+
+GENERATING = {
+    "Llama-own": ("Llama", {}),
+    "Llama-dynamic": ("Llama", {"encoding": YaRN(original_length=4)}),
+    "Llama-switch": (
+        "Llama",
+        {"encoding": LongRoPE(original_length=8, scaling_factor=2)},
+    ),
+    "Llama-ntk": ("Llama", {"encoding": NTKRoPE(original_length=4)}),
+    "Llama-xpos": ("Llama", {"encoding": XPos()}),
+    "Llama-none": ("Llama", {"encoding": NoPE()}),
+    "Llama-far": ("Llama", {"encoding": SelfExtend(group_size=3, window=4)}),
+    "Llama-ranks": ("Llama", {"encoding": RandomizedALiBi(max_position=64)}),
+    "Mistral": ("Mistral", {"encoding": RandomizedRoPE(max_position=64)}),
+    "Gemma": ("Gemma", {"encoding": ALiBi()}),
+    "Gemma-own": (
+        "Gemma",
+        {"sampler": RandomizedPositions(max_position=64)},
+    ),
+    "Qwen": ("Qwen", {"encoding": STRING(original_length=8)}),
+    "Qwen3": ("Qwen3", {"sampler": InterpolatedPositions(train_length=5)}),
+    "GPTNeoX": ("GPTNeoX", {"sampler": RandomizedPositions(max_position=64)}),
+    "GPTNeoX-alibi": ("GPTNeoX", {"encoding": ALiBi()}),
+    "GPT2": ("GPT2", {"sampler": InterpolatedPositions(train_length=5)}),
+    "GPT2-table": (
+        "GPT2",
+        {
+            "encoding": LearnedEncoding(max_position=96),
+            "sampler": RandomizedPositions(max_position=96),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GENERATING)
+def test_cached_steps_compute_what_one_pass_computes(name):
+    family, arguments = GENERATING[name]
+    model = Retrofitted(make_backbone(family), **arguments)
+    task = make_task(family, model)
+    inputs = make_inputs(family, tokens=10)
+    expected = compute(task, inputs)
+    prompt = {key: value.copy() for key, value in inputs.items()}
+    prompt["token_ids"][:, 6:] = 0
+    _, cache = task._build_cache(
+        keras.ops.convert_to_tensor(prompt["token_ids"])
+    )
+    for index in range(6, 10):
+        token = inputs["token_ids"][:, index : index + 1]
+        logits, _, cache = task.call_with_cache(
+            keras.ops.convert_to_tensor(token), cache, index
+        )
+        np.testing.assert_allclose(
+            logits[:, 0], expected[:, index], rtol=2e-3, atol=2e-3
+        )
+
+
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+def test_generate(family):
+    """In a compiled program: greedy, each token by a pass without a cache."""
+    sampler = RandomizedPositions(max_position=64, seed=2)
+    model = Retrofitted(make_backbone(family), sampler=sampler)
+    task = make_task(family, model)
+    task.compile(sampler="greedy")
+    inputs = make_inputs(family, tokens=9, real=5)
+    draws = []
+    for _ in range(2):
+        found = task.generate(
+            {name: value.copy() for name, value in inputs.items()},
+            stop_token_ids=None,
+        )["token_ids"]
+        draws.append(draw(model, inputs)[0].tolist())
+        expected = {
+            "token_ids": inputs["token_ids"].copy(),
+            "padding_mask": np.ones((2, 9), "int32"),
+        }
+        for index in range(5, 9):
+            logits = compute(task, expected)[:, index - 1]
+            expected["token_ids"][:, index] = logits.argmax(-1)
+        np.testing.assert_array_equal(found, expected["token_ids"])
+    assert draws[0] != draws[1]
+
+
+TRAINED = {
+    "Llama": {
+        "sampler": SkippedPositions(max_position=64),
+        "encoding": YaRN(original_length=8, scaling_factor=4),
+    },
+    "GPTNeoX": {"encoding": FIRE()},
+    "GPT2": {"encoding": LearnedEncoding(max_position=96)},
+}
+
+
+@pytest.mark.parametrize("family", TRAINED)
+def test_fit(family):
+    backbone = make_backbone(family)
+    own = {id(weight) for weight in backbone.weights}
+    model = Retrofitted(backbone, **TRAINED[family])
+    task = make_task(family, model)
+    # The parts of the seams are found through the layers of the task.
+    assert {id(weight) for weight in model.trainable_weights} == {
+        id(weight) for weight in task.trainable_weights
+    }
+    task.compile(optimizer=keras.optimizers.SGD(0.05), jit_compile=False)
+    inputs = make_inputs(family, batch=4)
+    before = [np.array(weight) for weight in task.trainable_weights]
+    first = draw(model, inputs, training=True)
+    targets = inputs["token_ids"]
+    history = task.fit(
+        inputs, targets, batch_size=2, epochs=2, shuffle=False, verbose=0
+    ).history["loss"]
+    assert np.isfinite(history).all()
+    changed = {
+        id(weight): weight.path
+        for old, weight in zip(before, task.trainable_weights, strict=True)
+        if not np.array_equal(old, np.array(weight))
+    }
+    for part in ("token_embedding", "feedforward_output_dense"):
+        assert any(part in path for path in changed.values())
+    # So do those of the encoding, if it has any.
+    encoding = {id(weight) for weight in model.trainable_weights} - own
+    assert bool(encoding) == (family != "Llama")
+    assert not encoding or encoding & {*changed}
+    if family == "Llama":  # Its sampler draws.
+        assert (draw(model, inputs, training=True) != first).any()
+
+
+def test_training_steps_draw_anew():
+    """And evaluation uses the positions of evaluation."""
+    sampler = SkippedPositions(max_position=64, seed=1)
+    model = Retrofitted(make_backbone("Llama"), sampler=sampler)
+    inputs = make_inputs("Llama")
+    first, second = (compute(model, inputs, training=True) for _ in range(2))
+    assert not np.allclose(first, second, atol=1e-3)
+    np.testing.assert_array_equal(
+        compute(model, inputs), compute(make_backbone("Llama"), inputs)
+    )
+
+
+def test_given_positions():
+    backbone = make_backbone("Llama")
+    inputs = make_inputs("Llama", tokens=6)
+    model = Retrofitted(backbone)
+    positions = np.array([[0, 1, 2, 40, 41, 42]] * 2)
+    after = compute(model, {**inputs, "positions": positions})
+    before = compute(model.restore(), place(inputs, positions, 64))
+    np.testing.assert_allclose(
+        after, before[:, positions[0]], rtol=1e-3, atol=1e-4
+    )
+
+
+def test_lora(tmp_path):
+    model = Retrofitted(
+        make_backbone("Llama"), encoding=YaRN(original_length=8)
+    )
+    inputs = make_inputs("Llama")
+    before = compute(model, inputs)
+    model.backbone.enable_lora(2)
+    np.testing.assert_array_equal(compute(model, inputs), before)
+    task = make_task("Llama", model)
+    task.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
+    assert 0 < len(task.trainable_weights) < len(task.weights) / 2
+    task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
+    trained = compute(model, inputs)
+    assert not np.allclose(trained, before, atol=1e-4)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(compute(loaded, inputs), trained, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
+def test_mixed_precision_keeps_positions_apart(family):
+    """bfloat16 has one number for 1000 and 1001."""
+    windows = {"sliding_window_size": 64} if family == "Gemma" else {}
+    tables = {"max_sequence_length": 2048} if family == "GPT2" else {}
+    options = {**windows, **tables}
+    inputs = make_inputs(family, tokens=4)
+    half, full = (
+        Retrofitted(make_backbone(family, dtype=dtype, **options))
+        for dtype in ("mixed_bfloat16", "float32")
+    )
+    for last in (1000, 1001):
+        given = {**inputs, "positions": np.array([0, 1, 998, last])}
+        found, expected = compute(half, given), compute(full, given)
+        assert np.abs(found - expected).mean() < 0.1 * np.abs(expected).mean()
+    outputs = [
+        compute(half, {**inputs, "positions": np.array([0, 1, 998, last])})
+        for last in (1000, 1001)
+    ]
+    assert not np.array_equal(outputs[0][:, 3], outputs[1][:, 3])
+
+
+def test_tables():
+    """The three beginnings of a longer table, and points between two rows."""
+    rows = np.asarray(
+        make_backbone("GPT2").position_embedding.position_embeddings
+    )
+    tables = {}
+    for table in ("interpolated", "tiled", "initialized"):
+        model = Retrofitted(
+            make_backbone("GPT2"),
+            encoding=LearnedEncoding(max_position=150),
+            table=table,
+        )
+        seam = model.backbone.position_embedding
+        tables[table] = np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
+        assert compute(model, make_inputs("GPT2", tokens=120)).shape[1] == 120
+    grid = np.linspace(0, 63, 150)
+    interpolated = np.stack(
+        [np.interp(grid, np.arange(64), column) for column in rows.T], axis=-1
+    )
+    np.testing.assert_allclose(tables["interpolated"], interpolated, atol=1e-4)
+    np.testing.assert_allclose(
+        tables["tiled"], np.concatenate([rows, rows, rows[:22]]), atol=1e-6
+    )
+    np.testing.assert_allclose(tables["initialized"][:64], rows, atol=1e-6)
+    np.testing.assert_allclose(
+        tables["initialized"][64:].std(), rows.std(), rtol=0.1
+    )
+    model = Retrofitted(
+        make_backbone("GPT2"),
+        sampler=InterpolatedPositions(train_length=64, scaling_factor=2.5),
+    )
+    between = model.backbone.position_embedding(
+        np.zeros((1, 150, 32), "float32")
+    )
+    expected = np.stack(
+        [
+            np.interp(np.arange(150) / 2.5, np.arange(64), column)
+            for column in rows.T
+        ],
+        axis=-1,
+    )
+    np.testing.assert_allclose(between[0], expected, atol=1e-4)
+
+
+WRONG = {
+    "not a backbone": (keras.Sequential, {}, "seam is known, one of Llama"),
+    "no table": (
+        "Llama",
+        {"encoding": SinusoidalEncoding()},
+        "LlamaBackbone, which rotates queries and keys",
+    ),
+    "no rotation": (
+        "GPT2",
+        {"encoding": YaRN(original_length=8)},
+        "GPT2Backbone, which adds a table",
+    ),
+    "two samplers": (
+        "Llama",
+        {
+            "encoding": RandomizedRoPE(max_position=64),
+            "sampler": ShiftedPositions(max_shift=9),
+        },
+        "give only one",
+    ),
+    "tokens": (
+        "Llama",
+        {"sampler": AbacusPositions(digits=(1, 2), max_shift=4)},
+        "reads token ids",
+    ),
+    "pairs": (
+        "Llama",
+        {"sampler": GridPositions(width=3)},
+        "gives pairs",
+    ),
+    "order": (
+        "Llama",
+        {
+            "encoding": XPos(),
+            "sampler": RandomizedPositions(max_position=64, ordered=False),
+        },
+        "may give earlier tokens larger positions",
+    ),
+    "a class": ("Llama", {"encoding": YaRN}, "the class YaRN: call it"),
+    "rows": (
+        "GPT2",
+        {"sampler": RandomizedPositions(max_position=100)},
+        "has 64 rows: give it encoding=LearnedEncoding",
+    ),
+    "fractions": (
+        "GPT2",
+        {
+            "sampler": InterpolatedPositions(train_length=8),
+            "encoding": LearnedEncoding(max_position=99),
+        },
+        "gives fractions",
+    ),
+    "table": ("GPT2", {"table": "zeros"}, "table must be"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(name):
+    family, arguments, message = WRONG[name]
+    backbone = make_backbone(family) if isinstance(family, str) else family()
+    with pytest.raises(ValueError, match=message):
+        Retrofitted(backbone, **arguments)
+    # Nothing has been changed.
+    if isinstance(family, str):
+        backbone.get_config()
+
+
+def test_positions_past_the_table():
+    model = Retrofitted(make_backbone("GPT2"))
+    with pytest.raises(ValueError, match="from 0 to 63, the rows of the model"):
+        model(make_inputs("GPT2", tokens=65))
+
+
+def test_changed_twice():
+    backbone = make_backbone("Llama")
+    Retrofitted(backbone)
+    with pytest.raises(ValueError, match="is changed already"):
+        Retrofitted(backbone)
+
+
+@pytest.mark.parametrize(
+    ("family", "path", "missing"),
+    [
+        ("Llama", "transformer_layers", "has no `transformer_layers`"),
+        ("GPT2", "position_embedding", "has no `position_embedding`"),
+    ],
+)
+def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
+    backbone = make_backbone(family)
+    monkeypatch.delattr(backbone, path)
+    version = keras_hub.__version__
+    with pytest.raises(RuntimeError, match=missing) as error:
+        Retrofitted(backbone)
+    assert f"keras_hub is {version}" in str(error.value)
+    assert "install this version" in str(error.value)
+
+
+def test_other_arguments_of_keras_hub(monkeypatch):
+    """A method that lost an argument is found, and nothing is changed."""
+    backbone = make_backbone("Llama")
+    inputs = make_inputs("Llama")
+    before = compute(backbone, inputs)
+    attention = backbone.transformer_layers[1]._self_attention_layer
+    own = attention._compute_attention
+    monkeypatch.setattr(
+        attention, "_compute_attention", lambda query, key, value, mask: None
+    )
+    with pytest.raises(RuntimeError, match="takes no `attention_mask`"):
+        Retrofitted(backbone)
+    monkeypatch.setattr(attention, "_compute_attention", own)
+    np.testing.assert_array_equal(compute(backbone, inputs), before)
+
+
+def test_compiled_programs_are_made_anew():
+    backbone = make_backbone("Llama")
+    inputs = make_inputs("Llama")
+    before = backbone.predict(inputs, verbose=0)
+    model = Retrofitted(backbone, encoding=NoPE())
+    after = backbone.predict(inputs, verbose=0)
+    assert not np.allclose(after, before, atol=1e-3)
+    model.restore()
+    np.testing.assert_allclose(
+        backbone.predict(inputs, verbose=0), before, atol=1e-5
+    )
+
+
+def test_sampler():
+    assert isinstance(
+        Retrofitted(make_backbone("Llama")).sampler, OrdinalPositions
+    )
+
+
+def test_example_of_the_docstring():
+    """Not a doctest, because KerasHub is an extra."""
+    source = (Retrofitted.__doc__ or "").replace("# doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(
+        source, {}, "Retrofitted", retrofitted.__file__, 0
+    )
+    runner = doctest.DocTestRunner(
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    runner.run(example)
+    assert runner.tries > 5
+    assert runner.failures == 0
