@@ -301,12 +301,12 @@ class AnswersConfig(LengthsConfig):
         totals = [self.total_length(n) for n in lengths]
         prompts = [t - n for t, n in zip(totals, answers, strict=True)]
         number = lengths.index(length)
-        own = prompts[number], answers[number]
+        needed = prompts[number], answers[number]
         padded = tuple(
             min(n for n in length_buckets(sizes, PROGRAMS) if n >= wanted)
-            for sizes, wanted in zip((prompts, answers), own, strict=True)
+            for sizes, wanted in zip((prompts, answers), needed, strict=True)
         )
-        return own if exact or sum(padded) > max(totals) else padded
+        return needed if exact or sum(padded) > max(totals) else padded
 
 
 @functools.cache

@@ -52,7 +52,7 @@ class ImagesConfig(TrainerConfig):
     )
     delimiter: str = option(
         "black",
-        "Token at the end of a row: a black pixel, or one of its own.",
+        "Token at the end of a row: a black pixel, or a separate token.",
         choices=tuple(DELIMITERS),
         changes_program=True,
     )
