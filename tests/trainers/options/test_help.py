@@ -3,14 +3,12 @@
 import dataclasses
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
 from keras_lengen.checks.arguments import constructor_arguments
 from tests.products import product
-from tests.trainers.shell import shell_environment
+from tests.shell import run_python
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -216,12 +214,7 @@ def test_help_of_a_tool():
     ],
 )
 def test_help_of_a_command(arguments, expected):
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        capture_output=True,
-        text=True,
-        env=shell_environment(),
-    )
+    done = run_python("-m", *arguments)
     assert done.returncode == 0
     assert expected in done.stdout
     assert not done.stderr
