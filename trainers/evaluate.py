@@ -61,7 +61,7 @@ class EvaluateConfig(RunConfig, DeviceConfig):
         "the run.",
     )
     test_sizes: str = option(
-        "", "Of a run that is trained on images, their sizes instead."
+        "", "Sizes to evaluate instead, for a run that is trained on images."
     )
     evaluation: str = option(
         "",
@@ -69,12 +69,12 @@ class EvaluateConfig(RunConfig, DeviceConfig):
         "none: as in the run.",
     )
     evaluation_examples: int = option(
-        0, "Examples of each length; 0: as many as the run.", least=0
+        0, "Number of examples of each length; 0: as many as the run.", least=0
     )
     generated_examples: int = option(
         0,
-        "Of a run that is trained on answers, how many the model writes at "
-        "each length; 0: as many as the run.",
+        "Number of answers to generate at each length, for a run that is "
+        "trained on answers; 0: as many as the run.",
         least=0,
     )
 

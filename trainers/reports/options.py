@@ -14,7 +14,7 @@ class ReportConfig:
     """Flags of this command."""
 
     grid: str = option("", "Table or figure to report.", choices=GRIDS)
-    size: str = option("small", "Its size.", choices=SIZES)
+    size: str = option("small", "Size of the grid.", choices=SIZES)
     root: str = option(
         "",
         "Directory of the runs of the grid; none: that of trainers.sweep, "
