@@ -121,7 +121,8 @@ def test_the_defaults_are_those_of_the_default_preset():
     assert "defaults, those of --preset=small:\n" in text
     assert (
         "  --steps=1500\n"
-        "      Number of training steps. With --preset=paper: 7; --preset=other: 8.\n"
+        "      Number of training steps. With --preset=paper: 7; "
+        "--preset=other: 8.\n"
     ) in text
     # `paper` does not set the rate, and leaves it at that of the class.
     words = " ".join(make_help(CONFIG, presets, "dropout").split())
