@@ -63,11 +63,6 @@ class EvaluateConfig(RunConfig, DeviceConfig):
     test_sizes: str = option(
         "", "Sizes to evaluate instead, for a run that is trained on images."
     )
-    evaluation: str = option(
-        "",
-        "How samplers choose positions at evaluation, such as even or ordinal; "
-        "none: as in the run.",
-    )
     evaluation_examples: int = option(
         0, "Number of examples of each length; 0: as many as the run.", least=0
     )

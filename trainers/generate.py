@@ -60,11 +60,6 @@ class GenerateConfig(RunConfig):
         most=1,
     )
     seed: int = option(0, "Seed of the sampling.", least=0)
-    evaluation: str = option(
-        "",
-        "How samplers choose positions, such as even or ordinal; none: as in "
-        "the run.",
-    )
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""

@@ -28,11 +28,6 @@ class AnalyzeConfig(RunConfig):
         "Lengths that the run evaluates, to draw activations at, beside the "
         "longest trained one; none: no activations.",
     )
-    evaluation: str = option(
-        "",
-        "How samplers choose positions, such as even or ordinal; none: as in "
-        "the run.",
-    )
 
     def validate(self):
         """Raises `ConfigError` for the first invalid value."""

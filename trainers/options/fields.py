@@ -51,13 +51,18 @@ class CheckpointConfig:
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig(CheckpointConfig):
-    """Options of every program that reads the data of RUN, too."""
+    """Options common to programs that apply the model of RUN to data."""
 
     data_dir: str = option(
         "",
         "Directory of the data of RUN, if they have moved; none: as in the "
         "run.",
         is_path=True,
+    )
+    evaluation: str = option(
+        "",
+        "How samplers choose positions, such as even or ordinal; none: as in "
+        "the run.",
     )
 
 
