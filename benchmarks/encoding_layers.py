@@ -123,17 +123,17 @@ def measure(stage, names, length, memory):
         repeats=max(1, 4096 // length),
     )
     rows = []
-    for name, own in seconds.items():
+    for name, times in seconds.items():
         row = {
             "encoding": name,
             "stage": stage,
             "length": length,
-            "milliseconds": 1000 * statistics.median(own),
+            "milliseconds": 1000 * statistics.median(times),
             "peak_mebibytes": memory[name][length] / 2**20,
         }
         peer = f"KerasHub {name.removeprefix('Randomized')}"
         if name != peer and peer in seconds:
-            row["speed_of_peer"] = compare_speeds(own, seconds[peer])
+            row["speed_of_peer"] = compare_speeds(times, seconds[peer])
         rows.append(row)
         print(
             f"{length:6d}  {name:32s}{row['milliseconds']:10.2f} ms"

@@ -20,6 +20,7 @@ import statistics
 from absl import app, flags
 from matplotlib.figure import Figure
 
+from benchmarks.result_tables import get_shares, group
 from benchmarks.runs import define_flags, make_row, report
 from trainers.answers.options import DEMONSTRATIONS
 from trainers.engine.problem import average_unseen
@@ -160,18 +161,20 @@ def plot(rows, path):
         medians = sorted(
             (
                 (statistics.median(row["score"] for row in some), some)
-                for some in group(of_task).values()
+                for some in group(of_task, "method").values()
             ),
             key=lambda pair: pair[0],
             reverse=True,
         )
         for number, (_, some) in enumerate(medians):
-            shares = [find_shares(row) for row in some]
-            lengths = list(shares[0])
-            middle = [statistics.median(s[n] for s in shares) for n in lengths]
+            shares = [get_shares(row) for row in some]
+            middle = [
+                statistics.median(of_run[n] for of_run in shares)
+                for n in shares[0]
+            ]
             named = number < BEST or some[0]["method"] in BASELINES
             axes.plot(
-                lengths,
+                [int(length) for length in shares[0]],
                 middle,
                 **(
                     {"label": some[0]["method"], "linewidth": 2}
@@ -187,20 +190,6 @@ def plot(rows, path):
             axes.legend(fontsize=8)
     panels[0].set_ylabel("share of right answers")
     figure.savefig(path, dpi=100)
-
-
-def group(rows):
-    """Returns the rows of each method of a task, a dict of lists."""
-    found = {}
-    for row in rows:
-        found.setdefault(row["method"], []).append(row)
-    return found
-
-
-def find_shares(row):
-    """Returns the share of right answers at each length, a dict."""
-    (name,) = (name for name in row if name.endswith("_by_length"))
-    return {int(length): share for length, share in row[name].items()}
 
 
 def main(argv):

@@ -113,8 +113,8 @@ def measure(compiled):
     for name, row in rows.items():
         row["cold_ratio"] = row["cold_seconds"] / rows[EXACT]["cold_seconds"]
         row["warm_ratio"] = statistics.median(
-            own / exact
-            for own, exact in zip(warm[name], warm[EXACT], strict=True)
+            chosen / exact
+            for chosen, exact in zip(warm[name], warm[EXACT], strict=True)
         )
         print(
             f"{'XLA' if compiled else 'TensorFlow kernels':20s}{name:26s}"

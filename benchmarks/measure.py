@@ -62,7 +62,7 @@ def time_in_turns(variants, *, rounds, repeats):
 def compare_speeds(seconds, peer_seconds):
     """Computes the median over rounds of the speed relative to a peer."""
     return statistics.median(
-        peer / own for own, peer in zip(seconds, peer_seconds, strict=True)
+        peer / ours for ours, peer in zip(seconds, peer_seconds, strict=True)
     )
 
 

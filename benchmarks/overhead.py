@@ -85,17 +85,17 @@ def time_beside_peer(peer, variants, *, repeats):
         `{name: (seconds, ratio)}`, medians over the rounds, with the peer
         first; a ratio is the time as a multiple of the peer's.
     """
-    own, ratios, peers = {}, {}, []
+    times, ratios, peers = {}, {}, []
     for name, function in variants.items():
         seconds = time_in_turns(
             {PEER: peer, name: function}, rounds=FLAGS.rounds, repeats=repeats
         )
-        own[name] = seconds[name]
+        times[name] = seconds[name]
         ratios[name] = compare_speeds(seconds[PEER], seconds[name])
         peers += seconds[PEER]
     return {
         name: (statistics.median(seconds), ratios.get(name, 1.0))
-        for name, seconds in {PEER: peers, **own}.items()
+        for name, seconds in {PEER: peers, **times}.items()
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from absl import flags
 
 from benchmarks.measure import DEFINE_count, write_report
+from benchmarks.result_tables import group
 from trainers.devices.interruption import (
     end_at_once,
     handle_signals,
@@ -18,6 +19,7 @@ from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses
 from trainers.options.lengths import parse_lengths
+from trainers.records.markdown import code, table
 from trainers.records.workdir import read_results
 from trainers.sweeps.execution import open_root, train_all
 from trainers.sweeps.grids.grid import Run, list_runs
@@ -27,6 +29,12 @@ from trainers.sweeps.overrides import with_overrides
 FLAGS = flags.FLAGS
 LENGTHS = ("20", "25", "40", "60", "100")
 """Test lengths in a table."""
+
+CAPTION = """Trained on lengths 1 to 20. The score is the mean accuracy over the
+tested lengths 25 to 100; `floor` is that of the best simple rule
+on tokens without positions, `positions only` that of the best one
+on positions without tokens. A score that does not beat both shows
+nothing."""
 
 
 def define_flags(name, *, jobs):
@@ -94,8 +102,8 @@ def make_row(trainer, flags, *, after=None, **columns):
         after=after and after.run,
     )
     with errors_as_statuses():
-        (run,), others = with_overrides([run], given)
-    run = run.with_flags(others)
+        (run,), arguments = with_overrides([run], given)
+    run = run.with_flags(arguments)
     names = {**flags, **given}
     return Row(run, {name: run.flags[name] for name in names}, columns)
 
@@ -189,12 +197,12 @@ def read_known(rows):
     path = pathlib.Path(FLAGS.output)
     found = json.loads(path.read_text())["rows"] if path.exists() else []
     known = {identify(row["command"]): row for row in found}
-    others = known.keys() - {identify(row.command) for row in rows}
-    if others:
+    foreign = known.keys() - {identify(row.command) for row in rows}
+    if foreign:
         with errors_as_statuses():
             raise ConfigError(
-                f"{path} has {len(others)} runs with other flags, such as "
-                f"{known[next(iter(others))]['command']}: choose another "
+                f"{path} has {len(foreign)} runs with other flags, such as "
+                f"{known[next(iter(foreign))]['command']}: choose another "
                 "--output."
             )
     return known
@@ -233,41 +241,31 @@ def summarize(row, workdir, results):
 
 def format_table(title, rows):
     """Formats the report in Markdown, a line for each task and encoding."""
-    lines = [
-        f"# {title}",
-        "",
-        "Trained on lengths 1 to 20. The score is the mean accuracy over the",
-        "tested lengths 25 to 100; `floor` is that of the best simple rule",
-        "on tokens without positions, `positions only` that of the best one",
-        "on positions without tokens. A score that does not beat both shows",
-        "nothing.",
-        "",
-        "| task | encoding | runs | best | mean | deviation | floor "
-        "| positions only | " + " | ".join(f"at {n}" for n in LENGTHS) + " |",
-        "| " + " | ".join(["---"] * (8 + len(LENGTHS))) + " |",
-    ]
-    groups = {}
-    for row in rows:
-        groups.setdefault((row["task"], row["encoding"]), []).append(row)
-    for (task, encoding), runs in groups.items():
+    cells = []
+    for (task, encoding), runs in group(rows, "task", "encoding").items():
         scores = [run["score"] for run in runs]
         figures = [
-            max(scores),
-            np.mean(scores),
-            np.std(scores),
-            runs[0]["floor"],
-            runs[0]["position_only"],
+            *(max(scores), np.mean(scores), np.std(scores)),
+            *(runs[0]["floor"], runs[0]["position_only"]),
+            *(
+                np.mean([run["accuracy_by_length"][length] for run in runs])
+                for length in LENGTHS
+            ),
         ]
-        figures += [
-            np.mean([run["accuracy_by_length"][length] for run in runs])
-            for length in LENGTHS
-        ]
-        cells = " | ".join(f"{figure:.3f}" for figure in figures)
-        lines.append(f"| {task} | `{encoding}` | {len(runs)} | {cells} |")
-    lines += ["", "Every run, and the seconds that it trained:", ""]
-    lines += [
+        shown = (f"{figure:.3f}" for figure in figures)
+        cells.append((task, code(encoding), str(len(runs)), *shown))
+    head = (
+        *("task", "encoding", "runs", "best", "mean", "deviation", "floor"),
+        *("positions only", *(f"at {n}" for n in LENGTHS)),
+    )
+    trained = (
         f"- {row['score']:.3f} ({row['training_seconds']:.0f} s): "
-        f"`{row['command']}`"
+        f"{code(row['command'])}"
         for row in rows
+    )
+    parts = [
+        *(f"# {title}", CAPTION, table(head, cells)),
+        "Every run, and the seconds that it trained:",
+        "\n".join(trained),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(parts) + "\n"

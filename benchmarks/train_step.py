@@ -81,17 +81,17 @@ def measure(batch_size, tokens):
         repeats=FLAGS.repeats,
     )
     rows = []
-    for name, own in seconds.items():
+    for name, times in seconds.items():
         row = {
             "batch_size": batch_size,
             "tokens": tokens,
             "encoding": name,
-            "steps_per_second": 1 / statistics.median(own),
-            "ratio_to_keras": compare_speeds(own, seconds[PEER]),
+            "steps_per_second": 1 / statistics.median(times),
+            "ratio_to_keras": compare_speeds(times, seconds[PEER]),
         }
         plain = name.removeprefix("Randomized")
         if plain != name and plain in seconds:
-            row["ratio_to_plain_form"] = compare_speeds(own, seconds[plain])
+            row["ratio_to_plain_form"] = compare_speeds(times, seconds[plain])
         rows.append(row)
         print(
             f"{batch_size:4d} x {tokens:<5d}{name:32s}"

@@ -1,18 +1,15 @@
 """Makes README's table of results, one row for each experiment."""
 
-import json
-
 import numpy as np
 
 from benchmarks.result_tables import (
-    RESULTS,
     WRITTEN,
     average_unseen_floor,
     get_shares,
+    group,
     read_demonstration,
     read_frontier,
-    read_language,
-    read_variants,
+    read_rows,
 )
 from trainers.records.markdown import table
 
@@ -74,13 +71,12 @@ def _summarize_demonstration():
 
 
 def _summarize_evidence(task):
-    rows = json.loads((RESULTS / "evidence.json").read_text())["rows"]
-    found: dict = {}
-    for row in rows:
-        if row["task"] == task:
-            found.setdefault(row["encoding"], []).append(row["score"])
-            floor = max(row["floor"], row["position_only"])
-    scores = {name: np.mean(values) for name, values in found.items()}
+    rows = group(read_rows("evidence"), "task")[task]
+    floor = max(rows[0]["floor"], rows[0]["position_only"])
+    scores = {
+        name: np.mean([row["score"] for row in found])
+        for name, found in group(rows, "encoding").items()
+    }
     link = _link_results(task.replace("_", " "), "algorithmic")
     lengths = ("1-20 symbols", "25-100 symbols", "accuracy")
     return (link, *lengths, *_compare(scores, "RoPE", floor))
@@ -104,7 +100,7 @@ def _summarize_addition(digits):
     names = {"ordinal": "RoPE", "coupled": NAMES["coupled near keys"]}
     scores = {
         names[variant]: np.median([run[WRITTEN][digits] for run in runs])
-        for variant, runs in read_variants("addition.json").items()
+        for variant, runs in group(read_rows("addition"), "variant").items()
         if variant in names
     }
     lengths = ("1-10 digits", f"{digits} digits", "exact match")
@@ -115,7 +111,7 @@ def _summarize_addition(digits):
 def _summarize_language(length):
     scores = {
         row["run"]: row["bits_per_character_by_length"][length]
-        for row in read_language()
+        for row in read_rows("language")
         if "-from-" not in row["run"]
     }
     lengths = ("256 bytes", f"{int(length):,} bytes", "bits per byte")
@@ -124,7 +120,7 @@ def _summarize_language(length):
 
 
 def _summarize_images():
-    rows = json.loads((RESULTS / "images.json").read_text())["rows"]
+    rows = read_rows("images")
     scores = {row["encoding"]: [*row["accuracy"].values()][-1] for row in rows}
     trained = rows[0]["train_size"]
     tested = rows[0]["test_sizes"].rpartition(",")[2]

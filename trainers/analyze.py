@@ -27,8 +27,6 @@ or, of an encoder alone, of the last block's attention, averaged over all its
 queries. Above an image stand its class and, if another one is found, that one.
 """
 
-import dataclasses
-
 import numpy as np
 
 from trainers.analyses.activations import write_activations
@@ -36,57 +34,16 @@ from trainers.analyses.attention import UnsuitableError, write_attention
 from trainers.analyses.images import draw
 from trainers.analyses.loaded import load
 from trainers.analyses.matrices import write_matrices
+from trainers.analyses.options import AnalyzeConfig
 from trainers.errors import ConfigError
 from trainers.options.command import run
-from trainers.options.fields import RunConfig
-from trainers.options.lengths import parse_lengths
-from trainers.options.option import option
-
-
-@dataclasses.dataclass(frozen=True)
-class AnalyzeConfig(RunConfig):
-    """Flags of this command."""
-
-    examples: int = option(4, "Number of sequences.", most=64)
-    length: int = option(
-        0,
-        "Length of the sequences of attention.json, one that the run "
-        "evaluates; 0: the longest trained.",
-        least=0,
-    )
-    matrices: str = option(
-        "",
-        "Lengths that the run evaluates, to draw attention matrices at, beside "
-        "the longest trained one; none: no matrices.",
-    )
-    activations: str = option(
-        "",
-        "Lengths that the run evaluates, to draw activations at, beside the "
-        "longest trained one; none: no activations.",
-    )
-    evaluation: str = option(
-        "",
-        "How samplers choose positions, such as even or ordinal; none: as in "
-        "the run.",
-    )
-
-    def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
-        super().validate()
-        for name in ("matrices", "activations"):
-            self.parse(name)
-
-    def parse(self, name):
-        """Returns the lengths of a flag, a tuple of int."""
-        text = getattr(self, name)
-        return parse_lengths(f"--{name}", text) if text else ()
 
 
 def main(config, *texts):
     """Writes what is found out about a model, and draws it."""
     if len(texts) > 2:
         raise ConfigError(f"expected RUN or RUN OTHER; got {' '.join(texts)}.")
-    first, *others = (load(config, text) for text in texts)
+    first, *further = (load(config, text) for text in texts)
     for name in ("matrices", "activations"):
         first.check_lengths(f"--{name}", config.parse(name))
     shortest = first.problem.lengths[0]
@@ -95,7 +52,7 @@ def main(config, *texts):
     if has_images:
         draw(first, config.examples)
     try:
-        write_attention(config, [first, *others])
+        write_attention(config, [first, *further])
     except UnsuitableError as error:
         if not (has_images or config.matrices or config.activations):
             raise

@@ -104,21 +104,22 @@ def _check_complete(found, problem):
         found[f"{name}_by_length"].items()
 
 
-def check_same_problem(first, results, path, others):
+def check_same_problem(first, results, path, found):
     """Raises `ConfigError` unless two results can stand in one table.
 
     Args:
         first: `pathlib.Path` of the first run.
         results: Dict, its `results.json`.
         path: `pathlib.Path` of another run.
-        others: Dict, its `results.json`.
+        found: Dict, its `results.json`.
     """
-    found = [
+    both = results, found
+    flags = [
         {"trainer": of["trainer"], "metric": of["score_metric"], **of["config"]}
-        for of in (results, others)
+        for of in both
     ]
     for name in ("trainer", "metric", *SAME):
-        ours, theirs = (of.get(name) for of in found)
+        ours, theirs = (of.get(name) for of in flags)
         if ours != theirs:
             # Which has one metric, too.
             other = ", or report several by trainers.report"
@@ -127,12 +128,12 @@ def check_same_problem(first, results, path, others):
                 f"and {theirs}): compare runs of one problem"
                 f"{other if name in SAME else ''}."
             )
-    if are_of_other_data(results, others):
+    if are_of_other_data(*both):
         raise ConfigError(
             f"{first} and {path} are on different data: compare runs on the "
             "same data."
         )
-    scored = [_list_scored(of) for of in (results, others)]
+    scored = [_list_scored(of) for of in both]
     if scored[0] != scored[1]:
         problem = make_problem(results)
         ours, theirs = (_shorten(lengths, problem) for lengths in scored)

@@ -61,20 +61,15 @@ class EvaluateConfig(RunConfig, DeviceConfig):
         "the run.",
     )
     test_sizes: str = option(
-        "", "Of a run that is trained on images, their sizes instead."
-    )
-    evaluation: str = option(
-        "",
-        "How samplers choose positions at evaluation, such as even or ordinal; "
-        "none: as in the run.",
+        "", "Sizes to evaluate instead, for a run that is trained on images."
     )
     evaluation_examples: int = option(
-        0, "Examples of each length; 0: as many as the run.", least=0
+        0, "Number of examples of each length; 0: as many as the run.", least=0
     )
     generated_examples: int = option(
         0,
-        "Of a run that is trained on answers, how many the model writes at "
-        "each length; 0: as many as the run.",
+        "Number of answers to generate at each length, for a run that is "
+        "trained on answers; 0: as many as the run.",
         least=0,
     )
 

@@ -38,11 +38,6 @@ class ExportConfig(RunConfig):
     format: str = option(
         "keras", "Kind of file to write.", choices=("keras", "saved_model")
     )
-    evaluation: str = option(
-        "",
-        "How samplers choose positions, such as even or ordinal, which draw "
-        "none; none: as in the run.",
-    )
     output: str = option(
         "", "Directory to write to; none: RUN/export.", is_path=True
     )

@@ -41,30 +41,25 @@ class GenerateConfig(RunConfig):
     )
     max_new_tokens: int = option(
         0,
-        "Number of tokens to generate; 0: 200, or what an answer needs at "
-        "most, if that is more.",
+        "Number of tokens to generate; 0: 200, or the most that an answer "
+        "takes, if that is more.",
         least=0,
         most=2**20,
     )
     temperature: float = option(
         0.0,
-        "Number that divides the logits before a token is drawn; 0: always the "
-        "most likely token.",
+        "Sampling temperature; 0: greedy decoding.",
         least=0,
         most=100,
     )
     top_p: float = option(
         1.0,
-        "Draw from the fewest tokens with this probability together.",
+        "Nucleus sampling: draw from the smallest set of tokens with this "
+        "total probability.",
         above=0,
         most=1,
     )
-    seed: int = option(0, "Seed of the drawn tokens.", least=0)
-    evaluation: str = option(
-        "",
-        "How samplers choose positions, such as even or ordinal; none: as in "
-        "the run.",
-    )
+    seed: int = option(0, "Seed of the sampling.", least=0)
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""

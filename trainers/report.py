@@ -18,64 +18,19 @@ each task, and report.html, which contains all of this.
 import dataclasses
 import os
 import pathlib
-import tempfile
 
 from trainers.compare import find_common
 from trainers.errors import ConfigError
 from trainers.options import command
 from trainers.options.choices import check_choice
-from trainers.options.option import check_options, option
-from trainers.records.files import replacing
-from trainers.reports.cells import make_cells
-from trainers.reports.contents import make_blocks, make_csv
-from trainers.reports.curves import draw_curves
-from trainers.reports.page import make_page
-from trainers.reports.published import list_tables
+from trainers.reports.options import ReportConfig
 from trainers.reports.reading import find_workdirs, read_saved, report_run
 from trainers.reports.runs import make_grid
-from trainers.reports.text import make_text
+from trainers.reports.writing import write_report
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import split_flags
 from trainers.sweeps.overrides import with_overrides
-
-
-@dataclasses.dataclass(frozen=True)
-class ReportConfig:
-    """Flags of this command."""
-
-    grid: str = option("", "Table or figure to report.", choices=GRIDS)
-    size: str = option("small", "Its size.", choices=("small", "paper"))
-    root: str = option(
-        "",
-        "Directory of the runs of the grid; none: that of trainers.sweep, "
-        "runs/sweeps/GRID-SIZE.",
-        is_path=True,
-    )
-    flags: str = option(
-        "",
-        "--flags of the sweep, such as steps=100,test_lengths=30,60; flags "
-        "that do not change results may be left out.",
-    )
-    published: str = option(
-        "",
-        "Published numbers to show beside the runs; a grid has its own.",
-        choices=list_tables(),
-    )
-    output: str = option(
-        "",
-        "Directory to write to; none: `report` in --root, or in the directory "
-        "that all runs are in.",
-        is_path=True,
-    )
-
-    def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
-        if self.grid and self.published:
-            raise ConfigError("--published is for a RUN, not for --grid.")
-        if not self.grid and (self.root or self.flags):
-            raise ConfigError("--root and --flags are for --grid, not a RUN.")
-        split_flags(self.flags)
+from trainers.sweeps.root import find_root
 
 
 def main(config, *texts):
@@ -109,8 +64,7 @@ def _open_grid(config):
     grid = GRIDS[config.grid](config.size)
     runs, _ = with_overrides(grid.runs, split_flags(config.flags))
     grid = dataclasses.replace(grid, runs=runs)
-    root = config.root or f"runs/sweeps/{config.grid}-{config.size}"
-    directory = pathlib.Path(root)
+    directory = find_root(config.root, config.grid, config.size)
     if not directory.exists():
         raise ConfigError(
             f"there is no {directory}: run `python -m trainers.sweep "
@@ -128,47 +82,6 @@ def _open_grid(config):
         path = paths.get(run.digest)
         found.append(next(iter(read_saved(path) if path else ()), None))
     return grid, found, directory
-
-
-def write_report(directory, grid, runs, flags=""):
-    """Writes the report of a grid.
-
-    Args:
-        directory: `pathlib.Path` to write to.
-        grid: The `Grid`.
-        runs: List of a `ReportedRun` for each of its runs.
-        flags: str. Further flags of all runs.
-
-    Raises:
-        ConfigError: If nothing can be written there.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        # Fails where files cannot be written.
-        tempfile.TemporaryFile(dir=directory).close()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write to {directory}: {error.strerror}. Choose another "
-            "--output."
-        ) from None
-    try:
-        pictures = draw_curves(grid, make_cells(grid, runs))
-    except ImportError:
-        print("no curves: matplotlib is not installed (extra: plots)")
-        pictures = []
-    blocks = make_blocks(grid, runs, pictures, flags)
-    files = {
-        "report.md": make_text(grid.title, blocks).encode(),
-        "report.csv": make_csv(grid, runs),
-        "report.html": make_page(grid.title, blocks),
-        **{picture.name: picture.content for picture in pictures},
-    }
-    for name, content in files.items():
-        with replacing(directory / name) as file:
-            file.write(content)
-    finished = sum(run.finished for run in runs)
-    print(f"{finished} of {len(runs)} runs have finished")
-    print(f"report: {directory / 'report.html'}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Wikitext103Config(WindowsConfig):
     )
     files: str = option(
         "published",
-        "Files to take: only the published ones, of WikiText-103 and GPT-2's "
+        "Accepted files: only the published ones, of WikiText-103 and GPT-2's "
         "vocabulary; or any text and vocabulary in files of the same names, "
         "whose losses are not comparable with published ones.",
         choices=("published", "any"),

@@ -13,11 +13,11 @@ def place_foreign_file(run, process):
         run has finished.
     """
     process.end()
-    own = run.path / "config.json"
-    if not own.exists() or (run.path / "results.json").exists():
+    config_file = run.path / "config.json"
+    if not config_file.exists() or (run.path / "results.json").exists():
         return None
-    flag = run.rng.choice(sorted(run.reference.others))
-    other = run.reference.others[flag]
+    flag = run.rng.choice(sorted(run.reference.foreign))
+    other = run.reference.foreign[flag]
     before = _read_files(run.path)
     way = run.rng.choice((_checkpoint, _config, _results, _no_config))
     how, message = way(run, other, flag)

@@ -30,13 +30,13 @@ class Reference:
         outcome: The result of `read_outcome`.
         states: `{step: result of read_state}`.
         seconds: `{whether the process is fresh: seconds of a run}`.
-        others: `{name in OTHERS: directory of that run}`.
+        foreign: `{name in OTHERS: directory of that run}`.
     """
 
     outcome: dict
     states: dict
     seconds: dict
-    others: dict = dataclasses.field(default_factory=dict)
+    foreign: dict = dataclasses.field(default_factory=dict)
 
 
 def make_reference(root):
@@ -58,7 +58,7 @@ def make_reference(root):
         flush=True,
     )
     for name, flag in OTHERS.items():
-        reference.others[name] = root / name
+        reference.foreign[name] = root / name
         flags = override(DISTURBED_FLAGS, flag, "--steps=40")
         _run(flags, root / name)
     return reference

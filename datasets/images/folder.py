@@ -47,8 +47,10 @@ def open_folder(data_dir):
         files = found["train"]
         found = {
             split: {
-                name: [file for file in own if _is_for_testing(file) == tested]
-                for name, own in files.items()
+                name: [
+                    file for file in paths if _is_for_testing(file) == tested
+                ]
+                for name, paths in files.items()
             }
             for split, tested in (("train", False), ("test", True))
         }
@@ -125,7 +127,7 @@ def _is_for_testing(file):
 
 
 def _make_source(split, root, files):
-    every = [file for own in files.values() for file in own]
+    every = [file for paths in files.values() for file in paths]
     return Source(
         f"folder-{split}",
         functools.partial(_read, root, files),
@@ -133,12 +135,14 @@ def _make_source(split, root, files):
         **describe_files(root, every),
         # With few images, a class may have none for testing.
         empty_classes=tuple(
-            name for name, own in files.items() if not own and split == "train"
+            name
+            for name, paths in files.items()
+            if not paths and split == "train"
         ),
     )
 
 
 def _read(root, files):
-    for label, own in enumerate(files.values()):
-        for file in own:
+    for label, paths in enumerate(files.values()):
+        for file in paths:
             yield Item(str(root / file), root / file, label)

@@ -61,8 +61,8 @@ class CommonWords(Task):
             tf.random.split(seed, 2, alg="philox")
         )
         words = self.input_vocabulary_size
-        others = words - COMMON
-        most = (length + others - 1) // others
+        rest = words - COMMON
+        most = (length + rest - 1) // rest
         times = smaller(larger(length // 6, most + 1), 6 * most)
         word = draw_distinct(word_seed, batch_size, words, words)
         place = tf.range(length)
@@ -70,7 +70,7 @@ class CommonWords(Task):
         number = tf.where(
             place < repeated,
             place % COMMON,
-            COMMON + (place - repeated) % others,
+            COMMON + (place - repeated) % rest,
         )
         order = draw_distinct(place_seed, batch_size, length, length)
         inputs = tf.gather(word, tf.gather(number, order), batch_dims=1)

@@ -124,10 +124,10 @@ def as_number(rng, digits):
 
     A first zero becomes a random digit, but for a number of one digit.
     """
-    first, *others = digits
-    if not first and others:
+    first, *rest = digits
+    if not first and rest:
         first = int(rng.integers(1, 10))
-    return int("".join(map(str, [first, *others])))
+    return int("".join(map(str, [first, *rest])))
 
 
 def _draw_both(draw):

@@ -433,15 +433,27 @@ class Instance(Argument[T]):
     Args:
         cls: The class.
         code: str. Python expression of a valid value, for the error message.
+        absent: Makes the instance that `None` stands for; `None`: the argument
+            is required.
         **kwargs: Arguments of `Argument`.
     """
 
-    def __init__(self, cls: type[T], code: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        cls: type[T],
+        code: str,
+        *,
+        absent: Callable[[], T] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.cls = cls
         self.code = code
+        self.absent = absent
 
     def convert(self, value: Any) -> T:
+        if value is None and self.absent is not None:
+            return self.absent()
         if isinstance(value, self.cls):
             return value
         if inspect.isclass(value) and issubclass(value, self.cls):
@@ -452,7 +464,8 @@ class Instance(Argument[T]):
         raise Mistake
 
     def describe(self) -> str:
-        return f"a {self.cls.__name__} such as {self.code}"
+        text = f"a {self.cls.__name__} such as {self.code}"
+        return text if self.absent is None else f"{text}, or None"
 
     def serialize(self, value: Any) -> Any:
         return keras.saving.serialize_keras_object(value)

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from keras_lengen.checks.arguments import Argument, Mistake
-from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.encodings.nope import EncodingOrNoPE
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
+from keras_lengen.layers.encodings.nope import NoPE
 
 T = TypeVar("T")
 E = TypeVar("E", bound=PositionalEncoding)
@@ -93,7 +96,7 @@ class EncodingPerLayer(PerLayer[PositionalEncoding]):
     """
 
     def __init__(self) -> None:
-        super().__init__(EncodingOrNoPE())
+        super().__init__(EncodingArgument(absent=NoPE))
 
     def resolve(self, value: Any, num_layers: int) -> Any:
         """Reads encodings for a number of layers, and copies them."""

@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 import sys
 import types
 
@@ -13,6 +12,7 @@ from benchmarks.fault_drill import KINDS, choose_faults, parse_arguments
 from benchmarks.faults.report import Report
 from benchmarks.faults.run import Failure
 from benchmarks.faults.tally import Tally
+from tests.shell import run_python
 
 QUICK = tuple(kind for kind in KINDS if kind != "worker")
 
@@ -26,14 +26,9 @@ QUICK = tuple(kind for kind in KINDS if kind != "worker")
 )
 def test_drill(tmp_path, kinds, faults):
     report = tmp_path / "report.json"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.fault_drill"),
-            *(f"--faults={faults}", f"--kinds={','.join(kinds)}"),
-            *("--most=5", f"--output={report}"),
-        ],
-        capture_output=True,
-        text=True,
+    done = run_python(
+        *("-m", "benchmarks.fault_drill", f"--faults={faults}"),
+        *(f"--kinds={','.join(kinds)}", "--most=5", f"--output={report}"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(report.read_text())

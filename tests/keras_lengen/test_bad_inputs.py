@@ -7,10 +7,6 @@ of JAX, which have none, return nothing but NaN.
 
 import dataclasses
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -46,8 +42,8 @@ from tests.keras_lengen.bad_inputs_constructors import (
 from tests.keras_lengen.bad_inputs_programs import PROGRAMS
 from tests.keras_lengen.layers.encodings.table import FAMILIES
 from tests.products import product
+from tests.shell import run_on_jax
 
-ROOT = pathlib.Path(__file__).parents[2]
 CALLS = {
     **bad_inputs_layers.CALLS,
     **bad_inputs_models.CALLS,
@@ -326,12 +322,7 @@ def test_saved_model(tmp_path):
 def test_jax(tmp_path):
     pytest.importorskip("jax")
     path = tmp_path / "faults.json"
-    subprocess.run(
-        [sys.executable, "-m", "tests.keras_lengen.bad_inputs_jax", path],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        check=True,
-    )
+    run_on_jax("tests.keras_lengen.bad_inputs_jax", path)
     result = json.loads(path.read_text())
     assert not result["faults"], report(result["faults"])
     assert result["count"] > 2000

@@ -4,10 +4,6 @@ What is computed, on TensorFlow and on JAX, is in `policy_outputs.py`.
 """
 
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
 import keras
 import ml_dtypes
@@ -33,8 +29,7 @@ from tests.keras_lengen.policy_outputs import (
     standard_dtype,
 )
 from tests.products import product
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.shell import run_on_jax
 
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 
@@ -117,25 +112,12 @@ def assert_promises(case, arrays):
 def test_jax_keeps_the_promises(tmp_path, extent):
     pytest.importorskip("jax")
     path = tmp_path / "outputs.npz"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            policy_outputs.__name__,
-            str(path),
-            *([extent] if extent else []),
-        ],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "JAX_PLATFORMS": "cpu",
-            # Without it JAX computes in float32 what should be float64.
-            "JAX_ENABLE_X64": "1",
-            # Most of the time is that of compilations.
-            "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        },
-        check=True,
+    run_on_jax(
+        *(policy_outputs.__name__, path, *([extent] if extent else [])),
+        # Without it JAX computes in float32 what should be float64.
+        JAX_ENABLE_X64="1",
+        # Most of the time is that of compilations.
+        JAX_DISABLE_MOST_OPTIMIZATIONS="1",
     )
     groups = {}
     for name, array in np.load(path).items():

@@ -4,18 +4,15 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import shutil
-import subprocess
-import sys
 import types
 
 import numpy as np
 import pytest
 
 import trainers
+from tests.shell import run_python
 from tests.trainers import toy_experiment
-from tests.trainers.shell import shell_environment
 from tests.trainers.toy import TOY, final_weights, toy_config
 from trainers import compare, evaluate, finetune
 from trainers.algorithmic import EXPERIMENT
@@ -379,20 +376,11 @@ def test_help_shows_the_values_of_the_run(source):
 
 @pytest.mark.process
 def test_the_command(source, tmp_path):
-    root = pathlib.Path(__file__).parents[2]
-    command = [sys.executable, "-m", "trainers.finetune", "--steps", "1"]
-    command += [str(source), "--encoding=ALiBi", "--test_lengths=5"]
-    environment = {**shell_environment(), "PYTHONPATH": str(root)}
+    command = ["-m", "trainers.finetune", "--steps", "1", source]
+    command += ["--encoding=ALiBi", "--test_lengths=5"]
 
     def start(*more):
-        return subprocess.run(
-            [*command, *more],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        return run_python(*command, *more, cwd=tmp_path)
 
     first, again = start(), start()
     assert not first.returncode, first.stderr

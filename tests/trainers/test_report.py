@@ -14,7 +14,7 @@ from tests.trainers.reports.toy_grid import (
 )
 from trainers import report
 from trainers.errors import ConfigError
-from trainers.report import ReportConfig
+from trainers.reports.options import ReportConfig
 from trainers.sweeps.overrides import with_overrides
 
 

@@ -1,13 +1,11 @@
 """Importing the trainers has no effect; their programs start quietly."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.checkout import ROOT
-from tests.trainers.shell import shell_environment
+from tests.shell import run_python
 
 pytestmark = pytest.mark.process
 
@@ -23,19 +21,9 @@ assert not {"tensorflow", "jax", "keras"} & {*sys.modules}
 """
 
 
-def start(*arguments, **variables):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**shell_environment(), **variables},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_an_import_has_no_effect():
     # Keras cannot train on this backend, but nobody asked it to.
-    done = start("-c", NO_EFFECT, KERAS_BACKEND="torch")
+    done = run_python("-c", NO_EFFECT, KERAS_BACKEND="torch")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -46,7 +34,9 @@ def test_an_import_by_another_program_has_no_effect(tmp_path):
     (package / "__init__.py").write_text(NO_EFFECT)
     (package / "program.py").touch()
     paths = f"{tmp_path}{os.pathsep}{ROOT}"
-    done = start("-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch")
+    done = run_python(
+        "-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch"
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -54,18 +44,20 @@ def test_an_import_by_another_program_has_no_effect(tmp_path):
     "program", ["trainers.algorithmic", "benchmarks.train_step"]
 )
 def test_a_program_starts_without_notes(program):
-    done = start("-m", program, "--help")
+    done = run_python("-m", program, "--help")
     assert "--" in done.stdout
     assert done.stderr == ""
 
 
 def test_errors_of_the_start_are_shown():
-    done = start("-m", "trainers.algorithmic", KERAS_BACKEND="torch")
+    done = run_python("-m", "trainers.algorithmic", KERAS_BACKEND="torch")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: Keras is set to torch, ")
 
 
 def test_notes_are_shown_to_those_who_ask_for_them():
-    done = start("-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0")
+    done = run_python(
+        "-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0"
+    )
     assert "oneDNN" in done.stderr

@@ -1,10 +1,8 @@
 """Commands on runs refuse mistakes in one line, with status 2."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.shell import run_python
 
 MISTAKES = {
     "evaluate": (["trainers.evaluate"], "RUN is missing: see --help."),
@@ -56,15 +54,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake(name, tmp_path):
     arguments, message = MISTAKES[name]
-    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = run_python("-m", *arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ")

@@ -3,7 +3,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import venv
 
 import pytest
@@ -11,6 +10,7 @@ import tensorflow as tf
 
 from datasets.buckets import length_buckets
 from keras_lengen.layers import ENCODINGS, SAMPLERS
+from tests.shell import run_on_jax, run_python
 from tests.trainers.toy import toy_config
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
@@ -164,22 +164,12 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
 
 @pytest.mark.process
 def test_programs_of_jax_are_those_of_a_run():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.trainers.jax_lowering"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-        },
-        check=False,
+    output = run_on_jax(
+        "tests.trainers.jax_lowering",
+        XLA_FLAGS="--xla_force_host_platform_device_count=4",
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     # A quarter of 16 and of 500 examples.
-    assert done.stdout.splitlines() == ["train 4 True", "evaluate 125 True"]
+    assert output.splitlines() == ["train 4 True", "evaluate 125 True"]
 
 
 def test_what_the_library_refuses_is_a_row():
@@ -539,13 +529,7 @@ def test_topologies(name, chips):
 
 
 def test_mistakes_end_with_status_2(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "trainers.tpu_compile", "--topology=v5e:0x0"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    done = run_python("-m", "trainers.tpu_compile", "--topology=v5e:0x0")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
         "error: --topology must be a chip and the shape of a slice"

@@ -25,11 +25,11 @@ def write_attention(config, loaded):
         UnsuitableError: If a model has weights that do not sum to 1.
         ConfigError: If the models cannot be compared.
     """
-    first, *others = loaded
+    first, *further = loaded
     problem = first.problem
     if len({find_words(one) for one in loaded}) > 1:
         raise ConfigError(
-            f"{others[0].opened.path} reads other words than "
+            f"{further[0].opened.path} reads other words than "
             f"{first.opened.path}: compare runs of one task and scratchpad."
         )
     length = config.length or problem.longest_trained
@@ -40,7 +40,7 @@ def write_attention(config, loaded):
         _check_suitable(one)
     try:
         layers, *compared = (find_layers(one.model, inputs) for one in loaded)
-        for other, found in zip(others, compared, strict=True):
+        for other, found in zip(further, compared, strict=True):
             if len(found) != len(layers):
                 raise ValueError(
                     f"{first.opened.path} has {len(layers)} layers, and "
@@ -65,7 +65,7 @@ def write_attention(config, loaded):
             "layers": described,
         },
     )
-    measured = ("least_divergence", "mean_divergence") if others else ()
+    measured = ("least_divergence", "mean_divergence") if further else ()
     head = [
         "layer",
         "mean distance by head, in tokens",

@@ -92,7 +92,8 @@ class AnswersConfig(LengthsConfig):
     )
     template: str = option(
         "code",
-        "Wording: of the published code, or of the paper's appendix.",
+        "Wording of the prompts: that of the published code or of the paper's "
+        "appendix.",
         choices=TEMPLATES,
         changes_program=True,
     )
@@ -110,31 +111,35 @@ class AnswersConfig(LengthsConfig):
     )
     loops: str = option(
         "1",
-        "How often the blocks are applied: a number, or `length`: as often as "
-        "the problem is long.",
+        "Number of times that the blocks are applied; `length`: the length of "
+        "the problem.",
         changes_program=True,
     )
     evaluated_loops: str = option(
         "same",
-        "How often in evaluation: as --loops says, or until answers are as "
-        "certain as they get, at most as for the longest problem.",
+        "Number of times at evaluation; same: that of --loops; settled: the "
+        "most confident iteration, at most as many as for the longest "
+        "problem.",
         choices=("same", "settled"),
         changes_program=True,
     )
     data_dir: str = option(
         "data",
-        "Of --task=pcfg, the directory of its files.",
+        "Directory of the files of --task=pcfg.",
         is_path=True,
         changes_result=False,
         names_data=True,
     )
     train_examples: int = option(
-        100_000, "Training examples; 0: without end.", least=0, most=2**31 - 1
+        100_000,
+        "Number of training examples; 0: unlimited.",
+        least=0,
+        most=2**31 - 1,
     )
     structured: float = option(
         0.0,
-        "Share of training problems with structured digits: zeros, runs, equal "
-        "and complementary parts; for tasks with kinds of problems.",
+        "Fraction of training problems with structured digits: zeros, runs, "
+        "equal and complementary parts; for tasks with kinds of problems.",
         least=0,
         most=1,
     )
@@ -146,8 +151,8 @@ class AnswersConfig(LengthsConfig):
     )
     generated_examples: int = option(
         50,
-        "Answers at each length that the trained model writes, token by "
-        "token; 0: none.",
+        "Number of answers that the trained model generates at each length, "
+        "token by token; 0: none.",
         least=0,
         most=2**20,
     )
@@ -301,12 +306,12 @@ class AnswersConfig(LengthsConfig):
         totals = [self.total_length(n) for n in lengths]
         prompts = [t - n for t, n in zip(totals, answers, strict=True)]
         number = lengths.index(length)
-        own = prompts[number], answers[number]
+        needed = prompts[number], answers[number]
         padded = tuple(
             min(n for n in length_buckets(sizes, PROGRAMS) if n >= wanted)
-            for sizes, wanted in zip((prompts, answers), own, strict=True)
+            for sizes, wanted in zip((prompts, answers), needed, strict=True)
         )
-        return own if exact or sum(padded) > max(totals) else padded
+        return needed if exact or sum(padded) > max(totals) else padded
 
 
 @functools.cache

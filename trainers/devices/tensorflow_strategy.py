@@ -159,17 +159,16 @@ def _make_mirrored(devices):
 @functools.cache
 def _make_multi_worker(text):
     workers, index = _parse_cluster(text)
-    own = workers[index]
+    address = workers[index]
     print(
-        f"worker {index} of {len(workers)}, at {own}: waiting for all",
+        f"worker {index} of {len(workers)}, at {address}: waiting for all",
         flush=True,
     )
-    others = [worker for worker in workers if worker != own]
     try:
-        wait_for(others, own)
+        wait_for([w for w in workers if w != address], address)
     except (OSError, OverflowError, ValueError) as error:
         raise ConfigError(
-            f"this worker cannot be reached at {own}, its address in "
+            f"this worker cannot be reached at {address}, its address in "
             f"TF_CONFIG: {str(error).rstrip('.')}."
         ) from None
     try:

@@ -12,19 +12,19 @@ REMIND_SECONDS = 60
 """Seconds between two lists of missing workers."""
 
 
-def wait_for(others, own=None):
-    """Returns when all others have been reached.
+def wait_for(workers, address=None):
+    """Returns when all other workers have been reached.
 
     Args:
-        others: Addresses `host:port` of the other workers.
-        own: Address of this worker, or `None`. While it waits, it listens
-            there, so that the others can reach it.
+        workers: Addresses `host:port` of the other workers.
+        address: Address of this worker, or `None`. While it waits, it listens
+            there, so that the other workers can reach it.
 
     Raises:
         OSError: If its port is taken.
     """
-    missing, remind = list(others), time.monotonic() + REMIND_SECONDS
-    with _listening(own):
+    missing, remind = list(workers), time.monotonic() + REMIND_SECONDS
+    with _listening(address):
         while True:
             reasons = {address: unreachable(address) for address in missing}
             missing = [address for address in missing if reasons[address]]
@@ -50,7 +50,7 @@ def unreachable(address, seconds=5):
         return getattr(error, "strerror", None) or str(error)
 
 
-def _listening(own):
-    if own is None:
+def _listening(address):
+    if address is None:
         return contextlib.nullcontext()
-    return socket.create_server(("", int(own.rpartition(":")[2])))
+    return socket.create_server(("", int(address.rpartition(":")[2])))

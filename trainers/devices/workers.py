@@ -59,8 +59,8 @@ def workers_agree(strategy, content):
     if not strategy.several_workers:
         return True
     # 31 bits of a checksum: JAX's integers have 32 bits by default.
-    own = np.int32(zlib.crc32(content) >> 1)
-    return not strategy.on_any_worker(own != strategy.from_chief(own))
+    checksum = np.int32(zlib.crc32(content) >> 1)
+    return not strategy.on_any_worker(checksum != strategy.from_chief(checksum))
 
 
 @contextlib.contextmanager

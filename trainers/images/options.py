@@ -32,19 +32,19 @@ class ImagesConfig(TrainerConfig):
     )
     bad_images: str = option(
         "refuse",
-        "What happens to images that cannot be decoded, and to classes without "
-        "images.",
+        "What to do with images that cannot be decoded, and with classes "
+        "without images.",
         choices=BAD_IMAGES,
     )
     num_classes: int = option(
         0,
-        "Number of classes; 0: that of the data set, of tfrecords 1000.",
+        "Number of classes; 0: that of the data set, 1000 for tfrecords.",
         least=0,
         most=2**20,
         changes_program=True,
     )
     train_size: str = option(
-        "8x8", "Height and width of trained images.", changes_program=True
+        "8x8", "Height and width of training images.", changes_program=True
     )
     test_sizes: str = option(
         "10x10,12x12,16x16,20x20,24x24",
@@ -52,26 +52,27 @@ class ImagesConfig(TrainerConfig):
     )
     delimiter: str = option(
         "black",
-        "Token at the end of a row: a black pixel, or one of its own.",
+        "Token at the end of a row: a black pixel, or a separate token.",
         choices=tuple(DELIMITERS),
         changes_program=True,
     )
     random_crop: int = option(
         0,
-        "Rows and columns that are cut off a trained image, at random on "
-        "either side.",
+        "Number of rows and columns that random cropping removes from a "
+        "training image.",
         least=0,
         most=1024,
     )
     random_flip: str = option(
         "false",
-        "Whether every other trained image is mirrored, at random.",
+        "Whether to flip each training image horizontally with probability "
+        "1/2.",
         choices=("true", "false"),
     )
     architecture: str = option(
         "encoder_decoder",
-        "Model: a decoder of one token that attends to the encoded image, or "
-        "an encoder alone, whose outputs are averaged.",
+        "Model: an encoder with a decoder of one token that attends to the "
+        "encoded image, or only an encoder, whose outputs are averaged.",
         choices=("encoder_decoder", "encoder"),
         changes_program=True,
     )

@@ -51,13 +51,18 @@ class CheckpointConfig:
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig(CheckpointConfig):
-    """Options of every program that reads the data of RUN, too."""
+    """Options common to programs that apply the model of RUN to data."""
 
     data_dir: str = option(
         "",
         "Directory of the data of RUN, if they have moved; none: as in the "
         "run.",
         is_path=True,
+    )
+    evaluation: str = option(
+        "",
+        "How samplers choose positions, such as even or ordinal; none: as in "
+        "the run.",
     )
 
 
@@ -145,9 +150,9 @@ class TrainerConfig(DeviceConfig):
         below=1,
         changes_program=True,
     )
-    steps: int = option(1500, "Training steps.")
+    steps: int = option(1500, "Number of training steps.")
     batch_size: int = option(
-        128, "Examples in a global batch.", most=2**20, changes_program=True
+        128, "Global batch size.", most=2**20, changes_program=True
     )
     gradient_accumulation_steps: int = option(
         1,
@@ -164,10 +169,12 @@ class TrainerConfig(DeviceConfig):
         registry=SCHEDULES,
     )
     warmup_steps: int = option(
-        0, "Steps in which the learning rate rises from 0.", least=0
+        0,
+        "Number of warm-up steps, in which the learning rate rises from 0.",
+        least=0,
     )
     weight_decay: float = option(
-        0.0, "Decoupled decay of weight matrices.", least=0, most=100.0
+        0.0, "Decoupled weight decay of weight matrices.", least=0, most=100.0
     )
     clip_norm: float = option(
         1.0, "Largest global norm of the gradients.", least=1e-6, most=1e30
@@ -179,11 +186,11 @@ class TrainerConfig(DeviceConfig):
         4, "Number of padded lengths in training, each a program.", most=64
     )
     evaluate_every: int = option(
-        0, "Steps between evaluations; 0: at the end only.", least=0
+        0, "Number of steps between evaluations; 0: only at the end.", least=0
     )
     evaluation_examples: int = option(
         200,
-        "Examples of each length in an evaluation.",
+        "Number of examples of each length in an evaluation.",
         most=2**20,
         changes_program=True,
     )
@@ -194,18 +201,20 @@ class TrainerConfig(DeviceConfig):
         changes_program=True,
     )
     steps_per_loop: int = option(
-        50, "Steps between reports.", changes_result=False
+        50, "Number of steps between reports.", changes_result=False
     )
     checkpoint_every: int = option(
-        500, "Steps between checkpoints.", changes_result=False
+        500, "Number of steps between checkpoints.", changes_result=False
     )
     keep_checkpoints: int = option(
-        3, "Checkpoints to keep in addition to the best.", changes_result=False
+        3,
+        "Number of checkpoints to keep in addition to the best.",
+        changes_result=False,
     )
     initialize_from: str = option(
         "",
-        "Run, or one of its checkpoints, whose weights training begins with; "
-        "the encoding may be another one. None: random weights.",
+        "Run, or one of its checkpoints, to take initial weights from; the "
+        "encoding may differ. None: random weights.",
         is_path=True,
     )
     workdir: str = option(
@@ -263,9 +272,11 @@ class TrainerConfig(DeviceConfig):
 class LengthsConfig(TrainerConfig):
     """Options of trainers whose lengths are numbers."""
 
-    train_length: str = option("1-20", "Trained lengths.", changes_program=True)
+    train_length: str = option(
+        "1-20", "Training lengths.", changes_program=True
+    )
     test_lengths: str = option(
-        "21-100", "Lengths to evaluate in addition to the trained ones."
+        "21-100", "Lengths to evaluate in addition to the training lengths."
     )
 
     @property

@@ -143,13 +143,13 @@ def _format_flag(config_class, presets, name):
         for preset, fields in presets.items()
     }
     default = values.get(_find_preset(config_class), option.default)
-    others = [
+    of_presets = [
         f"--preset={preset}: {value}"
         for preset, value in values.items()
         if value != default
     ]
-    if others:
-        text += f" With {'; '.join(others)}."
+    if of_presets:
+        text += f" With {'; '.join(of_presets)}."
     return f"  --{name}={default}\n" + _fill(text, indent=6)
 
 

@@ -110,15 +110,16 @@ class Option:
             "below": (self.below, operator.lt),
         }
         return {
-            words: (bound, holds)
-            for words, (bound, holds) in bounds.items()
+            words: (bound, is_within)
+            for words, (bound, is_within) in bounds.items()
             if bound is not None
         }
 
     def _check_number(self, flag, value):
         # NaN is within no bound.
         if not all(
-            holds(value, bound) for bound, holds in self._bounds.values()
+            is_within(value, bound)
+            for bound, is_within in self._bounds.values()
         ):
             raise ConfigError(
                 f"{flag} must be {self.describe_bounds()}; got {value}."

@@ -49,7 +49,7 @@ class PopulationConfig(
     )
     minutes: float = option(
         0.0,
-        "Minutes after which to save and stop; 0: not before the end.",
+        "Minutes after which to save and stop; 0: no limit.",
         least=0,
         changes_result=False,
     )

@@ -53,12 +53,12 @@ def make_problem(results, source="a run"):
     return experiment.make_problem(config)
 
 
-def are_of_other_data(results, others):
-    """Returns whether data of the same name were others.
+def are_of_other_data(results, other_results):
+    """Returns whether data of the same name differ.
 
     Args:
         results: Dict, the content of `results.json`.
-        others: Dict, that of another run of the same trainer.
+        other_results: Dict, that of another run of the same trainer.
     """
     known = options(registered()[results["trainer"]].config)
     for name, of_flag in known.items():
@@ -66,11 +66,11 @@ def are_of_other_data(results, others):
         if of_flag.names_data and of_flag.changes_result:
             ours, theirs = (
                 found["config"].get(name, of_flag.default)
-                for found in (results, others)
+                for found in (results, other_results)
             )
             if ours != theirs:
                 return False
-    digests = [found.get("data_digest") for found in (results, others)]
+    digests = [found.get("data_digest") for found in (results, other_results)]
     return all(digests) and digests[0] != digests[1]
 
 

@@ -61,14 +61,14 @@ def make_blocks(grid, runs, pictures, flags=""):
         *_make_section(grid, cells),
     ]
     other = grid.with_statistic(find_other_statistic(grid))
-    others = make_cells(other, runs)
+    other_cells = make_cells(other, runs)
     # They are the same if there is one run.
     if any(
         len(cell.runs) > 1
         or (cell.published and cell.published.statistic == other.statistic)
-        for cell in others
+        for cell in other_cells
     ):
-        blocks += _make_section(other, others)
+        blocks += _make_section(other, other_cells)
     blocks += make_kinds(grid, cells)
     settings = _make_settings(cells, runs)
     if settings.rows:
@@ -283,9 +283,9 @@ def _make_footnotes(cells, source):
         planned = _span({len(p.runs) for p in partial})
         notes.append(f"{PARTIAL} {done} of {planned} runs have finished.")
     numbers = [(p, p.published) for p in cells if p.published]
-    others = {name_table(n.file) for _, n in numbers if n.file != source}
-    if others:
-        notes.append(f"{ELSEWHERE} from {' or '.join(sorted(others))}.")
+    sources = {name_table(n.file) for _, n in numbers if n.file != source}
+    if sources:
+        notes.append(f"{ELSEWHERE} from {' or '.join(sorted(sources))}.")
     doubts: dict[str, list] = {}
     for cell, number in numbers:
         if number.doubt:

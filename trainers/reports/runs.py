@@ -39,10 +39,10 @@ def make_grid(found, published):
         for saved in found
     ]
     results = [saved.results for saved in found if saved.results is not None]
-    metric, *others = sorted({r["score_metric"] for r in results}) or ["score"]
-    if others:
+    metric, *further = sorted({r["score_metric"] for r in results}) or ["score"]
+    if further:
         raise ConfigError(
-            f"the runs have different metrics, {', '.join([metric, *others])}: "
+            f"the runs have different metrics, {metric}, {', '.join(further)}: "
             "report runs with the same one."
         )
     _, score = choose_metric(results, metric)

@@ -22,16 +22,16 @@ class WindowsConfig(LengthsConfig):
     )
     stride: int = option(
         0,
-        "Distance between the windows of an evaluation. Below their length "
-        "they slide, and each counts what the one before it does not reach; "
-        "0: they do not overlap.",
+        "Distance between evaluation windows. If it is smaller than a window, "
+        "windows overlap, and each one only scores the tokens that the "
+        "previous one does not contain; 0: no overlap.",
         least=0,
         most=2**30,
     )
     evaluation_examples: int = option(
         256,
-        "Windows of the longest length in an evaluation; at other lengths, as "
-        "many as hold the same tokens; 0: the whole split.",
+        "Number of windows of the longest length in an evaluation; shorter "
+        "windows have the same total number of tokens; 0: the whole split.",
         least=0,
         most=2**20,
         changes_program=True,

@@ -388,8 +388,8 @@ def estimate_step_seconds(row, topology):
         topology: `Topology` of the slice.
     """
     chip = topology.chip
-    own = max(row["flops"] / chip.flops, row["bytes"] / chip.bandwidth)
+    alone = max(row["flops"] / chip.flops, row["bytes"] / chip.bandwidth)
     summed = estimate_all_reduce_seconds(row["all_reduce_bytes"], topology)
     # Gathering is one of the two phases of an all-reduce.
     gathered = estimate_all_reduce_seconds(row["gathered_bytes"], topology) / 2
-    return own + summed + gathered
+    return alone + summed + gathered

@@ -67,9 +67,11 @@ class TpuCompileConfig(
         choices=("longest", "all"),
     )
     task: str = option(
-        "", "Task of a trainer that has some.", choices={**TASKS, **TEXT_TASKS}
+        "",
+        "Task, for a trainer with several tasks.",
+        choices={**TASKS, **TEXT_TASKS},
     )
-    dataset: str = option("", "Data of a trainer that reads some.")
+    dataset: str = option("", "Data set, for a trainer with several data sets.")
     table: str = option(
         "false",
         f"true: bring {tpu_table.TABLE} up to date, with the programs of both "

@@ -27,8 +27,11 @@ from keras_lengen.layers.attention.inputs import (
 from keras_lengen.layers.attention.keras_weights import load_keras_weights
 from keras_lengen.layers.attention.projections import Projections
 from keras_lengen.layers.drawing import Dropout
-from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.encodings.nope import EncodingOrNoPE
+from keras_lengen.layers.encodings.base import (
+    EncodingArgument,
+    PositionalEncoding,
+)
+from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
@@ -248,7 +251,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
 
     num_heads = Integer(example=4)
     key_dim = Integer(example=6)
-    encoding = EncodingOrNoPE()
+    encoding = EncodingArgument(absent=NoPE)
     value_dim = Optional(Integer(example=6))
     dropout = Number(0, below=1, example=0.5)
     use_bias = Boolean()

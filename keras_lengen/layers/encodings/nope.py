@@ -1,13 +1,8 @@
 """No positional encoding."""
 
-from typing import Any
-
 import keras
 
-from keras_lengen.layers.encodings.base import (
-    EncodingArgument,
-    PositionalEncoding,
-)
+from keras_lengen.layers.encodings.base import PositionalEncoding
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -36,13 +31,3 @@ class NoPE(PositionalEncoding):
     """
 
     shift_invariant = True
-
-
-class EncodingOrNoPE(EncodingArgument):
-    """An encoding; `None` is `NoPE`."""
-
-    def convert(self, value: Any) -> PositionalEncoding:
-        return NoPE() if value is None else super().convert(value)
-
-    def describe(self) -> str:
-        return f"{super().describe()}, or None"

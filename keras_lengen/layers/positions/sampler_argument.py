@@ -20,12 +20,12 @@ class SamplerArgument(Instance[PositionSampler]):
 
     def __init__(self, *, pairs: bool = False, **kwargs: Any) -> None:
         code = "RandomizedPositions(max_position=2048)"
-        super().__init__(PositionSampler, code, **kwargs)
+        super().__init__(
+            PositionSampler, code, absent=OrdinalPositions, **kwargs
+        )
         self.pairs = pairs
 
     def convert(self, value: Any) -> PositionSampler:
-        if value is None:
-            return OrdinalPositions()
         sampler = super().convert(value)
         if sampler.pairs and not self.pairs:
             raise Mistake(
@@ -39,6 +39,3 @@ class SamplerArgument(Instance[PositionSampler]):
     @property
     def examples(self) -> tuple[Any, ...]:
         return (RandomizedPositions(max_position=64, seed=1),)
-
-    def describe(self) -> str:
-        return f"{super().describe()}, or None"

@@ -28,7 +28,7 @@ def foreign(run, tmp_path):
         write_metrics(path, weight)
         (path / "config.json").write_text(f'{{"seed": {weight}}}')
     (other / "results.json").write_text("{}")
-    run.reference.others["seed"] = other
+    run.reference.foreign["seed"] = other
     return run
 
 

@@ -1,14 +1,12 @@
 """Training on JAX, in a process of its own: this one runs on TensorFlow."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests.shell import run_python
 from tests.trainers.toy import assert_same_weights, run_toy, train_losses
 
 pytestmark = pytest.mark.process
@@ -40,17 +38,8 @@ for path, changes in json.loads(sys.argv[1]):
 
 def on_jax(*runs):
     """What the runs print, each of a path and the changes of a toy run."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            DRIVER,
-            json.dumps([[str(path), changes] for path, changes in runs]),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
+    pairs = [[str(path), changes] for path, changes in runs]
+    done = run_python("-c", DRIVER, json.dumps(pairs))
     assert not done.returncode, done.stderr[-3000:]
     return done.stdout
 

@@ -1,14 +1,13 @@
 """Mistakes on the command line: one clear line, exit status 2."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 
 from datasets.text.corpus import Corpus, Part
-from tests.trainers.shell import shell_environment
+from tests.shell import run_python
 from trainers.options.command import errors_as_statuses
 
 pytestmark = pytest.mark.process
@@ -104,14 +103,8 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def outcomes():
     flags = {name: flags for name, (flags, _) in MISTAKES.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, json.dumps(flags)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=shell_environment(),
-    )
-    assert not done.stderr
+    done = run_python("-c", DRIVER, json.dumps(flags))
+    assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -3,14 +3,12 @@
 import dataclasses
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
 from keras_lengen.checks.arguments import constructor_arguments
 from tests.products import product
-from tests.trainers.shell import shell_environment
+from tests.shell import run_python
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -107,7 +105,7 @@ def test_arguments_of_a_fixed_sampler_and_those_that_flags_set():
 def test_help_of_a_flag_has_its_bounds_and_presets():
     for name in ("steps", "--steps"):
         text = make_help(CONFIG, PRESETS, name)
-        assert "  --steps=1500\n      Training steps." in text
+        assert "  --steps=1500\n      Number of training steps." in text
         assert "at least 1 and at most 2147483647" in text
         assert "With --preset=paper: 2000000." in text
     assert "  ALiBi " in make_help(CONFIG, PRESETS, "encoding")
@@ -123,7 +121,8 @@ def test_the_defaults_are_those_of_the_default_preset():
     assert "defaults, those of --preset=small:\n" in text
     assert (
         "  --steps=1500\n"
-        "      Training steps. With --preset=paper: 7; --preset=other: 8.\n"
+        "      Number of training steps. With --preset=paper: 7; "
+        "--preset=other: 8.\n"
     ) in text
     # `paper` does not set the rate, and leaves it at that of the class.
     words = " ".join(make_help(CONFIG, presets, "dropout").split())
@@ -216,12 +215,7 @@ def test_help_of_a_tool():
     ],
 )
 def test_help_of_a_command(arguments, expected):
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        capture_output=True,
-        text=True,
-        env=shell_environment(),
-    )
+    done = run_python("-m", *arguments)
     assert done.returncode == 0
     assert expected in done.stdout
     assert not done.stderr

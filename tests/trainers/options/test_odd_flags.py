@@ -1,16 +1,14 @@
 """Odd command lines: each is refused in one line, or is right after all."""
 
 import dataclasses
-import subprocess
-import sys
 import typing
 
 import pytest
 from absl import flags
 
 from tests.products import product
+from tests.shell import run_python
 from tests.trainers.options import odd_flags
-from tests.trainers.shell import shell_environment
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -189,18 +187,12 @@ REFUSED_IN_PROCESS = [
 
 def run_command(arguments):
     """Runs the command as from a shell."""
-    environment = shell_environment()
+    variables = {}
     while "=" in arguments[0] and not arguments[0].startswith("-"):
         name, value = arguments[0].split("=")
-        environment[name] = value
+        variables[name] = value
         arguments = [*arguments[1:], "--encoding=RoPE"]
-    return subprocess.run(
-        [sys.executable, "-m", "trainers.algorithmic", *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-    )
+    return run_python("-m", "trainers.algorithmic", *arguments, **variables)
 
 
 @pytest.mark.parametrize(

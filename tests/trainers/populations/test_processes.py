@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.checkout import ROOT
+from tests.shell import run_on_jax, run_python
 from tests.trainers.toy import assert_same_weights
 
 pytestmark = pytest.mark.process
@@ -145,13 +146,8 @@ def test_a_stopped_run_ends_as_an_undisturbed_one(
 @pytest.fixture(scope="module")
 def outputs(environment, tmp_path_factory):
     path = tmp_path_factory.mktemp("outputs") / "outputs.json"
-    subprocess.run(
-        [sys.executable, "-m", "tests.trainers.populations.outputs", path],
-        cwd=ROOT,
-        env={**environment, "KERAS_BACKEND": "jax"},
-        check=True,
-        timeout=900,
-    )
+    module = "tests.trainers.populations.outputs"
+    run_on_jax(module, path, **environment)
     return json.loads(path.read_text())
 
 
@@ -221,18 +217,8 @@ def test_results_leave_out_members_that_have_diverged(outputs):
 
 
 def test_another_backend_is_refused(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "trainers.population"],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "KERAS_BACKEND": "tensorflow",
-            # JAX, which this process may have imported, sets it to 1.
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-        },
-        capture_output=True,
-        text=True,
+    done = run_python(
+        *("-m", "trainers.population"), cwd=tmp_path, KERAS_BACKEND="tensorflow"
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

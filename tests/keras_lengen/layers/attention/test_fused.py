@@ -2,10 +2,6 @@
 
 import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -18,8 +14,8 @@ from keras_lengen.layers.attention.masks import (
     log_visible,
 )
 from keras_lengen.layers.attention.windows import place_tokens, show_window
+from tests.shell import run_on_jax
 
-ROOT = pathlib.Path(__file__).parents[4]
 INPUTS = np.random.default_rng(0).normal(size=(2, 5, 12)).astype("float32")
 REASONS = {
     "device": "its kernels need a TPU",
@@ -79,17 +75,8 @@ def test_layers_and_models_compute_the_same_on_jax(tmp_path):
         pytest.skip("jax is not installed")
     path = tmp_path / "errors.json"
     module = "tests.keras_lengen.layers.attention.fused_layers"
-    subprocess.run(
-        [sys.executable, "-m", module, str(path)],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-        },
-        check=True,
-    )
+    devices = "--xla_force_host_platform_device_count=2"
+    run_on_jax(module, path, XLA_FLAGS=devices)
     found = json.loads(path.read_text())
     assert len(found["errors"]) == 10
     for name, error in found["errors"].items():

@@ -2,18 +2,14 @@
 
 import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
 from keras_lengen.layers import ENCODINGS, ShawEncoding
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from tests.keras_lengen.layers.attention import fused_cases
+from tests.shell import run_on_jax
 
-ROOT = pathlib.Path(__file__).parents[4]
 TOLERANCE = 5e-6
 """Relative error of float32 in sums of at most 1,100 terms."""
 
@@ -22,12 +18,7 @@ def find_errors(names, path):
     if importlib.util.find_spec("jax") is None:
         pytest.skip("jax is not installed")
     module = "tests.keras_lengen.layers.attention.fused_outputs"
-    subprocess.run(
-        [sys.executable, "-m", module, str(path), *names],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        check=True,
-    )
+    run_on_jax(module, path, *names)
     return json.loads(path.read_text())
 
 

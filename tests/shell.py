@@ -1,0 +1,41 @@
+"""Runs Python in a process, as a command that is given in a shell."""
+
+import os
+import subprocess
+import sys
+
+from tests.checkout import ROOT
+
+JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+"""Variables with which Keras computes by JAX, on CPUs."""
+
+
+def run_python(*arguments, cwd=ROOT, **variables):
+    """Runs Python without what imports here have set.
+
+    Args:
+        *arguments: Arguments of Python, such as `"-m"` and a module.
+        cwd: Directory to run in.
+        **variables: Variables of the environment.
+
+    Returns:
+        `subprocess.CompletedProcess` with its output and its errors.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Importing JAX sets it to 1.
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=3600,
+    )
+
+
+def run_on_jax(module, *arguments, **variables):
+    """Runs a module on JAX, and fails if it does; returns its output."""
+    done = run_python("-m", module, *arguments, **{**variables, **JAX})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
