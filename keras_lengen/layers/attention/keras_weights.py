@@ -38,6 +38,7 @@ def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
         "output": (heads, layer.value_width),
         "gate": (heads, layer.value_width),
     }
+    axes = layer.find_output_axes((layer.input_widths["query"],))
     for name, head in parts.items():
         own = getattr(layer, f"{name}_dense", None)
         theirs = getattr(source, f"_{name}_dense", None)
@@ -47,16 +48,23 @@ def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
                 "make a layer with the other value."
             )
         if own is not None:
-            _copy(name, own, theirs, head)
+            _copy(name, own, theirs, head, axes)
 
 
-def _copy(name: str, own: Any, theirs: Any, head: tuple[int, int]) -> None:
+def _copy(
+    name: str,
+    own: Any,
+    theirs: Any,
+    head: tuple[int, int],
+    output_axes: tuple[int, ...],
+) -> None:
     """Copies the kernel and bias of one projection."""
-    rows, columns = own.kernel.shape
-    shape: Shape = (*head, columns) if name == "output" else (rows, *head)
+    rows = own.kernel.shape[0]
+    after: Shape = output_axes if name == "output" else head
+    shape: Shape = (*head, *after) if name == "output" else (rows, *after)
     pairs: dict[str, Shape] = {"kernel": shape}
     if own.bias is not None:
-        pairs["bias"] = (columns,) if name == "output" else head
+        pairs["bias"] = after
     elif theirs.bias is not None:
         pairs["bias"] = ()
     for part, wanted in pairs.items():
