@@ -265,10 +265,10 @@ class Transformer(BlockArguments, TokenModel):
             for name, value in self.list_block_arguments().items()
         }
         windows = self.sliding_window
-        if isinstance(windows, list) and any(windows):
+        some = isinstance(windows, list) and any(windows)
+        if some and arguments["sliding_window"] is None:
             # Layers without a window see the first tokens anyway.
-            if arguments["sliding_window"] is None:
-                arguments["sink_tokens"] = 0
+            arguments["sink_tokens"] = 0
         return arguments
 
     def _make_head(self) -> keras.Layer:

@@ -346,6 +346,7 @@ ARGUMENTS = {
     "train_length": 3,
     "logit_soft_cap": 0.1,
     "use_query_key_norm": True,
+    "use_gate": True,
     "use_sinks": True,
     "sliding_window": 2,
     "sink_tokens": 1,

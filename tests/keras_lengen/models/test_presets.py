@@ -20,6 +20,8 @@ MODELS = {
     "t5_decoder": TransformerDecoder,
     "gpt2": TransformerDecoder,
     "llama": TransformerDecoder,
+    "local_global": TransformerDecoder,
+    "swan": TransformerDecoder,
 }
 WITHOUT_DRAWS = {
     "embeddings_initializer": "zeros",
@@ -41,7 +43,7 @@ def make_small(name, **changes):
     }
     if name == "ruoss":
         sizes["output_size"] = 3
-    if name == "llama":
+    if "num_key_value_heads" in presets[name]:
         sizes["num_key_value_heads"] = 2
     return make(name, **{**sizes, **changes})
 
