@@ -325,6 +325,13 @@ def test_norms_add_their_epsilon(rms, function, epsilon):
         np.testing.assert_allclose(norm(INPUTS), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, 1e-6), (0.3, 0.3)])
+def test_queries_and_keys_have_the_epsilon_of_norms(given, expected):
+    block = TransformerBlock(HEADS, use_query_key_norm=True, norm_epsilon=given)
+    block.build(INPUTS.shape)
+    assert block.attention_layer.norm_epsilon == expected
+
+
 ARGUMENTS = {
     "num_heads": 4,
     "feedforward_dim": 5,

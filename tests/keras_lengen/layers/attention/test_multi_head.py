@@ -828,6 +828,10 @@ def test_initializers_are_used():
             {"num_heads": 4, "key_dim": 4, "num_key_value_heads": -2},
             "num_key_value_heads .* got -2",
         ),
+        (
+            {"num_heads": 2, "key_dim": 4, "sink_tokens": 3},
+            "sink_tokens=3 .* there is none: set sliding_window",
+        ),
         *(
             (
                 {"num_heads": 2, "key_dim": 4, "chunk_size": chunk_size},
