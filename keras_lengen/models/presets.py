@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.types import Tensor, TensorLike
@@ -16,7 +17,9 @@ def approximate_gelu(x: TensorLike) -> Tensor:
     return keras.activations.gelu(x, approximate=True)
 
 
+# One object each, so that layers share what depends on positions only.
 _SAMPLER = OrdinalPositions()
+_FREE = NoPE()
 _NEAR = RoPE(layout="halves", sampler=_SAMPLER)
 _FAR = RoPE(max_wavelength=1_000_000, layout="halves", sampler=_SAMPLER)
 
@@ -29,8 +32,8 @@ def _choose_local_window(layer: int) -> int | None:
     return None if layer % 6 == 5 else 1024
 
 
-def _rotate_three_of_four(layer: int) -> PositionalEncoding | None:
-    return None if layer % 4 == 0 else _NEAR
+def _rotate_three_of_four(layer: int) -> PositionalEncoding:
+    return _FREE if layer % 4 == 0 else _NEAR
 
 
 def _choose_swan_window(layer: int) -> int | None:

@@ -47,6 +47,7 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
 @pytest.mark.parametrize(
     "file",
     [
+        "layers/attention/test_axes.py",
         "layers/test_drawing.py",
         "models/test_beam_search.py",
         pytest.param("models/test_conversation.py", marks=pytest.mark.slow),

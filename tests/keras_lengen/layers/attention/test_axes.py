@@ -1,9 +1,10 @@
 """Attention over some axes of inputs with more than three."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers import (
@@ -161,24 +162,43 @@ def test_chunks_and_windows_change_nothing():
     )
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_sizes_may_be_unknown(jit_compile):
-    layer = attention(2, encoding=RoPE(), output_shape=(2, 3))
-    mask = RANDOM.random((2, 4, 4)) < 0.8
-    mask[..., 0] = True
-    expected = layer(X, X, attention_mask=mask)
+def compiled_by_jax(call):
+    import jax
 
-    @tf.function(
+    return jax.jit(call)
+
+
+def compiled_by_tensorflow(call, jit_compile=True):
+    import tensorflow as tf
+
+    return tf.function(
+        call,
         jit_compile=jit_compile,
         input_signature=[
             tf.TensorSpec((None, None, None, 8)),
             tf.TensorSpec((None, None, None), "bool"),
         ],
     )
-    def compiled(x, mask):
-        return layer(x, x, attention_mask=mask)
 
-    found = compiled(X, mask)
+
+COMPILERS = {
+    "tensorflow": [
+        compiled_by_tensorflow,
+        functools.partial(compiled_by_tensorflow, jit_compile=False),
+    ],
+    "jax": [compiled_by_jax],
+}
+
+
+@pytest.mark.parametrize("compiled", COMPILERS[keras.backend.backend()])
+def test_compiled_it_is_the_same(compiled):
+    """With TensorFlow, sizes are unknown when it is traced."""
+    layer = attention(2, encoding=RoPE(), output_shape=(2, 3))
+    mask = RANDOM.random((2, 4, 4)) < 0.8
+    mask[..., 0] = True
+    expected = layer(X, X, attention_mask=mask)
+    call = compiled(lambda x, mask: layer(x, x, attention_mask=mask))
+    found = call(X, mask)
     assert found.shape == (2, 3, 4, 2, 3)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
