@@ -133,7 +133,10 @@ class Transformer(BlockArguments, TokenModel):
     model_dim = Integer(example=32)
     embedding_dropout = Optional(Number(0, below=1, example=0.5))
     encoding = EncodingPerLayer()
-    sliding_window = PerLayer(Optional(Integer(example=3)))
+    # A block has the window of its layer.
+    sliding_window = PerLayer(  # type: ignore[assignment]
+        Optional(Integer(example=3))
+    )
     tie_embeddings = Boolean()
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)

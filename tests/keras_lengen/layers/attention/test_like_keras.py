@@ -164,7 +164,6 @@ HIGH = {
     "last two of three": ((5, 3, 4), (5, 3, 2), (2, 3)),
     "the first": ((4, 3), (2, 3), 1),
     "negative": ((3, 4), (3, 2), -2),
-    "others": ((2, 3, 4), (5, 3, 4), (1,)),
     "all": ((2, 3), (1, 5), None),
     "in another order": ((3, 4), (3, 2), (2, 1)),
 }
@@ -272,12 +271,13 @@ def test_arguments_have_the_order_of_keras():
 
 def test_call_arguments_may_be_given_in_order():
     inputs = INPUTS["self"]
-    ours, theirs = pair(inputs)
+    ours, _ = pair(inputs)
     mask = np.tri(5, dtype=bool)
     in_order = (None, None, None, None, mask, True, False, False)
-    found, expected = (layer(*inputs, *in_order) for layer in (ours, theirs))
+    expected = ours(*inputs, attention_mask=mask, return_attention_scores=True)
+    found = ours(*inputs, *in_order)
     for own, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(own, other, atol=1e-5)
+        np.testing.assert_array_equal(own, other)
     with pytest.raises(TypeError, match=r"given by name.* got 1 more"):
         ours(*inputs, *in_order, None)
 
@@ -357,11 +357,14 @@ def test_projections_start_apart():
 
 
 def test_lora_is_trained_saved_and_loaded(tmp_path):
-    x = {name: each for name, each in zip("qvk", INPUTS["key"], strict=True)}
+    x = dict(zip("qvk", INPUTS["key"], strict=True))
 
     def make():
         layer = MultiHeadAttention(3, 8, use_bias=False, use_gate=True)
-        inputs = {name: keras.Input(each.shape[1:]) for name, each in x.items()}
+        inputs = {
+            name: keras.Input(each.shape[1:], name=name)
+            for name, each in x.items()
+        }
         return keras.Model(inputs, layer(*inputs.values())), layer
 
     model, layer = make()
