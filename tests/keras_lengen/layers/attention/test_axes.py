@@ -126,6 +126,10 @@ def test_padding_is_that_of_the_tokens():
     masked = keras.layers.Masking(-9)(np.where(mask[..., None], X, -9))
     output = layer(masked, masked)
     np.testing.assert_array_equal(output._keras_mask, mask)
+    of_rows = mask.reshape(6, 4)
+    expected = over_tokens(layer)(
+        rows, rows, query_mask=of_rows, value_mask=of_rows
+    )
     real = rows_of(np.where(mask[..., None], output, 0))
     np.testing.assert_allclose(
         real, np.where(mask.reshape(6, 4, 1), expected, 0), atol=1e-6
