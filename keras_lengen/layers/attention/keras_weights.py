@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import described
@@ -77,4 +78,6 @@ def _copy(
                 "a layer with the same arguments."
             )
         variable = getattr(own, part)
-        variable.assign(ops.reshape(weight, variable.shape))
+        # A copy: where JAX donates the memory of one, the other must stay.
+        values = np.array(ops.convert_to_numpy(weight))
+        variable.assign(values.reshape(variable.shape))

@@ -68,7 +68,9 @@ def test_outputs_and_scores(inputs, arguments):
     inputs = INPUTS[inputs]
     ours, theirs = pair(inputs, **arguments)
     assert_alike(ours, theirs, inputs)
-    np.testing.assert_allclose(ours(*inputs), theirs(*inputs), atol=1e-5)
+    # On JAX, Keras computes values of another width only with scores.
+    expected, _ = theirs(*inputs, return_attention_scores=True)
+    np.testing.assert_allclose(ours(*inputs), expected, atol=1e-5)
     assert ours.count_params() == theirs.count_params()
     assert len(ours.trainable_weights) == len(theirs.trainable_weights)
     shapes = [each.shape for each in inputs]
