@@ -142,7 +142,7 @@ class Computation(CachedKeys):
                 *(self, query, full["key"], full["value"], context),
                 return_weights,
             ), None
-        if is_fused(self, query, key, context, return_weights):
+        if is_fused(self, query, key, context, return_weights, training):
             return attend_fused(
                 self, query, key, value, context, training
             ), None

@@ -24,6 +24,7 @@ def check_flash(layer: "MultiHeadAttention") -> None:
         ("train_length", layer.train_length is not None),
         ("logit_soft_cap", layer.logit_soft_cap is not None),
         ("learned sinks", layer.use_sinks),
+        ("the kernels of fused=True", layer.fused is True),
         (
             f"the weights of {type(layer).__name__}",
             type(layer)._attend is not MultiHeadAttention._attend
