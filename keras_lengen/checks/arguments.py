@@ -59,19 +59,27 @@ class Argument(Generic[T]):
         what: str. Meaning of the value, for the error message.
         variant: bool. Whether the example selects another formula, so that all
             tests also run with it.
+        keyword: str. Name of the argument in the constructor, if Keras uses
+            the attribute of that name for something else.
 
     Attributes:
-        name: str, name of the argument, if it is an attribute of a class.
+        name: str, name of the attribute, if it is one of a class.
     """
 
     name = ""
 
     def __init__(
-        self, *, example: Any = None, what: str = "", variant: bool = False
+        self,
+        *,
+        example: Any = None,
+        what: str = "",
+        variant: bool = False,
+        keyword: str = "",
     ) -> None:
         self.example = example
         self.what = what
         self.variant = variant
+        self.keyword = keyword
 
     @property
     def examples(self) -> tuple[Any, ...]:
@@ -151,7 +159,8 @@ class Argument(Generic[T]):
             raise AttributeError(self.name) from None
 
     def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self.name] = self.check(self.name, value)
+        keyword = self.keyword or self.name
+        vars(instance)[self.name] = self.check(keyword, value)
 
 
 class Mistake(Exception):
@@ -184,7 +193,7 @@ class WithArguments:
     def arguments(cls) -> dict[str, Argument[Any]]:
         """Returns the declarations of all arguments, by name."""
         return {
-            name: value
+            value.keyword or name: value
             for base in reversed(cls.__mro__)
             for name, value in vars(base).items()
             if isinstance(value, Argument)
@@ -200,13 +209,13 @@ class WithArguments:
         Raises:
             ValueError: If a value is invalid.
         """
-        for name in self.arguments():
+        for name, argument in self.arguments().items():
             if name in values:
-                setattr(self, name, values[name])
+                setattr(self, argument.name or name, values[name])
 
     def get_config(self) -> dict[str, Any]:
         config = {
-            name: argument.serialize(getattr(self, name))
+            name: argument.serialize(getattr(self, argument.name or name))
             for name, argument in self.arguments().items()
         }
         return {**super().get_config(), **config}  # type: ignore[misc]
@@ -372,7 +381,9 @@ class Optional(Argument[T | None]):
     """
 
     def __init__(self, inner: Argument[T]) -> None:
-        super().__init__(what=inner.what, variant=inner.variant)
+        super().__init__(
+            what=inner.what, variant=inner.variant, keyword=inner.keyword
+        )
         self.inner = inner
 
     @property
@@ -540,6 +551,36 @@ class Initializer(Argument[Any]):
         return keras.initializers.serialize(value)
 
 
+class Regularizer(Argument[Any]):
+    """The name or the configuration of a regularizer of Keras, or one."""
+
+    def convert(self, value: Any) -> Any:
+        if value is None:
+            raise Mistake
+        return _resolve(value, keras.regularizers.get)
+
+    def describe(self) -> str:
+        return 'a regularizer of Keras such as "l2"'
+
+    def serialize(self, value: Any) -> Any:
+        return keras.regularizers.serialize(value)
+
+
+class Constraint(Argument[Any]):
+    """The name or the configuration of a constraint of Keras, or one."""
+
+    def convert(self, value: Any) -> Any:
+        if value is None:
+            raise Mistake
+        return _resolve(value, keras.constraints.get)
+
+    def describe(self) -> str:
+        return 'a constraint of Keras such as "max_norm"'
+
+    def serialize(self, value: Any) -> Any:
+        return keras.constraints.serialize(value)
+
+
 class Function(Argument[Callable[..., Any]]):
     """A function."""
 
@@ -633,6 +674,30 @@ class Tuple(Argument[tuple[T, ...]]):
         what = f", {self.inner.what}" if self.inner.what else ""
         each = expected or self.inner.describe() + what
         return f"a tuple of {count} values, each {each}"
+
+
+class OneOrMore(Argument[T | tuple[T, ...]]):
+    """A value that another declaration admits, or a tuple of such values.
+
+    Args:
+        inner: `Argument`, the declaration of each value.
+        **kwargs: Arguments of `Argument`.
+    """
+
+    def __init__(self, inner: Argument[T], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.inner = inner
+
+    def convert(self, value: Any) -> T | tuple[T, ...]:
+        if not isinstance(value, tuple | list):
+            try:
+                return self.inner.convert(value)
+            except Mistake as mistake:
+                raise Mistake(got=mistake.got) from None
+        return Tuple(self.inner).convert(value)
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, or a tuple of one or more"
 
 
 def check_keys(

@@ -41,8 +41,8 @@ class BlockOptions(TypedDict, total=False):
     train_length: int | None
     logit_soft_cap: float | None
     use_query_key_norm: bool
+    use_gate: bool
     use_sinks: bool
-    sliding_window: int | None
     sink_tokens: int
     chunk_size: int | Literal["auto"] | None
     fused: Literal["auto"] | bool
@@ -54,6 +54,7 @@ SELF_ATTENTION = (
     "train_length",
     "logit_soft_cap",
     "use_query_key_norm",
+    "use_gate",
     "use_sinks",
     "sliding_window",
     "sink_tokens",
@@ -84,6 +85,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
+    use_gate = Boolean()
     use_sinks = Boolean()
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
@@ -97,7 +99,10 @@ class BlockArguments(WithArguments, keras.layers.Layer):
 
     def list_self_attention_arguments(self) -> dict[str, Any]:
         """Lists the arguments that only self-attention takes, by name."""
-        return {name: getattr(self, name) for name in SELF_ATTENTION}
+        arguments = {name: getattr(self, name) for name in SELF_ATTENTION}
+        if self.norm_epsilon is not None:
+            arguments["norm_epsilon"] = self.norm_epsilon
+        return arguments
 
     def make_norm(self, name: str) -> keras.Layer:
         """Makes a norm of the chosen kind."""

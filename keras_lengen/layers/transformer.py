@@ -54,8 +54,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         rms_norm: bool, whether to use RMS normalization, without an offset,
             instead of layer normalization.
         norm_epsilon: float above 0. What is added to the variance or mean
-            square in a norm, or `None` for 1e-5 in layer normalization and
-            1e-6 in RMS normalization.
+            square in a norm, that of queries and keys included, or `None` for
+            1e-5 in layer normalization and 1e-6 in RMS normalization.
         activation: Activation of the hidden layer, or `None` for none.
         gated_feedforward: bool, whether the hidden layer is a product
             `activation(gate(x)) * hidden(x)` of two projections: SwiGLU with
@@ -75,11 +75,13 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             queries and keys of self-attention.
         use_query_key_norm: bool, whether self-attention normalizes queries and
             keys.
+        use_gate: bool, whether gates multiply the results of the heads of
+            self-attention.
         use_sinks: bool, whether the heads of self-attention have learned sinks.
         sliding_window: int, at least 1, or `None`. Number of keys in the
             sliding window of self-attention, with the query's own.
         sink_tokens: int, at least 0. Number of first tokens that stay visible
-            outside of the window. These six are as in `MultiHeadAttention`.
+            outside of the window. These seven are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
         fused: bool or `"auto"`. Whether attention uses fused kernels:
@@ -168,6 +170,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
+        use_gate: bool = False,
         use_sinks: bool = False,
         sliding_window: int | None = None,
         sink_tokens: int = 0,

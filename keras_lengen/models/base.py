@@ -133,6 +133,10 @@ class Transformer(BlockArguments, TokenModel):
     model_dim = Integer(example=32)
     embedding_dropout = Optional(Number(0, below=1, example=0.5))
     encoding = EncodingPerLayer()
+    # A block has the window of its layer.
+    sliding_window = PerLayer(  # type: ignore[assignment]
+        Optional(Integer(example=3))
+    )
     tie_embeddings = Boolean()
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)
@@ -165,8 +169,9 @@ class Transformer(BlockArguments, TokenModel):
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
+        use_gate: bool = False,
         use_sinks: bool = False,
-        sliding_window: int | None = None,
+        sliding_window: ByLayer[int | None] = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         fused: Literal["auto"] | bool = "auto",
@@ -237,10 +242,7 @@ class Transformer(BlockArguments, TokenModel):
         in_cross = give_own_weights(repeat(cross_encoding, self.num_layers))
         self.blocks = [
             TransformerBlock(
-                **{
-                    name: get_layer_value(value, layer)
-                    for name, value in self.list_block_arguments().items()
-                },
+                **self._list_arguments(layer),
                 encoding=encodings[layer],
                 cross_attention=cross_attention,
                 cross_encoding=in_cross[layer],
@@ -259,6 +261,19 @@ class Transformer(BlockArguments, TokenModel):
                 self.head = self._make_head()
         # No weight depends on the shape of the inputs.
         self.build((None, None))
+
+    def _list_arguments(self, layer: int) -> dict[str, Any]:
+        """Lists the arguments of the block of a layer, by name."""
+        arguments = {
+            name: get_layer_value(value, layer)
+            for name, value in self.list_block_arguments().items()
+        }
+        windows = self.sliding_window
+        some = isinstance(windows, list) and any(windows)
+        if some and arguments["sliding_window"] is None:
+            # Layers without a window see the first tokens anyway.
+            arguments["sink_tokens"] = 0
+        return arguments
 
     def _make_head(self) -> keras.Layer:
         return keras.layers.Dense(

@@ -32,6 +32,10 @@ class TransformerEncoder(Transformer):
             entry for each layer, or a plain function of the number of a layer,
             from 0. An encoding in several entries is one encoding, and
             encodings may share a sampler.
+        sliding_window: Number of keys that a token sees in self-attention, as
+            in `MultiHeadAttention`, a positive int; `None`: all. Layers may
+            have different ones: pass a list with one entry for each layer, or
+            a function of the number of a layer, from 0.
         tie_embeddings: bool. Whether the output layer shares its weights with
             the embedding layer; requires `output_size == vocabulary_size`.
         embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
@@ -46,11 +50,11 @@ class TransformerEncoder(Transformer):
             `attention`, `normalization`, `rms_norm`, `norm_epsilon`,
             `activation`, `gated_feedforward`, `use_bias`,
             `num_key_value_heads`, `scale_scores`, `score_factor`,
-            `train_length`, `logit_soft_cap`, `use_query_key_norm`,
-            `use_sinks`, `sliding_window`, `sink_tokens`, `chunk_size`, `fused`
-            and `kernel_initializer`. The last block is followed by another
-            norm if `normalization` is `"pre"`. `use_bias` and
-            `kernel_initializer` also concern the output layer.
+            `train_length`, `logit_soft_cap`, `use_query_key_norm`, `use_gate`,
+            `use_sinks`, `sink_tokens`, `chunk_size`, `fused` and
+            `kernel_initializer`. The last block is followed by another norm if
+            `normalization` is `"pre"`. `use_bias` and `kernel_initializer`
+            also concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:

@@ -146,14 +146,15 @@ class EncoderDecoder(WithArguments, TokenModel):
             **kwargs,
         )
         self.decoder.input_prefix = _TARGET
-        if isinstance(self.decoder.encoding, list) and (
-            self.num_layers != self.num_decoder_layers
-        ):
-            raise ValueError(
-                "an encoding for each layer needs as many layers in the "
-                f"decoder as in the encoder; got {self.num_decoder_layers} and "
-                f"{self.num_layers}."
-            )
+        for name in ("encoding", "sliding_window"):
+            if isinstance(getattr(self.decoder, name), list) and (
+                self.num_layers != self.num_decoder_layers
+            ):
+                raise ValueError(
+                    f"an argument {name} for each layer needs as many layers "
+                    "in the decoder as in the encoder; got "
+                    f"{self.num_decoder_layers} and {self.num_layers}."
+                )
         self.cross_encoding = self.decoder.cross_encoding
         self.built = True
 

@@ -22,6 +22,7 @@ class SharedOptions(BlockOptions, total=False):
     model_dim: Required[int]
     embedding_dropout: float | None
     encoding: ByLayer[PositionalEncoding | None]
+    sliding_window: ByLayer[int | None]
     tie_embeddings: bool
     embedding_scale: float | None
     logit_scale: float

@@ -4,7 +4,10 @@ from typing import Any
 
 import keras
 
+from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.types import Tensor, TensorLike
 
 
@@ -13,6 +16,49 @@ def approximate_gelu(x: TensorLike) -> Tensor:
     """Computes the tanh approximation of GELU, with which GPT-2 was trained."""
     return keras.activations.gelu(x, approximate=True)
 
+
+# One object each, so that layers share what depends on positions only.
+_SAMPLER = OrdinalPositions()
+_FREE = NoPE()
+_NEAR = RoPE(layout="halves", sampler=_SAMPLER)
+_FAR = RoPE(max_wavelength=1_000_000, layout="halves", sampler=_SAMPLER)
+
+
+def _choose_wavelength(layer: int) -> PositionalEncoding:
+    return _FAR if layer % 6 == 5 else _NEAR
+
+
+def _choose_local_window(layer: int) -> int | None:
+    return None if layer % 6 == 5 else 1024
+
+
+def _rotate_three_of_four(layer: int) -> PositionalEncoding:
+    return _FREE if layer % 4 == 0 else _NEAR
+
+
+def _choose_swan_window(layer: int) -> int | None:
+    return None if layer % 4 == 0 else 512
+
+
+_LLAMA: dict[str, Any] = {
+    "vocabulary_size": 128256,
+    "num_layers": 32,
+    "num_heads": 32,
+    "num_key_value_heads": 8,
+    "model_dim": 4096,
+    "feedforward_dim": 14336,
+    "dropout": 0.0,
+    "encoding": RoPE(max_wavelength=500_000, layout="halves"),
+    "normalization": "pre",
+    "rms_norm": True,
+    "norm_epsilon": 1e-5,
+    "activation": "silu",
+    "gated_feedforward": True,
+    "use_bias": False,
+    "embedding_scale": 1.0,
+    "embeddings_initializer": keras.initializers.RandomNormal(stddev=0.02),
+    "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
+}
 
 presets: dict[str, dict[str, Any]] = {
     # Ruoss et al., 2023, appendix A.
@@ -70,24 +116,29 @@ presets: dict[str, dict[str, Any]] = {
     # Touvron et al., 2023, section 2, with the sizes of Llama 3 8B (Grattafiori
     # et al., 2024, section 3.2). Smaller models of the family set
     # tie_embeddings. Llama 1 and 2 have max_wavelength=10_000.
-    "llama": {
-        "vocabulary_size": 128256,
-        "num_layers": 32,
-        "num_heads": 32,
-        "num_key_value_heads": 8,
-        "model_dim": 4096,
-        "feedforward_dim": 14336,
-        "dropout": 0.0,
-        "encoding": RoPE(max_wavelength=500_000, layout="halves"),
-        "normalization": "pre",
-        "rms_norm": True,
-        "norm_epsilon": 1e-5,
-        "activation": "silu",
-        "gated_feedforward": True,
-        "use_bias": False,
-        "embedding_scale": 1.0,
-        "embeddings_initializer": keras.initializers.RandomNormal(stddev=0.02),
-        "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
+    "llama": _LLAMA,
+    # Gemma Team, 2025 (Gemma 3), section 2: five layers with a window for each
+    # layer without one, which has slower rotations, and normalized queries and
+    # keys. Sizes and all else as in "llama". Differs from Gemma 3, whose
+    # blocks also normalize the results of their parts.
+    "local_global": {
+        **_LLAMA,
+        "encoding": _choose_wavelength,
+        "sliding_window": _choose_local_window,
+        "use_query_key_norm": True,
+        "norm_epsilon": 1e-6,
+    },
+    # Puvvada et al., 2025 (SWAN-GPT): one layer without an encoding that sees
+    # all keys, then three with rotary encodings and a window. In evaluation,
+    # the former scale scores by the logarithm of the length: set train_length
+    # to the longest length in training, 1,024 in the paper. Sizes and all else
+    # as in "llama". Differs from the paper: which of the four layers has no
+    # encoding, and the window, are those of this library.
+    "swan": {
+        **_LLAMA,
+        "encoding": _rotate_three_of_four,
+        "sliding_window": _choose_swan_window,
+        "train_length": 1024,
     },
     # Radford et al., 2019: the smallest model. Its encoding is
     # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)).

@@ -47,6 +47,7 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
 @pytest.mark.parametrize(
     "file",
     [
+        "layers/attention/test_axes.py",
         "layers/test_drawing.py",
         "layers/encodings/test_jax_forms.py",
         "models/test_beam_search.py",

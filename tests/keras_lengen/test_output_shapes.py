@@ -73,11 +73,18 @@ def test_samplers(variant):
     ("layer", "value"),
     [
         (MultiHeadAttention(2, 8, encoding=ALiBi()), QUERY),
-        (MultiHeadAttention(2, 8, value_dim=3, output_dim=5), QUERY),
+        (MultiHeadAttention(2, 8, value_dim=3, output_shape=5), QUERY),
+        (MultiHeadAttention(2, 8, output_shape=(2, 3)), VALUE),
         (MultiHeadAttention(2, 8), VALUE),
         (GeometricAttention(2, 8), QUERY),
     ],
-    ids=["self-attention", "other widths", "cross attention", "geometric"],
+    ids=[
+        "self-attention",
+        "other widths",
+        "two axes",
+        "cross attention",
+        "geometric",
+    ],
 )
 def test_attention(layer, value):
     expected = layer.compute_output_shape(QUERY.shape, value.shape)

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
+from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.masks import join_masks, log_visible
@@ -135,6 +136,12 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
+        if self.flash_attention:
+            full = self._repeat({"key": key, "value": value})
+            return attend_flash(
+                *(self, query, full["key"], full["value"], context),
+                return_weights,
+            ), None
         if is_fused(self, query, key, context, return_weights, training):
             return attend_fused(
                 self, query, key, value, context, training
@@ -414,7 +421,7 @@ class Computation(CachedKeys):
             keys: Number of keys, in the same form.
             sliced: bool, whether chunks read only the keys in the window.
         """
-        size = self.chunk_size
+        size = None if self.flash_attention else self.chunk_size
         if not isinstance(tokens, int | None):
             # JAX cannot verify that a symbolic size splits into chunks.
             return None

@@ -75,19 +75,19 @@ class ForgettingAttention(MultiHeadAttention):
     ) -> None:
         super().build(query_shape, value_shape, key_shape)
         with self.parts_scope():
-            self.gate_dense = keras.layers.Dense(
+            self.forget_dense = keras.layers.Dense(
                 self.num_key_value_heads or self.num_heads,
                 kernel_initializer=keras.initializers.RandomNormal(stddev=0.02),
                 dtype=self.dtype_policy,
-                name="gate",
+                name="forget_gate",
             )
-        self.gate_dense.build(value_shape if key_shape is None else key_shape)
+        self.forget_dense.build(value_shape if key_shape is None else key_shape)
         self.settle_policies()
 
     def _project(
         self, query: Tensor, key: Tensor | None, value: Tensor | None
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        gates = None if key is None else self.gate_dense(key)
+        gates = None if key is None else self.forget_dense(key)
         query, key, value = super()._project(query, key, value)
         if gates is None:
             return query, None, None

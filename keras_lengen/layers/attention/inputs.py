@@ -20,6 +20,11 @@ from keras_lengen.checks.inputs import (
     read_reference_length,
     read_truth_values,
 )
+from keras_lengen.layers.attention.axes import (
+    FoldedAxes,
+    fold_inputs,
+    plan_axes,
+)
 from keras_lengen.layers.attention.cache import (
     Cache,
     check_cached_positions,
@@ -72,6 +77,7 @@ class Context:
         mask: All masks joined, or `None` if there are none, or chunks.
         prepared: What the encoding has prepared, or `None`.
         window: `Window`, or `None` without a sliding window.
+        axes: `FoldedAxes` if the inputs have more than three axes, or `None`.
     """
 
     positions: Positions
@@ -89,6 +95,7 @@ class Context:
     mask: Tensor | None = None
     prepared: Any = None
     window: Window | None = None
+    axes: FoldedAxes | None = None
 
 
 def make_context(
@@ -233,9 +240,9 @@ def read_inputs(
 
     Args:
         layer: `MultiHeadAttention`.
-        query: `(B, T, M)`.
-        value: `(B, S, M)`.
-        key: `(B, S, M)` or `None`.
+        query: `(B, T, M)`, or a tensor with more axes.
+        value: `(B, S, M)`, or a tensor with more axes.
+        key: `(B, S, M)`, a tensor with more axes, or `None`.
         context: `Context` of a model that has checked its inputs, besides
             which only the cache is read; or `None`.
         training: bool or `None`.
@@ -260,6 +267,12 @@ def read_inputs(
         key = value if context.new else None
         return query, key, value, cache, context
     Boolean().check("use_causal_mask", causal)
+    further = {"cache": cache, "length": places[2]}
+    axes = plan_axes(layer, query, value, key, further)
+    if axes is not None:
+        query, value, key, masks, places = fold_inputs(
+            *(axes, query, value, key, masks, places, layer.num_heads)
+        )
     is_self, query, value, key = _find_keys(self_attention, query, value, key)
     _check_causal(layer, causal or masks[-1] is not None)
     new = cache is None or index is not None
@@ -313,6 +326,7 @@ def read_inputs(
         new=new,
         length=length,
         index=index,
+        axes=axes,
     )
     query = tensors["query"]
     value = tensors.get("value", query) if new else None
@@ -629,8 +643,15 @@ def find_output_spec(
     Returns:
         Symbolic tensors.
     """
-    check_shapes(layer, query, value, value if key is None else key)
     cache, encoding = options.get("cache"), layer.encoding
+    further = {"cache": cache, "length": options.get("length")}
+    axes = plan_axes(layer, query, value, key, further)
+    shape = layer.compute_output_shape(
+        *(query.shape, value.shape, None if key is None else key.shape)
+    )
+    if axes is not None:
+        query, value, key = axes.fold_specs(query, value, key)
+    check_shapes(layer, query, value, value if key is None else key)
     if encoding.stage is not None and cache is None:
         positions, key_positions = (
             options.get(name) for name in ("positions", "key_positions")
@@ -639,15 +660,12 @@ def find_output_spec(
             check_drawn_apart(encoding, positions, key_positions)
         if positions is None:
             encoding.sampler.compute_output_spec(query)
-    results = [
-        keras.KerasTensor(
-            layer.compute_output_shape(query.shape, value.shape),
-            dtype=layer.compute_dtype,
-        )
-    ]
+    results = [keras.KerasTensor(shape, dtype=layer.compute_dtype)]
     if options.get("return_attention_scores"):
         keys = value.shape[1] if cache is None else cache[0].shape[1]
         shape = (query.shape[0], layer.num_heads, query.shape[1], keys)
+        if axes is not None:
+            shape = axes.list_weight_sizes(layer.num_heads)
         results.append(keras.KerasTensor(shape, dtype="float32"))
     if cache is not None:
         results.append(cache)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import described
@@ -38,6 +39,7 @@ def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
         "output": (heads, layer.value_width),
         "gate": (heads, layer.value_width),
     }
+    axes = layer.find_output_axes((layer.input_widths["query"],))
     for name, head in parts.items():
         own = getattr(layer, f"{name}_dense", None)
         theirs = getattr(source, f"_{name}_dense", None)
@@ -47,16 +49,23 @@ def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
                 "make a layer with the other value."
             )
         if own is not None:
-            _copy(name, own, theirs, head)
+            _copy(name, own, theirs, head, axes)
 
 
-def _copy(name: str, own: Any, theirs: Any, head: tuple[int, int]) -> None:
+def _copy(
+    name: str,
+    own: Any,
+    theirs: Any,
+    head: tuple[int, int],
+    output_axes: tuple[int, ...],
+) -> None:
     """Copies the kernel and bias of one projection."""
-    rows, columns = own.kernel.shape
-    shape: Shape = (*head, columns) if name == "output" else (rows, *head)
+    rows = own.kernel.shape[0]
+    after: Shape = output_axes if name == "output" else head
+    shape: Shape = (*head, *after) if name == "output" else (rows, *after)
     pairs: dict[str, Shape] = {"kernel": shape}
     if own.bias is not None:
-        pairs["bias"] = (columns,) if name == "output" else head
+        pairs["bias"] = after
     elif theirs.bias is not None:
         pairs["bias"] = ()
     for part, wanted in pairs.items():
@@ -69,4 +78,6 @@ def _copy(name: str, own: Any, theirs: Any, head: tuple[int, int]) -> None:
                 "a layer with the same arguments."
             )
         variable = getattr(own, part)
-        variable.assign(ops.reshape(weight, variable.shape))
+        # A copy: where JAX donates the memory of one, the other must stay.
+        values = np.array(ops.convert_to_numpy(weight))
+        variable.assign(values.reshape(variable.shape))

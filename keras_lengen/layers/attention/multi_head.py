@@ -1,5 +1,6 @@
 """Multi-head attention with a positional encoding."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import keras
@@ -8,17 +9,26 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     Boolean,
     Choice,
+    Constraint,
     Initializer,
     Integer,
     Number,
+    OneOrMore,
     Optional,
+    Regularizer,
     Seed,
     WithArguments,
 )
 from keras_lengen.checks.inputs import NamedInputs, check_tensors
+from keras_lengen.layers.attention.axes import (
+    check_equal_axes,
+    join_axes,
+    return_results,
+)
 from keras_lengen.layers.attention.cache import Cache, update_cache
 from keras_lengen.layers.attention.chunks import ChunkSize
 from keras_lengen.layers.attention.computation import Computation
+from keras_lengen.layers.attention.flash import check_flash
 from keras_lengen.layers.attention.inputs import (
     Context,
     find_output_spec,
@@ -39,8 +49,9 @@ from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     """Multi-head attention with a positional encoding.
 
-    It is used like `keras.layers.MultiHeadAttention`. In addition, the
-    encoding rotates queries and keys or adds a bias to the scores,
+    It takes all arguments of `keras.layers.MultiHeadAttention`, in the same
+    order, and further ones. In addition, the encoding rotates queries and keys
+    or adds a bias to the scores,
     `rotated(q) . rotated(k) / sqrt(key_dim) + bias`.
 
     Scores and softmax are float32 with every dtype policy. A causal mask
@@ -56,16 +67,48 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     Args:
         num_heads: int, at least 1. Number of attention heads `H`.
         key_dim: int, at least 1. Width of the queries and keys of a head.
-        encoding: `PositionalEncoding` that rotates queries and keys or adds a
-            bias, or `None` for none. An encoding of the embeddings is not
-            allowed, because it is added before attention.
         value_dim: int, at least 1. Width of the values of a head, or `None`
             for `key_dim`.
         dropout: float from 0 to below 1. Dropout rate of the attention
             weights.
         use_bias: bool, whether the projections have biases.
-        output_dim: int, at least 1. Width of the output, or `None` for the
-            width of the query.
+        output_shape: Width of the output, a positive int; a tuple of these for
+            several last axes; or `None` for the width of the query. It is the
+            attribute `output_axes`.
+        attention_axes: Axes to attend over, an int or a tuple of ints, if
+            inputs have more than three axes, `(B, ..., M)`; negative ints
+            count from the end. `None`: all axes but the first and last one.
+            Each entry of the other axes has an attention of its own.
+        sliding_window: int, at least 1, or `None`. Query `i` sees the keys
+            `i - sliding_window + 1 .. i` with a causal mask, and otherwise
+            those with `|i - j| < sliding_window`. These are indices of real
+            tokens, never positions. In chunks, only the keys that a chunk can
+            see are read, so that time grows with `T` and not with its square,
+            unless there is an `attention_mask`, the tokens are those of two
+            sequences, or the encoding counts all keys.
+        flash_attention: bool or `None`. `True`: scores are computed by
+            `keras.ops.dot_product_attention` with flash attention, which needs
+            a GPU or TPU that has it, JAX or PyTorch, a compute dtype of 16
+            bits, no dropout, no returned scores, no bias of the encoding and
+            no option of scores; otherwise there is an error. `False` and
+            `None`: never.
+        kernel_initializer: Initializer of the projections.
+        bias_initializer: Initializer of the biases of the projections.
+        kernel_regularizer: Regularizer of the kernels of the projections, or
+            `None`.
+        bias_regularizer: Regularizer of their biases, or `None`.
+        activity_regularizer: Regularizer of the results of the projections,
+            or `None`. It is the attribute `projection_regularizer`.
+        kernel_constraint: Constraint of the kernels of the projections, or
+            `None`.
+        bias_constraint: Constraint of their biases, or `None`.
+        use_gate: bool, whether the result of each head is multiplied by a
+            gate, the sigmoid of a linear map of the query, before the output
+            projection.
+        seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.
+        encoding: `PositionalEncoding` that rotates queries and keys or adds a
+            bias, or `None` for none. An encoding of the embeddings is not
+            allowed, because it is added before attention.
         num_key_value_heads: int, at least 1, that divides `num_heads`. Number
             of heads of keys and values, each shared by a group of query heads;
             `None` for `num_heads`.
@@ -93,22 +136,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             learned scale `(key_dim,)` that the heads share.
         norm_epsilon: float above 0. Number added to the mean square in that
             normalization.
-        use_gate: bool, whether the result of each head is multiplied by a
-            gate, the sigmoid of a linear map of the query, before the output
-            projection.
         use_sinks: bool, whether each head has a learned number `c` that takes
             part in the softmax like the score of a further key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
             their sum is less than 1.
-        sliding_window: int, at least 1, or `None`. Query `i` sees the keys
-            `i - sliding_window + 1 .. i` with a causal mask, and otherwise
-            those with `|i - j| < sliding_window`. These are indices of real
-            tokens, never positions. In chunks, only the keys that a chunk can
-            see are read, so that time grows with `T` and not with its square,
-            unless there is an `attention_mask`, the tokens are those of two
-            sequences, or the encoding counts all keys.
         sink_tokens: int, at least 0. Number of first tokens of the sequence
-            that stay visible outside of the window.
+            that stay visible outside of the window, which is needed.
         chunk_size: Number of queries whose scores are in memory at a time, a
             positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
@@ -124,13 +157,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             `"auto"` uses them where possible, `True` raises an error
             elsewhere, and `False` never uses them. With them, dropout drops
             other weights than without.
-        kernel_initializer: Initializer of the projections.
-        bias_initializer: Initializer of the biases of the projections.
-        seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.
 
     Call arguments:
-        query: Float tensor `(B, T, M)`.
-        value: Float tensor `(B, S, M)`.
+        query: Float tensor `(B, T, M)`, or one of more axes.
+        value: Float tensor `(B, S, M)`, or one of more axes.
         key: Float tensor `(B, S, M)`, or `None` for `value`.
         attention_mask: Boolean tensor `(T, S)`, `(B, T, S)` or `(B, H, T, S)`,
             true where a query may attend to a key; or `None`. All masks may
@@ -173,9 +203,18 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     Padding given by Keras masks is excluded from the keys, and real tokens are
     numbered without it.
 
+    With more than three axes, `T` and `S` are the numbers of tokens in the
+    attention axes, in their order, to which positions, causal masks and windows
+    refer. Masks of the inputs have all axes but the last. An `attention_mask`
+    ends with the attention axes of the query and of the key, after none, the
+    first, or more of the batch, the other axes and the heads. There is no cache
+    and no `length`.
+
     Returns:
-        Float tensor `(B, T, output_dim)` in the compute dtype; or a tuple of
-        it and, where requested, the attention weights and the cache.
+        Float tensor `(B, T, output width)` in the compute dtype; or a tuple of
+        it and, where requested, the attention weights and the cache. With more
+        axes, weights have the shape `(B, other axes, H, attention axes of the
+        query, attention axes of the key)`.
 
     With chunks of queries, the results and gradients are the same. The
     backward pass computes the scores again instead of keeping them, so memory
@@ -251,11 +290,29 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
 
     num_heads = Integer(example=4)
     key_dim = Integer(example=6)
-    encoding = EncodingArgument(absent=NoPE)
     value_dim = Optional(Integer(example=6))
     dropout = Number(0, below=1, example=0.5)
     use_bias = Boolean()
-    output_dim = Optional(Integer(example=6))
+    # Keras prints an attribute `output_shape` in summaries.
+    output_axes = Optional(
+        OneOrMore(Integer(), example=(2, 3), keyword="output_shape")
+    )
+    attention_axes = Optional(OneOrMore(Integer(None), example=-2))
+    sliding_window = Optional(Integer(example=3))
+    flash_attention = Choice(True, False, None)
+    kernel_initializer = Initializer(example="he_normal")
+    bias_initializer = Initializer(example="ones")
+    kernel_regularizer = Optional(Regularizer(example="l2"))
+    bias_regularizer = Optional(Regularizer(example="l2"))
+    # Keras applies an attribute `activity_regularizer` to the output.
+    projection_regularizer = Optional(
+        Regularizer(example="l2", keyword="activity_regularizer")
+    )
+    kernel_constraint = Optional(Constraint(example="non_neg"))
+    bias_constraint = Optional(Constraint(example="non_neg"))
+    use_gate = Boolean()
+    seed = Seed()
+    encoding = EncodingArgument(absent=NoPE)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
     score_factor = Choice("head", "log_length", None)
@@ -263,26 +320,33 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
     norm_epsilon = Number(above=0, example=0.1)
-    use_gate = Boolean()
     use_sinks = Boolean()
-    sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
     fused = Choice("auto", True, False)
-    kernel_initializer = Initializer(example="he_normal")
-    bias_initializer = Initializer(example="ones")
-    seed = Seed()
 
     def __init__(
         self,
         num_heads: int,
         key_dim: int,
-        *,
-        encoding: PositionalEncoding | None = None,
         value_dim: int | None = None,
         dropout: float = 0.0,
         use_bias: bool = True,
-        output_dim: int | None = None,
+        output_shape: int | Sequence[int] | None = None,
+        attention_axes: int | Sequence[int] | None = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: int | None = None,
+        *,
+        encoding: PositionalEncoding | None = None,
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
         score_factor: Literal["head", "log_length"] | None = None,
@@ -290,15 +354,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
         norm_epsilon: float = 1e-6,
-        use_gate: bool = False,
         use_sinks: bool = False,
-        sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         fused: Literal["auto"] | bool = "auto",
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         # Float positions would otherwise be rounded to the compute dtype.
@@ -332,6 +391,14 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 f"{self.train_length} both scale scores by the number of keys: "
                 "leave one of them out."
             )
+        if self.sink_tokens and self.sliding_window is None:
+            raise ValueError(
+                f"sink_tokens={self.sink_tokens} are first tokens that stay "
+                "visible outside of a window, but there is none: set "
+                "sliding_window."
+            )
+        if self.flash_attention:
+            check_flash(self)
 
     def build(
         self,
@@ -340,6 +407,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         key_shape: Shape | None = None,
     ) -> None:
         key_shape = value_shape if key_shape is None else key_shape
+        check_equal_axes(value_shape, key_shape)
+        query_shape, value_shape, key_shape = map(
+            join_axes, (query_shape, value_shape, key_shape)
+        )
         self.input_widths = {
             "query": query_shape[-1],
             "key": key_shape[-1],
@@ -361,6 +432,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         query: TensorLike,
         value: TensorLike | None = None,
         key: TensorLike | None = None,
+        *args: Any,
         **kwargs: Any,
     ) -> Any:
         if query is None:
@@ -373,6 +445,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 "so, as in the last example of MultiHeadAttention."
             )
         check_tensors(query=query, value=value, key=key)
+        if len(args) > len(_AFTER_KEY):
+            raise TypeError(
+                "arguments after use_causal_mask are given by name, such as "
+                f"positions=...; got {len(args) - len(_AFTER_KEY)} more."
+            )
+        kwargs |= dict(zip(_AFTER_KEY, args, strict=False))
         # Self-attention is recognized here, where one tensor is given twice:
         # later, Keras converts each array to a separate tensor, and
         # rematerialization does so with each argument.
@@ -395,13 +473,14 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         query: Tensor,
         value: Tensor | None = None,
         key: Tensor | None = None,
-        *,
         query_mask: TensorLike | None = None,
         value_mask: TensorLike | None = None,
         key_mask: TensorLike | None = None,
         attention_mask: TensorLike | None = None,
-        use_causal_mask: bool = False,
         return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+        *,
         positions: Positions | None = None,
         key_positions: Positions | None = None,
         self_attention: bool | None = None,
@@ -409,7 +488,6 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         cache: Cache | None = None,
         cache_update_index: Size | None = None,
         context: Context | None = None,
-        training: bool | None = None,
     ) -> Any:
         Boolean().check("return_attention_scores", return_attention_scores)
         x, key, value, cache, context = read_inputs(
@@ -420,6 +498,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             modes=(use_causal_mask, self_attention, return_attention_scores),
         )
         query, key, value = self._project(x, key, value)
+        self._add_activity_losses(context, query, key, value)
         query, key = self._normalize(query, key)
         # Rotated before they are cached, so that every key is rotated once. An
         # encoding that rotates has no bias, which would need other keys.
@@ -431,9 +510,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         output, weights = self._attend_to_all(
             query, key, value, x, context, return_attention_scores, training
         )
-        results = [self._combine(output, x), weights, cache]
-        results = [each for each in results if each is not None]
-        return results[0] if len(results) == 1 else tuple(results)
+        output = self._combine(output, x, context)
+        return return_results(context, output, weights, cache)
 
     def load_keras_weights(
         self, layer: keras.layers.MultiHeadAttention
@@ -475,7 +553,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         value_shape: Shape,
         key_shape: Shape | None = None,
     ) -> Shape:
-        return (*query_shape[:-1], self.output_dim or query_shape[-1])
+        if key_shape is not None:
+            check_equal_axes(value_shape, key_shape)
+        return (*query_shape[:-1], *self.find_output_axes(query_shape))
 
     def compute_output_spec(
         self,
@@ -488,6 +568,18 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         return find_output_spec(
             self, query, value, key, is_self=is_self, options=kwargs
         )
+
+
+_AFTER_KEY = (
+    "query_mask",
+    "value_mask",
+    "key_mask",
+    "attention_mask",
+    "return_attention_scores",
+    "training",
+    "use_causal_mask",
+)
+"""Call arguments by position, after the key."""
 
 
 def check_head_groups(num_heads: int, num_key_value_heads: int | None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.layers.attention.inputs import find_width
+from keras_lengen.layers.attention.inputs import Context, find_width
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.types import Shape, Tensor
@@ -16,8 +16,8 @@ class Projections(PartPolicies, DrawingLayer):
     """Base class of attention, with its linear maps.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,
-    `key_dim`, `value_width`, `output_dim`, `use_bias`, `use_gate`,
-    `scale_scores`, `kernel_initializer` and `bias_initializer`.
+    `key_dim`, `value_width`, `output_axes`, `use_bias`, `use_gate`,
+    `scale_scores`, and the initializers, regularizers and constraints.
     """
 
     def _build_projections(
@@ -44,9 +44,16 @@ class Projections(PartPolicies, DrawingLayer):
             )
         self.output_dense = self._make_dense(
             "attention_output",
-            self.output_dim or find_width(query_shape),
+            math.prod(self.find_output_axes(query_shape)),
             (*query_shape[:-1], heads * self.value_width),
         )
+
+    def find_output_axes(self, query_shape: Shape) -> tuple[int, ...]:
+        """Finds the sizes of the last axes of the output."""
+        axes = self.output_axes
+        if axes is None:
+            return (find_width(query_shape),)
+        return (axes,) if isinstance(axes, int) else axes
 
     def _make_dense(
         self, name: str, width: int, input_shape: Shape, scale: float = 1
@@ -66,6 +73,10 @@ class Projections(PartPolicies, DrawingLayer):
                 use_bias=self.use_bias,
                 kernel_initializer=initializer if scale == 1 else scaled,
                 bias_initializer=self.bias_initializer,
+                kernel_regularizer=self.kernel_regularizer,
+                bias_regularizer=self.bias_regularizer,
+                kernel_constraint=self.kernel_constraint,
+                bias_constraint=self.bias_constraint,
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -127,28 +138,60 @@ class Projections(PartPolicies, DrawingLayer):
         )
         return query, key, value
 
-    def _combine(self, output: Tensor, inputs: Tensor) -> Tensor:
+    def _combine(
+        self, output: Tensor, inputs: Tensor, context: Context
+    ) -> Tensor:
         """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`.
 
         Args:
             output: The results.
             inputs: `(B, T, M)`, from which the queries were computed.
+            context: `Context`.
         """
         dense = self.output_dense
         if self.use_gate:
             gate = _split(self.gate_dense, inputs, self.value_width)
-            output = output * ops.sigmoid(gate)
+            gate = ops.sigmoid(gate)
+            self._add_activity_losses(context, gate)
+            output = output * gate
         if _is_quantized(dense):
             shape = (*ops.shape(output)[:2], self.num_heads * self.value_width)
-            return dense(ops.reshape(output, shape))
-        kernel = ops.reshape(
-            ops.cast(dense.kernel, dense.compute_dtype),
-            (self.num_heads, self.value_width, -1),
-        )
-        output = _contract(output, kernel, axes=2)
-        if dense.bias is None:
-            return output
-        return output + ops.cast(dense.bias, dense.compute_dtype)
+            output = dense(ops.reshape(output, shape))
+        else:
+            kernel = ops.reshape(
+                ops.cast(dense.kernel, dense.compute_dtype),
+                (self.num_heads, self.value_width, -1),
+            )
+            output = _contract(output, kernel, axes=2)
+            if dense.bias is not None:
+                output = output + ops.cast(dense.bias, dense.compute_dtype)
+        self._add_activity_losses(context, output)
+        if isinstance(self.output_axes, tuple):
+            output = ops.reshape(
+                output, (*ops.shape(output)[:2], *self.output_axes)
+            )
+        return output
+
+    def _add_activity_losses(
+        self, context: Context, *results: Tensor | None
+    ) -> None:
+        """Adds the losses of results of projections, if they are wanted.
+
+        Args:
+            context: `Context`.
+            *results: `(B, T, ...)`, or `None`.
+        """
+        if self.projection_regularizer is None:
+            return
+        for result in results:
+            if result is not None:
+                loss = self.projection_regularizer(result)
+                # As in Keras, losses are means over the examples.
+                examples = ops.shape(result)[0]
+                if context.axes is not None:
+                    examples = context.axes.batch_size
+                examples = ops.cast(examples, loss.dtype)
+                self.add_loss(ops.divide_no_nan(loss, examples))
 
 
 def _is_quantized(dense: keras.layers.Dense) -> bool:

@@ -25,9 +25,16 @@ def through_json(config):
 def assert_is_attribute(layer, name, value):
     """Asserts that an argument is kept as it was given, and rebuilt so."""
     rebuilt = type(layer).from_config(through_json(layer.get_config()))
+    # Keras uses some attributes itself.
+    name = type(layer).arguments()[name].name or name
     for attribute in (getattr(layer, name), getattr(rebuilt, name)):
-        if isinstance(attribute, keras.initializers.Initializer):
-            value = keras.initializers.get(value)
+        for module, kind in (
+            (keras.initializers, "Initializer"),
+            (keras.regularizers, "Regularizer"),
+            (keras.constraints, "Constraint"),
+        ):
+            if isinstance(attribute, getattr(module, kind)):
+                value = module.get(value)
         if isinstance(attribute, type):
             assert attribute is value
         elif hasattr(attribute, "get_config"):

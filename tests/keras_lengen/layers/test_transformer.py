@@ -326,6 +326,13 @@ def test_norms_add_their_epsilon(rms, function, epsilon):
         np.testing.assert_allclose(norm(INPUTS), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, 1e-6), (0.3, 0.3)])
+def test_queries_and_keys_have_the_epsilon_of_norms(given, expected):
+    block = TransformerBlock(HEADS, use_query_key_norm=True, norm_epsilon=given)
+    block.build(INPUTS.shape)
+    assert block.attention_layer.norm_epsilon == expected
+
+
 ARGUMENTS = {
     "num_heads": 4,
     "feedforward_dim": 5,
@@ -347,6 +354,7 @@ ARGUMENTS = {
     "train_length": 3,
     "logit_soft_cap": 0.1,
     "use_query_key_norm": True,
+    "use_gate": True,
     "use_sinks": True,
     "sliding_window": 2,
     "sink_tokens": 1,

@@ -1,4 +1,4 @@
-"""Encodings that differ between the layers of a model."""
+"""Encodings and windows that differ between the layers of a model."""
 
 import keras
 import numpy as np
@@ -313,3 +313,70 @@ def test_a_model_takes_one_list_after_the_other():
     config = decoder([RoPE(), None], num_layers=2).get_config()
     assert isinstance(config["encoding"], list)
     assert isinstance(TransformerDecoder.from_config(config).encoding[0], RoPE)
+
+
+WINDOWS = [3, None, 2]
+
+
+def windows_of(model):
+    return [block.attention_layer.sliding_window for block in model.blocks]
+
+
+@pytest.mark.parametrize(
+    "given", [WINDOWS, tuple(WINDOWS), lambda layer: WINDOWS[layer]]
+)
+def test_each_block_has_its_own_window(given, tmp_path):
+    model = with_random_weights(
+        decoder(RoPE(), num_layers=3, sliding_window=given, sink_tokens=1)
+    )
+    assert windows_of(model) == model.sliding_window == WINDOWS
+    sinks = [block.attention_layer.sink_tokens for block in model.blocks]
+    assert sinks == [1, 0, 1]
+    x = model.embedding(IDS) * model.model_dim**0.5
+    for block in model.blocks:
+        x = block(x)
+    np.testing.assert_allclose(model(IDS), model.head(x), atol=1e-5)
+    assert_config_round_trip(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(IDS), model(IDS))
+
+
+def test_generation_with_windows_of_some_layers_is_the_full_pass():
+    model = with_random_weights(
+        decoder(
+            [RoPE(), None, RoPE()],
+            num_layers=3,
+            sliding_window=WINDOWS,
+            sink_tokens=1,
+            output_size=None,
+        )
+    )
+    assert_generation_is_the_full_pass(model, IDS, np.array([6, 3]))
+
+
+def test_encoder_and_decoder_have_the_windows():
+    model = encoder_decoder(num_layers=3, sliding_window=WINDOWS)
+    assert windows_of(model.encoder) == windows_of(model.decoder) == WINDOWS
+    assert_config_round_trip(model)
+    with pytest.raises(ValueError, match=r"sliding_window .* as many layers"):
+        encoder_decoder(
+            num_layers=3,
+            num_decoder_layers=2,
+            sliding_window=lambda layer: WINDOWS[layer],
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sliding_window": [2, 3]}, "one entry for each of the 3 layers; got"),
+        ({"sliding_window": [2, 0, None]}, "sliding_window must be .* got"),
+        ({"sliding_window": [None] * 3, "sink_tokens": 1}, "sink_tokens=1"),
+        ({"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
+    ],
+    ids=str,
+)
+def test_wrong_windows_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        decoder(num_layers=3, **arguments)

@@ -20,6 +20,8 @@ MODELS = {
     "t5_decoder": TransformerDecoder,
     "gpt2": TransformerDecoder,
     "llama": TransformerDecoder,
+    "local_global": TransformerDecoder,
+    "swan": TransformerDecoder,
 }
 WITHOUT_DRAWS = {
     "embeddings_initializer": "zeros",
@@ -41,7 +43,7 @@ def make_small(name, **changes):
     }
     if name == "ruoss":
         sizes["output_size"] = 3
-    if name == "llama":
+    if "num_key_value_heads" in presets[name]:
         sizes["num_key_value_heads"] = 2
     return make(name, **{**sizes, **changes})
 
@@ -351,3 +353,62 @@ def test_t5_computes_what_its_code_does():
     assert presets["t5_decoder"]["logit_scale"] == 768**-0.5
     ids = token_ids()
     np.testing.assert_allclose(model(ids), t5(model, ids), atol=1e-4)
+
+
+def layers_of(name, num_layers):
+    """Windows, longest wavelengths and encodings of the layers."""
+    model = make_small(name, num_layers=num_layers)
+    layers = [block.attention_layer for block in model.blocks]
+    return model, [
+        (
+            type(layer.encoding).__name__,
+            getattr(layer.encoding, "max_wavelength", None),
+            layer.sliding_window,
+        )
+        for layer in layers
+    ]
+
+
+def test_layers_of_gemma_3():
+    model, layers = layers_of("local_global", 13)
+    near, far = ("RoPE", 10_000, 1024), ("RoPE", 1_000_000, None)
+    assert layers == [*[near] * 5, far, *[near] * 5, far, near]
+    attention = model.blocks[0].attention_layer
+    assert attention.use_query_key_norm
+    assert attention.norm_epsilon == 1e-6
+    # All layers share positions.
+    assert not model.places_by_layer()
+
+
+def test_layers_of_swan():
+    model, layers = layers_of("swan", 9)
+    near, free = ("RoPE", 10_000, 512), ("NoPE", None, None)
+    assert layers == [free, near, near, near] * 2 + [free]
+    assert not model.places_by_layer()
+
+
+def test_swan_sharpens_the_layers_that_see_more_than_in_training():
+    """By `log(n) / log(train_length)`, in evaluation only."""
+    model = with_random_weights(
+        make_small(
+            "swan", num_layers=2, train_length=3, sliding_window=[None, 2]
+        )
+    )
+    free, near = (block.attention_layer for block in model.blocks)
+    x = np.random.default_rng(0).normal(size=(1, 6, 16)).astype("float32")
+    weights = {}
+    for layer in (free, near):
+        for training in (False, True):
+            _, weights[layer, training] = layer(
+                x,
+                x,
+                use_causal_mask=True,
+                return_attention_scores=True,
+                training=training,
+            )
+    np.testing.assert_array_equal(weights[near, False], weights[near, True])
+    seen = np.arange(1, 7)[:, None]
+    factor = np.maximum(np.log(seen) / np.log(3), 1)
+    sharper = np.asarray(weights[free, True]) ** factor
+    sharper /= sharper.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(weights[free, False], sharper, atol=1e-5)

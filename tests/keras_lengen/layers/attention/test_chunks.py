@@ -238,7 +238,7 @@ def test_cross_attention_is_the_same_in_chunks(encoding, tokens, causal):
     [
         {"num_key_value_heads": 1},
         {"use_bias": False},
-        {"scale_scores": False, "value_dim": 3, "output_dim": 5},
+        {"scale_scores": False, "value_dim": 3, "output_shape": 5},
     ],
     ids=str,
 )

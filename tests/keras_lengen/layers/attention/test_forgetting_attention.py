@@ -22,13 +22,13 @@ def make(*, gates=None, heads=3, **arguments):
     layer = ForgettingAttention(heads, 4, **arguments)
     layer.build(STATES.shape, STATES.shape)
     generator = np.random.default_rng(1)
-    layer.gate_dense.kernel.assign(
-        np.zeros(layer.gate_dense.kernel.shape)
+    layer.forget_dense.kernel.assign(
+        np.zeros(layer.forget_dense.kernel.shape)
         if gates is not None
-        else generator.normal(size=layer.gate_dense.kernel.shape)
+        else generator.normal(size=layer.forget_dense.kernel.shape)
     )
-    layer.gate_dense.bias.assign(
-        generator.normal(size=layer.gate_dense.bias.shape)
+    layer.forget_dense.bias.assign(
+        generator.normal(size=layer.forget_dense.bias.shape)
         if gates is None
         else gates
     )
@@ -39,8 +39,8 @@ def test_published_weights():
     """Of the last of four queries, with equal scores."""
     layer = make(heads=1, use_bias=False)
     layer.query_dense.kernel.assign(np.zeros((12, 4)))
-    layer.gate_dense.kernel.assign(np.eye(12)[:, :1])
-    layer.gate_dense.bias.assign([0.0])
+    layer.forget_dense.kernel.assign(np.eye(12)[:, :1])
+    layer.forget_dense.bias.assign([0.0])
     states = np.zeros((1, 4, 12), "float32")
     states[0, :, 0] = 5, 0, -1, 2
     _, weights = layer(states, states, **CAUSAL)
@@ -69,8 +69,8 @@ def test_weights_by_the_definition(encoding, padded):
         (STATES @ dense.kernel.numpy()).reshape(2, 7, 3, 4)
         for dense in (layer.query_dense, layer.key_dense)
     )
-    gates = STATES @ layer.gate_dense.kernel.numpy()
-    gates = np.log(expit(gates + layer.gate_dense.bias.numpy()))
+    gates = STATES @ layer.forget_dense.kernel.numpy()
+    gates = np.log(expit(gates + layer.forget_dense.bias.numpy()))
     scores = np.einsum("bihd,bjhd->bhij", query, key) / 2
     if encoding is not None:
         scores = scores + np.asarray(encoding(query, causal=True))
@@ -137,8 +137,8 @@ def long_weights(length, *, queries=None, jit_compile=False, **arguments):
 
     call(states, tail)
     call = tf.function(call, jit_compile=jit_compile)
-    gates = states[0].astype("float64") @ layer.gate_dense.kernel.numpy()
-    gates = -np.logaddexp(0, -gates[:, 0] - layer.gate_dense.bias.numpy())
+    gates = states[0].astype("float64") @ layer.forget_dense.kernel.numpy()
+    gates = -np.logaddexp(0, -gates[:, 0] - layer.forget_dense.bias.numpy())
     return gates, np.asarray(call(states, tail))[0, 0]
 
 

@@ -1,5 +1,7 @@
 """Attention without an encoding is that of Keras, with loaded weights."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ RANDOM = np.random.default_rng(3)
 QUERY = RANDOM.normal(size=(3, 5, 8)).astype("float32")
 VALUE = RANDOM.normal(size=(3, 4, 8)).astype("float32")
 KEY = RANDOM.normal(size=(3, 4, 6)).astype("float32")
+SIZES = ("num_heads", "key_dim", "value_dim")
 INPUTS = {
     "self": (QUERY, QUERY),
     "cross": (QUERY, VALUE),
@@ -26,8 +29,6 @@ def pair(inputs, num_heads=2, key_dim=4, **arguments):
     theirs.set_weights(
         [RANDOM.normal(size=w.shape) / 2 for w in theirs.weights]
     )
-    if "output_shape" in arguments:
-        arguments["output_dim"] = arguments.pop("output_shape")
     ours = MultiHeadAttention(num_heads, key_dim, **arguments)
     ours.load_keras_weights(theirs)
     return ours, theirs
@@ -55,6 +56,8 @@ def assert_alike(ours, theirs, inputs, tolerance=1e-5, **arguments):
         {"use_gate": True},
         {"use_gate": True, "use_bias": False, "value_dim": 3},
         {"output_shape": 7},
+        {"output_shape": (3, 2)},
+        {"output_shape": (2, 1, 3), "use_bias": False, "use_gate": True},
         {"num_heads": 1, "key_dim": 1},
         {"num_heads": 12, "key_dim": 16},
     ],
@@ -65,7 +68,9 @@ def test_outputs_and_scores(inputs, arguments):
     inputs = INPUTS[inputs]
     ours, theirs = pair(inputs, **arguments)
     assert_alike(ours, theirs, inputs)
-    np.testing.assert_allclose(ours(*inputs), theirs(*inputs), atol=1e-5)
+    # On JAX, Keras computes values of another width only with scores.
+    expected, _ = theirs(*inputs, return_attention_scores=True)
+    np.testing.assert_allclose(ours(*inputs), expected, atol=1e-5)
     assert ours.count_params() == theirs.count_params()
     assert len(ours.trainable_weights) == len(theirs.trainable_weights)
     shapes = [each.shape for each in inputs]
@@ -155,6 +160,256 @@ def test_dropout_is_for_training():
     assert not np.allclose(dropped, theirs(*inputs), atol=1e-2)
 
 
+HIGH = {
+    "one axis": ((3, 4), (3, 2), 2),
+    "two axes": ((3, 4), (3, 2), (1, 2)),
+    "last two of three": ((5, 3, 4), (5, 3, 2), (2, 3)),
+    "the first": ((4, 3), (2, 3), 1),
+    "negative": ((3, 4), (3, 2), -2),
+    "all": ((2, 3), (1, 5), None),
+    "in another order": ((3, 4), (3, 2), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("use_gate", [False, True])
+@pytest.mark.parametrize("case", HIGH)
+def test_attention_over_axes(case, use_gate):
+    query_sizes, value_sizes, axes = HIGH[case]
+    inputs = [
+        RANDOM.normal(size=(3, *sizes, 8)).astype("float32")
+        for sizes in (query_sizes, value_sizes)
+    ]
+    ours, theirs = pair(
+        inputs, attention_axes=axes, use_gate=use_gate, value_dim=3
+    )
+    assert_alike(ours, theirs, inputs)
+    np.testing.assert_allclose(ours(*inputs), theirs(*inputs), atol=1e-5)
+    assert len(ours.trainable_weights) == 8 + 2 * use_gate
+    # Keras takes all masks whose axes are those of scores.
+    scores = ours(*inputs, return_attention_scores=True)[1]
+    mask = RANDOM.random(scores.shape) < 0.6
+    mask |= np.arange(scores[..., :, :].shape[-1]) == 0
+    np.testing.assert_allclose(
+        ours(*inputs, attention_mask=mask),
+        theirs(*inputs, attention_mask=mask),
+        atol=1e-5,
+    )
+
+
+def test_causal_attention_over_the_first_axis():
+    x = RANDOM.normal(size=(1, 5, 3, 8)).astype("float32")
+    ours, theirs = pair((x, x), attention_axes=1)
+    assert_alike(ours, theirs, (x, x), use_causal_mask=True)
+
+
+SHAPES = [
+    ((4, 8), (2, 8), None, None),
+    ((4, 8), (2, 8), (2, 3), None),
+    ((4, 8), (2, 8), None, (3, 4)),
+    ((4, 8), (2, 8), (2, 3), (1, 5)),
+    ((4, 2, 3, 8), (1, 1, 5, 8), (1, 1, 5, 2), None),
+    ((4, 2, 3, 8), (1, 1, 5, 8), (1, 1, 5, 2), (3, 2)),
+    ((4, 2, 3, 8), (4, 2, 3, 7), (4, 2, 3, 8), None),
+]
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_the_computed_shape_is_that_of_the_output(shapes):
+    *shapes, output_shape = shapes
+    shapes = [None if each is None else (7, *each) for each in shapes]
+    inputs = [None if each is None else np.ones(each) for each in shapes]
+    layer = MultiHeadAttention(2, 2, 2, output_shape=output_shape)
+    theirs = keras.layers.MultiHeadAttention(2, 2, 2, output_shape=output_shape)
+    output = layer(*inputs)
+    assert output.shape == theirs(*inputs).shape
+    assert output.shape == layer.compute_output_shape(*shapes)
+    as_lists = [None if each is None else list(each) for each in shapes]
+    assert output.shape == layer.compute_output_shape(*as_lists)
+    query, value, key = (
+        None if each is None else keras.KerasTensor(each) for each in shapes
+    )
+    spec = layer.compute_output_spec(query, value, key)
+    assert spec.shape == output.shape
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 4, 8), (2, 2, 7), (2,)),
+        ((2, 4, 8), (2, 2, 8), (2, 1, 7)),
+        ((2, 4, 2, 3, 8), (2, 1, 1, 5, 8), (2, 1, 15, 5, 2)),
+    ],
+    ids=str,
+)
+def test_keys_must_have_the_axes_of_values(shapes):
+    for kind in (MultiHeadAttention, keras.layers.MultiHeadAttention):
+        layer = kind(4, 2, 2)
+        with pytest.raises(ValueError, match="must be equal"):
+            layer.compute_output_shape(*shapes)
+        with pytest.raises(ValueError, match="must be equal"):
+            layer(*(np.ones(shape) for shape in shapes))
+
+
+def test_arguments_have_the_order_of_keras():
+    theirs, ours = (
+        list(inspect.signature(each).parameters.values())
+        for each in (
+            keras.layers.MultiHeadAttention.__init__,
+            MultiHeadAttention.__init__,
+        )
+    )
+    for own, other in zip(ours, theirs[:-1], strict=False):
+        assert (own.name, own.kind) == (other.name, other.kind)
+        assert own.default == other.default
+    theirs, ours = (
+        list(inspect.signature(each).parameters)
+        for each in (
+            keras.layers.MultiHeadAttention.call,
+            MultiHeadAttention.call,
+        )
+    )
+    assert ours[: len(theirs)] == theirs
+
+
+def test_call_arguments_may_be_given_in_order():
+    inputs = INPUTS["self"]
+    ours, _ = pair(inputs)
+    mask = np.tri(5, dtype=bool)
+    in_order = (None, None, None, None, mask, True, False, False)
+    expected = ours(*inputs, attention_mask=mask, return_attention_scores=True)
+    found = ours(*inputs, *in_order)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, other)
+    with pytest.raises(TypeError, match=r"given by name.* got 1 more"):
+        ours(*inputs, *in_order, None)
+
+
+PENALTIES = {
+    "kernel_regularizer": "l2",
+    "bias_regularizer": "l1",
+    "activity_regularizer": keras.regularizers.L1L2(0.1, 0.2),
+}
+
+
+@pytest.mark.parametrize("use_gate", [False, True])
+@pytest.mark.parametrize("axes", [None, 2])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_losses(name, axes, use_gate):
+    inputs = INPUTS["self"]
+    if axes:
+        inputs = (RANDOM.normal(size=(3, 2, 5, 8)).astype("float32"),) * 2
+    arguments = {name: PENALTIES[name], "attention_axes": axes}
+    ours, theirs = pair(inputs, use_gate=use_gate, **arguments)
+    ours(*inputs), theirs(*inputs)
+    assert len(ours.losses) == len(theirs.losses) == 4 + use_gate
+    found, expected = (sum(layer.losses) for layer in (ours, theirs))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["kernel", "bias"])
+def test_constraints(name):
+    inputs = INPUTS["self"]
+    ours, theirs = pair(
+        inputs, use_gate=True, **{f"{name}_constraint": "non_neg"}
+    )
+    for layer in (ours, theirs):
+        layer(*inputs)
+        for part in ("query", "key", "value", "output", "gate"):
+            dense = getattr(
+                layer, f"{part}_dense", getattr(layer, f"_{part}_dense", None)
+            )
+            constraint = getattr(dense, name).constraint
+            assert isinstance(constraint, keras.constraints.NonNeg)
+        model = keras.Sequential([keras.layers.Dense(8), _Self(layer)])
+        model.compile("sgd", "mse")
+        model.fit(inputs[0], 9 * inputs[0], verbose=0)
+    for part in ("query", "key", "value", "output", "gate"):
+        assert np.min(getattr(getattr(ours, f"{part}_dense"), name)) >= 0
+
+
+class _Self(keras.layers.Layer):
+    def __init__(self, attention):
+        super().__init__()
+        self.attention = attention
+
+    def call(self, x):
+        return self.attention(x, x)
+
+
+def test_a_summary_shows_the_output(capsys):
+    model = keras.Sequential([_Self(MultiHeadAttention(2, 4, output_shape=3))])
+    model.build((None, 5, 8))
+    model.summary(expand_nested=True)
+    assert "5, 3)" in capsys.readouterr().out
+
+
+def test_projections_start_apart():
+    initializer = keras.initializers.TruncatedNormal(stddev=0.02)
+    layer = MultiHeadAttention(
+        2, 4, use_gate=True, kernel_initializer=initializer
+    )
+    layer.build((2, 4, 8), (2, 4, 8))
+    kernels = [
+        np.asarray(getattr(layer, f"{part}_dense").kernel)
+        for part in ("query", "key", "value", "output", "gate")
+    ]
+    for index, kernel in enumerate(kernels):
+        for other in kernels[:index]:
+            assert not np.allclose(kernel, other)
+
+
+def test_lora_is_trained_saved_and_loaded(tmp_path):
+    x = dict(zip("qvk", INPUTS["key"], strict=True))
+
+    def make():
+        layer = MultiHeadAttention(3, 8, use_bias=False, use_gate=True)
+        inputs = {
+            name: keras.Input(each.shape[1:], name=name)
+            for name, each in x.items()
+        }
+        return keras.Model(inputs, layer(*inputs.values())), layer
+
+    model, layer = make()
+    for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
+        dense.enable_lora(2)
+    assert len(layer.trainable_variables) == 8
+    assert len(layer.non_trainable_variables) == 3
+    model.compile("sgd", "mse")
+    model.fit(x, QUERY, verbose=0)
+    expected = model.predict(x, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded.predict(x, verbose=0), expected)
+    model.save_weights(tmp_path / "model.weights.h5")
+    plain, _ = make()
+    plain.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_allclose(plain.predict(x, verbose=0), expected, atol=1e-6)
+
+
+def test_policies_of_parts():
+    policies = keras.dtype_policies.DTypePolicyMap()
+    for part in ("query", "key", "value"):
+        policies[f"mha/{part}"] = keras.dtype_policies.QuantizedDTypePolicy(
+            "int8", "float32"
+        )
+    layer = MultiHeadAttention(3, 8, use_bias=False, dtype=policies, name="mha")
+    layer.build(QUERY.shape, QUERY.shape)
+    for part in ("query", "key", "value"):
+        dense = getattr(layer, f"{part}_dense")
+        assert str(dense._kernel.dtype).endswith("int8")
+
+
+def test_masks_of_keras_give_no_warning():
+    """Warnings are errors in all tests."""
+    embedding = keras.layers.Embedding(4, 8, mask_zero=True)
+    query = embedding(np.array([[1, 2, 3, 0, 0], [3, 3, 1, 1, 2]]))
+    value = embedding(np.array([[1, 2, 0], [3, 0, 0]]))
+    output = MultiHeadAttention(2, 2)(query, value)
+    np.testing.assert_array_equal(
+        output._keras_mask, [[True] * 3 + [False] * 2, [True] * 5]
+    )
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 3), (2, 3, 5)])
 def test_symbolic_scores(shape):
     x = keras.Input(batch_shape=shape)
@@ -167,13 +422,18 @@ def test_symbolic_scores(shape):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"num_heads": 0}, {"num_heads": 1.5}, {"key_dim": -2}, {"value_dim": 0}],
+    [
+        *({name: wrong} for name in SIZES for wrong in (0, -2, 1.5)),
+        {"output_shape": 8.0},
+        {"sliding_window": 0},
+        {"sliding_window": -3},
+    ],
     ids=str,
 )
 def test_both_refuse_wrong_sizes(arguments):
     arguments = {"num_heads": 2, "key_dim": 4, **arguments}
     for kind in (MultiHeadAttention, keras.layers.MultiHeadAttention):
-        with pytest.raises(ValueError, match=r"must be|expected"):
+        with pytest.raises(ValueError, match=r"must be|expected|Invalid"):
             kind(**arguments)
 
 
@@ -184,7 +444,7 @@ def test_both_refuse_wrong_sizes(arguments):
         ({"num_key_value_heads": 1}, r"kernel of the key .* \(8, 1, 4\)"),
         ({"use_bias": False}, r"bias of the query .* None; .* \(2, 4\)"),
         ({"use_gate": True}, "use_gate=True is not that"),
-        ({"output_dim": 3}, r"kernel of the output .* \(2, 4, 3\)"),
+        ({"output_shape": 3}, r"kernel of the output .* \(2, 4, 3\)"),
     ],
     ids=str,
 )

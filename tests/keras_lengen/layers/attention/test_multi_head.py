@@ -696,7 +696,7 @@ def test_half_precision(policy):
 
 
 def test_symbolic_shapes():
-    layer = attention(output_dim=5)
+    layer = attention(output_shape=5)
     output, scores = layer(
         keras.Input((None, MODEL_DIM)),
         keras.Input((9, MODEL_DIM)),
@@ -714,7 +714,19 @@ ARGUMENTS = {
     "value_dim": 5,
     "dropout": 0.2,
     "use_bias": False,
-    "output_dim": 6,
+    "output_shape": (2, 6),
+    "attention_axes": 2,
+    "sliding_window": 2,
+    "flash_attention": False,
+    "kernel_initializer": "he_normal",
+    "bias_initializer": "zeros",
+    "kernel_regularizer": "l1",
+    "bias_regularizer": "l1",
+    "activity_regularizer": "l1",
+    "kernel_constraint": "non_neg",
+    "bias_constraint": "max_norm",
+    "use_gate": True,
+    "seed": 2,
     "num_key_value_heads": 1,
     "scale_scores": False,
     "score_factor": "log_length",
@@ -722,15 +734,10 @@ ARGUMENTS = {
     "logit_soft_cap": 0.1,
     "use_query_key_norm": True,
     "norm_epsilon": 0.5,
-    "use_gate": True,
     "use_sinks": True,
-    "sliding_window": 2,
     "sink_tokens": 1,
     "chunk_size": 4,
     "fused": False,
-    "kernel_initializer": "he_normal",
-    "bias_initializer": "zeros",
-    "seed": 2,
 }
 
 
@@ -741,9 +748,22 @@ BASES = {
 """With which arguments one more shows."""
 
 
-# What `fused` changes is in test_fused.py.
+def effects(layer, x, training):
+    """Outputs, losses, and weights as constraints leave them."""
+    output = layer(x, x, training=training)
+    weights = [
+        weight if weight.constraint is None else weight.constraint(weight)
+        for weight in layer.trainable_weights
+    ]
+    return output, layer.losses, weights
+
+
+# What these change is in test_fused.py and test_flash.py.
+ELSEWHERE = {"fused", "flash_attention"}
+
+
 @pytest.mark.parametrize(
-    "argument", sorted({*constructor_arguments(MultiHeadAttention)} - {"fused"})
+    "argument", sorted({*constructor_arguments(MultiHeadAttention)} - ELSEWHERE)
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     base = {
@@ -760,14 +780,22 @@ def test_every_argument_is_an_attribute_and_counts(argument):
         layer = MultiHeadAttention(**{**base, **changes})
         # Evaluation is what the longest length of training changes.
         training = argument != "train_length"
-        outputs.append(layer(INPUTS, INPUTS, training=training))
+        x = INPUTS
+        if argument == "attention_axes":
+            x = ops.reshape(x, (2, 2, 3, -1))
+        outputs.append(effects(layer, x, training))
     assert_is_attribute(layer, argument, ARGUMENTS[argument])
     assert differ(*outputs)
 
 
 def test_config_rebuilds_it():
     encoding = RandomizedRoPE(max_position=9, seed=1)
-    changes = {"key_dim": 4, "encoding": encoding, "score_factor": "head"}
+    changes = {
+        "key_dim": 4,
+        "attention_axes": 1,
+        "encoding": encoding,
+        "score_factor": "head",
+    }
     layer = MultiHeadAttention(**ARGUMENTS | changes)
     assert_config_round_trip(layer)
     layer.build((None, None, 8), (None, None, 8))
@@ -799,6 +827,10 @@ def test_initializers_are_used():
         (
             {"num_heads": 4, "key_dim": 4, "num_key_value_heads": -2},
             "num_key_value_heads .* got -2",
+        ),
+        (
+            {"num_heads": 2, "key_dim": 4, "sink_tokens": 3},
+            "sink_tokens=3 .* there is none: set sliding_window",
         ),
         *(
             (

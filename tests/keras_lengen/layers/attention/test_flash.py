@@ -1,0 +1,110 @@
+"""What `flash_attention=True` hands to Keras, and what it refuses."""
+
+import functools
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_lengen.layers import (
+    ALiBi,
+    ForgettingAttention,
+    MultiHeadAttention,
+    RoPE,
+)
+
+RANDOM = np.random.default_rng(4)
+X = RANDOM.normal(size=(2, 6, 8)).astype("float32")
+OTHER = RANDOM.normal(size=(2, 9, 8)).astype("float32")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Has Keras compute flash attention without it, and lists the calls."""
+    found, attend = [], ops.dot_product_attention
+
+    def record(*inputs, flash_attention, **arguments):
+        assert flash_attention is True
+        found.append(arguments)
+        return attend(*inputs, flash_attention=False, **arguments)
+
+    monkeypatch.setattr(ops, "dot_product_attention", record)
+    return found
+
+
+MASK = np.tri(6, dtype=bool) | (np.arange(6) == 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "inputs", "arguments", "causal"),
+    [
+        ({}, (X, X), {}, False),
+        ({}, (X, OTHER), {}, False),
+        ({}, (X, X), {"use_causal_mask": True}, True),
+        ({}, (X, OTHER), {"use_causal_mask": True}, False),
+        ({}, (X, X), {"attention_mask": MASK}, False),
+        (
+            {},
+            (X, X),
+            {"use_causal_mask": True, "value_mask": X[..., 0] > -1},
+            False,
+        ),
+        ({"sliding_window": 2}, (X, X), {"use_causal_mask": True}, False),
+        ({"encoding": RoPE(), "chunk_size": 2}, (X, X), {}, False),
+        ({"num_key_value_heads": 1, "scale_scores": False}, (X, X), {}, False),
+        ({"score_factor": "head", "use_gate": True}, (X, X), {}, False),
+    ],
+)
+def test_results_are_those_without_it(
+    options, inputs, arguments, causal, calls
+):
+    flash, plain = (
+        MultiHeadAttention(2, 4, flash_attention=wanted, **options)
+        for wanted in (True, None)
+    )
+    for layer in (flash, plain):
+        layer.build(*(each.shape for each in inputs))
+    flash.set_weights([RANDOM.normal(size=w.shape) for w in flash.weights])
+    plain.set_weights(flash.get_weights())
+    expected = plain(*inputs, **arguments)
+    assert not calls
+    np.testing.assert_allclose(flash(*inputs, **arguments), expected, atol=1e-4)
+    (call,) = calls
+    assert call["is_causal"] is causal
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dropout": 0.1}, "dropout of attention weights"),
+        ({"encoding": ALiBi()}, "the bias of ALiBi"),
+        ({"score_factor": "log_length"}, "log_length"),
+        ({"train_length": 8}, "train_length"),
+        ({"logit_soft_cap": 5.0}, "logit_soft_cap"),
+        ({"use_sinks": True}, "learned sinks"),
+        ({"fused": True}, "fused=True"),
+    ],
+    ids=str,
+)
+def test_what_it_cannot_compute_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"cannot compute .*{message}"):
+        MultiHeadAttention(2, 4, flash_attention=True, **arguments)
+
+
+def test_other_rules_of_weights_are_refused():
+    with pytest.raises(ValueError, match="weights of ForgettingAttention"):
+        ForgettingAttention(2, 4, flash_attention=True)
+
+
+def test_scores_are_not_returned():
+    layer = MultiHeadAttention(2, 4, flash_attention=True)
+    call = functools.partial(layer, X, X, return_attention_scores=True)
+    with pytest.raises(ValueError, match="does not return attention scores"):
+        call()
+
+
+def test_keras_says_where_there_is_none():
+    """As on a CPU."""
+    layer = MultiHeadAttention(2, 8, flash_attention=True, dtype="bfloat16")
+    with pytest.raises((ValueError, RuntimeError, ImportError)):
+        layer(X, X)
