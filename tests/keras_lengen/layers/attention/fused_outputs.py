@@ -198,13 +198,12 @@ def main(path, *names):
             found[name] = find_errors(**OPTIONS[name])
             continue
         found[name] = [
-            error
-            for causal in (False, True)
-            for error in (
-                find_pair_error(name, causal),
-                *find_errors(name, causal),
-            )
+            find_pair_error(name, causal) for causal in (False, True)
         ]
+        # Kernels get the bias as a function, so that one of them is enough,
+        # but for the one whose buckets differ.
+        for causal in (False, True) if name == "T5Bias" else (True,):
+            found[name] += find_errors(name, causal)
     pathlib.Path(path).write_text(json.dumps(found))
 
 
