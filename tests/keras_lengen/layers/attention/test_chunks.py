@@ -18,7 +18,7 @@ from keras_lengen.layers import (
     RoPE,
     TransformerBlock,
 )
-from keras_lengen.layers.attention import multi_head
+from keras_lengen.layers.attention import computation
 from tests.keras_lengen.layers.encodings.table import (
     BATCH,
     BIDIRECTIONAL,
@@ -318,8 +318,8 @@ def attended_queries(layer, monkeypatch):
     ],
 )
 def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
-    monkeypatch.setattr(multi_head, "DIRECT_PAIRS", 100)
-    monkeypatch.setattr(multi_head, "CHUNK_PAIRS", 44)
+    monkeypatch.setattr(computation, "DIRECT_PAIRS", 100)
+    monkeypatch.setattr(computation, "CHUNK_PAIRS", 44)
     layer = self_attention(chunk_size=chunk_size)
     numbers = attended_queries(layer, monkeypatch)
     inputs = ops.convert_to_tensor(INPUTS[:, :tokens])
@@ -331,7 +331,7 @@ def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
 
 
 def test_automatic_chunks_need_a_known_length(monkeypatch):
-    monkeypatch.setattr(multi_head, "DIRECT_PAIRS", 1)
+    monkeypatch.setattr(computation, "DIRECT_PAIRS", 1)
     layer = self_attention()
     numbers = attended_queries(layer, monkeypatch)
     compiled = COMPILE["unknown_length"](lambda inputs: layer(inputs, inputs))

@@ -1,0 +1,476 @@
+"""Computation of attention from queries, keys and values."""
+
+import math
+from typing import Any, cast
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.attention.cache import CachedKeys
+from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
+from keras_lengen.layers.attention.fused import attend_fused, is_fused
+from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.masks import join_masks, log_visible
+from keras_lengen.layers.attention.windows import (
+    KEY_AXES,
+    Window,
+    join_keys,
+    pack_tokens,
+    show_window,
+    split_keys,
+    take_tokens,
+)
+from keras_lengen.layers.encodings.base import pass_on
+from keras_lengen.layers.encodings.distances import HIDDEN
+from keras_lengen.types import Size, Tensor
+
+DIRECT_PAIRS = 2**22
+"""Largest number of pairs of queries and keys that `"auto"` computes without
+chunks."""
+
+CHUNK_PAIRS = 2**21
+"""Largest number of pairs of queries and keys in a chunk of `"auto"`."""
+
+WINDOW_CHUNKS = (256, 1024)
+"""Smallest and largest number of queries in a chunk of `"auto"` if chunks read
+only the keys in a sliding window."""
+
+
+class Computation(CachedKeys):
+    """Base class of attention, with what it computes after the projections.
+
+    Scores, their softmax and the weighted sums of the values are in `_attend`;
+    `_attend_to_all` calls it for all queries or for chunks of them. Subclasses
+    have the attributes that are options of scores, windows and chunks.
+    """
+
+    def _add_score_weights(self) -> None:
+        """Creates the weights of the options of scores."""
+        heads = self.num_heads
+        if self.score_factor is not None:
+            start = {"head": 1.0, "log_length": 1 / _MEAN_LOG}
+            self.factor = self.add_weight(
+                name="score_factor",
+                shape=(heads, 1, 1),
+                initializer=keras.initializers.Constant(
+                    start[self.score_factor]
+                ),
+                autocast=False,
+            )
+        if self.use_query_key_norm:
+            self.query_scale, self.key_scale = (
+                self.add_weight(
+                    name=f"{name}_scale",
+                    shape=(self.key_dim,),
+                    initializer="ones",
+                    autocast=False,
+                )
+                for name in ("query", "key")
+            )
+        if self.use_sinks:
+            self.sinks = self.add_weight(
+                name="sinks",
+                shape=(heads, 1, 1),
+                initializer=keras.initializers.RandomNormal(stddev=0.02),
+                autocast=False,
+            )
+
+    def _normalize(
+        self, query: Tensor, key: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Applies RMS normalization to the features of each head, if wanted."""
+        if not self.use_query_key_norm:
+            return query, key
+
+        def normalize(features: Tensor, scale: Tensor) -> Tensor:
+            # float32, because squares of float16 numbers overflow.
+            numbers = ops.cast(features, "float32")
+            square = ops.mean(ops.square(numbers), axis=-1, keepdims=True)
+            numbers = numbers * ops.rsqrt(square + self.norm_epsilon)
+            numbers = numbers * ops.cast(scale, "float32")
+            return ops.cast(numbers, self.compute_dtype)
+
+        query = normalize(query, self.query_scale)
+        return query, key if key is None else normalize(key, self.key_scale)
+
+    def _rotate(
+        self, query: Tensor, key: Tensor | None, context: Context
+    ) -> tuple[Tensor, Tensor | None]:
+        """Rotates queries and keys, if the encoding does so."""
+        if self.encoding.stage != "rotation":
+            return query, key
+        rotated, new_key = self.encoding.rotate(
+            query,
+            query if key is None else key,
+            context.positions,
+            context.positions if key is None else context.new_positions,
+            length=context.length,
+            **pass_on(context.prepared),
+        )
+        return rotated, key if key is None else new_key
+
+    def _attend_to_all(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        inputs: Tensor,
+        context: Context,
+        return_weights: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Computes the attention of all queries, perhaps in chunks of them.
+
+        Args:
+            query: Rotated queries `(B, T, H, D)`.
+            key: Rotated keys `(B, S, heads, D)`.
+            value: Values `(B, S, heads, value_dim)`.
+            inputs: `(B, T, M)`, from which the queries were computed.
+            context: `Context`.
+            return_weights: bool, whether weights are wanted, for which there
+                are no chunks.
+            training: bool or `None`, whether to apply dropout.
+
+        Returns:
+            Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
+            float32 `(B, H, T, S)`, or `None`.
+        """
+        if is_fused(self, query, key, context, return_weights):
+            return attend_fused(
+                self, query, key, value, context, training
+            ), None
+        window = context.window
+        queries = {
+            "query": query,
+            "inputs": inputs,
+            "positions": context.positions,
+            "indices": context.indices,
+            "mask": context.attention_mask,
+            "ranks": None if window is None else window.ranks,
+        }
+        keys_and_values = {
+            "key": key,
+            "value": value,
+            "positions": context.key_positions,
+            "mask": context.key_mask,
+            "ranks": None if window is None else window.key_ranks,
+        }
+        options: dict[str, Any] = {
+            "causal": context.causal,
+            "training": training,
+        }
+        size = context.chunk_size
+        if size is not None and not return_weights:
+            chunks = (queries, keys_and_values, size, options)
+            if window is not None and window.sliced:
+                return self._attend_near(*chunks, window), None
+            return self._attend_in_chunks(*chunks), None
+        if context.chunk_size is None:
+            keys_and_values["prepared"] = context.prepared
+            options["joined"] = context.mask
+        output, weights = self._attend(
+            queries, self._repeat(keys_and_values), **options
+        )
+        if not return_weights:
+            return output, None
+        # Masks may hide all scores of an invalid query, but not these.
+        marks = 0 * ops.transpose(query[..., :1], (0, 2, 1, 3))
+        return output, weights + ops.cast(marks, "float32")
+
+    def _attend_in_chunks(
+        self,
+        queries: Tensors,
+        keys_and_values: Tensors,
+        chunk_size: int,
+        options: dict[str, Any],
+        near: Tensors | None = None,
+    ) -> Tensor:
+        """Computes the attention of chunks of queries.
+
+        Args:
+            queries: As for `_attend`.
+            keys_and_values: As for `_attend`, without repeated heads. If there
+                is `near`, only those of the first tokens.
+            chunk_size: int, number of queries in a chunk.
+            options: Dict of further arguments of `_attend`.
+            near: Dict of the keys and values near each chunk, or `None`.
+
+        Returns:
+            `(B, T, H, value_dim)`.
+        """
+
+        def attend(queries: Tensors, keys_and_values: Tensors) -> Tensor:
+            if near is not None:
+                queries, keys_and_values = join_keys(queries, keys_and_values)
+                keys_and_values = self._repeat(keys_and_values)
+            return self._attend(queries, keys_and_values, **options)[0]
+
+        if near is None:
+            # Once, and not once for each chunk.
+            keys_and_values = self._repeat(keys_and_values)
+        return attend_in_chunks(
+            attend,
+            queries,
+            keys_and_values,
+            chunk_size=chunk_size,
+            shape=(self.num_heads, self.value_width),
+            layer=self,
+            generator=self._find_dropout_generator(options["training"]),
+            near=near,
+        )
+
+    def _attend_near(
+        self,
+        queries: Tensors,
+        keys_and_values: Tensors,
+        chunk_size: int,
+        options: dict[str, Any],
+        window: Window,
+    ) -> Tensor:
+        """The same, where each chunk reads only the keys that it can see."""
+        indices, moved = queries["indices"], None
+        queries = {
+            name: queries[name] for name in ("query", "positions", "ranks")
+        }
+        keys_and_values = {name: keys_and_values[name] for name in KEY_AXES}
+        if len(window.key_ranks.shape) == 2:
+            real = window.key_ranks >= 0
+            queries, moved = pack_tokens(queries, real)
+            keys_and_values, _ = pack_tokens(keys_and_values, real)
+            # Padding, now behind all real tokens, sees the last of them.
+            queries["ranks"] = ops.arange(ops.shape(real)[1], dtype="int32")
+        queries |= {"indices": indices, "inputs": None, "mask": None}
+        near, first = split_keys(
+            keys_and_values,
+            size=cast(int, self.sliding_window),
+            sink_tokens=self.sink_tokens,
+            chunk_size=chunk_size,
+            causal=options["causal"],
+        )
+        output = self._attend_in_chunks(
+            queries, first, chunk_size, options, near
+        )
+        return output if moved is None else take_tokens(output, moved)
+
+    def _attend(
+        self,
+        queries: Tensors,
+        keys_and_values: Tensors,
+        *,
+        causal: bool,
+        training: bool | None,
+        joined: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Computes the attention of some queries to all keys.
+
+        Args:
+            queries: Dict of the rotated `"query"` `(B, T, H, D)`, the
+                `"inputs"` `(B, T, M)` of its projection, its `"positions"`,
+                `"indices"` among the keys, int32 `(T,)`, a boolean `"mask"`
+                `(1 or B, 1 or H, T, S)` or `None`, and, with a sliding window,
+                its `"ranks"`, int32 `(T,)` or `(B, T)`.
+            keys_and_values: Dict of `"key"` and `"value"`
+                `(B, S, H, width)`, their `"positions"`, a boolean `"mask"`
+                `(B, S)` or `None`, perhaps what the encoding has `"prepared"`,
+                and, with a sliding window, their `"ranks"`.
+            causal: bool, whether queries attend to no later keys.
+            training: bool or `None`, whether to apply dropout.
+            joined: All masks joined, or `None`.
+
+        Returns:
+            Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
+            float32 `(B, H, T, S)`.
+        """
+        scores = self._compute_scores(queries, keys_and_values, causal=causal)
+        mask = joined
+        if mask is None:
+            mask = self.join_masks(
+                queries["mask"],
+                keys_and_values.get("mask"),
+                (queries["ranks"], keys_and_values["ranks"]),
+                queries["indices"],
+                ops.shape(keys_and_values["key"])[1],
+                causal=causal,
+            )
+        if self.score_factor == "log_length" or (
+            self.train_length is not None and not training
+        ):
+            scores = self._scale_by_length(scores, mask)
+        weights = self._compute_weights(scores, mask, queries["indices"])
+        dropped = weights
+        if self.dropout:
+            dropped = self.dropout_layer(weights, training=training)
+        dropped = ops.cast(dropped, self.compute_dtype)
+        output = ops.einsum(
+            "bhts,bshd->bthd", dropped, keys_and_values["value"]
+        )
+        return output, weights
+
+    def join_masks(
+        self,
+        attention_mask: Tensor | None,
+        key_mask: Tensor | None,
+        ranks: tuple[Tensor, Tensor] | None,
+        indices: Tensor,
+        keys: Size,
+        *,
+        causal: bool,
+    ) -> Tensor | None:
+        """Combines all masks; see `masks.join_masks`.
+
+        Args:
+            attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+            key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+            ranks: Ranks of queries and keys, which a sliding window needs.
+            indices: Indices of the queries among the keys, int32 `(T,)`.
+            keys: Number of keys `S`.
+            causal: bool, whether queries attend to no later keys.
+
+        Returns:
+            Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
+        """
+        shown = None
+        if self.sliding_window is not None and ranks is not None:
+            shown = show_window(
+                ranks, self.sliding_window, self.sink_tokens, causal=causal
+            )
+        by_index = causal and shown is None
+        return join_masks(
+            attention_mask, key_mask, indices if by_index else None, keys, shown
+        )
+
+    def _compute_scores(
+        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+    ) -> Tensor:
+        """Computes scores without masks, float32 `(B, H, T, S)`."""
+        query = ops.cast(queries["query"], "float32")
+        if self.scale_scores:
+            query = query * self.key_dim**-0.5
+        key = ops.cast(keys_and_values["key"], "float32")
+        positions = queries["positions"], keys_and_values["positions"]
+        scores = self.encoding.multiply(query, key, *positions)
+        if self.score_factor == "head":
+            scores = scores * ops.cast(self.factor, "float32")
+        if self.logit_soft_cap is not None:
+            cap = self.logit_soft_cap
+            scores = cap * ops.tanh(scores / cap)
+        if self.encoding.stage != "bias":
+            return scores
+        return scores + self.encoding.attention_bias(
+            queries["query"],
+            keys_and_values["key"],
+            *positions,
+            causal=causal and self.encoding.sampler.keeps_order,
+            **pass_on(keys_and_values.get("prepared")),
+        )
+
+    def _scale_by_length(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        """Multiplies scores by a function of the number of visible keys."""
+
+        def find_scale(mask: Tensor | None) -> Tensor:
+            log = log_visible(scores, mask)
+            if self.train_length is None:
+                return ops.cast(self.factor, "float32") * log
+            return ops.maximum(log / math.log(self.train_length), 1.0)
+
+        if not self.encoding.hides_keys:
+            return scores * find_scale(mask)
+        hidden = scores < HIDDEN / 2
+        shown = ops.logical_not(hidden)
+        visible = shown if mask is None else ops.logical_and(shown, mask)
+        # The scores of hidden keys are kept: of a single visible key, the
+        # logarithm is 0.
+        return ops.where(hidden, scores, scores * find_scale(visible))
+
+    def _compute_weights(
+        self, scores: Tensor, mask: Tensor | None, indices: Tensor
+    ) -> Tensor:
+        """Computes the attention weights, float32 `(B, H, T, S)`.
+
+        Args:
+            scores: float32 `(B, H, T, S)`.
+            mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
+            indices: Indices of the queries among the keys, int32 `(T,)`.
+        """
+        if mask is not None:
+            # Below any bias, but finite, so that a query without keys gives
+            # numbers and not NaN.
+            scores = ops.where(mask, scores, -1e30)
+        if self.use_sinks:
+            return softmax_with_sinks(scores, ops.cast(self.sinks, "float32"))
+        # Keras warns about a softmax over an axis of size one.
+        if scores.shape[-1] == 1:
+            return ops.ones_like(scores)
+        return ops.softmax(scores, axis=-1)
+
+    def find_chunk_size(
+        self, tokens: Any, keys: Any, *, sliced: bool = False
+    ) -> int | None:
+        """Finds the number of queries in a chunk, or `None` for no chunks.
+
+        Args:
+            tokens: Number of queries as in a tensor's shape: an int, `None`,
+                or a symbol of JAX.
+            keys: Number of keys, in the same form.
+            sliced: bool, whether chunks read only the keys in the window.
+        """
+        size = self.chunk_size
+        if not isinstance(tokens, int | None):
+            # JAX cannot verify that a symbolic size splits into chunks.
+            return None
+        if size == "auto":
+            if not (isinstance(tokens, int) and isinstance(keys, int)):
+                return None
+            if tokens * keys <= DIRECT_PAIRS:
+                return None
+            size = max(1, CHUNK_PAIRS // keys)
+            if sliced and self.sliding_window is not None:
+                # Each key is read by about two chunks.
+                least, most = WINDOW_CHUNKS
+                size = min(max(self.sliding_window, least), most)
+        if size is None or (tokens is not None and tokens <= size):
+            return None
+        return size
+
+    def _find_dropout_generator(
+        self, training: bool | None
+    ) -> keras.random.SeedGenerator | None:
+        """Finds the generator of the dropout, or `None` without dropout."""
+        if not (training and self.dropout):
+            return None
+        return self.dropout_layer.seed_generator
+
+    def _repeat(self, keys_and_values: Tensors) -> Tensors:
+        """Repeats heads of keys and values, to one for each query head."""
+
+        def repeat(features: Tensor) -> Tensor:
+            groups = self.num_heads // features.shape[2]
+            if groups == 1:
+                return features
+            return ops.repeat(features, groups, axis=2)
+
+        key, value = (
+            repeat(keys_and_values[name]) for name in ("key", "value")
+        )
+        return {**keys_and_values, "key": key, "value": value}
+
+
+def softmax_with_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
+    """Computes a softmax over scores and one further number.
+
+    Args:
+        scores: float32 `(B, H, T, S)`.
+        sinks: float32 `(H, 1, 1)`, the further number of each head.
+
+    Returns:
+        float32 `(B, H, T, S)`, the weights without that of the number.
+    """
+    largest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), sinks)
+    largest = ops.stop_gradient(largest)
+    powers = ops.exp(scores - largest)
+    total = ops.sum(powers, axis=-1, keepdims=True)
+    return powers / (total + ops.exp(sinks - largest))
+
+
+_MEAN_LOG = 5.935754
+"""Mean of the logarithms of 1 to 1,024."""

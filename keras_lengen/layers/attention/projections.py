@@ -1,0 +1,185 @@
+"""Projections of attention: from features to heads, and back."""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_lengen.layers.attention.inputs import find_width
+from keras_lengen.layers.drawing import DrawingLayer
+from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.types import Shape, Tensor
+
+
+class Projections(PartPolicies, DrawingLayer):
+    """Base class of attention, with its linear maps.
+
+    Subclasses have the attributes `num_heads`, `num_key_value_heads`,
+    `key_dim`, `value_width`, `output_dim`, `use_bias`, `use_gate`,
+    `scale_scores`, `kernel_initializer` and `bias_initializer`.
+    """
+
+    def _build_projections(
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape
+    ) -> None:
+        """Creates the linear maps."""
+        heads = self.num_heads
+        key_heads = self.num_key_value_heads or heads
+        self.query_dense = self._make_dense(
+            "query",
+            heads * self.key_dim,
+            query_shape,
+            scale=1 if self.scale_scores else self.key_dim**-0.5,
+        )
+        self.key_dense = self._make_dense(
+            "key", key_heads * self.key_dim, key_shape
+        )
+        self.value_dense = self._make_dense(
+            "value", key_heads * self.value_width, value_shape
+        )
+        if self.use_gate:
+            self.gate_dense = self._make_dense(
+                "gate", heads * self.value_width, query_shape
+            )
+        self.output_dense = self._make_dense(
+            "attention_output",
+            self.output_dim or find_width(query_shape),
+            (*query_shape[:-1], heads * self.value_width),
+        )
+
+    def _make_dense(
+        self, name: str, width: int, input_shape: Shape, scale: float = 1
+    ) -> keras.layers.Dense:
+        initializer = self.kernel_initializer
+        if isinstance(initializer, keras.initializers.Initializer):
+            # A copy, because one instance would give all projections the same
+            # initial values.
+            initializer = initializer.clone()
+
+        def scaled(shape: Shape, dtype: Any = None) -> Tensor:
+            return initializer(shape, dtype) * scale
+
+        with self.parts_scope():
+            dense = keras.layers.Dense(
+                width,
+                use_bias=self.use_bias,
+                kernel_initializer=initializer if scale == 1 else scaled,
+                bias_initializer=self.bias_initializer,
+                dtype=self.dtype_policy,
+                name=name,
+            )
+        dense.build(input_shape)
+        return dense
+
+    def _project(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Computes queries, keys and values `(B, T or S, heads, width)`.
+
+        Args:
+            query: `(B, T, M)`.
+            key: `(B, S, M)`, or `None` for queries alone.
+            value: `(B, S, M)`.
+
+        Returns:
+            Tuple of queries, keys and values; without a key, the last two are
+            `None`.
+        """
+        if key is None:
+            return _split(self.query_dense, query, self.key_dim), None, None
+        denses = (self.query_dense, self.key_dense, self.value_dense)
+        alike = (
+            query is key and key is value and self.key_dim == self.value_width
+        )
+        if not alike or self.use_bias or any(map(_is_quantized, denses)):
+            return (
+                _split(self.query_dense, query, self.key_dim),
+                _split(self.key_dense, key, self.key_dim),
+                _split(self.value_dense, value, self.value_width),
+            )
+        # One matrix product is faster than three narrow ones.
+        kernel = ops.concatenate([dense.kernel for dense in denses], axis=-1)
+        kernel = ops.cast(kernel, self.compute_dtype)
+        kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
+        query = ops.cast(query, self.compute_dtype)
+        projected = _contract(query, kernel)
+        heads = self.num_heads
+        # Keras splits into equal parts in fewer operations.
+        ends = [heads, heads + (self.num_key_value_heads or heads)]
+        return ops.split(projected, 3 if ends[1] == 2 * heads else ends, axis=2)
+
+    def _combine(self, output: Tensor, inputs: Tensor) -> Tensor:
+        """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`.
+
+        Args:
+            output: The results.
+            inputs: `(B, T, M)`, from which the queries were computed.
+        """
+        dense = self.output_dense
+        if self.use_gate:
+            gate = _split(self.gate_dense, inputs, self.value_width)
+            output = output * ops.sigmoid(gate)
+        if _is_quantized(dense):
+            shape = (*ops.shape(output)[:2], self.num_heads * self.value_width)
+            return dense(ops.reshape(output, shape))
+        kernel = ops.reshape(
+            ops.cast(dense.kernel, dense.compute_dtype),
+            (self.num_heads, self.value_width, -1),
+        )
+        output = _contract(output, kernel, axes=2)
+        if dense.bias is None:
+            return output
+        return output + ops.cast(dense.bias, dense.compute_dtype)
+
+
+def _is_quantized(dense: keras.layers.Dense) -> bool:
+    return dense.quantization_mode is not None
+
+
+def _split(dense: keras.layers.Dense, features: Tensor, width: int) -> Tensor:
+    """Applies a dense layer and splits its results into heads.
+
+    Args:
+        dense: `keras.layers.Dense` with `heads * width` units.
+        features: `(B, T, M)`.
+        width: int, width of a head.
+
+    Returns:
+        `(B, T, heads, width)`.
+    """
+    heads = dense.units // width
+    if _is_quantized(dense):
+        flat = dense(features)
+        return ops.reshape(flat, (*ops.shape(flat)[:2], heads, width))
+    # No size of the features has to be read to split the kernel.
+    kernel = ops.reshape(
+        ops.cast(dense.kernel, dense.compute_dtype), (-1, heads, width)
+    )
+    features = ops.cast(features, dense.compute_dtype)
+    heads_of = _contract(features, kernel)
+    if dense.bias is None:
+        return heads_of
+    bias = ops.cast(dense.bias, dense.compute_dtype)
+    return heads_of + ops.reshape(bias, (heads, width))
+
+
+def _contract(features: Tensor, kernel: Tensor, axes: int = 1) -> Tensor:
+    """Sums products over the last axes of features and the first of a kernel.
+
+    Args:
+        features: `(B, T, M)`, or `(B, T, H, D)` for two axes.
+        kernel: `(M, H, D)`, or `(H, D, M)` for two axes.
+        axes: int, number of axes to sum over.
+    """
+    shape = features.shape
+    if None in shape:
+        equation = "btm,mhd->bthd" if axes == 1 else "bthd,hdm->btm"
+        return ops.einsum(equation, features, kernel)
+    # One product of matrices, and not one for each example, whose gradients
+    # of the kernel would have to be added up.
+    width = math.prod(kernel.shape[:axes])
+    product = ops.matmul(
+        ops.reshape(features, (-1, width)), ops.reshape(kernel, (width, -1))
+    )
+    return ops.reshape(product, (*shape[:2], *kernel.shape[axes:]))
