@@ -132,11 +132,11 @@ batch, or better, for several runs at the same time.
 
 ## What the estimate ignores
 
-- The time to start a program and each of its operations, which is most of the
-  time of a step that takes less than a millisecond.
-- The host, which draws the batches.
-- The padding of small matrices to the size of the chip's units.
-- The additions of the sums.
+- The time to start a program and each of its operations. In steps that take
+  less than a millisecond, this is most of the time.
+- The time in which the host draws the batches.
+- The padding of small matrices to the size of the chip's matrix units.
+- The time to add the gradients; only their transfer counts.
 """
 
 

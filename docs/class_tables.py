@@ -10,6 +10,7 @@ from datasets.text_tasks import TEXT_TASKS
 from docs.examples import ATTENTIONS, ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.randomized import Randomized
 from trainers.records.markdown import table
+from trainers.sweeps.grids.chomsky import TASKS as CHOMSKY
 
 ROOT = pathlib.Path(__file__).parent.parent
 SETUP = configparser.ConfigParser()
@@ -38,7 +39,7 @@ def make_families():
             axial.append(name)
         else:
             names[STAGES[cls.stage]].append(name)
-    names["two encodings, of rows and columns"] = axial
+    names["two encodings, for rows and columns"] = axial
     names["encodings with randomized positions"] = forms
     names["position samplers"] = list(SAMPLERS)
     names["attention layers"] = list(ATTENTIONS)
@@ -75,19 +76,21 @@ def make_encodings():
 
 
 def make_tasks():
-    """The names of the tasks of every level."""
+    """The names of the tasks of every level, by benchmark."""
     levels = {}
     for name, task in TASKS.items():
-        levels.setdefault(task.level, []).append(f"`{name}`")
+        benchmarks = levels.setdefault(task.level, ([], []))
+        benchmarks[name not in CHOMSKY].append(f"`{name}`")
     rows = [
         (
-            # As the hierarchy's levels are usually spelled.
+            # The usual spelling of the levels.
             level.replace("_", " ").replace("context ", "context-"),
-            ", ".join(names),
+            *(", ".join(names) for names in benchmarks),
         )
-        for level, names in levels.items()
+        for level, benchmarks in levels.items()
     ]
-    return table(("level", "tasks"), rows)
+    header = ("level", "Chomsky hierarchy benchmark", "newer benchmarks")
+    return table(header, rows)
 
 
 def make_text_tasks():

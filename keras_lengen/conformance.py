@@ -1,4 +1,4 @@
-"""What every encoding and every sampler promises, to be checked by one call."""
+"""Check of the properties that every encoding and sampler must have."""
 
 import pathlib
 import tempfile
@@ -25,16 +25,16 @@ IDS = np.array([[3, 1, 4, 1, 5, 2], [2, 6, 5, 3, 5, 0]], "int32")
 
 
 def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
-    """Checks that an encoding or a sampler keeps what its base class promises.
+    """Checks the properties that an encoding or a sampler must have.
 
-    For encodings: its configuration makes the same encoding again; a stage
-    keeps shapes and dtypes, treats examples apart and queries one at a time,
-    gives the same with what `prepare` returned, and is defined at fractions,
-    negative positions and shifted ones as its attributes say; a model with it
-    is the same compiled and saved, and tells position 1000 from 1001 in half
-    precision.
-    For samplers: the configuration, shapes and dtypes, and positions of padded
-    sequences.
+    An encoding can be made again from its configuration. Its stage keeps shapes
+    and dtypes, treats examples and queries independently, returns the same
+    result with and without `prepare`, and is defined at fractional, negative
+    and shifted positions as its attributes state. A model with the encoding
+    computes the same result when it is compiled and after it is saved, and
+    distinguishes positions 1000 and 1001 in half precision. A sampler can be
+    made again from its configuration, returns the right shapes and dtypes, and
+    keeps the positions of real tokens in padded sequences.
 
     Args:
         layer: `PositionalEncoding` or `PositionSampler` that takes integer
@@ -42,7 +42,7 @@ def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
 
     Raises:
         ValueError: If the layer is neither.
-        AssertionError: If a promise is not kept, with a description of it.
+        AssertionError: If a property is violated; the message describes it.
 
     Example:
 

@@ -21,11 +21,12 @@ class ActivationPlane:
     Attributes:
         mean: float64 `(M,)`. Mean of the trained activations.
         directions: float64 `(2, M)`. Orthonormal directions of the largest
-            variance, the first one first. The component of each that is largest
-            in size is positive.
-        explained: float64 `(2,)`. Their fractions of the variance.
+            variance, in decreasing order. In each direction, the component with
+            the largest absolute value is positive.
+        explained: float64 `(2,)`. Fraction of the variance along each
+            direction.
         points: float64 `(N, 2)`. Coordinates of the trained activations.
-        radius: float. Radius of the trained region around each of them.
+        radius: float. Radius of the trained region around each point.
 
     Example:
 
@@ -58,7 +59,7 @@ class ActivationPlane:
             float64 `(..., 2)`, 0 at the mean.
 
         Raises:
-            ValueError: If `activations` are no finite numbers of this width.
+            ValueError: If `activations` are not finite numbers of width `M`.
         """
         found = _check_activations(activations, least=0)
         if found.shape[-1] != len(self.mean):
@@ -123,10 +124,10 @@ def fit_activation_plane(
 
     The plane goes through the mean of the activations, along the two directions
     in which their variance is largest. Activations of longer sequences are
-    projected to the same plane. The radius of the trained region is such that
-    the fraction `share_within` of the trained activations have another one
-    within it. About `1 - share_within` of independent activations of the same
-    distribution then lie outside.
+    projected to the same plane. The radius of the trained region is chosen so
+    that a fraction `share_within` of the trained activations has another
+    trained activation within the radius. About `1 - share_within` of
+    independent activations of the same distribution then lie outside.
 
     Time grows with the square of the number of activations: a few thousand
     suffice.
@@ -195,8 +196,8 @@ def _measure_nearest(
     Args:
         points: float64 `(N, 2)`.
         others: float64 `(K, 2)`.
-        skip_own: bool. Whether both are the same points, of which none is its
-            own neighbor.
+        skip_own: bool. Whether `others` are the same points; a point is then
+            not its own neighbor.
     """
     nearest = np.empty(len(points))
     for first in range(0, len(points), CHUNK):

@@ -12,14 +12,15 @@ TOLERANCE = 1e-3
 def attention_distance(
     weights: ArrayLike, *, queries: ArrayLike | None = None
 ) -> FloatArray:
-    """Computes how far the tokens are that heads attend to.
+    """Computes the mean distance of the tokens that heads attend to.
 
     This is the mean over queries of the sum of `weight * |query - key|`, where
-    query and key are the places of two tokens.
+    `query` and `key` are the indices of two tokens.
 
     Args:
-        weights: Attention weights `(B, H, T, T)`, as of `attention_weights`.
-        queries: bool `(B, T)`. Queries that count; `None`: all.
+        weights: Attention weights `(B, H, T, T)`, as `attention_weights`
+            returns them.
+        queries: bool `(B, T)`. Queries to include; `None`: all.
 
     Returns:
         float64 `(H,)`, in tokens.
@@ -57,17 +58,18 @@ def attention_divergence(
     *,
     queries: ArrayLike | None = None,
 ) -> FloatArray:
-    """Computes how unlike each other the heads of two layers attend.
+    """Computes how much the attention of the heads of two layers differs.
 
     This is the mean over queries of the Jensen-Shannon divergence between the
-    attention weights of a head of each layer: 0 where both attend alike, and
-    `ln(2)` where they attend to different tokens.
+    attention weights of a head of each layer: 0 if both heads attend equally,
+    and `ln(2)` if they attend to different tokens.
 
     Args:
-        weights: Attention weights `(B, H, T, S)`, as of `attention_weights`.
+        weights: Attention weights `(B, H, T, S)`, as `attention_weights`
+            returns them.
         other_weights: Weights `(B, G, T, S)` of the other layer, which may be
             one of another model, for the same tokens.
-        queries: bool `(B, T)`. Queries that count; `None`: all.
+        queries: bool `(B, T)`. Queries to include; `None`: all.
 
     Returns:
         float64 `(H, G)`, in nats, from 0 to `ln(2)`.
@@ -110,11 +112,11 @@ def attention_divergence(
 
 
 def attention_maximum(weights: ArrayLike) -> Array:
-    """Computes how strongly any head attends to a token.
+    """Computes the largest attention weight of all heads.
 
     Args:
-        weights: Attention weights `(B, H, T, S)`, as of `attention_weights`;
-            those of `GeometricAttention` need not sum to 1.
+        weights: Attention weights `(B, H, T, S)`, as `attention_weights`
+            returns them; those of `GeometricAttention` need not sum to 1.
 
     Returns:
         `(B, T, S)` of the same dtype, the maximum over heads.

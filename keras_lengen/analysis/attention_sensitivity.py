@@ -173,7 +173,7 @@ def total_difference(
     raw_attention: Callable[[FloatArray], ArrayLike] = rope_raw_attention,
     exponentiated: bool = True,
 ) -> float:
-    """Measures how much a test sequence's end differs from training.
+    """Measures how much the end of a test sequence differs from training.
 
     The result is the sum of `|train - test|` over the attention sensitivities
     between the last `num_tokens` tokens of a training sequence and of a test

@@ -41,18 +41,17 @@ def attention_weights(
 ) -> dict[str, Array] | tuple[dict[str, Array], Any]:
     """Computes which tokens the queries of a model attend to.
 
-    Runs the model once, as in evaluation, without chunks of queries in the
-    layers that are asked for, so that all weights of these fit in memory.
+    Runs the model once, as in evaluation. The selected layers do not process
+    queries in chunks, so all their weights must fit into memory.
 
     Args:
         model: Built Keras model with `MultiHeadAttention` layers of this
             library.
         inputs: Inputs of the model.
-        name: str. Name of the layers, such as `"cross_attention"`, or the path
-            of one of them; `None`: all.
-        return_outputs: bool. Whether the outputs of the model are returned,
-            too: a model that draws positions would draw others in a second
-            run.
+        name: str. Name of layers, such as `"cross_attention"`, or the path of
+            one layer; `None`: all layers.
+        return_outputs: bool. Whether to return the outputs of the model too. A
+            second run of a model that draws positions would draw others.
 
     Returns:
         Dict from the paths of layers, in the order in which the model calls

@@ -23,8 +23,8 @@ def block_activations(model: keras.Model, inputs: Any) -> dict[str, Array]:
 
     Returns:
         Dict from the paths of blocks, in the order in which the model calls
-        them, to float32 NumPy arrays `(B, T, M)`. Of a block that is called
-        several times, it has the last output.
+        them, to float32 NumPy arrays `(B, T, M)`. If a block is called several
+        times, this is its last output.
 
     Raises:
         ValueError: If `model` is not a Keras model, or has no such block.

@@ -256,8 +256,8 @@ def plot_coverage(
 
     For positions and distances, the plot shows the relative frequencies in
     training and test and shades unseen intervals. For phases, it is a map of
-    feature pairs and phases that tells which occur in training and in the
-    test.
+    feature pairs and phases, which shows which of them occur in training and in
+    the test.
 
     Args:
         path: str or path. PNG file to write.

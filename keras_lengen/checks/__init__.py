@@ -1,1 +1,1 @@
-"""Checks of arguments and inputs; behind them stands plain mathematics."""
+"""Checks of arguments and inputs."""

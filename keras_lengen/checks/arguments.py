@@ -1,7 +1,7 @@
-"""Declarations of arguments: which values are right, examples, and a check.
+"""Declarations of arguments: valid values, examples and checks.
 
-A class declares an argument of its constructor as an attribute, and assigns
-what it is given:
+A class declares a constructor argument as a class attribute, and assigns the
+given value:
 
 >>> class Window(WithArguments):
 ...     width = Integer(most=9, example=3)
@@ -57,8 +57,8 @@ class Argument(Generic[T]):
     Args:
         example: A valid value other than the default.
         what: str. Meaning of the value, for the error message.
-        variant: bool. Whether the example makes the class compute by another
-            formula, so that it is worth testing in every way.
+        variant: bool. Whether the example selects another formula, so that all
+            tests also run with it.
 
     Attributes:
         name: str, name of the argument, if it is an attribute of a class.
@@ -75,19 +75,19 @@ class Argument(Generic[T]):
 
     @property
     def examples(self) -> tuple[Any, ...]:
-        """Right values."""
+        """Valid values."""
         return (self.example,)
 
     def convert(self, value: Any) -> T:
         """Returns the value, as a plain Python number if it is a number.
 
         Raises:
-            Mistake: If the value is wrong.
+            Mistake: If the value is invalid.
         """
         raise NotImplementedError
 
     def describe(self) -> str:
-        """Describes the right values, such as `"a positive integer"`."""
+        """Describes the valid values, such as `"a positive integer"`."""
         raise NotImplementedError
 
     def check(self, name: str, value: Any) -> T:
@@ -101,8 +101,8 @@ class Argument(Generic[T]):
             The value, converted to a plain Python number if it is a number.
 
         Raises:
-            ValueError: With the name, the right values, and the value that was
-                given, if the value is wrong.
+            ValueError: If the value is invalid. The message has the name, the
+                valid values and the given value.
         """
         try:
             return self.convert(value)
@@ -115,7 +115,7 @@ class Argument(Generic[T]):
             raise ValueError(f"{name} must be {expected}; got {got}.") from None
 
     def admits(self, value: Any) -> bool:
-        """Whether a value is right."""
+        """Whether a value is valid."""
         try:
             self.convert(value)
         except Mistake:
@@ -126,11 +126,11 @@ class Argument(Generic[T]):
         return f"<{type(self).__name__}: {self.describe()}>"
 
     def serialize(self, value: Any) -> Any:
-        """Returns what stands for a right value in a configuration."""
+        """Returns the form of a valid value in a configuration."""
         return value
 
     def deserialize(self, config: Any) -> Any:
-        """Returns the value that `serialize` described."""
+        """Returns the value that `serialize` has converted."""
         return config
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -155,7 +155,7 @@ class Argument(Generic[T]):
 
 
 class Mistake(Exception):
-    """A wrong value.
+    """An invalid value.
 
     Attributes:
         expected: str. The expected value, if the declaration's own description
@@ -177,7 +177,7 @@ class Mistake(Exception):
 class WithArguments:
     """Mixin of layers and models whose constructor arguments are declared.
 
-    Their configuration follows from the declarations.
+    `get_config` and `from_config` include all declared arguments.
     """
 
     @classmethod
@@ -198,7 +198,7 @@ class WithArguments:
                 constructor.
 
         Raises:
-            ValueError: If a value is wrong.
+            ValueError: If a value is invalid.
         """
         for name in self.arguments():
             if name in values:
@@ -365,7 +365,7 @@ class Choice(Argument[T]):
 
 
 class Optional(Argument[T | None]):
-    """What another declaration admits, or `None`.
+    """A value that another declaration accepts, or `None`.
 
     Args:
         inner: `Argument`, the other declaration.
@@ -403,7 +403,7 @@ class Optional(Argument[T | None]):
 
 
 class OrDefault(Optional[T]):
-    """The same, if the constructor replaces `None` by another right value."""
+    """Like `Optional`, if the constructor replaces `None` by a valid value."""
 
     @property
     def examples(self) -> tuple[Any, ...]:
@@ -432,7 +432,7 @@ class Instance(Argument[T]):
 
     Args:
         cls: The class.
-        code: str. Python expression of a right value, for the error message.
+        code: str. Python expression of a valid value, for the error message.
         **kwargs: Arguments of `Argument`.
     """
 
@@ -500,7 +500,7 @@ class Subclass(Argument[type[T]]):
 
 
 class Activation(Argument[Callable[[Tensor], Tensor]]):
-    """The name, the configuration or the function of an activation of Keras."""
+    """An activation of Keras: its name, its configuration or the function."""
 
     def convert(self, value: Any) -> Callable[[Tensor], Tensor]:
         return _resolve(value, keras.activations.get)
@@ -513,7 +513,7 @@ class Activation(Argument[Callable[[Tensor], Tensor]]):
 
 
 class Initializer(Argument[Any]):
-    """The name or the configuration of an initializer of Keras, or one."""
+    """An initializer of Keras, its name or its configuration."""
 
     def convert(self, value: Any) -> Any:
         if value is None:
@@ -583,7 +583,7 @@ class Numbers(Argument[FloatArray]):
 
 
 class Tuple(Argument[tuple[T, ...]]):
-    """A tuple of values that another declaration admits.
+    """A tuple of values that another declaration accepts.
 
     Args:
         inner: `Argument`, the declaration of each value.

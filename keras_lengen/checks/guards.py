@@ -1,4 +1,4 @@
-"""Conditions on tensors that hold now, or when the compiled program runs."""
+"""Conditions on tensors, checked now or when the compiled program runs."""
 
 import functools
 import numbers
@@ -21,7 +21,8 @@ def guard(tensors: Tensors, condition: bool | Tensor, *message: Any) -> Tensors:
     A condition that is known is checked at once. Otherwise, a program of
     TensorFlow gets an assertion, which runs before the tensors are used. XLA
     and JAX have no assertions: there, the entries of all examples that fail
-    become NaN, or `INVALID_POSITION` if they are integers. Booleans stay.
+    become NaN, or `INVALID_POSITION` if they are integers. Booleans do not
+    change.
 
     Args:
         tensors: A tensor `()`, `(T,)` or `(B, ...)`, or a structure of tensors
@@ -76,8 +77,8 @@ def mark_like(tensors: Tensors, source: Tensor | None) -> Tensors:
 def mark_by_positions(tensors: Tensors, positions: Positions) -> Tensors:
     """Marks the examples whose positions are invalid.
 
-    That encodings turn invalid positions to NaN is not enough: XLA may compile
-    arithmetic whose operand is NaN as if it were a number.
+    It is not enough that encodings turn invalid positions to NaN: XLA may
+    compile arithmetic whose operand is NaN as if it were a number.
 
     Args:
         tensors: A tensor `(B, ...)`, or a structure of tensors and `None`.
@@ -130,7 +131,7 @@ def _map(function: Callable[[Tensor], Tensor], tensors: Tensors) -> Tensors:
 
 
 def _mark(tensor: Tensor, condition: Tensor) -> Tensor:
-    """Makes the entries of examples invalid whose condition fails."""
+    """Makes the entries of examples that violate their condition invalid."""
     if keras.backend.standardize_dtype(tensor.dtype) == "bool":
         return tensor
     if len(tensor.shape) <= 1:

@@ -1,8 +1,8 @@
 """Readers of the inputs of layers and models: positions, lengths and masks.
 
-Each reader takes what a caller has passed and returns a tensor that the
-mathematics behind it may trust: what is wrong raises `ValueError` at once, or
-is guarded (see `guards.py`) if it is known only when a compiled program runs.
+Each reader converts an argument to a checked tensor. An invalid value raises
+`ValueError` at once or, if it is known only when a compiled program runs, is
+guarded (see `guards.py`).
 """
 
 import functools
@@ -115,7 +115,7 @@ def is_convertible(value: Any) -> bool:
 
 
 def is_dense(value: Any) -> bool:
-    """Whether a value is no ragged and no sparse tensor."""
+    """Whether a value is neither a ragged nor a sparse tensor."""
     if isinstance(value, keras.KerasTensor):
         return not (getattr(value, "ragged", False) or value.sparse)
     return type(value).__name__ not in _IRREGULAR
@@ -208,7 +208,7 @@ def read_positions(
 
     Returns:
         Integer or float tensor `(T,)` or `(B, T)`, or a pair of these.
-        Positions that prove wrong only at run time are invalid.
+        Positions that are found to be wrong only at run time become invalid.
 
     Raises:
         ValueError: If they are known not to be one finite number from
@@ -291,8 +291,8 @@ def read_lengths(
         name: str, name of the argument, for the error message.
 
     Returns:
-        int32 tensor `()` or `(B,)`, or `None`. Lengths that prove wrong only
-        at run time are invalid, which `mark_like` passes on.
+        int32 tensor `()` or `(B,)`, or `None`. Lengths that are found to be
+        wrong only at run time become invalid, which `mark_like` passes on.
     """
     if lengths is None:
         return None
@@ -334,8 +334,8 @@ def read_reference_length(
         name: str, name of the argument, for the error message.
 
     Returns:
-        float32 tensor `()` or `(B,)`, or `None`. Lengths that prove wrong only
-        at run time are NaN.
+        float32 tensor `()` or `(B,)`, or `None`. Lengths that are found to be
+        wrong only at run time become NaN.
     """
     if length is None:
         return None
@@ -359,7 +359,7 @@ def guard_each(numbers: Tensor, condition: Tensor, *message: Any) -> Tensor:
 
 
 def _guard_one_each(name: str, lengths: Tensor, inputs: Tensor) -> Tensor:
-    """Guards lengths by the condition that each example has one, or all one."""
+    """Guards lengths: there must be one for each example, or one for all."""
     check_rank(name, lengths, (0, 1), "() or (B,)")
     if len(lengths.shape) == 0:
         return lengths
@@ -384,8 +384,8 @@ def read_mask(
 ) -> tuple[Tensor | None, Tensors]:
     """Reads a padding mask.
 
-    A mask cannot be marked where it proves wrong only at run time; the reader
-    therefore marks the tensors whose results depend on it.
+    A mask has no invalid value. If it is found to be wrong only at run time,
+    the reader therefore marks the tensors whose results depend on it.
 
     Args:
         mask: Boolean tensor `(B, T)`, true for real tokens, or `None`; also
@@ -473,8 +473,8 @@ def read_token_ids(
         vocabulary_size: int, number of token ids.
 
     Returns:
-        int32 tensor `(B, T)`. Examples with an id that proves wrong only at
-        run time are invalid, which `mark_like` passes on.
+        int32 tensor `(B, T)`. Examples with an id that is found to be wrong
+        only at run time become invalid, which `mark_like` passes on.
 
     Raises:
         ValueError: If ids are known to be outside of the vocabulary, or the

@@ -30,7 +30,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 (KUBERNETES,) = (text for kind, text in BLOCKS if kind == "yaml")
 MESSAGES = re.findall(
     r"^\| `([^`]+)`[^|]*\| ?([\d, ]*) \|",
-    GUIDE.partition("## What fails")[2].partition("Other programs")[0],
+    GUIDE.partition("## Error messages")[2].partition("Other programs")[0],
     re.MULTILINE,
 )
 STATUSES = {

@@ -230,8 +230,19 @@ def claim_speed():
     cached = select_one("generation", encoding="RoPE", batch_size=1)
     ratio = f"{cached['speed_of_recomputing']:.0f}"
     assert re.search(rf"{ratio}\s+times as fast", RESULT_PAGES["speed"])
+    window, whole = (
+        select_one("sliding_window", sliding_window=size, length=16384)
+        for size in (1024, None)
+    )
+    overheads = [
+        select_one("overhead", encoding=encoding)[f"{number}_of_keras"]
+        for encoding in ("NoPE", "RoPE")
+        for number in ("operations", "trace", "call")
+    ]
     return [
         *two(short["ratio_to_keras"], long["ratio_to_keras"]),
+        *two(window["seconds"], *overheads),
+        f"{whole['seconds']:.1f}",
         *(f"{row['peak_mebibytes'] / 1024:.1f}" for row in (chunks, direct)),
     ]
 
@@ -295,7 +306,7 @@ def test_figures_of_recommendations_are_those_of_the_results():
         for row in read("language")["rows"]
         for value in row["loss_by_length"].values()
     }
-    nats = re.search(r"\((\d+) nats per\s+sequence, against (\d+)", page)
+    nats = re.search(r"\((\d+) nats per\s+sequence,\s+against\s+(\d+)", page)
     further = re.search(r"\((1,\d+) against\s+(1,\d+)\)", page)
     assert {*nats.groups(), *further.groups()} <= losses
 

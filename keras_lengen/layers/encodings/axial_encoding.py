@@ -1,4 +1,4 @@
-"""Encoding of rows and columns by one encoding each."""
+"""Encoding of rows and columns, each by its own encoding."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from keras_lengen.types import (
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class AxialEncoding(PositionalEncoding):
-    """Encodes the row of a token in one half, and its column in the other.
+    """Encodes rows in one half of the features or heads, columns in the other.
 
     Two encodings act at the same stage, `row` on the first half and `column`
     on the second half: of the features of the embeddings, of the features of
@@ -42,7 +42,7 @@ class AxialEncoding(PositionalEncoding):
     Positions: a pair of tensors, rows and columns, each `(T,)` or `(B, T)`, as
     `GridPositions` returns them; numbers that `row` and `column` accept. Tokens
     in earlier rows may have larger columns, so `column` treats keys on both
-    sides as without causal attention.
+    sides as in bidirectional attention.
 
     Args:
         row: `PositionalEncoding` of the rows.
@@ -70,8 +70,8 @@ class AxialEncoding(PositionalEncoding):
     >>> encoding(ops.ones((2, 20, 4, 8))).shape
     TensorShape([2, 20, 4, 8])
 
-    Reference: Ho et al., 2019, section 3 (positions of every axis of their
-    own). https://arxiv.org/abs/1912.12180
+    Reference: Ho et al., 2019, section 3 (separate positions for each axis).
+    https://arxiv.org/abs/1912.12180
     """
 
     row = EncodingArgument()

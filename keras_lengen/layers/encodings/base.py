@@ -107,11 +107,11 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     - `BiasEncoding.attention_bias`, called for the scaled scores of every
       attention layer.
 
-    `MultiHeadAttention` and the models call these methods. What all layers of
-    a model have in common, such as cosines or distances, is computed once for
-    a call of the model by `prepare`. An encoding can also be called as a
-    layer: it then takes positions from its sampler, unless they are given, and
-    applies its own stage.
+    `MultiHeadAttention` and the models call these methods. `prepare` computes
+    what all layers of a model share, such as cosines or distances, once per
+    call of the model. An encoding can also be called as a layer: it then takes
+    positions from its sampler, unless they are given, and applies its own
+    stage.
 
     Shapes: `B` batch, `T` query length, `S` key length, `H` heads, `D` width
     of a head, `M` width of the model. Positions are integers or floats of
@@ -124,18 +124,16 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     Call arguments:
         query: Float tensor `(B, T, H, D)`. Encodings of the embeddings take
             `embeddings` `(B, T, M)` instead; NoPE accepts any shape.
-        key: Float tensor `(B, S, H, D)`, or `None` for no other tensor than
-            the query.
+        key: Float tensor `(B, S, H, D)`, or `None` if there is only a query.
         positions: Positions of the tokens, or of the queries: tensor `(T,)` or
             `(B, T)`, or `None` to take them from the sampler.
         key_positions: Positions of the keys: tensor `(S,)` or `(B, S)`, or
             `None` if the keys have the positions of the queries, which
             requires `S` to equal `T`.
-        start_index: int or scalar integer tensor, from 0 to `2 ** 24`. Index
-            of the first token in the whole sequence, used if `positions` is
-            `None`. Values other than 0 need a sampler whose positions of a
-            part of a sequence follow from its start, such as
-            `OrdinalPositions`.
+        start_index: int or scalar integer tensor, from 0 to `2 ** 24`. Index of
+            the first token in the whole sequence, used if `positions` is
+            `None`. Values other than 0 need a sampler that can compute the
+            positions of a part of a sequence, such as `OrdinalPositions`.
         training: bool or `None`, whether the call belongs to training.
 
     Returns:
@@ -503,12 +501,11 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
-        """Computes what all attention layers of a model have in common.
+        """Computes what all attention layers of a model share.
 
-        A model calls it once and hands the result to `rotate` or
-        `attention_bias` of all its layers as `prepared`; without it, these
-        methods compute the same themselves. Weights may be read only if
-        `share_layers`.
+        A model calls it once and passes the result as `prepared` to `rotate` or
+        `attention_bias` of all its layers; without it, these methods compute
+        the same themselves. Weights may be read only if `share_layers`.
 
         Args:
             query_positions: As for `rotate` and `attention_bias`.
@@ -516,7 +513,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             spec: `AttentionSpec`.
 
         Returns:
-            A structure of tensors, or `None` if nothing is in common.
+            A structure of tensors, or `None` if they share nothing.
         """
         return None
 
@@ -744,7 +741,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             training: bool or `None`, whether the call belongs to training.
 
         Returns:
-            Positions as of `sample_positions`.
+            Positions as `sample_positions` returns them.
         """
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)

@@ -18,16 +18,16 @@ from keras_lengen.types import Positions, Size, Tensor, TensorLike
 class BiasEncoding(PositionalEncoding):
     """Base class of encodings that add a bias to the attention scores.
 
-    Subclasses implement `bias_at`, and `prepare` for what it gets: what layers
-    have in common, such as distances. Or they implement `attention_bias`,
-    which calls both. If the bias of a pair of tokens is a function of their
-    positions and of a few numbers per head, they implement `bias_of_pair` and
-    `make_pair_parameters` too, for fused attention. Called as a layer, the
-    encoding takes a query `(B, T, H, D)` and a key `(B, S, H, D)` and returns
-    the bias, which is float32 with every dtype policy and broadcasts to
-    `(B, H, T, S)`. The call argument `causal` (bool) says whether the attention
-    masks later keys. If there are fewer queries than keys, the queries are the
-    last tokens.
+    Subclasses implement `attention_bias`; or `bias_at` and `prepare`, which it
+    calls. `prepare` computes what all layers share, such as distances, and
+    `bias_at` receives its result. If the bias of a pair of tokens is a function
+    of their positions and of a few numbers per head, subclasses can also
+    implement `bias_of_pair` and `make_pair_parameters`, for fused attention.
+    Called as a layer, the encoding takes a query `(B, T, H, D)` and a key
+    `(B, S, H, D)` and returns the bias, which is float32 with every dtype
+    policy and broadcasts to `(B, H, T, S)`. The call argument `causal` (bool)
+    states whether the attention masks later keys. If there are fewer queries
+    than keys, the queries are the last tokens.
     """
 
     stage = "bias"
@@ -62,7 +62,7 @@ class BiasEncoding(PositionalEncoding):
         return self.bias_at(prepared, query, key)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
-        """Computes the bias from what layers have in common.
+        """Computes the bias from what all layers share.
 
         Args:
             prepared: What `prepare` returned.
@@ -104,7 +104,7 @@ class BiasEncoding(PositionalEncoding):
             float32, the bias of each pair; NaN where a position is NaN.
 
         Raises:
-            NotImplementedError: If the bias is no such function; see
+            NotImplementedError: If the bias is not such a function; see
                 `find_pair_obstacle`.
         """
         raise NotImplementedError(self.find_pair_obstacle())

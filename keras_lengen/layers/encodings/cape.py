@@ -18,10 +18,9 @@ class CAPE(FixedSampler, SinusoidalEncoding):
     """`SinusoidalEncoding` at `AugmentedPositions`.
 
     Takes the arguments of both. The default augmentation is the paper's for
-    text. The frequencies are the paper's; `layout="interleaved"` also orders
-    the features as in the paper, and the default layout permutes them. The
-    paper multiplies the embeddings by `sqrt(M)`; here this is left to the
-    model, and `TransformerEncoder` does so.
+    text. The frequencies are those of the paper; with `layout="interleaved"`,
+    the features also have its order. The paper multiplies the embeddings by
+    `sqrt(M)`; here this is left to the model, and `TransformerEncoder` does so.
 
     Example:
 

@@ -33,11 +33,12 @@ class ClippedBias(BiasEncoding):
     `table_scale * table[clip(d, -max_distance, max_distance), h]
     - slope * max(|d| - max_distance, 0)`.
 
-    Near keys have a weight for each distance and side. For far keys, only the
-    side and the slope matter, so there is no maximum length. Because attention
-    weights decay exponentially with the distance, attention to near keys is
-    the same in a long sequence as in a short one. With `slope=None`, far keys
-    are hidden: the output for a token depends only on the tokens around it.
+    Near keys have a learned number for each signed distance. For far keys, only
+    the side and the slope matter, so there is no maximum length. Because
+    attention weights decay exponentially with the distance, attention to near
+    keys is the same in a long sequence as in a short one. With `slope=None`,
+    far keys are hidden: the output for a token depends only on the tokens
+    around it.
 
     Unlike one-sided biases, it treats keys at larger positions like those at
     smaller ones, in causal attention too. Positions shared by several tokens
@@ -53,12 +54,12 @@ class ClippedBias(BiasEncoding):
         max_distance: int, from 1 to 4096. Largest distance with an entry of
             its own in the table.
         slope: float from 0 to `2 ** 24`. Decrease of the bias per position
-            beyond `max_distance`; 0 for a constant bias, with which the total
-            weight of far keys grows with their number; `None` for a bias of
-            -1e9, which hides far keys.
-        table_scale: float above 0, at most `2 ** 24`. Factor of the table.
-            Adam changes all weights at about the same rate, so the bias is
-            learned this many times as fast as other weights.
+            beyond `max_distance`; 0: a constant bias, so the total weight of
+            far keys grows with their number. `None`: a bias of -1e9, which
+            hides far keys.
+        table_scale: float above 0, at most `2 ** 24`. Factor of the table. Adam
+            changes all weights at about the same rate, so the bias changes this
+            many times as fast as other weights.
         share_layers: bool, whether all layers share the table.
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 

@@ -18,23 +18,23 @@ from keras_lengen.types import InputShape, Positions, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class CoPE(BiasEncoding):
-    """Counts, from each query back to a key, the tokens that matter to it.
+    """Counts the tokens between a query and a key that matter to the query.
 
     Each query `i` gives every key `u` up to its own a gate
-    `g[i, u] = sigmoid(q[i] . k[u] / sqrt(D))`. The position of key `j`, as
-    seen by the query, is the sum of the gates from `j` to `i`, at most
-    `num_positions - 1`. So a head can count words, or lines, instead of
+    `g[i, u] = sigmoid(q[i] . k[u] / sqrt(D))`. The position of key `j`, as seen
+    by the query, is the sum of the gates from `j` to `i`, at most
+    `num_positions - 1`. A head can therefore count words or lines instead of
     tokens. The bias is `q[i] . E[position] / sqrt(D)`, where `E` has a learned
-    vector for each whole position, and between two of them it is interpolated.
+    vector for each integer position and is interpolated linearly between them.
 
     Stage: `attention_bias`, float32 `(B, H, T, S)`, added to scaled scores.
-    Weights: `(D, num_positions)`, by default in each layer, zero at first.
+    Weights: `(D, num_positions)`, by default in each layer, initially zero.
     Positions: any numbers, which have no effect. Tokens are counted in their
     order, without padding.
 
     Args:
         num_positions: int, from 1 to `2 ** 16`. Number of learned vectors. All
-            keys that are farther back, in counted tokens, share the last one.
+            keys with larger positions share the last one.
         share_layers: bool, whether all layers share the vectors.
         sampler: `None`, because tokens are counted by the encoding itself.
 

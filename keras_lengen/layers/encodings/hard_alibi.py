@@ -1,4 +1,4 @@
-"""Attention of which some heads see a window of a few keys."""
+"""Attention whose first heads see only a window of a few keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,11 +22,11 @@ from keras_lengen.types import Array, InputShape, Positions, Tensor
 class HardALiBi(BiasEncoding):
     """Lets head `h` see only the `h` nearest positions; other heads see all.
 
-    Of the first `windowed_heads` heads, head `h` attends to keys whose
-    position differs from the query's by at most `h`: the first head sees the
-    token itself only, the next one a neighbour too, and so on. All other
+    Of the first `windowed_heads` heads, head `h` attends to keys whose position
+    differs from the query's by at most `h`: the first head attends only to the
+    token itself, the next one also to its neighbours, and so on. All other
     heads have no positional encoding. Without causal attention, windows have
-    both sides. The encoding has no weights and no longest length.
+    keys on both sides. The encoding has no weights and no longest length.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`: 0 inside the window
     and -1e9 outside, added to scaled scores.

@@ -172,7 +172,7 @@ class LearnedEncoding(AbsoluteEncoding):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RandomizedLearnedEncoding(Randomized, LearnedEncoding):
-    """`LearnedEncoding` with randomized positions, so that all rows train.
+    """`LearnedEncoding` with randomized positions, which train every row.
 
     Takes the arguments of `RandomizedPositions` and `LearnedEncoding`;
     `max_position` is both the size of the range of positions and the number of

@@ -26,22 +26,22 @@ class Llama3RoPE(RoPE):
     linearly from `1 / scaling_factor` to 1 with the number of turns. The
     defaults are those of Llama 3.1.
 
-    Unlike in `YaRN`, the change between the two is linear in the number of
-    turns, not in the index of the pair, and queries and keys keep their size.
+    Unlike in `YaRN`, the transition is linear in the number of turns, not in
+    the index of the pair, and queries and keys are not multiplied.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
 
     Args:
-        scaling_factor: float from 1 to `2 ** 24`. How many times slower the
-            slow pairs rotate.
+        scaling_factor: float from 1 to `2 ** 24`. Factor by which the slow
+            pairs rotate slower.
         original_length: int, from 1 to `2 ** 24`. Length of the longest
             trained sequence in tokens.
         low_frequency_factor: float above 0, at most `2 ** 24`, and below
-            `high_frequency_factor`. Number of turns up to which a pair is
-            slowed by the whole factor.
-        high_frequency_factor: float above 0, at most `2 ** 24`. Number of
-            turns from which on a pair is unchanged.
+            `high_frequency_factor`. Pairs with at most this number of turns
+            rotate slower by the full factor.
+        high_frequency_factor: float above 0, at most `2 ** 24`. Pairs with at
+            least this number of turns are unchanged.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's

@@ -1,4 +1,4 @@
-"""Rotary position embedding with a factor of each pair for long sequences."""
+"""Rotary position embedding with a factor for each pair."""
 
 import math
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ class Factors(Optional[tuple[float, ...]]):
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class LongRoPE(RoPE):
-    """Slows every pair of RoPE by a factor of its own (LongRoPE).
+    """Slows each pair of RoPE by its own factor (LongRoPE).
 
     Pair `m` rotates `short_factors[m]` times slower than in `RoPE` if the
     sequence has at most `original_length` tokens, and `long_factors[m]` times
     slower if it is longer. Rotated queries and keys are multiplied by
     `sqrt(1 + log(scaling_factor) / log(original_length))`, which sharpens the
-    softmax; this holds for short sequences too.
+    softmax, also in short sequences.
 
     The paper finds the factors of a model by a search. Without such factors,
     all pairs rotate `scaling_factor` times slower in long sequences, which is
@@ -51,8 +51,8 @@ class LongRoPE(RoPE):
     Args:
         original_length: int, from 2 to `2 ** 24`. Length of the longest
             trained sequence in tokens.
-        scaling_factor: float from 1 to `2 ** 24`. How many times as long as
-            `original_length` the longest sequences are.
+        scaling_factor: float from 1 to `2 ** 24`. Length of the longest
+            sequences, relative to `original_length`.
         short_factors: tuple of `R / 2` floats above 0, at most `2 ** 24`, one
             for each of the rotated pairs, fastest first; `None` for 1 each.
         long_factors: tuple of `R / 2` floats above 0, at most `2 ** 24`;
@@ -70,10 +70,9 @@ class LongRoPE(RoPE):
         ValueError: If the rotated width is odd or zero, there are not as many
             factors as pairs, or an argument is out of range.
 
-    Differs from the paper: the first tokens get no angles of their own. The
-    released code chooses between the two lists by the length of each call;
-    here the length of the whole sequence decides, so that cached keys stay
-    valid.
+    Differs from the paper: the first tokens are rotated like all others. The
+    released code chooses between the two lists by the length of each call; here
+    the length of the whole sequence decides, so that cached keys stay valid.
 
     Example:
 

@@ -18,15 +18,15 @@ class NearFarRoPE(RoPE):
     """Rotates near keys as `RoPE` does, and far keys by other distances.
 
     A model trained with `RoPE` has seen no distance beyond its trained length.
-    The subclasses replace distances from `far_distance` on by others that it
-    knows, so that it reads longer sequences without training.
+    The subclasses replace distances from `far_distance` on by distances that
+    the model has seen, so it can read longer sequences without training.
 
     No single rotation does this. `rotate` therefore returns two rotations of
     every query and key, side by side, `(B, T, H, 2 D)`: the first half is that
     of `RoPE`, the second half that at the positions of `find_far_positions`. A
     cache holds both. `multiply` computes the products of both halves, and
-    takes for each pair the one that its distance, the query's position minus
-    the key's, asks for.
+    selects one of them for each pair by its distance, the query's position
+    minus the key's.
 
     Subclasses implement `far_distance` and `find_far_positions`.
     """

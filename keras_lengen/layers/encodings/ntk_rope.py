@@ -17,7 +17,7 @@ from keras_lengen.types import InputShape, Size, Tensor
 
 
 class ScalingFactor(Number):
-    """How many times as long as the trained sequences a context is."""
+    """Length of the context relative to the trained sequences."""
 
     def __init__(self, *, example: float) -> None:
         super().__init__(1, LARGEST_POSITION, example=example)
@@ -52,7 +52,7 @@ class NTKRoPE(RoPE):
 
     Args:
         scaling_factor: float from 1 to `2 ** 24`. The factor `s` of the fixed
-            form; the dynamic form multiplies the relative length by it, as
+            form; in the dynamic form, a factor of the relative length, as
             above.
         original_length: int, from 1 to `2 ** 24`. Length of the longest
             trained sequence in tokens, or `None` for the fixed form.

@@ -1,4 +1,4 @@
-"""Encodings with a sampler of their own."""
+"""Encodings with a fixed sampler."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""Rotary position embedding whose distances stop growing."""
+"""Rotary position embedding with a largest distance."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class ReRoPE(NearFarRoPE):
 
     The distance of a query at position `i` and a key at position `j` is
     `min(i - j, window)`: near keys are rotated as in `RoPE`, and the order of
-    far keys is not seen. A model that was trained with `RoPE` meets no
+    far keys has no effect. A model that was trained with `RoPE` sees no
     distance above `window`, however long the sequence is.
 
     Stage: `rotate`, `(B, T, H, D)` to `(B, T, H, 2 * D)`: both rotations side

@@ -31,7 +31,7 @@ class RoPE(RotaryEncoding):
     position `p`. The inner product of a rotated query and a rotated key then
     depends only on the difference of their positions. Only the fastest
     `fastest_fraction` of the pairs rotate (p-RoPE); the slowest ones, whose
-    angles over a long context were never seen in training, are left out.
+    angles in a long context do not occur in training, are not rotated.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
@@ -42,8 +42,8 @@ class RoPE(RotaryEncoding):
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
             features that are rotated.
         fastest_fraction: float from 0 to 1. Fraction of the pairs that rotate,
-            rounded down to a number of pairs; the slowest pairs stand still.
-            The angles of the others are not changed by it.
+            rounded down to a number of pairs. The slowest pairs are not
+            rotated, and the angles of the others do not change.
         layout: str. `"interleaved"`: features `2m` and `2m + 1` form a pair.
             `"halves"`: features `m` and `m + R / 2` form a pair, as in
             `keras_hub.layers.RotaryEmbedding`. The two layouts differ by a
@@ -163,7 +163,7 @@ class RoPE(RotaryEncoding):
             width: int, number `R` of rotated features.
 
         Returns:
-            float32 `(R / 2,)`, 0 for pairs that stand still.
+            float32 `(R / 2,)`, 0 for pairs that are not rotated.
         """
         rates = frequencies(width, self.max_wavelength)
         # Rounded first, because 0.29 * 100 is less than 29.
@@ -190,7 +190,7 @@ class RoPE(RotaryEncoding):
     def _turn(
         self, positions: Tensor, rates: Tensor, magnitude: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Computes the factors of every feature and of its pair's other one.
+        """Computes the factors of a feature and of the other in its pair.
 
         Args:
             positions: Integer or float tensor `(T,)` or `(B, T)`.

@@ -15,12 +15,12 @@ from keras_lengen.types import Size, TensorLike
 class RotaryEncoding(PositionalEncoding):
     """Base class of encodings that rotate queries and keys.
 
-    Subclasses implement `rotate`, and `prepare` if layers have something in
-    common. Called as a layer, the encoding takes a query, or a query and a
-    key, of shape `(B, T, H, D)` or `(B, T, D)`, and returns the same. The call
-    argument `length` is the length of the whole sequence in tokens, a number
-    or a tensor `()` or `(B,)`, for encodings that depend on it; `None` for the
-    number of keys.
+    Subclasses implement `rotate`, and `prepare` for what all layers share.
+    Called as a layer, the encoding takes a query, or a query and a key, of
+    shape `(B, T, H, D)` or `(B, T, D)`, and returns the same. The call argument
+    `length` is the length of the whole sequence in tokens, a number or a tensor
+    `()` or `(B,)`, for encodings that depend on it; `None` for the number of
+    keys.
     """
 
     stage = "rotation"

@@ -1,4 +1,4 @@
-"""Rotary position embedding with far positions in groups."""
+"""Rotary position embedding that groups far positions."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from keras_lengen.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class SelfExtend(NearFarRoPE):
-    """Reads far distances in groups, so that they stay small (Self-Extend).
+    """Groups far positions, so that distances stay small (Self-Extend).
 
     Keys nearer than `window` are rotated as in `RoPE`. For all others, the
     distance of a query at position `i` and a key at position `j` becomes
-    `i // G - j // G + window - window // G`, with `G = group_size`. Distances
-    up to `L` then stand for positions up to about
-    `G * (L - window) + window` apart, and a model that was trained with `RoPE`
-    at `L` tokens can read sequences of this length without training.
+    `i // G - j // G + window - window // G`, with `G = group_size`. Positions
+    that are up to about `G * (L - window) + window` apart then have distances
+    up to `L`, and a model that was trained with `RoPE` at `L` tokens can read
+    sequences of this length without training.
 
     Stage: `rotate`, `(B, T, H, D)` to `(B, T, H, 2 * D)`: both rotations side
     by side, from which `multiply` computes the products. No weights. Keys in a
@@ -28,10 +28,10 @@ class SelfExtend(NearFarRoPE):
     of `group_size`. For causal attention only.
 
     Args:
-        group_size: int, from 1 to `2 ** 24`. Number of neighbouring positions
-            `G` that become one.
-        window: int, from 1 to `2 ** 24`. Distance from which on keys are far,
-            in positions. At most the trained length.
+        group_size: int, from 1 to `2 ** 24`. Number `G` of neighbouring
+            positions in a group.
+        window: int, from 1 to `2 ** 24`. Smallest distance of far keys, in
+            positions; at most the trained length.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's

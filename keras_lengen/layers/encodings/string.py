@@ -19,16 +19,16 @@ DEFAULT_WINDOW = 128
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class STRING(NearFarRoPE):
-    """Shifts far keys to nearer positions, which were trained more (STRING).
+    """Shifts far keys to smaller distances, which were trained more (STRING).
 
-    Few pairs of tokens in training are almost as far apart as a sequence is
-    long, so that a model knows large distances less well. From
-    `S = shift_fraction * original_length` positions on, rounded down, the
-    distance `i - j` of a query at position `i` and a key at position `j`
-    becomes `i - j - S + window`. Smaller distances are those of `RoPE`, so that
-    distances up to `S` occur twice. A model that was trained with `RoPE` at
-    `original_length` tokens uses its whole length better, without training,
-    and meets no new distance in sequences up to `S - window` tokens longer.
+    In training, few pairs of tokens are almost as far apart as the sequence is
+    long, so a model learns large distances less well. If the distance `i - j`
+    of a query at position `i` and a key at position `j` is at least
+    `S = shift_fraction * original_length`, rounded down, it becomes
+    `i - j - S + window`. Smaller distances do not change, so distances from
+    `window` to `S` occur twice. A model that was trained with `RoPE` at
+    `original_length` tokens uses its whole length better, without training, and
+    sees no new distance in sequences that are up to `S - window` tokens longer.
 
     Stage: `rotate`, `(B, T, H, D)` to `(B, T, H, 2 * D)`: both rotations side
     by side, from which `multiply` computes the products. No weights. Keys in a
@@ -38,11 +38,11 @@ class STRING(NearFarRoPE):
     Args:
         original_length: int, from 2 to `2 ** 24`. Length of the longest
             trained sequence in tokens.
-        shift_fraction: float above 0 and below 1. Distance from which on keys
-            are far, as a fraction of `original_length`.
-        window: int, at least 1, or `None` for 128, but at most half of the
-            distance from which on keys are far. Distance of the nearest far
-            keys after the shift, in positions.
+        shift_fraction: float above 0 and below 1. Smallest distance of far
+            keys, as a fraction of `original_length`.
+        window: int, at least 1. Distance of the nearest far keys after the
+            shift, in positions. `None`: 128, but at most half of the smallest
+            distance of far keys.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's

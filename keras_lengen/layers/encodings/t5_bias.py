@@ -27,14 +27,14 @@ MAX_BUCKETS = 2**10
 class T5Bias(BiasEncoding):
     """Adds a learned number for the bucket that a distance falls into (T5).
 
-    Each of the first `e = n // 2` of `n` buckets holds one distance. The other
-    buckets grow in a geometric series: a distance `d >= e` falls into bucket
-    `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most `n - 1`.
-    In causal attention, `n = num_buckets` and all keys at larger positions
-    count as distance 0. Otherwise there are `n = num_buckets / 2` buckets for
-    keys at smaller and as many for keys at larger positions; so there are, in
-    causal attention too, if the sampler does not keep the order of the tokens
-    (`keeps_order`). All distances from `max_distance` on share a bucket.
+    Each of the first `e = n // 2` of `n` buckets contains one distance. The
+    sizes of the others grow geometrically: a distance `d >= e` falls into
+    bucket `e + floor(log(d / e) / log(max_distance / e) * (n - e))`, at most
+    `n - 1`. In causal attention, `n = num_buckets` and all keys at larger
+    positions count as distance 0. Otherwise, keys at smaller and at larger
+    positions have `n = num_buckets / 2` buckets each, also in causal attention
+    if the sampler does not keep the order of the tokens (`keeps_order`). All
+    distances from `max_distance` on share a bucket.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights: `(num_buckets, H)`, by default one table for all layers.
@@ -52,9 +52,9 @@ class T5Bias(BiasEncoding):
 
     Raises:
         ValueError: If an argument is out of range; in causal attention, if
-            given positions fall although the sampler keeps the order. If they
-            are known only when a compiled program runs, the program ends with
-            an assertion; under XLA, the output of attention is NaN. Not
+            given positions decrease although the sampler keeps the order. If
+            they are known only when a compiled program runs, the program ends
+            with an assertion; under XLA, the output of attention is NaN. Not
             checked if there is an `attention_mask`.
 
     Differs from the paper: the bias is added to scaled scores.

@@ -54,8 +54,8 @@ class XPos(RoPE):
         ValueError: If the rotated width is odd or zero, an argument is out of
             range, or the sampler does not keep the order of the tokens; in
             attention, if neither a causal mask nor an `attention_mask` is
-            given; if positions are too large, or fall in attention without an
-            `attention_mask`. If positions are known only when a compiled
+            given; if positions are too large, or decrease in attention without
+            an `attention_mask`. If positions are known only when a compiled
             program runs, the program ends with an assertion; under XLA, the
             features or the output of attention become NaN.
 

@@ -1,4 +1,4 @@
-"""Rotary position embedding, interpolated pair by pair for longer contexts."""
+"""Rotary position embedding, interpolated for longer contexts."""
 
 import math
 from typing import Any
@@ -21,14 +21,14 @@ from keras_lengen.types import Size, Tensor
 class YaRN(RoPE):
     """Interpolates the slow pairs of RoPE and keeps the fast ones (YaRN).
 
-    For a context `s` times as long as the trained one, feature pairs with
-    fewer than `beta_slow` turns within `original_length` tokens rotate `s`
-    times slower. Pairs with more than `beta_fast` turns rotate as in `RoPE`.
-    Between the two, the factor of the angle per position falls linearly from 1
-    to `1 / s` with the index of the pair. Rotated queries and keys are
-    multiplied by `0.1 * log(s) + 1`, which sharpens the softmax. In the fixed
-    form, `s = scaling_factor`. In the dynamic form, `s` is the length divided
-    by `original_length`, but at least 1.
+    For a context `s` times as long as the trained one, feature pairs with fewer
+    than `beta_slow` turns within `original_length` tokens rotate `s` times
+    slower. Pairs with more than `beta_fast` turns rotate as in `RoPE`. Between
+    the two, the factor of the angle per position decreases linearly from 1 to
+    `1 / s` with the index of the pair. Rotated queries and keys are multiplied
+    by `0.1 * log(s) + 1`, which sharpens the softmax. In the fixed form,
+    `s = scaling_factor`. In the dynamic form, `s` is the length divided by
+    `original_length`, but at least 1.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
@@ -39,9 +39,9 @@ class YaRN(RoPE):
         scaling_factor: float from 1 to `2 ** 24`, or `None` for the dynamic
             form.
         beta_fast: float above 0, at most `2 ** 24`, and above `beta_slow`.
-            Number of turns from which on a pair is unchanged.
-        beta_slow: float above 0, at most `2 ** 24`. Number of turns up to
-            which a pair is interpolated.
+            Pairs with more turns are unchanged.
+        beta_slow: float above 0, at most `2 ** 24`. Pairs with fewer turns
+            rotate `s` times slower.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's

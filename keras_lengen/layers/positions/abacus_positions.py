@@ -36,12 +36,12 @@ class AbacusPositions(TokenPositions):
     no other token between them count as one.
 
     While a model generates, all new tokens count as digits: they continue the
-    number at the end of the prompt, or begin one.
+    number at the end of the prompt, or begin a new one.
 
     Args:
         digits: Tuple of ints from 0 to `2 ** 31 - 1`, the ids of the digits.
-        max_shift: int, from 1 to `2 ** 24`. Number of offsets to draw from, the
-            paper's `k`; 1 for none but 0.
+        max_shift: int, from 1 to `2 ** 24`. Number of possible offsets, the
+            paper's `k`; with 1, the offset is always 0.
         resample: str. `"batch"`: one offset for the batch, as in the authors'
             code. `"example"`: one for each example.
         seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.

@@ -49,11 +49,11 @@ class AugmentedPositions(PositionSampler):
     Returns:
         float32 positions `(B, T)`.
 
-    Differs from the paper: the unit of positions is the token, where the paper
-    measures speech in seconds and images from -1 to 1. A popular port defines
-    `max_local_shift` as the width of the whole interval, which is twice as
-    large. Two samplers, such as those of an encoder and a decoder, draw
-    independently.
+    Differs from the paper: the unit of positions is one token; in the paper,
+    positions in speech are seconds, and those in images are from -1 to 1. A
+    popular port defines `max_local_shift` as the width of the whole interval,
+    which is twice as large. Two samplers, such as those of an encoder and a
+    decoder, draw independently.
 
     Example:
 

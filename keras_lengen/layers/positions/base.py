@@ -33,8 +33,8 @@ class PositionSampler(WithArguments, NamedInputs, DrawingLayer):
             for the true length; the positions of padding are finite but have
             no meaning.
         reference_length: Number above 0 or tensor `()` or `(B,)`. Length in
-            tokens by which an interpolating sampler scales, if that is not the
-            true length.
+            tokens by which an interpolating sampler scales; by default the true
+            length.
         training: bool or `None`, whether the call belongs to training.
 
     Returns:

@@ -41,10 +41,10 @@ class CoupledPositions(TokenPositions):
     - all other tokens, such as a token that begins the sequence, have
       position 0.
 
-    So with numbers that are written with their most significant digit first,
-    and an answer with its least significant digit first, digits of the same
-    significance share a position: `"descending"` is for addition and for
-    reversing, `"ascending"` for copies and for the running results of a
+    If numbers are written with their most significant digit first, and the
+    answer with its least significant digit first, digits of the same
+    significance share a position with `"descending"`, which is for addition and
+    reversal. `"ascending"` is for copies and for the running results of a
     sequence. An answer token attends to fixed distances, however long the
     sequence.
 
@@ -58,10 +58,10 @@ class CoupledPositions(TokenPositions):
             with position `s`; it may be empty.
         order: str, `"descending"` or `"ascending"`.
         max_position: int, from 1 to `2 ** 24`, or `None`. In training, the
-            start is uniform over the positions, from 1 on, with which all
-            positions of the example stay below `max_position`, so that a table
-            of as many positions is trained in all rows. `None`, and in
-            evaluation: the start is 1.
+            start is drawn uniformly from all numbers from 1 on for which the
+            positions of the example stay below `max_position`, so that every
+            row of a table of `max_position` rows is trained. With `None`, and
+            in evaluation, the start is 1.
         resample: str. `"example"`: one start for each example, as in the
             authors' code. `"batch"`: one for the batch, for its longest run.
         seed: int from 0 to `2 ** 31 - 1`, seed of the draws, or `None`.

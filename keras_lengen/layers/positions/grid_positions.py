@@ -47,8 +47,8 @@ class GridPositions(PositionSampler):
     >>> columns.numpy().tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
 
-    Reference: Ho et al., 2019, section 3 (positions of every axis of their
-    own). https://arxiv.org/abs/1912.12180
+    Reference: Ho et al., 2019, section 3 (separate positions for each axis).
+    https://arxiv.org/abs/1912.12180
     """
 
     # The rows and columns of a part of a sequence do not follow from its start.
@@ -91,7 +91,7 @@ class GridPositions(PositionSampler):
 
     @property
     def keeps_order(self) -> bool:
-        """That of the rows; a column is smaller than one in an earlier row."""
+        """`keeps_order` of the rows; columns never keep the order."""
         return self.row.keeps_order
 
     def shape(self, tokens: Size) -> tuple[Size, Size]:

@@ -31,8 +31,8 @@ class ShiftedPositions(PositionSampler):
     tokens then do not exceed `T - 1`.
 
     Args:
-        max_shift: int, from 1 to `2 ** 24`. Number of shifts to draw from, or
-            `None` for as many as the padding of the example leaves room for.
+        max_shift: int, from 1 to `2 ** 24`. Number of possible shifts, or
+            `None` for as many as the padding of the example allows.
         evaluation: str, positions if `training` is false. `"zero"`: 0, 1, 2,
             ... `"max"`: shifted by `max_shift`, one more than the largest
             shift of training; for `max_shift=None`, shifted by `T - n`.

@@ -22,12 +22,12 @@ class SkippedPositions(PositionSampler):
     """Cuts a sequence into pieces and skips positions between them (PoSE).
 
     In training, a sequence of `n` tokens is cut at random places into at most
-    `num_pieces` pieces. The first piece begins at position 0, and positions
-    are skipped before each further piece, so that the last one stays below
-    `max_position`. Neighbours within a piece stay neighbours, while tokens of
-    different pieces are as far apart as in a sequence of `max_position`
-    tokens. A pretrained model that is fine-tuned on short sequences in this
-    way meets the distances of long ones.
+    `num_pieces` pieces. The first piece begins at position 0, and positions are
+    skipped before each further piece, so that the last one stays below
+    `max_position`. Within a piece, neighbouring tokens have neighbouring
+    positions; tokens of different pieces are as far apart as in a sequence of
+    `max_position` tokens. A pretrained model that is fine-tuned on short
+    sequences in this way sees the distances of long ones.
 
     The `num_pieces - 1` cuts of an example are independent and uniform over
     the `n - 1` places between two tokens; where two coincide, there is one
@@ -54,8 +54,8 @@ class SkippedPositions(PositionSampler):
 
     Differs from the paper: any place between two tokens may be a cut. In the
     released code, which has two pieces, the first one is at most half of the
-    sequence. There, the tokens of the second piece also come from further on
-    in the text; here, the text stays as it is.
+    sequence. There, the tokens of the second piece also come from a later part
+    of the text; here, the text does not change.
 
     Example:
 

@@ -26,12 +26,12 @@ NEW = -2
 class TokenPositions(PositionSampler):
     """Base class of samplers whose positions depend on the tokens.
 
-    Models hand over their token ids. Attention and encodings that are called
-    by themselves have none, so these samplers do not work there; the sampler
-    can be called by itself, and its result be passed as `positions`.
+    Models pass their token ids to the sampler. Attention layers and encodings
+    outside of a model have no token ids: call the sampler, and pass its result
+    as `positions`.
 
-    Subclasses implement `number_tokens`. Positions are for causal models too,
-    in which an earlier token may then have a larger position than a later one.
+    Subclasses implement `number_tokens`. In causal models, too, an earlier
+    token may have a larger position than a later one.
 
     Call arguments:
         inputs: Integer tensor `(B, T)`, token ids.

