@@ -40,7 +40,10 @@ _NUMBERS = [f"{topology.chips}" for topology in SLICES]
 
 TRAINERS = (
     *({"backend": "tensorflow", **flags} for flags in PUBLISHED),
-    *({"backend": "jax", **flags} for flags in PUBLISHED_WITH_JAX),
+    *(
+        {"backend": "jax", "fused": "false", **flags}
+        for flags in PUBLISHED_WITH_JAX
+    ),
 )
 """Flags of the trainers on the page; of each, the longest training step."""
 

@@ -45,6 +45,7 @@ class BlockOptions(TypedDict, total=False):
     sliding_window: int | None
     sink_tokens: int
     chunk_size: int | Literal["auto"] | None
+    fused: Literal["auto"] | bool
     kernel_initializer: Any
 
 
@@ -87,6 +88,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
+    fused: Any = Choice("auto", True, False)
     kernel_initializer = Optional(Initializer(example="he_normal"))
 
     def assign(self, values: dict[str, Any]) -> None:

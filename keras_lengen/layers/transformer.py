@@ -82,6 +82,10 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             outside of the window. These six are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
+        fused: bool or `"auto"`. Whether attention uses fused kernels:
+            `"auto"`, where possible; `True`, always, also in the attention to
+            `memory`, and never with a `cache`; `False`, never. As in
+            `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
             truncated normal distribution with standard deviation
             `1 / sqrt(inputs)` before truncation, where `inputs` is the number
@@ -168,6 +172,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
+        fused: Literal["auto"] | bool = "auto",
         kernel_initializer: Any = None,
         use_causal_mask: bool = False,
         **kwargs: Any,
@@ -250,6 +255,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             num_key_value_heads=self.num_key_value_heads,
             scale_scores=self.scale_scores,
             chunk_size=self.chunk_size,
+            fused=self.fused,
             kernel_initializer=kernel_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name=name,

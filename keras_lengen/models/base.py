@@ -169,6 +169,7 @@ class Transformer(BlockArguments, TokenModel):
         sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
+        fused: Literal["auto"] | bool = "auto",
         tie_embeddings: bool = False,
         embedding_scale: float | None = None,
         logit_scale: float = 1.0,

@@ -47,10 +47,10 @@ class TransformerEncoder(Transformer):
             `activation`, `gated_feedforward`, `use_bias`,
             `num_key_value_heads`, `scale_scores`, `score_factor`,
             `train_length`, `logit_soft_cap`, `use_query_key_norm`,
-            `use_sinks`, `sliding_window`, `sink_tokens`, `chunk_size` and
-            `kernel_initializer`. The last block is followed by another norm
-            if `normalization` is `"pre"`. `use_bias` and `kernel_initializer`
-            also concern the output layer.
+            `use_sinks`, `sliding_window`, `sink_tokens`, `chunk_size`, `fused`
+            and `kernel_initializer`. The last block is followed by another
+            norm if `normalization` is `"pre"`. `use_bias` and
+            `kernel_initializer` also concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:

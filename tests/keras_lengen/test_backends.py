@@ -48,6 +48,7 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
     "file",
     [
         "layers/test_drawing.py",
+        "layers/encodings/test_jax_forms.py",
         "models/test_beam_search.py",
         pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
         "models/test_export.py",

@@ -39,9 +39,9 @@ class JaxStrategy(Strategy):
             ),
             auto_shard_dataset=False,
         )
-        mesh = jax.sharding.Mesh(np.array(devices), ["batch"])
-        self._split = NamedSharding(mesh, PartitionSpec("batch"))
-        self._whole = NamedSharding(mesh, PartitionSpec())
+        self._mesh = jax.sharding.Mesh(np.array(devices), ["batch"])
+        self._split = NamedSharding(self._mesh, PartitionSpec("batch"))
+        self._whole = NamedSharding(self._mesh, PartitionSpec())
 
     @property
     def devices(self):
@@ -55,6 +55,10 @@ class JaxStrategy(Strategy):
             yield
         finally:
             keras.distribution.set_distribution(before)
+
+    def computing(self):
+        """Returns a context in which layers find the devices of the batch."""
+        return jax.set_mesh(self._mesh)
 
     def from_chief(self, values):
         if not self.several_workers:

@@ -48,7 +48,10 @@ class JaxTrainingStep(TrainingStep):
             }
             bucket = int(self._index(tf.constant(step, tf.int64)))
             batch = self.problem.cut(batch, self.buckets[bucket])
-            loss, state = self.update(state, self.strategy.spread(batch), step)
+            with self.strategy.computing():
+                loss, state = self.update(
+                    state, self.strategy.spread(batch), step
+                )
             losses.append(loss)
         for variables, values in zip(owners, state, strict=True):
             for variable, value in zip(variables, values, strict=True):
@@ -130,7 +133,9 @@ class JaxEvaluationStep(EvaluationStep):
 
     def run(self, length, index, batch):
         weights = [weight.value for weight in self.model.trainable_variables]
-        return np.asarray(self.measure(weights, int(length), int(index), batch))
+        with self.strategy.computing():
+            sums = self.measure(weights, int(length), int(index), batch)
+        return np.asarray(sums)
 
     def _compute_sums(self, weights, length, index, batch):
         # Negative numbers, which no training step has.

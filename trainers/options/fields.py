@@ -117,6 +117,12 @@ class TrainerConfig(DeviceConfig):
         least=0,
         changes_program=True,
     )
+    fused: str = option(
+        "auto",
+        "Whether attention uses fused kernels, which need JAX and a TPU.",
+        choices=("auto", "true", "false"),
+        changes_program=True,
+    )
     draw: str = option(
         "model",
         "Draw positions once per model, or once per layer.",

@@ -72,6 +72,7 @@ def model_arguments(config):
             None if config.score_factor == "none" else config.score_factor
         ),
         "chunk_size": config.chunk_size or "auto",
+        "fused": {"true": True, "false": False}.get(config.fused, "auto"),
         "draw": config.draw,
         "dtype": config.precision,
     }

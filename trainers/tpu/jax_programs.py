@@ -88,7 +88,8 @@ def lower(experiment, config, mode, tokens, topology):
     chips = DescribedChips(topology.devices())
     parts = experiment.make_parts(config, chips)
     make = {"train": _lower_training, "evaluate": _lower_evaluation}[mode]
-    lowered, examples = make(*parts, chips, config, tokens)
+    with chips.computing():
+        lowered, examples = make(*parts, chips, config, tokens)
     return lowered, examples, count_trained(parts[0])
 
 

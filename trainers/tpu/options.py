@@ -33,7 +33,8 @@ class TpuCompileConfig(
     _take(
         AnswersConfig,
         *("encoding", "sampler", "attention", "score_factor", "loops"),
-        *("max_position", "chunk_size", "draw", "precision", "batch_size"),
+        *("max_position", "chunk_size", "fused", "draw", "precision"),
+        "batch_size",
         *("gradient_accumulation_steps", "train_length", "test_lengths"),
         encoding="RandomizedRoPE",
         precision="mixed_bfloat16",

@@ -69,6 +69,18 @@ _FIRST_DATA = {
 }
 """Data of the rows that were written before rows had them, by trainer."""
 
+LONG_TEXT = {"train_length": "1024", "mode": "train"}
+"""Flags that train on the longest texts of the evaluation."""
+
+LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
+"""Flags that train on the largest images of the evaluation."""
+
+FUSED = (
+    *("NoPE", "RoPE", "ALiBi", "HardALiBi", "ClippedBias", "PowerKERPLE"),
+    *("LogKERPLE", "T5Bias", "FIRE"),
+)
+"""Encodings whose attention the table has with fused kernels too."""
+
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
 
@@ -121,8 +133,8 @@ _MORE_PUBLISHED = (
     {**TEXT, "encoding": "RoPE", "lengths": "all"},
     {**IMAGES, "encoding": "RoPE", "lengths": "all"},
     {**ANSWERS, "encoding": "T5Bias"},
-    {**TEXT, "encoding": "RoPE", "train_length": "1024", "mode": "train"},
-    {**IMAGES, "encoding": "RoPE", "train_size": "45x44", "mode": "train"},
+    {**TEXT, "encoding": "RoPE", **LONG_TEXT},
+    {**IMAGES, "encoding": "RoPE", **LARGE_IMAGES},
     *({**TEXT, "encoding": encoding} for encoding in ENCODINGS),
     *(
         {
@@ -146,6 +158,13 @@ def list_flags():
 
 
 def _list_jax_flags():
+    for flags in _list_unfused_flags():
+        yield {**flags, "fused": "false"}
+    for flags in _list_fused_flags():
+        yield {**flags, "fused": "true"}
+
+
+def _list_unfused_flags():
     yield from (
         {"trainer": "encoder", "encoding": encoding} for encoding in ENCODINGS
     )
@@ -157,6 +176,23 @@ def _list_jax_flags():
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
     yield from METHODS
+
+
+def _list_fused_flags():
+    yield from (
+        {**TEXT, "encoding": encoding, **length}
+        for encoding in FUSED
+        for length in ({}, LONG_TEXT)
+    )
+    yield from (
+        {**IMAGES, "encoding": encoding, **size}
+        for encoding in ("NoPE", "RoPE")
+        for size in ({}, LARGE_IMAGES)
+    )
+    yield from (
+        {**TEXT, "encoding": "RoPE", **LONG_TEXT, **slice_}
+        for slice_ in OTHER_CHIPS
+    )
 
 
 def _list_tensorflow_flags():
@@ -289,6 +325,9 @@ def _make_key(row):
     config = list_trainers()[row["trainer"]].config
     defaults = {name: known.default for name, known in options(config).items()}
     defaults |= _FIRST_DATA.get(row["trainer"], {})
+    if row["backend"] == "jax":
+        # Attention was not fused on several chips.
+        defaults["fused"] = "false"
     key = {name: row.get(name, defaults.get(name)) for name in names}
     return json.dumps(key, sort_keys=True)
 
@@ -323,6 +362,8 @@ def _describe_encoding(row):
         parts.append(f"score_factor={row['score_factor']}")
     if row.get("loops", "1") != "1":
         parts.append(f"loops={row['loops']}")
+    if row["backend"] == "jax" and row.get("fused", "false") != "false":
+        parts.append("fused" if row["fused"] == "true" else "perhaps fused")
     return ", ".join(filter(None, parts))
 
 
@@ -389,6 +430,9 @@ chip, which runs its share of the batch.
   bfloat16, and of a table of positions only the rows that are used. JAX's
   evaluations also sum the results; with TensorFlow, another program does. With
   JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
+- *Fused*: attention of JAX in kernels, which keep scores and biases in the fast
+  memory (`docs/guides/fused_attention.md`). The compiler counts their products
+  and bytes as the kernels estimate them.
 - *Least time of a step*: the greater of flop divided by the chip's peak and
   bytes divided by its bandwidth, plus the time of the all-reduces as estimated
   in `docs/guides/scaling.md`. No TPU has run these programs. If a program

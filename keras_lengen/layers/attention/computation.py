@@ -135,7 +135,7 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
-        if is_fused(self, query, key, context, return_weights):
+        if is_fused(self, query, key, context, return_weights, training):
             return attend_fused(
                 self, query, key, value, context, training
             ), None

@@ -5,11 +5,17 @@ biases, masks and dropout in the fast memory of the chip.
 """
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
 
+from keras_lengen.layers.attention.fused_devices import (
+    attend_on_devices,
+    find_device_obstacle,
+)
+from keras_lengen.layers.attention.masks import log_counts
 from keras_lengen.types import Tensor
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ def is_fused(
     key: Tensor,
     context: "Context",
     return_weights: bool,
+    training: bool | None = None,
 ) -> bool:
     """Decides whether a call of attention uses the fused kernels.
 
@@ -35,6 +42,7 @@ def is_fused(
         key: Rotated keys `(B, S, heads, D)`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
+        training: bool or `None`, whether the call trains.
 
     Raises:
         ValueError: If the layer demands it, `fused=True`, and it is not
@@ -42,7 +50,9 @@ def is_fused(
     """
     if layer.fused is False:
         return False
-    obstacle = find_obstacle(layer, query, key, context, return_weights)
+    obstacle = find_obstacle(
+        layer, query, key, context, return_weights, training
+    )
     if obstacle is not None and layer.fused is True:
         raise ValueError(
             f"fused=True is not possible because {obstacle}: use "
@@ -57,6 +67,7 @@ def find_obstacle(
     key: Tensor,
     context: "Context",
     return_weights: bool,
+    training: bool | None = None,
 ) -> str | None:
     """Finds out why a call of attention cannot use the fused kernels.
 
@@ -66,6 +77,7 @@ def find_obstacle(
         key: Rotated keys `(B, S, heads, D)`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
+        training: bool or `None`, whether the call trains.
 
     Returns:
         str, the reason; or `None` if it can.
@@ -74,22 +86,23 @@ def find_obstacle(
         return f"its kernels need JAX, not {keras.backend.backend()}"
     if _differs(layer):
         return f"{type(layer).__name__} computes weights of its own"
-    device = None if INTERPRET else _find_device_obstacle()
-    if device is not None:
-        return device
     sizes = (*query.shape, *key.shape)
     if not all(isinstance(size, int) and size for size in sizes):
         return "sizes are unknown when the model is traced"
+    obstacle = find_device_obstacle(query.shape[0], any_kind=INTERPRET)
+    if obstacle is not None:
+        return obstacle
     encoding = layer.encoding
     for obstacle, present in (
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", context.attention_mask is not None),
         ("there is a cache", context.index is not None),
-        ('score_factor is "log_length"', layer.score_factor == "log_length"),
-        ("there is a train_length", layer.train_length is not None),
-        ("there is a logit_soft_cap", layer.logit_soft_cap is not None),
-        ("there are learned sinks", layer.use_sinks),
-        ("there is a sliding_window", layer.sliding_window is not None),
+        (
+            "a bias or a soft cap is multiplied by a function of the number "
+            "of keys",
+            _scales_by_length(layer, training)
+            and (encoding.stage == "bias" or layer.logit_soft_cap is not None),
+        ),
         (
             f"{type(encoding).__name__} rotates queries and keys twice",
             encoding.rotations > 1,
@@ -129,20 +142,13 @@ def _find_bias_obstacle(layer: "MultiHeadAttention") -> str | None:
     return None
 
 
-def _find_device_obstacle() -> str | None:
-    import jax
-
-    mesh = jax.sharding.get_abstract_mesh()
-    if mesh.empty:
-        kind, devices = jax.default_backend(), jax.device_count()
-    else:
-        kind = getattr(mesh.abstract_device, "device_kind", "") or ""
-        devices = mesh.size
-    if "tpu" not in kind.lower():
-        return "its kernels need a TPU"
-    if devices > 1:
-        return f"the batch may be divided among {devices} devices"
-    return None
+def _scales_by_length(
+    layer: "MultiHeadAttention", training: bool | None
+) -> bool:
+    """Whether scores are multiplied by a function of the number of keys."""
+    return layer.score_factor == "log_length" or (
+        layer.train_length is not None and not training
+    )
 
 
 def attend_fused(
@@ -167,21 +173,31 @@ def attend_fused(
         Weighted sums of the values `(B, T, H, value_dim)`.
     """
     from keras_lengen.layers.attention.fused_plan import Plan
-    from keras_lengen.layers.attention.pallas_kernels import attend
 
-    encoding, heads = layer.encoding, layer.num_heads
+    heads, window = layer.num_heads, context.window
     operands: dict[str, Any] = {"key_mask": context.key_mask}
     bias, learned = None, False
-    if encoding.stage == "bias":
+    if layer.encoding.stage == "bias":
         bias = functools.partial(
-            encoding.bias_of_pair,
-            causal=context.causal and encoding.sampler.keeps_order,
+            layer.encoding.bias_of_pair,
+            causal=context.causal and layer.encoding.sampler.keeps_order,
         )
-        learned = bool(encoding.weights)
+        learned = bool(layer.encoding.weights)
         operands |= {
-            "parameters": encoding.make_pair_parameters(heads),
+            "parameters": layer.encoding.make_pair_parameters(heads),
             "query_positions": _as_rows(context.positions),
             "key_positions": _as_rows(context.key_positions),
+        }
+        features = layer.encoding.make_pair_features(
+            context.positions, context.key_positions
+        )
+        if features is not None:
+            operands["query_features"], operands["key_features"] = features
+    if window is not None and context.key_mask is not None:
+        # Otherwise ranks are indices.
+        operands |= {
+            "query_ranks": window.ranks,
+            "key_ranks": window.key_ranks,
         }
     dropout = layer.dropout if training else 0.0
     if dropout:
@@ -189,10 +205,6 @@ def attend_fused(
             (2,), 0, 2**31 - 1, seed=layer.dropout_layer.seed_generator
         )
         operands["seed"] = ops.pad(ops.cast(numbers, "int32"), [[0, 1]])
-    if layer.score_factor == "head":
-        factor = ops.reshape(ops.cast(layer.factor, "float32"), (heads, 1))
-        scaled = ops.cast(query, "float32") * factor
-        query = ops.cast(scaled, query.dtype)
     parameters = operands.get("parameters")
     plan = Plan(
         heads=heads,
@@ -204,14 +216,72 @@ def attend_fused(
         first=key.shape[1] - query.shape[1],
         scale=layer.key_dim**-0.5 if layer.scale_scores else 1.0,
         causal=context.causal,
+        window=layer.sliding_window,
+        sink_tokens=layer.sink_tokens,
+        soft_cap=layer.logit_soft_cap,
         dropout=dropout,
         bias=bias,
         parameters=0 if parameters is None else parameters.shape[1],
         learned=learned,
         interpret=INTERPRET,
     )
-    output, _ = attend(plan, query, key, value, **operands)
-    return output
+    query = _scale_queries(layer, query, key.shape[1], context, training)
+    output, totals = attend_on_devices(plan, query, key, value, operands)
+    return _add_sinks(layer, output, totals) if layer.use_sinks else output
+
+
+def _scale_queries(
+    layer: "MultiHeadAttention",
+    query: Tensor,
+    keys: int,
+    context: "Context",
+    training: bool | None,
+) -> Tensor:
+    """Multiplies queries `(B, T, H, D)` by the factors of their scores."""
+    factor: Any = None
+    if layer.score_factor is not None:
+        # (H, 1, 1) to (H, 1).
+        factor = ops.cast(layer.factor, "float32")[:, 0]
+    if _scales_by_length(layer, training):
+        window = context.window
+        logs = log_counts(
+            context.indices,
+            keys,
+            context.key_mask,
+            None if window is None else window.ranks,
+            size=layer.sliding_window,
+            sink_tokens=layer.sink_tokens,
+            causal=context.causal,
+        )
+        logs = ops.expand_dims(logs, (-1, -2))
+        if layer.train_length is None:
+            factor = factor * logs
+        else:
+            logs = ops.maximum(logs / math.log(layer.train_length), 1.0)
+            factor = logs if factor is None else factor * logs
+    if factor is None:
+        return query
+    return ops.cast(ops.cast(query, "float32") * factor, query.dtype)
+
+
+def _add_sinks(
+    layer: "MultiHeadAttention", output: Tensor, totals: Tensor
+) -> Tensor:
+    """Applies the learned sinks to the results without them.
+
+    Args:
+        layer: `MultiHeadAttention`.
+        output: Weighted sums of the values `(B, T, H, value_dim)`.
+        totals: Logarithms of the sums of the exponentials of the scores,
+            float32 `(B, H, T)`.
+
+    Returns:
+        The sums with weights `exp(score) / (exp(sink) + sum(exp(scores)))`.
+    """
+    sinks = ops.cast(layer.sinks, "float32")[:, 0]
+    share = ops.transpose(ops.sigmoid(totals - sinks), (0, 2, 1))
+    scaled = ops.cast(output, "float32") * ops.expand_dims(share, -1)
+    return ops.cast(scaled, output.dtype)
 
 
 def _as_rows(positions: Tensor) -> Tensor:

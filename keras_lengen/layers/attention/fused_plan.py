@@ -35,7 +35,8 @@ class Plan:
         scale: float, factor of the products of queries and keys.
         causal: bool, whether queries attend to no later keys.
         window: int, number of keys up to and including its own that a query
-            sees, and as many later keys unless `causal`; `None` for all.
+            sees, and as many later keys unless `causal`; `None` for all. It
+            counts indices, or ranks if there are some.
         sink_tokens: int, number of first keys that all queries see in spite
             of the window.
         soft_cap: float, limit `c` of the scores without bias,
@@ -104,8 +105,8 @@ class Plan:
 
         Args:
             queries: Indices of queries among the keys, integers that broadcast
-                against `keys`.
-            keys: Indices of keys.
+                against `keys`; or their ranks among real tokens.
+            keys: Indices or ranks of keys.
 
         Returns:
             Booleans, or `None` if queries see all keys.
@@ -122,14 +123,26 @@ class Plan:
             seen = earlier if seen is None else seen & earlier
         return seen
 
-    def meets(self, query_block: Any, key_block: Any) -> Any:
-        """Whether some query of a block sees some key of another, or `True`."""
+    def meets(
+        self, query_block: Any, key_block: Any, *, by_rank: bool = False
+    ) -> Any:
+        """Finds whether some query of a block sees some key of another.
+
+        Args:
+            query_block: Index of the block of queries.
+            key_block: Index of the block of keys.
+            by_rank: bool, whether the window counts ranks. They are nearer to
+                each other than indices, so the window may reach any block.
+
+        Returns:
+            Boolean, or `True`.
+        """
         first = self.first + query_block * self.query_block
         last = first + self.query_block - 1
         first_key = key_block * self.key_block
         last_key = first_key + self.key_block - 1
         met: Any = True
-        if self.window is not None:
+        if self.window is not None and not by_rank:
             met = first - last_key < self.window
             if not self.causal:
                 met = met & (first_key - last < self.window)

@@ -57,3 +57,48 @@ def log_visible(scores: Tensor, mask: Tensor | None) -> Tensor:
     count = ops.sum(ops.cast(mask, "float32"), axis=-1, keepdims=True)
     # A query without keys has no weights to scale.
     return ops.log(ops.maximum(count, 1.0))
+
+
+def log_counts(
+    indices: Tensor,
+    keys: int,
+    key_mask: Tensor | None,
+    ranks: Tensor | None,
+    *,
+    size: int | None,
+    sink_tokens: int,
+    causal: bool,
+) -> Tensor:
+    """Does the same from indices and ranks, without a tensor of all pairs.
+
+    Args:
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+        keys: Number of keys `S`.
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        ranks: Ranks of the queries, int32 `(T,)` or `(B, T)`, if there is a
+            sliding window.
+        size: int, number of keys in the window, or `None`.
+        sink_tokens: int, number of first tokens that all queries see.
+        causal: bool, whether queries see no later keys.
+
+    Returns:
+        float32 `(T,)`, or `(B, T)` if there is a mask.
+    """
+    real = keys * ops.ones_like(indices)
+    earlier = indices + 1
+    if key_mask is not None:
+        counts = ops.cumsum(ops.cast(key_mask, "int32"), axis=-1)
+        earlier = ops.take(counts, indices, axis=-1)
+        real = counts[:, -1:] + ops.zeros_like(earlier)
+    if size is None or ranks is None:
+        count = earlier if causal else real
+    elif causal:
+        count = ops.minimum(ranks + 1, size)
+        count = count + ops.clip(ranks + 1 - size, 0, sink_tokens)
+    else:
+        first = ops.maximum(ranks - size + 1, 0)
+        last = ops.minimum(ranks + size - 1, real - 1)
+        twice = ops.minimum(last, sink_tokens - 1) - first + 1
+        count = last - first + 1 + ops.minimum(sink_tokens, real)
+        count = count - ops.maximum(twice, 0)
+    return ops.log(ops.maximum(ops.cast(count, "float32"), 1.0))

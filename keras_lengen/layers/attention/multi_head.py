@@ -114,11 +114,13 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             scores, biases, masks and dropout in the fast memory of a TPU, with
             JAX. They need an encoding without a bias, or with one that is a
             function of two positions and up to 128 numbers per head
-            (`BiasEncoding.bias_of_pair`), one device, and no `attention_mask`,
-            cache, attention weights to return, scalable softmax,
-            `train_length`, soft cap, sinks or window. `"auto"` uses them where
-            possible, `True` raises an error elsewhere, and `False` never uses
-            them. With them, dropout drops other weights than without.
+            (`BiasEncoding.bias_of_pair`), and no `attention_mask`, cache or
+            attention weights to return; a bias or a soft cap excludes factors
+            that depend on the number of keys. Several devices that share a
+            batch must be known from `keras.distribution` or `jax.set_mesh`.
+            `"auto"` uses them where possible, `True` raises an error
+            elsewhere, and `False` never uses them. With them, dropout drops
+            other weights than without.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of the biases of the projections.
         seed: int from 0 to `2 ** 31 - 1`, seed of the dropout, or `None`.

@@ -34,6 +34,16 @@ class Blocks:
     refs: dict[str, Any]
     ids: tuple[Array, ...]
 
+    @property
+    def by_rank(self) -> bool:
+        """Whether queries see keys by their ranks among real tokens."""
+        return "query_ranks" in self.refs
+
+    def meet(self) -> Any:
+        """Whether some query sees some key, or `True`."""
+        *_, i, j = self.ids
+        return self.plan.meets(i, j, by_rank=self.by_rank)
+
     def find_indices(self) -> tuple[Array, Array]:
         """Returns the indices of the queries `(rows, 1)` and keys."""
         plan, (_, _, _, i, j) = self.plan, self.ids
@@ -45,7 +55,13 @@ class Blocks:
     def find_mask(self) -> Array | None:
         """Returns which keys queries see `(rows or 1, columns)`."""
         queries, keys = self.find_indices()
-        mask = self.plan.sees(queries, keys)
+        if self.by_rank:
+            mask = self.plan.sees(
+                self.refs["query_ranks"][...].reshape(-1, 1),
+                self.refs["key_ranks"][...],
+            )
+        else:
+            mask = self.plan.sees(queries, keys)
         if self.plan.keys % self.plan.key_block:
             real = keys < self.plan.keys
             mask = real if mask is None else mask & real
@@ -89,7 +105,25 @@ class Blocks:
         picked = jnp.where(own, array.astype(jnp.float32), 0.0)
         return picked.astype(array.dtype)
 
-    def compute_bias(self, number: int) -> tuple[Array, Any]:
+    def multiply_features(self) -> dict[str, Array]:
+        """Computes the products of features that the bias of all heads needs.
+
+        Returns:
+            Dict of further arguments of the bias.
+        """
+        if "query_features" not in self.refs:
+            return {}
+        queries, keys = (
+            self.refs[f"{name}_features"][...] for name in ("query", "key")
+        )
+        product = _multiply(
+            queries, keys, 1, 1, precision=jax.lax.Precision.HIGHEST
+        )
+        return {"product": product}
+
+    def compute_bias(
+        self, number: int, products: dict[str, Array]
+    ) -> tuple[Array, Any]:
         """Computes the bias of a head, and the function of its gradients."""
         refs = self.refs
         count = self.plan.parameters
@@ -101,16 +135,26 @@ class Blocks:
         bias: Any = self.plan.bias
 
         def compute(*parameters: Array) -> Array:
-            return bias(parameters, queries, keys)
+            return bias(parameters, queries, keys, **products)
 
         if not self.plan.learned:
             return compute(*parameters), None
         return jax.vjp(compute, *parameters)
 
     def compute_scores(
-        self, query: Array, number: int, mask: Array | None
+        self,
+        query: Array,
+        number: int,
+        mask: Array | None,
+        products: dict[str, Array],
     ) -> tuple[Array, Array | None, Any]:
         """Computes the masked scores of a head `(rows, columns)`.
+
+        Args:
+            query: Queries of the head, zero in the features of others.
+            number: Number of the head in the group.
+            mask: Which keys queries see, or `None`.
+            products: What `multiply_features` returned.
 
         Returns:
             Scores; the derivative of capped scores, or `None`; and the
@@ -124,7 +168,7 @@ class Blocks:
             slope = 1.0 - scores * scores
             scores = scores * plan.soft_cap
         if plan.bias is not None:
-            bias, back = self.compute_bias(number)
+            bias, back = self.compute_bias(number, products)
             scores = scores + bias
         if mask is not None:
             scores = jnp.where(mask, scores, HIDDEN_SCORE)
@@ -147,12 +191,15 @@ class Blocks:
         return jnp.where(kept, array * (1.0 / (1.0 - rate)), 0.0)
 
 
-def _multiply(first: Array, second: Array, axis: int, other: int) -> Array:
+def _multiply(
+    first: Array, second: Array, axis: int, other: int, precision: Any = None
+) -> Array:
     """Multiplies matrices along an axis of each, with a float32 result."""
     return jax.lax.dot_general(
         first,
         second,
         (((axis,), (other,)), ((), ())),
+        precision=precision,
         preferred_element_type=jnp.float32,
     )
 
@@ -177,7 +224,7 @@ def compute_forward(
     """
     top_ref, total_ref, sums_ref = scratch
     blocks = Blocks(plan, refs, ids)
-    *_, i, j = ids
+    j = ids[-1]
 
     @pl.when(j == 0)
     def start() -> None:
@@ -185,14 +232,14 @@ def compute_forward(
         total_ref[...] = jnp.zeros_like(total_ref)
         sums_ref[...] = jnp.zeros_like(sums_ref)
 
-    @pl.when(plan.meets(i, j))
+    @pl.when(blocks.meet())
     def add() -> None:
         query, value = refs["query"][...], refs["value"][...]
-        mask = blocks.find_mask()
+        mask, products = blocks.find_mask(), blocks.multiply_features()
 
         def add_head(number: Any) -> None:
             scores, _, _ = blocks.compute_scores(
-                blocks.pick(query, number), number, mask
+                blocks.pick(query, number), number, mask, products
             )
             before = top_ref[number]
             top = jnp.maximum(before, jnp.max(scores, axis=1, keepdims=True))
@@ -276,15 +323,15 @@ def compute_backward(
 
         @pl.when(first_queries & (j == 0))
         def start_parameters() -> None:
-            result = refs["parameter_result"]
+            result = refs["parameters_result"]
             result[...] = jnp.zeros_like(result)
 
-    @pl.when(plan.meets(i, j))
+    @pl.when(blocks.meet())
     def add() -> None:
-        mask = blocks.find_mask()
+        mask, products = blocks.find_mask(), blocks.multiply_features()
 
         def add_head(number: Any) -> None:
-            query, key, value = _find_gradients(blocks, number, mask)
+            query, key, value = _find_gradients(blocks, number, mask, products)
             query_ref[r, rows, :] += query
             key_ref[...] += key
             value_ref[...] += value
@@ -304,7 +351,10 @@ def compute_backward(
 
 
 def _find_gradients(
-    blocks: Blocks, number: int, mask: Array | None
+    blocks: Blocks,
+    number: int,
+    mask: Array | None,
+    products: dict[str, Array],
 ) -> tuple[Array, Array, Array]:
     """Computes the gradients of a head, and adds those of its parameters.
 
@@ -317,7 +367,7 @@ def _find_gradients(
     key = blocks.pick(refs["key"][...], number)
     value = refs["value"][...]
     gradient = blocks.pick(refs["output_gradient"][...], number)
-    scores, slope, back = blocks.compute_scores(query, number, mask)
+    scores, slope, back = blocks.compute_scores(query, number, mask, products)
     total = refs["total"][pl.ds(number, 1), :].reshape(-1, 1)
     weights = jnp.exp(scores - total)
     if mask is not None:
@@ -353,5 +403,5 @@ def _add_parameters(
     vector = jnp.zeros((1, LANES), jnp.float32)
     for lane, gradient in enumerate(gradients):
         vector = jnp.where(lanes == lane, gradient, vector)
-    result, repeat = blocks.refs["parameter_result"], blocks.ids[1]
+    result, repeat = blocks.refs["parameters_result"], blocks.ids[1]
     result[repeat, pl.ds(number, 1), :] += vector

@@ -43,7 +43,11 @@ def attend(
     parameters: Array | None = None,
     query_positions: Array | None = None,
     key_positions: Array | None = None,
+    query_features: Array | None = None,
+    key_features: Array | None = None,
     key_mask: Array | None = None,
+    query_ranks: Array | None = None,
+    key_ranks: Array | None = None,
     seed: Array | None = None,
 ) -> tuple[Array, Array]:
     """Computes attention.
@@ -56,7 +60,13 @@ def attend(
         parameters: Parameters of the bias, float32 `(H, P)`, if there is one.
         query_positions: float32 `(1 or B, T)`, if there is a bias.
         key_positions: float32 `(1 or B, S)`, if there is a bias.
+        query_features: float32 `(1 or B, T, F)`, if the bias needs products of
+            features; or `None`.
+        key_features: float32 `(1 or B, S, F)`, or `None`.
         key_mask: Boolean array `(B, S)`, true for real keys, or `None`.
+        query_ranks: int32 `(B, T)`, numbers of the queries among the real
+            tokens, by which the window counts; or `None`.
+        key_ranks: int32 `(B, S)`, those of the keys, or `None`.
         seed: int32 `(3,)`, if there is dropout: two random numbers and the
             index of the first example.
 
@@ -73,10 +83,14 @@ def attend(
     key, value = (array.reshape(*array.shape[:2], -1) for array in (key, value))
     if key_mask is not None:
         key_mask = key_mask.astype(jnp.int32)
-    rows = (query_positions, key_positions, key_mask)
-    positions, key_positions, key_mask = (
-        None if row is None else row[:, None] for row in rows
-    )
+    of_keys = [
+        _take(*each, 0, plan.keys, plan.key_block)
+        for each in (
+            *((key, 1), (value, 1), (_as_row(key_positions), 2)),
+            *((_as_row(key_ranks), 2), (_as_row(key_mask), 2)),
+            (key_features, 1),
+        )
+    ]
     if parameters is not None:
         parameters = parameters.reshape(-1)
     # The backward pass keeps the gradients of all queries of a call.
@@ -86,20 +100,15 @@ def attend(
     for start in range(0, tokens, most):
         size = min(most, tokens - start)
         part = dataclasses.replace(plan, tokens=size, first=plan.first + start)
+        of_queries = [
+            _take(*each, start, size, part.query_block)
+            for each in (
+                *((query, 2), (_as_row(query_positions), 2)),
+                *((_as_row(query_ranks), 2), (query_features, 1)),
+            )
+        ]
         output, total = _attend_to_blocks(
-            part,
-            _pad(query[:, :, start : start + size], 2, part.query_block),
-            _pad(key, 1, plan.key_block),
-            _pad(value, 1, plan.key_block),
-            parameters,
-            None
-            if positions is None
-            else _pad(
-                positions[..., start : start + size], 2, part.query_block
-            ),
-            _pad(key_positions, 2, plan.key_block),
-            _pad(key_mask, 2, plan.key_block),
-            seed,
+            *(part, *of_queries, *of_keys, parameters, seed)
         )
         outputs.append(output[:, :, :size])
         sums.append(total[..., :size])
@@ -113,12 +122,22 @@ def attend(
     return output, jnp.moveaxis(total, 1, 2).reshape(batch, plan.heads, tokens)
 
 
-def _pad(array: Array | None, axis: int, multiple: int) -> Array | None:
-    """Pads an axis with zeros to a multiple."""
-    if array is None or array.shape[axis] % multiple == 0:
+def _as_row(numbers: Array | None) -> Array | None:
+    """Adds an axis to `(1 or B, T)`, for blocks `(1, rows)`."""
+    return None if numbers is None else numbers[:, None]
+
+
+def _take(
+    array: Array | None, axis: int, start: int, size: int, multiple: int
+) -> Array | None:
+    """Takes a part of an axis, padded with zeros to a multiple."""
+    if array is None:
+        return None
+    array = jax.lax.slice_in_dim(array, start, start + size, axis=axis)
+    if size % multiple == 0:
         return array
     widths = [(0, 0)] * array.ndim
-    widths[axis] = (0, -array.shape[axis] % multiple)
+    widths[axis] = (0, -size % multiple)
     return jnp.pad(array, widths)
 
 
@@ -128,11 +147,12 @@ def _attend_to_blocks(plan: Plan, *operands: Array | None) -> Any:
 
     Args:
         plan: `Plan`.
-        *operands: Query `(B, repeats, T, key heads * D)`; key and value
-            `(B, S, key heads * width)`; the parameters `(H * P,)`, positions
-            `(1 or B, 1, T)` and `(1 or B, 1, S)` of the bias; the mask of the
-            keys, int32 `(B, 1, S)`; and the seed, int32 `(3,)`; each of the
-            last five or `None`.
+        *operands: Query `(B, repeats, T, key heads * D)`, and its positions
+            `(1 or B, 1, T)`, ranks `(B, 1, T)` and features `(1 or B, T, F)`;
+            key and value `(B, S, key heads * width)`, and their positions,
+            ranks, mask and features; the parameters of the bias `(H * P,)`;
+            and the seed, int32 `(3,)`. All but query, key and value may be
+            `None`.
 
     Returns:
         Output `(B, repeats, T, key heads * value width)` and logarithms of
@@ -155,14 +175,9 @@ _attend_to_blocks.defvjp(_forward, _backward)
 
 
 _NAMES = (
-    "query",
-    "key",
-    "value",
-    "parameters",
-    "query_positions",
-    "key_positions",
-    "key_mask",
-    "seed",
+    *("query", "query_positions", "query_ranks", "query_features"),
+    *("key", "value", "key_positions", "key_ranks", "key_mask"),
+    *("key_features", "parameters", "seed"),
 )
 
 
@@ -185,10 +200,21 @@ def _make_specs(
     def make(shape: tuple[Any, ...], pick: Callable[..., Any]) -> pl.BlockSpec:
         return pl.BlockSpec(shape, lambda *ids: pick(*order(*ids)))
 
-    def own(name: str, index: Any) -> Any:
-        return index if operands[name].shape[0] > 1 else 0
+    def make_row(name: str) -> pl.BlockSpec:
+        own, axis = operands[name].shape[0] > 1, name.startswith("key")
+        return make(
+            (None, 1, columns if axis else rows),
+            lambda b, r, g, *blocks: (b if own else 0, 0, blocks[axis]),
+        )
 
-    makers = {
+    def make_features(name: str) -> pl.BlockSpec:
+        own, axis = operands[name].shape[0] > 1, name.startswith("key")
+        return make(
+            (None, columns if axis else rows, operands[name].shape[-1]),
+            lambda b, r, g, *blocks: (b if own else 0, blocks[axis], 0),
+        )
+
+    makers: dict[str, Callable[[], pl.BlockSpec]] = {
         "query": lambda: make(
             (None, None, rows, widths[0]), lambda b, r, g, i, j: (b, r, i, g)
         ),
@@ -200,17 +226,6 @@ def _make_specs(
         ),
         "parameters": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
         "seed": lambda: pl.BlockSpec(memory_space=pltpu.SMEM),
-        "query_positions": lambda: make(
-            (None, 1, rows),
-            lambda b, r, g, i, j: (own("query_positions", b), 0, i),
-        ),
-        "key_positions": lambda: make(
-            (None, 1, columns),
-            lambda b, r, g, i, j: (own("key_positions", b), 0, j),
-        ),
-        "key_mask": lambda: make(
-            (None, 1, columns), lambda b, r, g, i, j: (b, 0, j)
-        ),
         "output": lambda: make(
             (None, None, rows, widths[1]), lambda b, r, g, i, j: (b, r, i, g)
         ),
@@ -226,6 +241,13 @@ def _make_specs(
             lambda b, r, g, i, j: (b, r, g, 0, i),
         ),
     }
+    for name in ("query_features", "key_features"):
+        makers[name] = functools.partial(make_features, name)
+    for name in (
+        *("query_positions", "query_ranks"),
+        *("key_positions", "key_ranks", "key_mask"),
+    ):
+        makers[name] = functools.partial(make_row, name)
     return [makers[name]() for name in operands]
 
 
@@ -249,7 +271,7 @@ def _estimate_cost(
         (i, j)
         for i in range(tokens // plan.query_block)
         for j in range(operands["key"].shape[1] // plan.key_block)
-        if plan.meets(i, j)
+        if plan.meets(i, j, by_rank="query_ranks" in operands)
     ]
     pairs = len(blocks) * plan.query_block * plan.key_block
     pairs *= batch * repeats * plan.key_heads
@@ -379,18 +401,18 @@ def _run_backward(
         cost_estimate=_estimate_cost(plan, operands, shapes, products=5),
         name="fused_attention_gradient",
     )(*operands.values())
-    parameters = None
+    gradients = dict(zip(shapes, results, strict=True))
     if plan.learned:
-        sums = _sum_parameters(plan, results[3])
-        parameters = sums[:, : plan.parameters].reshape(-1)
-    return (*results[:3], parameters, None, None, None, None)
+        sums = _sum_parameters(plan, gradients["parameters_result"])
+        gradients["parameters_result"] = sums[:, : plan.parameters].reshape(-1)
+    return tuple(gradients.get(f"{name}_result") for name in _NAMES)
 
 
 def _describe_gradients(
     plan: Plan, operands: dict[str, Any]
 ) -> tuple[dict[str, Any], list[pl.BlockSpec]]:
     """Describes the results of the backward kernel, and their blocks."""
-    query, key, value = (operands[name] for name in _NAMES[:3])
+    query, key, value = (operands[name] for name in ("query", "key", "value"))
     batch, repeats, tokens, _ = query.shape
     group, groups = plan.group, plan.key_heads // plan.group
     columns = plan.key_block
@@ -415,7 +437,7 @@ def _describe_gradients(
     if plan.learned:
         # Rows of whole vectors, of which the first are used.
         tile = (repeats, -(-group // 8) * 8, LANES)
-        shapes["parameter_result"] = _describe(
+        shapes["parameters_result"] = _describe(
             (batch, groups, *tile), jnp.float32
         )
         specs.append(

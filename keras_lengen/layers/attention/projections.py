@@ -101,13 +101,31 @@ class Projections(PartPolicies, DrawingLayer):
         # One matrix product is faster than three narrow ones.
         kernel = ops.concatenate([dense.kernel for dense in denses], axis=-1)
         kernel = ops.cast(kernel, self.compute_dtype)
-        kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
         query = ops.cast(query, self.compute_dtype)
-        projected = _contract(query, kernel)
         heads = self.num_heads
+        if keras.backend.backend() == "jax" and None not in query.shape:
+            return self._split_flat(_contract(query, kernel))
+        kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
+        projected = _contract(query, kernel)
         # Keras splits into equal parts in fewer operations.
         ends = [heads, heads + (self.num_key_value_heads or heads)]
         return ops.split(projected, 3 if ends[1] == 2 * heads else ends, axis=2)
+
+    def _split_flat(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Splits `(B, T, width)` into queries, keys and values.
+
+        Before heads have an axis: TPUs keep the last axis in vectors of 128
+        numbers, of which an axis of a head's features would waste the most.
+        """
+        sizes, width = projected.shape[:2], self.key_dim
+        queries = self.num_heads * width
+        keys = (self.num_key_value_heads or self.num_heads) * width
+        parts = ops.split(projected, [queries, queries + keys], axis=-1)
+        query, key, value = (
+            ops.reshape(part, (*sizes, part.shape[-1] // width, width))
+            for part in parts
+        )
+        return query, key, value
 
     def _combine(self, output: Tensor, inputs: Tensor) -> Tensor:
         """Maps the heads' results `(B, T, H, value_dim)` to `(B, T, M)`.

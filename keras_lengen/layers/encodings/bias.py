@@ -84,6 +84,7 @@ class BiasEncoding(PositionalEncoding):
         key_position: Tensor,
         *,
         causal: bool = False,
+        product: Tensor | None = None,
     ) -> Tensor:
         """Computes the bias of pairs of positions, element by element.
 
@@ -99,6 +100,8 @@ class BiasEncoding(PositionalEncoding):
             key_position: float32 positions of keys, which broadcast against
                 those of the queries.
             causal: bool, as for `attention_bias`.
+            product: float32, the products of the features of the pairs, if
+                `make_pair_features` makes some.
 
         Returns:
             float32, the bias of each pair; NaN where a position is NaN.
@@ -122,6 +125,21 @@ class BiasEncoding(PositionalEncoding):
             NotImplementedError: As for `bias_of_pair`.
         """
         raise NotImplementedError(self.find_pair_obstacle())
+
+    def make_pair_features(
+        self, query_positions: Tensor, key_positions: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        """Makes vectors whose products `bias_of_pair` gets.
+
+        Args:
+            query_positions: Tensor `(T,)` or `(B, T)`.
+            key_positions: Tensor `(S,)` or `(B, S)`.
+
+        Returns:
+            float32 `(1 or B, T, F)` and `(1 or B, S, F)`; or `None` if the
+            bias needs no such products.
+        """
+        return None
 
     def find_pair_obstacle(self) -> str | None:
         """Finds out why `bias_of_pair` does not compute the bias.

@@ -21,6 +21,10 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
 )
 from keras_lengen.types import Array, InputShape, Positions, Size, Tensor
 
+WIDEST_SWAP = 512
+"""Largest width of all heads whose pairs are swapped, on JAX, by a product with
+a matrix, which TPUs fuse with the rotation."""
+
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class RoPE(RotaryEncoding):
@@ -226,6 +230,8 @@ class RoPE(RotaryEncoding):
         sizes: tuple[Size, Size],
     ) -> Tensor:
         cosines, sines = (ops.cast(each, features.dtype) for each in turn)
+        if keras.backend.backend() == "jax":
+            return self._apply_flat(features, cosines, sines, sizes)
         width = cosines.shape[-1]
         if width == features.shape[-1]:
             return (
@@ -234,6 +240,59 @@ class RoPE(RotaryEncoding):
         turned, kept = ops.split(features, [width], axis=-1)
         turned = turned * cosines + self._swap_pairs(turned, sizes) * sines
         return ops.concatenate([turned, kept], axis=-1)
+
+    def _apply_flat(
+        self,
+        features: Tensor,
+        cosines: Tensor,
+        sines: Tensor,
+        sizes: tuple[Size, Size],
+    ) -> Tensor:
+        """Does the same with all heads in one axis.
+
+        TPUs keep the last axis in vectors of 128 numbers: an axis of the two
+        features of a pair would waste nearly all of each vector.
+        """
+        heads, width = features.shape[2:]
+        rotated = cosines.shape[-1]
+        axes = len(cosines.shape)
+        padding = [*([[0, 0]] * (axes - 1)), [0, width - rotated]]
+        cosines = ops.pad(cosines, padding, constant_values=1)
+        sines = ops.pad(sines, padding)
+        cosines, sines = (
+            ops.tile(ops.squeeze(each, -2), [*([1] * (axes - 2)), heads])
+            for each in (cosines, sines)
+        )
+        flat = ops.reshape(features, (*sizes, heads * width))
+        swapped = self._swap_flat(flat, heads, rotated)
+        return ops.reshape(
+            flat * cosines + swapped * sines, (*sizes, heads, width)
+        )
+
+    def _swap_flat(self, flat: Tensor, heads: int, rotated: int) -> Tensor:
+        """Swaps the two features of every pair of all heads.
+
+        Args:
+            flat: `(B, T, H * D)`.
+            heads: int, number of heads.
+            rotated: int, number of features of a head that are rotated.
+        """
+        kept = flat.shape[-1] // heads - rotated
+        shift = rotated // 2 if self.layout == "halves" else 1
+        steps = np.pad(-shift * self._find_signs(rotated), [0, kept])
+        steps = np.tile(steps, heads).astype("int32")
+        bfloat16 = keras.backend.standardize_dtype(flat.dtype) == "bfloat16"
+        if bfloat16 and flat.shape[-1] <= WIDEST_SWAP:
+            # Exact, because each result is one number times 1.
+            indices = np.arange(len(steps))
+            swap = indices[:, None] == indices + steps
+            return ops.matmul(flat, ops.cast(swap, flat.dtype))
+        # Pairs lie within heads, so none is torn apart.
+        return ops.where(
+            steps > 0,
+            ops.roll(flat, -shift, axis=-1),
+            ops.roll(flat, shift, axis=-1),
+        )
 
     def _swap_pairs(self, features: Tensor, sizes: tuple[Size, Size]) -> Tensor:
         """Swaps the two features of every pair; `sizes` are `(B, T)`."""

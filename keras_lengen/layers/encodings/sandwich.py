@@ -1,5 +1,6 @@
 """Fixed bias computed from inner products of sinusoids."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,7 +15,7 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     check_even,
     make_sinusoid,
 )
-from keras_lengen.types import Positions, Tensor
+from keras_lengen.types import Array, Positions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -72,23 +73,48 @@ class Sandwich(BiasEncoding):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
+        # The cosine of a difference is a product of cosines plus a product of
+        # sines, which a matrix product sums for all pairs.
+        queries, keys = self.make_pair_features(query_positions, key_positions)
+        similarity = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
+        penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
+        ratios = self._find_ratios(spec.heads)
+        return ops.multiply(ratios[:, None, None], penalties)
+
+    def make_pair_features(
+        self, query_positions: Tensor, key_positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
         queries = expand_positions(query_positions, 0)
         keys = expand_positions(key_positions, 0)
         # Positions are counted from the first key: only differences matter,
         # and the angles of small numbers are more exact.
         origin = keys[..., :1]
-        # The cosine of a difference is a product of cosines plus a product of
-        # sines, which a matrix product sums for all pairs.
-        similarity = ops.matmul(
-            self._make_sinusoid(queries - origin),
-            ops.swapaxes(self._make_sinusoid(keys - origin), -1, -2),
+        queries, keys = (
+            self._make_sinusoid(each - origin) for each in (queries, keys)
         )
-        if len(similarity.shape) == 2:
-            similarity = ops.expand_dims(similarity, 0)
-        heads = spec.heads
-        ratios = heads / (8.0 * np.arange(1, heads + 1, dtype="float32"))
-        penalties = ops.expand_dims(similarity - self.dimension / 2, 1)
-        return ops.multiply(ratios[:, None, None], penalties)
+        if len(queries.shape) == 2:
+            queries = ops.expand_dims(queries, 0)
+        if len(keys.shape) == 2:
+            keys = ops.expand_dims(keys, 0)
+        return queries, keys
+
+    def make_pair_parameters(self, heads: int) -> Tensor:
+        return ops.convert_to_tensor(self._find_ratios(heads)[:, None])
+
+    def bias_of_pair(
+        self,
+        parameters: Sequence[Tensor],
+        query_position: Tensor,
+        key_position: Tensor,
+        *,
+        causal: bool = False,
+        product: Tensor = None,
+    ) -> Tensor:
+        (ratio,) = parameters
+        return ratio * (product - self.dimension / 2)
+
+    def _find_ratios(self, heads: int) -> Array:
+        return heads / (8.0 * np.arange(1, heads + 1, dtype="float32"))
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared

@@ -68,6 +68,7 @@ ARGUMENTS = {
     "sliding_window": 2,
     "sink_tokens": 1,
     "chunk_size": 2,
+    "fused": False,
     "tie_embeddings": True,
     "embedding_scale": 2.0,
     "logit_scale": 0.5,
@@ -133,8 +134,8 @@ def test_every_argument_is_an_attribute_and_counts(argument):
     attention = model.blocks[0].attention_layer
     if argument == "attention":
         assert isinstance(attention, Witness)
-    elif argument == "chunk_size":
-        assert attention.chunk_size == value
+    elif argument in ("chunk_size", "fused"):
+        assert getattr(attention, argument) == value
     else:
         assert differ(unchanged_outcome(base), outcome)
     assert_is_attribute(model, argument, value)

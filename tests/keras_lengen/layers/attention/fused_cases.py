@@ -8,6 +8,7 @@ ENCODINGS = {
     "LogKERPLE": {"asymmetry": 0.5},
     "T5Bias": {"num_buckets": 8},
     "FIRE": {"hidden_dim": 5},
+    "Sandwich": {"dimension": 6},
 }
 """Arguments of every encoding whose bias is a function of two positions."""
 

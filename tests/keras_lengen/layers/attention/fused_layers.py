@@ -10,6 +10,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import keras
 import numpy as np
 
 from keras_lengen.layers import (
@@ -32,7 +33,29 @@ CASES = {
         "num_key_value_heads": 2,
         "scale_scores": False,
     },
+    "window, cap and sinks": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "sliding_window": 4,
+        "sink_tokens": 2,
+        "logit_soft_cap": 1.5,
+        "use_sinks": True,
+    },
+    "window in both directions": {
+        "sliding_window": 3,
+        "sink_tokens": 2,
+        "score_factor": "log_length",
+    },
+    "trained length": {
+        "encoding": RoPE,
+        "use_causal_mask": True,
+        "train_length": 4,
+    },
 }
+
+REAL = np.ones((2, 20), bool)
+# Padding between real tokens too, so that ranks are not indices.
+REAL[1, [6, 7, 15, 16, 17, 18, 19]] = False
 
 
 def differentiate(layer, function):
@@ -68,17 +91,41 @@ def find_layer_error(encoding=None, use_causal_mask=False, **options):
         4, 16, encoding=encoding and encoding(), **options
     )
     inputs = jnp.array(random.normal(size=(2, 20, 24)), "float32")
-    mask = jnp.arange(20) < jnp.array([[20], [13]])
     layer(inputs, inputs)
     return compare(
         layer,
         [layer],
         lambda weights, fixed: layer.stateless_call(
             *(weights, fixed, inputs, inputs),
-            value_mask=mask,
+            value_mask=jnp.array(REAL),
             use_causal_mask=use_causal_mask,
         ),
     )
+
+
+def find_sharded_errors():
+    """Errors on two devices that share the batch: of fused attention, and of
+    its dropout, which is that of one device."""
+    case = CASES["window, cap and sinks"]
+    devices = keras.distribution.DataParallel(devices=jax.devices())
+    alone = drop_alone()
+    keras.distribution.set_distribution(devices)
+    found = {"devices": find_layer_error(**case)}
+    shared = drop_alone()
+    keras.distribution.set_distribution(None)
+    found["dropout"] = float(jnp.max(jnp.abs(alone - shared)))
+    return found
+
+
+def drop_alone():
+    layer = MultiHeadAttention(2, 8, dropout=0.5, fused=True, seed=3)
+    layer.build((2, 20, 24), (2, 20, 24))
+    for weight in layer.weights:
+        weight.assign(
+            jnp.cos(jnp.arange(weight.value.size)).reshape(weight.shape)
+        )
+    inputs = jnp.sin(jnp.arange(960.0)).reshape(2, 20, 24)
+    return np.array(layer(inputs, inputs, training=True))
 
 
 def find_model_error():
@@ -106,7 +153,11 @@ def find_refusals():
     for name, arguments, options in (
         ("weights", {}, {"return_attention_scores": True}),
         ("mask", {}, {"attention_mask": jnp.ones((5, 5), bool)}),
-        ("length", {"score_factor": "log_length"}, {}),
+        (
+            "length",
+            {"score_factor": "log_length", "logit_soft_cap": 2.0},
+            {},
+        ),
         ("sampled", {"encoding": RandomizedALiBi()}, {}),
     ):
         layer = MultiHeadAttention(2, 8, fused=True, **arguments)
@@ -131,6 +182,7 @@ def main(path):
         "refusals": {"device": without_tpu, **find_refusals()},
     }
     found["errors"]["model"] = find_model_error()
+    found["errors"] |= find_sharded_errors()
     pathlib.Path(path).write_text(json.dumps(found))
 
 

@@ -21,7 +21,9 @@ from keras_lengen.layers.attention.pallas_kernels import (
 from tests.keras_lengen.layers.attention.fused_cases import ENCODINGS, OPTIONS
 
 
-def compute_plainly(plan, query, key, value, parameters, positions, mask, seed):
+def compute_plainly(
+    plan, query, key, value, parameters, positions, features, mask, seed
+):
     """Attention by its definition, with all scores in memory."""
     batch, tokens, heads, _ = query.shape
     keys = key.shape[1]
@@ -37,6 +39,7 @@ def compute_plainly(plan, query, key, value, parameters, positions, mask, seed):
             list(numbers),
             positions[:, None, -tokens:, None],
             positions[:, None, None, :],
+            **multiply(features),
         )
     i = plan.first + np.arange(tokens)[:, None]
     j = np.arange(keys)[None]
@@ -66,6 +69,12 @@ def compute_plainly(plan, query, key, value, parameters, positions, mask, seed):
         ]
         weights = jnp.where(jnp.array(kept), weights / (1 - plan.dropout), 0)
     return jnp.einsum("bhts,bshd->bthd", weights, value), totals
+
+
+def multiply(features):
+    if features is None:
+        return {}
+    return {"product": jnp.einsum("btf,bsf->bts", *features)[:, None]}
 
 
 def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
@@ -125,6 +134,11 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
     positions = np.sort(random.choice(900, (batch, keys)), -1).astype("float32")
     mask = np.arange(keys) >= padding * np.arange(batch)[:, None]
     seed = jnp.array([12345, 678, 3], "int32")
+    features = None
+    if name is not None:
+        features = encoding.make_pair_features(
+            positions[:, -tokens:], positions
+        )
 
     def fused(query, key, value, parameters):
         return attend_in_kernels(
@@ -132,13 +146,16 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
             parameters=parameters,
             query_positions=None if bias is None else positions[:, -tokens:],
             key_positions=None if bias is None else positions,
+            query_features=None if features is None else features[0],
+            key_features=None if features is None else features[1],
             key_mask=jnp.array(mask) if padding else None,
             seed=seed if plan.dropout else None,
         )
 
     def plain(query, key, value, parameters):
         return compute_plainly(
-            *(plan, query, key, value, parameters, positions, mask, seed)
+            *(plan, query, key, value, parameters, positions, features),
+            *(mask, seed),
         )
 
     def differentiate(attend):
@@ -180,10 +197,13 @@ def find_pair_error(name, causal):
         positions[:, None, 5:, None],
         positions[:, None, None, :],
         causal=causal,
+        **multiply(encoding.make_pair_features(positions[:, 5:], positions)),
     )
     missing = np.full((1, 1), np.nan, "float32")
     invalid = encoding.bias_of_pair(
-        list(parameters[0]), missing, missing + 0, causal=causal
+        *(list(parameters[0]), missing, missing + 0),
+        causal=causal,
+        **multiply(encoding.make_pair_features(missing, missing + 0)),
     )
     if not np.isnan(invalid).all():
         return np.inf

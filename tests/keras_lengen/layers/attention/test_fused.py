@@ -12,6 +12,12 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import ALiBi, MultiHeadAttention
+from keras_lengen.layers.attention.masks import (
+    join_masks,
+    log_counts,
+    log_visible,
+)
+from keras_lengen.layers.attention.windows import place_tokens, show_window
 
 ROOT = pathlib.Path(__file__).parents[4]
 INPUTS = np.random.default_rng(0).normal(size=(2, 5, 12)).astype("float32")
@@ -19,7 +25,7 @@ REASONS = {
     "device": "its kernels need a TPU",
     "weights": "attention weights are to be returned",
     "mask": "there is an attention_mask",
-    "length": 'score_factor is "log_length"',
+    "length": "a soft cap is multiplied by a function of the number of keys",
     "sampled": "RandomizedALiBi reads sampled distances from a table",
 }
 
@@ -40,6 +46,33 @@ def test_other_backends_do_not_use_it(fused):
     assert np.array_equal(*outputs)
 
 
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("size", [None, 1, 3, 20])
+@pytest.mark.parametrize("sink_tokens", [0, 2])
+def test_counts_are_those_of_the_masks(causal, padded, size, sink_tokens):
+    real = np.ones((2, 9), bool)
+    real[1, [0, 4, 5, 8]] = False
+    mask = real if padded else None
+    indices = np.arange(2, 9, dtype="int32")
+    window = place_tokens(indices, 9, mask, sliced=False)
+    ranks = window.ranks, window.key_ranks
+    shown = None
+    if size is not None:
+        shown = show_window(ranks, size, sink_tokens, causal=causal)
+    joined = join_masks(None, mask, indices if causal else None, 9, shown)
+    expected = log_visible(np.zeros((2, 1, 7, 9), "float32"), joined)
+    counts = log_counts(
+        *(indices, 9, mask, None if size is None else window.ranks),
+        size=size,
+        sink_tokens=sink_tokens,
+        causal=causal,
+    )
+    shape = (2, 7)
+    expected = np.broadcast_to(expected, (2, 1, 7, 1))[:, 0, :, 0]
+    assert np.allclose(np.broadcast_to(counts, shape), expected)
+
+
 @pytest.mark.process
 def test_layers_and_models_compute_the_same_on_jax(tmp_path):
     if importlib.util.find_spec("jax") is None:
@@ -49,11 +82,16 @@ def test_layers_and_models_compute_the_same_on_jax(tmp_path):
     subprocess.run(
         [sys.executable, "-m", module, str(path)],
         cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        },
         check=True,
     )
     found = json.loads(path.read_text())
-    assert len(found["errors"]) == 5
+    assert len(found["errors"]) == 10
     for name, error in found["errors"].items():
         assert error < 3e-6, name
     assert found["refusals"].keys() == REASONS.keys()

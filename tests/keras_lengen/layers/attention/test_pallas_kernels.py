@@ -57,7 +57,7 @@ def test_encodings_of_two_positions_have_no_obstacle(name):
 
 
 def test_other_encodings_say_why_not():
-    for name in ("CoPE", "DAPE", "RelativeEncoding", "Sandwich"):
+    for name in ("CoPE", "DAPE", "RelativeEncoding"):
         assert name in ENCODINGS[name]().find_pair_obstacle()
     sampled = ENCODINGS["RandomizedALiBi"]()
     assert "sampled distances" in sampled.find_pair_obstacle()
