@@ -14,9 +14,10 @@ import numpy as np
 from absl import app, flags
 
 from benchmarks.measure import DEFINE_count, write_report
-from benchmarks.runs import find_workdir, run_all
+from benchmarks.runs import define_flags, make_row, train
 
 FLAGS = flags.FLAGS
+define_flags("efficiency", jobs=2)
 flags.DEFINE_string("task", "missing_duplicate_string", "Task to train.")
 flags.DEFINE_string("encoding", "RelativeEncoding", "The plain encoding.")
 flags.DEFINE_string(
@@ -26,19 +27,12 @@ flags.DEFINE_string("long", "1-100", "Trained lengths of the plain encoding.")
 DEFINE_count("steps", 3000, "Number of training steps on short sequences.")
 DEFINE_count("long_steps", 3000, "Number of training steps on long sequences.")
 DEFINE_count("points", 15, "Number of evaluations of each run.")
-flags.DEFINE_string(
-    "root", "runs/efficiency", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/efficiency.json", "File for the report."
-)
 
 
-def read_curve(row):
+def read_curve(workdir):
     """Reads mean accuracy and training time of every evaluation of a run."""
     by_step = {}
-    path = find_workdir(row, FLAGS.root) / "metrics.csv"
-    with path.open() as file:
+    with (workdir / "metrics.csv").open() as file:
         for line in csv.DictReader(file):
             longer = int(line["length"] or 0) > int(FLAGS.short.split("-")[1])
             if line["metric"] == "accuracy" and longer:
@@ -80,25 +74,28 @@ def main(argv):
     """Trains both at the same time, each on half of the cores; plots both."""
     del argv
     rows = [
-        {
-            "task": FLAGS.task,
-            "encoding": encoding,
-            "seed": 0,
-            "steps": steps,
-            "train_length": lengths,
-            "test_lengths": "25-100:5",
-            "max_position": 128,
-            "evaluate_every": steps // FLAGS.points,
-        }
+        make_row(
+            "algorithmic",
+            {
+                "task": FLAGS.task,
+                "encoding": encoding,
+                "seed": 0,
+                "steps": steps,
+                "train_length": lengths,
+                "test_lengths": "25-100:5",
+                "max_position": 128,
+                "evaluate_every": steps // FLAGS.points,
+            },
+            label=f"{encoding}, trained on {lengths}",
+        )
         for encoding, lengths, steps in (
             (f"Randomized{FLAGS.encoding}", FLAGS.short, FLAGS.steps),
             (FLAGS.encoding, FLAGS.long, FLAGS.long_steps),
         )
     ]
-    results = run_all(rows, root=FLAGS.root, jobs=len(rows))
     curves = {
-        f"{row['encoding']}, trained on {row['train_length']}": read_curve(row)
-        for row in rows
+        row.columns["label"]: read_curve(workdir)
+        for row, (workdir, _) in zip(rows, train(rows), strict=True)
     }
     for label, points in curves.items():
         print(label)
@@ -106,7 +103,7 @@ def main(argv):
             print(f"{point['seconds']:8.0f} s {point['accuracy']:7.3f}")
     path = pathlib.Path(FLAGS.output)
     content = {
-        "commands": [result["command"] for result in results],
+        "commands": [row.command for row in rows],
         "curves": curves,
     }
     write_report(path, "benchmarks.efficiency", content)

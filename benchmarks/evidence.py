@@ -10,10 +10,17 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, write_report
-from benchmarks.runs import format_table, run_all
+from benchmarks.measure import DEFINE_count
+from benchmarks.runs import (
+    define_flags,
+    format_table,
+    make_comparison,
+    report,
+    summarize,
+)
 
 FLAGS = flags.FLAGS
+define_flags("evidence", jobs=2)
 flags.DEFINE_list(
     "tasks",
     [
@@ -37,43 +44,24 @@ flags.DEFINE_list(
 )
 DEFINE_count("seeds", 2, "Number of seeds of every task and encoding.")
 DEFINE_count("steps", 3000, "Number of training steps of every run.")
-DEFINE_count("jobs", 2, "Number of runs at a time.")
-flags.DEFINE_string(
-    "root", "runs/evidence", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/evidence.json", "File for the report."
-)
 
 
 def main(argv):
     """Trains the models that are missing, then writes report and table."""
     del argv
-    rows = [
-        {
-            "task": task,
-            "encoding": encoding,
-            "seed": seed,
-            "steps": FLAGS.steps,
-            "train_length": "1-20",
-            "test_lengths": "25-100:5",
-        }
-        for seed in range(FLAGS.seeds)
-        for encoding in FLAGS.encodings
-        for task in FLAGS.tasks
-    ]
-    rows = run_all(rows, root=FLAGS.root, jobs=FLAGS.jobs)
-    rows.sort(
-        key=lambda row: (
-            FLAGS.tasks.index(row["task"]),
-            FLAGS.encodings.index(row["encoding"]),
-            row["seed"],
-        )
+    rows = report(
+        "evidence",
+        [
+            make_comparison(task, encoding, seed, FLAGS.steps)
+            for task in FLAGS.tasks
+            for encoding in FLAGS.encodings
+            for seed in range(FLAGS.seeds)
+        ],
+        summarize,
     )
-    path = pathlib.Path(FLAGS.output)
-    write_report(path, "benchmarks.evidence", {"rows": rows})
     title = "Plain against randomized encodings"
-    path.with_suffix(".md").write_text(format_table(title, rows))
+    path = pathlib.Path(FLAGS.output).with_suffix(".md")
+    path.write_text(format_table(title, rows))
 
 
 if __name__ == "__main__":

@@ -14,55 +14,49 @@ interrupted is resumed.
     python -m benchmarks.frontier
 """
 
-import functools
-import json
 import pathlib
 import statistics
 
 from absl import app, flags
 from matplotlib.figure import Figure
 
-from benchmarks.measure import DEFINE_count, write_report
-from benchmarks.runs import (
-    describe,
-    run_at_once,
-    train_alone,
-    write_command,
-)
+from benchmarks.runs import define_flags, make_row, report
 from trainers.answers.options import DEMONSTRATIONS
 from trainers.engine.problem import average_unseen
-from trainers.records.workdir import read_results
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("flags", [], "Further flags of the trainers, without --.")
+define_flags("frontier", jobs=2)
 flags.DEFINE_list("only", [], "Methods to train; none: all.")
-DEFINE_count("jobs", 2, "Number of commands at a time.")
-flags.DEFINE_string(
-    "root", "runs/frontier", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/frontier.json", "File for the report."
-)
 TRAINED = 10
-MODEL = (
-    *("--num_layers=2", "--num_heads=4", "--model_dim=128", "--dropout=0"),
-    *("--batch_size=32", "--steps=4000", "--checkpoint_every=1000"),
-    *("--learning_rate=1e-3", "--learning_rate_schedule=Cosine(end=1e-5)"),
-    *("--warmup_steps=100", "--evaluation_examples=100"),
-    *(f"--train_length=1-{TRAINED}", "--test_lengths=15,20,30,50,100"),
-)
-WRITTEN = ("--train_examples=0", "--generated_examples=0")
-TASKS = {
-    "addition": ("sequence_to_answer", "--task=aligned_addition", *WRITTEN),
-    "copy": ("sequence_to_answer", "--task=aligned_copy", *WRITTEN),
-    "reverse": ("sequence_to_answer", "--task=aligned_reverse", *WRITTEN),
-    "parity": ("sequence_to_answer", "--task=aligned_parity", *WRITTEN),
-    "missing duplicate": ("algorithmic", "--task=missing_duplicate_string"),
+MODEL = {
+    "num_layers": 2,
+    "num_heads": 4,
+    "model_dim": 128,
+    "dropout": 0.0,
+    "batch_size": 32,
+    "steps": 4000,
+    "checkpoint_every": 1000,
+    "learning_rate": 1e-3,
+    "learning_rate_schedule": "Cosine(end=1e-5)",
+    "warmup_steps": 100,
+    "evaluation_examples": 100,
+    "train_length": f"1-{TRAINED}",
+    "test_lengths": "15,20,30,50,100",
 }
-NEAR = f"--encoding={DEMONSTRATIONS['addition']['coupled']['encoding']}"
+WRITTEN = {"train_examples": 0, "generated_examples": 0}
+TASKS = {
+    "addition": ("sequence_to_answer", {"task": "aligned_addition", **WRITTEN}),
+    "copy": ("sequence_to_answer", {"task": "aligned_copy", **WRITTEN}),
+    "reverse": ("sequence_to_answer", {"task": "aligned_reverse", **WRITTEN}),
+    "parity": ("sequence_to_answer", {"task": "aligned_parity", **WRITTEN}),
+    "missing duplicate": ("algorithmic", {"task": "missing_duplicate_string"}),
+}
+NEAR = {"encoding": DEMONSTRATIONS["addition"]["coupled"]["encoding"]}
+NONE = {"encoding": "NoPE"}
+COUPLED = {"sampler": "CoupledPositions"}
 METHODS = {
     **{
-        name: (f"--encoding={name}",)
+        name: {"encoding": name}
         for name in (
             *("NoPE", "SinusoidalEncoding", "T5Bias", "ALiBi", "RoPE", "FIRE"),
             *("LogKERPLE", "HardALiBi", "CoPE", "DAPE", "WarpedRoPE"),
@@ -71,30 +65,18 @@ METHODS = {
             *("RandomizedALiBi", "RandomizedFIRE"),
         )
     },
-    "near keys": (NEAR,),
-    "stick-breaking": (
-        "--encoding=NoPE",
-        "--attention=StickBreakingAttention",
-    ),
-    "forgetting": ("--encoding=NoPE", "--attention=ForgettingAttention"),
-    "scalable softmax": ("--encoding=NoPE", "--score_factor=log_length"),
-    "temperature of heads": ("--encoding=NoPE", "--score_factor=head"),
-    "looped": (
-        *("--encoding=NoPE", "--loops=length", "--num_layers=1"),
-        # A step applies the block ten times.
-        "--steps=1600",
-    ),
-    "index hints": ("--encoding=RandomizedFIRE", "--task=hinted_addition"),
-    "Abacus": (
-        "--encoding=LearnedEncoding",
-        "--sampler=AbacusPositions",
-    ),
-    "coupled learned": (
-        "--encoding=LearnedEncoding",
-        "--sampler=CoupledPositions",
-    ),
-    "coupled RoPE": ("--encoding=RoPE", "--sampler=CoupledPositions"),
-    "coupled near keys": (NEAR, "--sampler=CoupledPositions"),
+    "near keys": NEAR,
+    "stick-breaking": {**NONE, "attention": "StickBreakingAttention"},
+    "forgetting": {**NONE, "attention": "ForgettingAttention"},
+    "scalable softmax": {**NONE, "score_factor": "log_length"},
+    "temperature of heads": {**NONE, "score_factor": "head"},
+    # A step applies the block ten times.
+    "looped": {**NONE, "loops": "length", "num_layers": 1, "steps": 1600},
+    "index hints": {"encoding": "RandomizedFIRE", "task": "hinted_addition"},
+    "Abacus": {"encoding": "LearnedEncoding", "sampler": "AbacusPositions"},
+    "coupled learned": {"encoding": "LearnedEncoding", **COUPLED},
+    "coupled RoPE": {"encoding": "RoPE", **COUPLED},
+    "coupled near keys": {**NEAR, **COUPLED},
 }
 flags.register_validator(
     "only",
@@ -116,43 +98,35 @@ def list_methods(task):
     left_out = {"index hints"} if task != "addition" else set()
     if task == "missing duplicate":
         left_out.update(DECODER_ONLY)
-    return [
-        name
-        for name in METHODS
-        if name not in left_out and name in (FLAGS.only or METHODS)
-    ]
+    return [name for name in METHODS if name not in left_out]
 
 
-def list_arguments(task, method, seed, *changes):
-    """Returns the arguments of the command of a run.
+def make_run(task, method, seed, changes=(), **columns):
+    """Makes the `Row` of a run.
 
     Args:
         task: str, one of `TASKS`.
         method: str, one of `METHODS`.
         seed: int.
-        *changes: Further flags of the trainer.
+        changes: Dict of further flags of the trainer.
+        **columns: Further columns of the report.
     """
-    module, *of_task = TASKS[task]
+    trainer, of_task = TASKS[task]
     if (task, method) == ("addition", "Abacus"):
         # Positions within a number count from its least significant digit.
-        of_task[0] = "--task=reversed_addition"
-    given = (*MODEL, *of_task, *METHODS[method], f"--seed={seed}", *changes)
-    more = (f"--{flag}" for flag in FLAGS.flags)
-    # The last value of a flag counts, and names it once.
-    named = {flag.partition("=")[0]: flag for flag in (*given, *more)}
-    return [f"trainers.{module}", *named.values()]
+        of_task = {**of_task, "task": "reversed_addition"}
+    given = {**MODEL, **of_task, **METHODS[method], "seed": seed}
+    columns = {"task": task, "method": method, **columns, "seed": seed}
+    return make_row(trainer, {**given, **dict(changes)}, **columns)
 
 
-def choose_runs(rows):
-    """Lists the task, the method and the seed of every run.
+def choose_more(rows):
+    """Lists the tasks and methods that are trained with further seeds.
 
     Args:
-        rows: Rows of finished runs; the further seeds are those of methods
-            that are best among them, once a task has all of its first runs.
+        rows: Rows of the report. Once a task has all of its first runs, the
+            methods are the best ones of these, and the baselines.
     """
-    for task in TASKS:
-        for method in list_methods(task):
-            yield task, method, 0
     for task in TASKS:
         scores = {
             row["method"]: row["score"]
@@ -160,39 +134,17 @@ def choose_runs(rows):
             if row["task"] == task and row["seed"] == 0
         }
         methods = list_methods(task)
-        if scores.keys() < set(methods):
-            continue
-        best = sorted(methods, key=scores.get, reverse=True)[:BEST]
-        for method in dict.fromkeys((*best, *BASELINES)):
-            if method in methods:
-                yield from ((task, method, seed) for seed in range(1, SEEDS))
+        if scores.keys() >= set(methods):
+            best = sorted(methods, key=scores.get, reverse=True)[:BEST]
+            yield from ((task, method) for method in (*best, *BASELINES))
 
 
-def find_place(row):
-    """Returns the place of a row in the report, a tuple to sort by."""
-    place = list(TASKS).index(row["task"]), list(METHODS).index(row["method"])
-    return *place, row["seed"]
-
-
-def find_workdir(task, method, seed):
-    """Returns the working directory of a run."""
-    name = f"{task}-{method}-{seed}".replace(",", "").replace(" ", "_")
-    return pathlib.Path(FLAGS.root) / name
-
-
-def measure(task, method, seed):
-    """Trains a model, unless it is finished, and returns its row."""
-    arguments = list_arguments(task, method, seed)
-    workdir = find_workdir(task, method, seed)
-    train_alone(workdir, arguments, jobs=FLAGS.jobs)
-    results = read_results(workdir / "results.json")
+def measure(row, workdir, results):
+    """Returns what the report has of a finished run."""
+    del row, workdir
     metric = results["score_metric"]
     shares = results["final"][f"{metric}_by_length"]
     return {
-        "task": task,
-        "method": method,
-        "seed": seed,
-        **describe(workdir, arguments, results),
         "score": average_unseen(shares, TRAINED),
         "floor": average_unseen(results["floor_by_length"], TRAINED),
         f"{metric}_by_length": shares,
@@ -252,39 +204,32 @@ def find_shares(row):
 
 
 def main(argv):
-    """Trains what is missing, two models at a time, and reports."""
+    """Trains what is missing, and reports."""
     del argv
-    path = pathlib.Path(FLAGS.output)
-    rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    # The results of the first runs choose the further ones.
-    run_missing(rows, path)
-    run_missing(rows, path)
-
-
-def run_missing(rows, path):
-    """Trains the models that no row has, and adds their rows to the report.
-
-    Args:
-        rows: List of rows, which is extended.
-        path: `pathlib.Path` of the report.
-    """
-    done = {row["command"] for row in rows}
-    missing = [
-        run
-        for run in choose_runs(rows)
-        if write_command(list_arguments(*run)) not in done
+    runs = [
+        make_run(task, method, seed)
+        for task in TASKS
+        for method in list_methods(task)
+        for seed in range(SEEDS)
     ]
-    calls = [functools.partial(measure, *run) for run in missing]
-    for number, (_, row) in enumerate(run_at_once(calls, jobs=FLAGS.jobs), 1):
-        rows.append(row)
-        rows.sort(key=find_place)
-        print(
-            f"{number}/{len(missing)} {row['run']}: score {row['score']:.3f}, "
-            f"{row['training_seconds']:.0f} s",
-            flush=True,
-        )
-        write_report(FLAGS.output, "benchmarks.frontier", {"rows": rows})
-        plot(rows, path.with_suffix(".png"))
+    wanted = FLAGS.only or METHODS
+    rows = report(
+        "frontier",
+        runs,
+        measure,
+        chosen=lambda row: row["seed"] == 0 and row["method"] in wanted,
+    )
+    # The results of the first runs choose the further ones.
+    more = set(choose_more(rows))
+    rows = report(
+        "frontier",
+        runs,
+        measure,
+        chosen=lambda row: (
+            (row["task"], row["method"]) in more and row["method"] in wanted
+        ),
+    )
+    plot(rows, pathlib.Path(FLAGS.output).with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,12 @@ that has finished is not repeated, and one that was interrupted is resumed.
     python -m benchmarks.images
 """
 
-import json
-import pathlib
-
 from absl import app, flags
 
-from benchmarks.measure import write_report
-from benchmarks.runs import describe, train
+from benchmarks.runs import define_flags, make_row, report
 
 FLAGS = flags.FLAGS
+define_flags("images", jobs=1)
 flags.DEFINE_list(
     "encodings",
     [
@@ -26,13 +23,6 @@ flags.DEFINE_list(
     + ["axial RoPE", "randomized axial RoPE"],
     "Encodings to train; an axial one has positions of rows and of columns.",
 )
-flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
-flags.DEFINE_string(
-    "root", "runs/images", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/images.json", "File for the report."
-)
 # Four times as many rows and columns as are trained, and more.
 DRAWN = "RandomizedPositions(max_position=64)"
 SAMPLERS = {
@@ -41,38 +31,37 @@ SAMPLERS = {
 }
 
 
-def list_arguments(name):
-    """Returns the arguments of the command for an encoding of the table."""
-    arguments = ["trainers.imagenet", "--dataset=digits"]
+def make_run(name):
+    """Makes the `Row` of an encoding of the table."""
+    chosen = {"encoding": name}
     if name in SAMPLERS:
-        arguments += [
-            "--encoding=AxialEncoding(row=RoPE, column=RoPE)",
-            f"--sampler={SAMPLERS[name]}",
-        ]
-    else:
-        arguments.append(f"--encoding={name}")
-    return [*arguments, *(f"--{flag}" for flag in FLAGS.flags)]
+        chosen = {
+            "encoding": "AxialEncoding(row=RoPE, column=RoPE)",
+            "sampler": SAMPLERS[name],
+        }
+    return make_row(
+        "imagenet", {"dataset": "digits", **chosen}, run=name, encoding=name
+    )
+
+
+def measure(row, workdir, results):
+    """Returns what the report has of a finished run."""
+    del row, workdir
+    return {
+        **{key: results["config"][key] for key in ("train_size", "test_sizes")},
+        **{
+            key: results["final"][f"{key}_by_length"]
+            for key in ("accuracy", "top_5_accuracy", "loss")
+        },
+    }
 
 
 def main(argv):
-    """Trains what is missing, one model after the other, and reports."""
+    """Trains what is missing, and reports."""
     del argv
-    rows = []
-    for name in FLAGS.encodings:
-        workdir = pathlib.Path(FLAGS.root) / name.replace(" ", "_")
-        arguments = list_arguments(name)
-        results = train(workdir, arguments)
-        measured = {
-            key: results["final"][f"{key}_by_length"]
-            for key in ("accuracy", "top_5_accuracy", "loss")
-        }
-        row = describe(workdir, arguments, results)
-        sizes = {
-            key: results["config"][key] for key in ("train_size", "test_sizes")
-        }
-        rows.append({**row, "encoding": name, **sizes, **measured})
-        print(json.dumps({name: measured["accuracy"]}), flush=True)
-    write_report(FLAGS.output, "benchmarks.images", {"rows": rows})
+    rows = report("images", list(map(make_run, FLAGS.encodings)), measure)
+    for row in rows:
+        print(row["encoding"], row["accuracy"])
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ has finished is not repeated, and one that was interrupted is resumed.
     python -m benchmarks.language
 """
 
-import json
 import math
-import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
-from benchmarks.runs import describe, train
+from benchmarks.runs import define_flags, make_row, report
 
 FLAGS = flags.FLAGS
+define_flags("language", jobs=1)
 flags.DEFINE_list(
     "encodings",
     [
@@ -34,47 +32,35 @@ flags.DEFINE_list(
     ["RoPE", "RandomizedRoPE", "ALiBi"],
     "Encodings to continue the model with RoPE with; none: leave this out.",
 )
-flags.DEFINE_list("flags", [], "Further flags of the trainer, without --.")
-flags.DEFINE_string(
-    "root", "runs/language", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/language.json", "File for the report."
-)
-FINETUNING = {"steps": "500", "learning_rate": "3e-4"}
+FINETUNING = {"steps": 500, "learning_rate": 3e-4}
 
 
-def list_commands():
-    """Yields the working directory and the arguments of every command."""
-    given = dict(flag.split("=", 1) for flag in FLAGS.flags)
-    root = pathlib.Path(FLAGS.root)
-    for encoding in FLAGS.encodings:
-        yield (
-            root / encoding,
-            [
-                *("trainers.enwik8", "--dataset=python_source"),
-                *_write_flags(encoding=encoding, **given),
-            ],
+def list_rows():
+    """Lists the `Row` of every run."""
+    source = _make_row("RoPE")
+    continued = [
+        make_row(
+            "enwik8",
+            {**FINETUNING, "encoding": encoding},
+            after=source,
+            run=f"{encoding}-from-RoPE",
         )
-    for encoding in FLAGS.finetuned:
-        yield (
-            root / f"{encoding}-from-RoPE",
-            [
-                *("trainers.finetune", str(root / "RoPE")),
-                *_write_flags(**{**FINETUNING, "encoding": encoding, **given}),
-            ],
-        )
+        for encoding in FLAGS.finetuned
+    ]
+    return [*map(_make_row, FLAGS.encodings), *continued]
 
 
-def _write_flags(**flags):
-    return [f"--{name}={value}" for name, value in flags.items()]
+def _make_row(encoding):
+    given = {"dataset": "python_source", "encoding": encoding}
+    return make_row("enwik8", given, run=encoding)
 
 
-def summarize(results):
-    """Returns the losses of a finished run, from its results.
+def measure(row, workdir, results):
+    """Returns the losses of a finished run.
 
     `last_quarter` has bits in the last quarter of the windows of a length.
     """
+    del row, workdir
     final = results["final"]
     last_quarter = {}
     for length, by_position in final["nats_per_byte_by_position"].items():
@@ -100,15 +86,10 @@ def summarize(results):
 
 
 def main(argv):
-    """Trains what is missing, one model after the other, and reports."""
+    """Trains what is missing, and reports."""
     del argv
-    rows = []
-    for workdir, arguments in list_commands():
-        results = train(workdir, arguments)
-        row = describe(workdir, arguments, results)
-        rows.append({**row, **summarize(results)})
-        print(json.dumps(rows[-1]["bits_per_character_by_length"]), flush=True)
-    write_report(FLAGS.output, "benchmarks.language", {"rows": rows})
+    for row in report("language", list_rows(), measure):
+        print(row["run"], row["bits_per_character_by_length"])
 
 
 if __name__ == "__main__":

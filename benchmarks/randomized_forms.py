@@ -9,42 +9,41 @@ import pathlib
 
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, write_report
-from benchmarks.runs import format_table, run_all
+from benchmarks.measure import DEFINE_count
+from benchmarks.runs import (
+    define_flags,
+    format_table,
+    make_comparison,
+    report,
+    summarize,
+)
 
 FLAGS = flags.FLAGS
+define_flags("randomized_forms", jobs=2)
 DEFINE_count("steps", 3000, "Number of training steps of every run.")
-DEFINE_count("jobs", 2, "Number of runs at a time.")
-flags.DEFINE_string(
-    "root", "runs/randomized_forms", "Directory for the working directories."
-)
-flags.DEFINE_string(
-    "output", "benchmarks/results/randomized_forms.json", "File for the report."
-)
 
 
 def main(argv):
     """Trains the models that are missing, then writes report and table."""
     del argv
-    rows = [
-        {
-            "task": task,
-            "encoding": f"{encoding}(distances='{distances}')",
-            "seed": seed,
-            "steps": FLAGS.steps,
-            "train_length": "1-20",
-            "test_lengths": "25-100:5",
-        }
-        for seed in range(2)
-        for task in ("missing_duplicate_string", "reverse_string")
+    encodings = [
+        f"{encoding}(distances='{distances}')"
         for encoding in ("RandomizedRelativeEncoding", "RandomizedALiBi")
         for distances in ("positions", "sampled")
     ]
-    rows = run_all(rows, root=FLAGS.root, jobs=FLAGS.jobs)
-    path = pathlib.Path(FLAGS.output)
-    write_report(path, "benchmarks.randomized_forms", {"rows": rows})
+    rows = report(
+        "randomized_forms",
+        [
+            make_comparison(task, encoding, seed, FLAGS.steps)
+            for seed in range(2)
+            for task in ("missing_duplicate_string", "reverse_string")
+            for encoding in encodings
+        ],
+        summarize,
+    )
     title = "Randomized relative encodings: two kinds of distances"
-    path.with_suffix(".md").write_text(format_table(title, rows))
+    path = pathlib.Path(FLAGS.output).with_suffix(".md")
+    path.write_text(format_table(title, rows))
 
 
 if __name__ == "__main__":

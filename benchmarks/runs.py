@@ -1,204 +1,233 @@
-"""Trains many models, each with its own command, several at a time."""
+"""Runs of the benchmarks that train: a sweep trains them, a report has them."""
 
-import concurrent.futures
-import functools
+import dataclasses
 import json
-import os
 import pathlib
 import shlex
-import subprocess
-import sys
-import time
 
 import numpy as np
+from absl import flags
 
+from benchmarks.measure import DEFINE_count, write_report
+from trainers.devices.interruption import (
+    end_at_once,
+    handle_signals,
+    raise_stopped,
+)
 from trainers.engine.problem import average_unseen
+from trainers.errors import ConfigError
+from trainers.options.command import errors_as_statuses
 from trainers.options.lengths import parse_lengths
 from trainers.records.workdir import read_results
+from trainers.sweeps.execution import open_root, train_all
+from trainers.sweeps.grids.grid import Run, list_runs
+from trainers.sweeps.options import SweepConfig, split_flags
+from trainers.sweeps.overrides import with_overrides
 
+FLAGS = flags.FLAGS
 LENGTHS = ("20", "25", "40", "60", "100")
 """Test lengths in a table."""
 
 
-def train(workdir, arguments):
-    """Runs a trainer's command; resumes it, unless it has finished.
+def define_flags(name, *, jobs):
+    """Defines the flags of a benchmark that trains.
 
     Args:
-        workdir: `pathlib.Path` of the working directory.
-        arguments: List of str: the module, and its arguments.
-
-    Returns:
-        Dict, the content of `results.json`.
-
-    Raises:
-        SystemExit: If the command fails.
+        name: str, name of the benchmark.
+        jobs: int, number of runs at a time if the user does not choose it.
     """
-    run_command([*arguments, f"--workdir={workdir}"])
-    return read_results(workdir / "results.json")
-
-
-def run_command(arguments):
-    """Runs a module, with arguments, a list of str.
-
-    Raises:
-        SystemExit: If the command fails.
-    """
-    command = [sys.executable, "-m", *arguments]
-    status = subprocess.run(command).returncode
-    if status:
-        raise SystemExit(f"exit status {status} of {shlex.join(command)}")
-
-
-def write_command(arguments):
-    """Returns the command of a module and its arguments, a str."""
-    return shlex.join(["python", "-m", *arguments])
-
-
-def describe(workdir, arguments, results):
-    """Returns what every row of a report has, a dict."""
-    return {
-        "run": workdir.name,
-        "command": write_command(arguments),
-        "training_seconds": results["train"]["seconds"],
-        "devices": results["computed_by"]["devices"],
-    }
-
-
-def run_all(rows, *, root, jobs):
-    """Runs the trainer for every row and summarizes the results.
-
-    Skips a row that has finished, and resumes one that was interrupted.
-
-    Args:
-        rows: Dicts of flags of `trainers.algorithmic`; `task`, `encoding` and
-            `seed` must identify a row.
-        root: Directory for the working directories.
-        jobs: Number of commands to run at a time; they share the cores.
-
-    Returns:
-        A dict for each row: `task`, `encoding`, `seed`, `command`,
-        `accuracy_by_length`, `training_seconds`, and the means over the unseen
-        lengths `score`, `floor` and `position_only`.
-
-    Raises:
-        SystemExit: If a command fails, after all others have run.
-    """
-    start, results = time.monotonic(), {}
-    calls = [functools.partial(_run, row, root, jobs) for row in rows]
-    for place, result in run_at_once(calls, jobs=jobs):
-        results[place] = result
-        print(
-            f"{len(results)}/{len(rows)} {result['task']}, "
-            f"{result['encoding']}, seed {result['seed']}: score "
-            f"{result['score']:.3f}, floor {result['floor']:.3f}, trained "
-            f"{result['training_seconds']:.0f} s; "
-            f"{(time.monotonic() - start) / 60:.0f} min in all",
-            flush=True,
-        )
-    return [results[place] for place in range(len(rows))]
-
-
-def run_at_once(calls, *, jobs):
-    """Makes calls that run commands, several at a time.
-
-    Args:
-        calls: List of functions without arguments. One whose command fails
-            raises a `RuntimeError`, which is shown; the others go on.
-        jobs: Number of calls at a time.
-
-    Yields:
-        Place of a call in the list and its result, as they end.
-
-    Raises:
-        SystemExit: If a command failed, after all others have ended.
-    """
-    failures = 0
-    pool = concurrent.futures.ThreadPoolExecutor(jobs)
-    try:
-        places = {pool.submit(call): n for n, call in enumerate(calls)}
-        for future in concurrent.futures.as_completed(places):
-            try:
-                result = future.result()
-            except RuntimeError as error:
-                failures += 1
-                print(error, flush=True)
-                continue
-            yield places[future], result
-    finally:
-        # An interruption ends the calls that have not begun, too.
-        pool.shutdown(cancel_futures=True)
-    if failures:
-        raise SystemExit(f"{failures} of {len(calls)} commands failed.")
-
-
-def find_workdir(row, root):
-    """Finds the working directory of the command of a row."""
-    name = "-".join(str(row[key]) for key in ("task", "encoding", "seed"))
-    return pathlib.Path(root) / name
-
-
-def _read_finished(row, workdir):
-    """Reads the results of a row if it has finished with the same flags."""
-    path = workdir / "results.json"
-    if not path.exists():
-        return None
-    results = json.loads(path.read_text())
-    same = all(results["config"][name] == row[name] for name in row)
-    return results if same else None
-
-
-def _run(row, root, jobs):
-    flags = [f"--{name}={value}" for name, value in row.items()]
-    workdir = find_workdir(row, root)
-    if not _read_finished(row, workdir):
-        train_alone(workdir, ["trainers.algorithmic", *flags], jobs=jobs)
-    return _summarize(row, flags, _read_finished(row, workdir))
-
-
-def train_alone(workdir, arguments, *, jobs):
-    """Runs a trainer's command with its share of the cores, and a log.
-
-    Args:
-        workdir: `pathlib.Path` of the working directory; the log is beside it.
-        arguments: List of str: the module, and its arguments.
-        jobs: Number of commands that share the cores.
-
-    Raises:
-        RuntimeError: If the command fails.
-    """
-    workdir.parent.mkdir(parents=True, exist_ok=True)
-    log = workdir.with_name(f"{workdir.name}.log")
-    threads = max(1, os.cpu_count() // jobs)
-    with log.open("a") as output:
-        status = subprocess.run(
-            [sys.executable, "-m", *arguments, f"--workdir={workdir}"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "TF_NUM_INTRAOP_THREADS": str(threads)},
-        ).returncode
-    if status:
-        raise RuntimeError(f"{workdir}: exit status {status}, see {log}")
-
-
-def _summarize(row, flags, results):
-    final = results["final"]
-    mean = functools.partial(
-        average_unseen,
-        longest_trained=max(
-            parse_lengths("--train_length", row["train_length"])
-        ),
+    DEFINE_count(
+        "jobs", jobs, "Number of runs at a time; they share the cores."
     )
-    quoted = [f'"{flag}"' if "(" in flag else flag for flag in flags]
+    flags.DEFINE_string(
+        "flags",
+        "",
+        "Further flags of all runs, such as steps=100,test_lengths=30,60.",
+    )
+    flags.DEFINE_string("root", f"runs/{name}", "Directory of the runs.")
+    flags.DEFINE_string(
+        "output", f"benchmarks/results/{name}.json", "File for the report."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A run and what the report says of it beside its results.
+
+    Attributes:
+        run: `Run`.
+        flags: Dict of the flags of its command.
+        columns: Dict, such as the method and the seed.
+    """
+
+    run: Run
+    flags: dict
+    columns: dict
+
+    @property
+    def command(self):
+        """The command that repeats the run, a str."""
+        words = [f"trainers.{self.run.trainer}"]
+        if self.run.after is not None:
+            source = pathlib.Path(FLAGS.root) / "runs" / self.run.after.name
+            words = ["trainers.finetune", str(source)]
+        words += [f"--{name}={value}" for name, value in self.flags.items()]
+        return shlex.join(["python", "-m", *words])
+
+
+def make_row(trainer, flags, *, after=None, **columns):
+    """Makes a `Row` of a run with the values of the flag `--flags`.
+
+    Args:
+        trainer: str, name of the trainer.
+        flags: Dict of its flags.
+        after: `Row` of the run that it continues, with these flags changed; or
+            `None`.
+        **columns: Columns of the report.
+    """
+    given = split_flags(FLAGS.flags)
+    run = Run(
+        trainer=trainer,
+        flags={**(after.run.flags if after else {}), **flags},
+        row=flags.get("task", trainer),
+        column=flags.get("encoding", ""),
+        after=after and after.run,
+    )
+    with errors_as_statuses():
+        (run,), others = with_overrides([run], given)
+    run = run.with_flags(others)
+    names = {**flags, **given}
+    return Row(run, {name: run.flags[name] for name in names}, columns)
+
+
+def make_comparison(task, encoding, seed, steps):
+    """Makes a `Row` of a run of `trainers.algorithmic` on short sequences."""
+    columns = {"task": task, "encoding": encoding, "seed": seed}
+    lengths = {"train_length": "1-20", "test_lengths": "25-100:5"}
+    return make_row(
+        "algorithmic", {**columns, "steps": steps, **lengths}, **columns
+    )
+
+
+def train(rows):
+    """Trains the runs that are not finished, several at a time.
+
+    It resumes interrupted runs, and starts again those that failed.
+
+    Args:
+        rows: Iterable of `Row`.
+
+    Returns:
+        List of pairs: the `pathlib.Path` of the working directory of each run,
+        and its results, a dict.
+
+    Raises:
+        SystemExit: If a run cannot start or fails, after all others have run.
+    """
+    rows = list(rows)
+    if not rows:
+        return []
+    root = open_root(pathlib.Path(FLAGS.root))
+    runs = list_runs(row.run for row in rows)
+    handle_signals(raise_stopped)
+    with errors_as_statuses():
+        for run in runs:
+            root.make_config(run)
+        for run in runs:
+            if root.find_state(run) == "failed":
+                root.forget_failure(run)
+        config = SweepConfig(jobs=FLAGS.jobs)
+        train_all(config, root, runs, retry="run the same command again")
+    handle_signals(end_at_once)
+    paths = [root.find_workdir(row.run) for row in rows]
+    return [(path, read_results(path / "results.json")) for path in paths]
+
+
+def report(module, rows, measure, *, chosen=None):
+    """Trains the runs that a report lacks, and adds them to it.
+
+    Args:
+        module: str, name of the benchmark.
+        rows: List of `Row`, all that the report may have, in their order.
+        measure: Function of a `Row`, the working directory of its run and the
+            results; returns further columns, a dict.
+        chosen: Function of the columns of a row that says whether to train it,
+            or `None`: all are trained.
+
+    Returns:
+        List of dicts, the rows of the report: the columns, `command`,
+        `training_seconds`, `devices` and what `measure` returns.
+
+    Raises:
+        SystemExit: If a run fails, or if the report has other runs.
+    """
+    known = read_known(rows)
+    missing = [
+        row
+        for row in rows
+        if identify(row.command) not in known
+        and (chosen is None or chosen(row.columns))
+    ]
+    print(f"{FLAGS.output} has {len(known)} runs, {len(missing)} are missing")
+    for row, trained in zip(missing, train(missing), strict=True):
+        results = trained[1]
+        known[identify(row.command)] = {
+            **row.columns,
+            "command": row.command,
+            "training_seconds": results["train"]["seconds"],
+            "devices": results["computed_by"]["devices"],
+            **measure(row, *trained),
+        }
+    keys = [identify(row.command) for row in rows]
+    found = [known[key] for key in keys if key in known]
+    write_report(FLAGS.output, f"benchmarks.{module}", {"rows": found})
+    return found
+
+
+def read_known(rows):
+    """Reads the rows of the report; returns a dict from their identities."""
+    path = pathlib.Path(FLAGS.output)
+    found = json.loads(path.read_text())["rows"] if path.exists() else []
+    known = {identify(row["command"]): row for row in found}
+    others = known.keys() - {identify(row.command) for row in rows}
+    if others:
+        with errors_as_statuses():
+            raise ConfigError(
+                f"{path} has {len(others)} runs with other flags, such as "
+                f"{known[next(iter(others))]['command']}: choose another "
+                "--output."
+            )
+    return known
+
+
+def identify(command):
+    """Returns the module and the flags of a command, in any order."""
+    _, _, module, *words = shlex.split(command)
+    pairs = (word.partition("=") for word in words if word.startswith("--"))
+    return module, frozenset((name, _read(text)) for name, _, text in pairs)
+
+
+def _read(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def summarize(row, workdir, results):
+    """Returns the columns of a run of `trainers.algorithmic`."""
+    del workdir
+    longest = max(
+        parse_lengths("--train_length", row.run.flags["train_length"])
+    )
+    final = results["final"]
     return {
-        "task": row["task"],
-        "encoding": row["encoding"],
-        "seed": row["seed"],
-        "command": " ".join(["python -m trainers.algorithmic", *quoted]),
-        "score": mean(final["accuracy_by_length"]),
-        "floor": mean(results["floor_by_length"]),
-        "position_only": mean(results["position_only_by_length"]),
+        "score": average_unseen(final["accuracy_by_length"], longest),
+        "floor": average_unseen(results["floor_by_length"], longest),
+        "position_only": average_unseen(
+            results["position_only_by_length"], longest
+        ),
         "accuracy_by_length": final["accuracy_by_length"],
-        "training_seconds": results["train"]["seconds"],
     }
 
 

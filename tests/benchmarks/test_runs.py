@@ -1,22 +1,19 @@
-"""Runs of several commands: what is reported of each, and of failures."""
+"""Runs of the benchmarks that train: reports, rows and failures."""
 
+import importlib
 import json
-import time
+import pathlib
+import sys
 
-import numpy as np
 import pytest
+from absl import flags
 
-from benchmarks.runs import (
-    LENGTHS,
-    find_workdir,
-    format_table,
-    run_all,
-    run_at_once,
-)
+from benchmarks import runs
+from benchmarks.runs import LENGTHS, format_table, identify, make_row, report
+from trainers.records.workdir import read_results
 
-ROW = {
+FLAGS = {
     "task": "even_pairs",
-    "encoding": "RoPE(rotary_fraction=0.5)",
     "seed": 3,
     "steps": 1,
     "num_layers": 1,
@@ -25,64 +22,123 @@ ROW = {
     "test_lengths": "5,6",
     "evaluation_examples": 10,
 }
+TRAINING = (
+    *("addition", "answers", "evidence", "frontier", "images", "kinds"),
+    *("language", "randomized_forms"),
+)
 
 
-def test_calls_go_on_after_a_failure(capsys):
-    def fail():
-        raise RuntimeError("no space")
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """Values of the flags of a benchmark whose report is empty."""
 
-    results = run_at_once([fail, lambda: "b", lambda: "c"], jobs=1)
-    assert [next(results), next(results)] == [(1, "b"), (2, "c")]
-    with pytest.raises(SystemExit, match="1 of 3 commands failed"):
-        next(results)
-    assert "no space" in capsys.readouterr().out
+    class Given:
+        root = str(tmp_path / "runs")
+        output = str(tmp_path / "report.json")
+        jobs = 2
+        flags = ""
+
+    monkeypatch.setattr(runs, "FLAGS", Given)
+    return Given
 
 
-def test_an_interruption_ends_calls_that_have_not_begun():
-    begun = []
+def make_rows(*fractions):
+    return [
+        make_row(
+            "algorithmic",
+            {**FLAGS, "encoding": f"RoPE(rotary_fraction={fraction})"},
+            fraction=fraction,
+        )
+        for fraction in fractions
+    ]
 
-    def interrupt():
-        begun.append("a")
-        raise KeyboardInterrupt
 
-    def wait():
-        begun.append("b")
-        time.sleep(0.05)
-
-    calls = [interrupt, *[wait] * 100]
-    with pytest.raises(KeyboardInterrupt):
-        list(run_at_once(calls, jobs=1))
-    assert len(begun) < len(calls)
+def measure(row, workdir, results):
+    """Also shows that a run is not trained again."""
+    return {**runs.summarize(row, workdir, results), "workdir": workdir.name}
 
 
 @pytest.mark.process
-def test_results_and_failures(tmp_path, capsys):
-    broken = {**ROW, "encoding": "RoPE(rotary_fraction=2.0)"}
-    with pytest.raises(SystemExit, match="1 of 2 commands failed"):
-        run_all([broken, ROW], root=tmp_path, jobs=2)
-    output = capsys.readouterr().out
-    assert f"{find_workdir(broken, tmp_path)}: exit status 2, see" in output
-    log = find_workdir(broken, tmp_path).with_name(
-        "even_pairs-RoPE(rotary_fraction=2.0)-3.log"
-    )
-    assert "rotary_fraction must be" in log.read_text()
+def test_only_what_is_missing_is_trained(given, capsys):
+    first, second = make_rows(0.25, 0.5)
+    with pytest.raises(SystemExit):
+        report("x", [first, *make_rows(2.0)], measure)
+    assert "rotary_fraction" in capsys.readouterr().err
 
-    # What has run is not run again.
-    before = (find_workdir(ROW, tmp_path) / "metrics.csv").read_text()
-    (result,) = run_all([ROW], root=tmp_path, jobs=1)
-    assert (find_workdir(ROW, tmp_path) / "metrics.csv").read_text() == before
-    path = find_workdir(ROW, tmp_path) / "results.json"
-    written = json.loads(path.read_text())
-    accuracies = written["final"]["accuracy_by_length"]
-    assert result["accuracy_by_length"] == accuracies
-    unseen = [accuracies["5"], accuracies["6"]]
-    assert result["score"] == pytest.approx(np.mean(unseen))
-    assert result["command"] == (
-        "python -m trainers.algorithmic --task=even_pairs "
-        '"--encoding=RoPE(rotary_fraction=0.5)" --seed=3 --steps=1 '
-        "--num_layers=1 --batch_size=8 --train_length=1-3 --test_lengths=5,6 "
-        "--evaluation_examples=10"
+    (row,) = report(
+        "x", [first, second], measure, chosen=lambda c: c["fraction"] == 0.5
     )
+    assert row["command"] == second.command
+    assert row["fraction"] == 0.5
+    path = pathlib.Path(given.root) / "runs" / row["workdir"]
+    accuracies = read_results(path / "results.json")["final"][
+        "accuracy_by_length"
+    ]
+    assert row["accuracy_by_length"] == accuracies
+    assert row["score"] == (accuracies["5"] + accuracies["6"]) / 2
+
+    before = (path / "metrics.csv").stat().st_mtime_ns
+    rows = report("x", [first, second], measure)
+    assert [row["fraction"] for row in rows] == [0.25, 0.5]
+    assert (path / "metrics.csv").stat().st_mtime_ns == before
+    written = pathlib.Path(given.output).read_text()
+    assert json.loads(written)["rows"] == rows
+
+    # A report of other flags is not overwritten.
+    with pytest.raises(SystemExit):
+        report("x", [first], measure)
+    assert "choose another --output" in capsys.readouterr().err
+    assert pathlib.Path(given.output).read_text() == written
+
+
+def test_further_flags_reach_continued_runs(given):
+    given.flags = "steps=7,test_lengths=5,9"
+    source = make_row("algorithmic", {**FLAGS, "encoding": "RoPE"})
+    row = make_row("algorithmic", {"encoding": "ALiBi"}, after=source)
+    assert row.run.flags["steps"] == row.run.after.flags["steps"] == 7
+    assert row.run.after.name == source.run.name
+    assert row.command == (
+        f"python -m trainers.finetune {given.root}/runs/{source.run.name} "
+        "--encoding=ALiBi --steps=7 --test_lengths=5,9"
+    )
+
+
+def test_commands_with_the_same_flags_are_the_same():
+    first = "python -m trainers.enwik8 --learning_rate=1e-3 '--encoding=A(b=1)'"
+    second = (
+        'python -m trainers.enwik8 "--encoding=A(b=1)" --learning_rate=0.001'
+    )
+    assert identify(first) == identify(second)
+    assert identify(first) != identify(first.replace("1e-3", "1e-4"))
+    assert identify(first) != identify(first.replace("enwik8", "imagenet"))
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Imports a benchmark; its flags are not defined beside another's."""
+    before = set(flags.FLAGS)
+    for name in [name for name in sys.modules if name.startswith("benchmarks")]:
+        monkeypatch.delitem(sys.modules, name)
+    yield lambda name: importlib.import_module(f"benchmarks.{name}")
+    for name in set(flags.FLAGS) - before:
+        delattr(flags.FLAGS, name)
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_committed_reports_are_of_the_runs_of_today(name, load, monkeypatch):
+    benchmark = load(name)
+    flags.FLAGS([name])
+    found = []
+
+    def read(module, rows, measure, *, chosen=None):
+        assert module == name
+        found.extend(sys.modules["benchmarks.runs"].read_known(rows))
+        raise StopIteration
+
+    monkeypatch.setattr(benchmark, "report", read)
+    with pytest.raises(StopIteration):
+        benchmark.main([])
+    assert found
 
 
 def test_table():

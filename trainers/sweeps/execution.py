@@ -64,13 +64,17 @@ def open_pool(config, root):
         handle_signals(raise_stopped)
 
 
-def train_all(config, root, runs):
+RETRY = "run the same command with --retry_failed=true"
+
+
+def train_all(config, root, runs, retry=RETRY):
     """Trains runs that are not finished, several at a time.
 
     Args:
         config: `SweepConfig`.
         root: The `SweepRoot`.
         runs: Tuple of `Run`, from `list_runs`.
+        retry: str. What a user does to start failed runs again.
 
     Raises:
         TrainingError: If runs have failed, after all others have ended.
@@ -84,17 +88,20 @@ def train_all(config, root, runs):
         )
         coordinator.run()
     if coordinator.failed:
-        report_failures(root, coordinator.failed, coordinator.gave_up)
+        report_failures(
+            root, coordinator.failed, coordinator.gave_up, retry=retry
+        )
     print(f"all {len(runs)} runs are finished")
 
 
-def report_failures(root, failed, gave_up=False):
+def report_failures(root, failed, gave_up=False, *, retry=RETRY):
     """Prints the last lines of the logs of failed runs.
 
     Args:
         root: The `SweepRoot`.
         failed: Dict from the names of failed runs to lines of their logs.
         gave_up: bool. Whether runs were left that may not have been started.
+        retry: str. What a user does to start failed runs again.
 
     Raises:
         TrainingError: Always.
@@ -106,10 +113,9 @@ def report_failures(root, failed, gave_up=False):
         raise TrainingError(
             f"{len(failed)} runs failed, see above, the last ones one after "
             "the other: the reason may be this machine, such as a full disk. "
-            "Fix this and run the same command with --retry_failed=true; or "
-            "run the same command again to go on with the other runs."
+            f"Fix this and {retry}; or run the same command again to go on "
+            "with the other runs."
         )
     raise TrainingError(
-        f"{len(failed)} runs failed, see above: run the same command with "
-        "--retry_failed=true to start them again."
+        f"{len(failed)} runs failed, see above: {retry} to start them again."
     )
