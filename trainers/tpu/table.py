@@ -81,7 +81,10 @@ FUSED = (
         for encoding in ("NoPE", "RoPE")
         for length in ({}, LONG_TEXT)
     ),
-    *({**TEXT, "encoding": encoding, **LONG_TEXT} for encoding in ("FIRE",)),
+    *(
+        {**TEXT, "encoding": encoding, **LONG_TEXT}
+        for encoding in ("T5Bias", "FIRE")
+    ),
 )
 """Flags of programs of JAX with fused attention."""
 
