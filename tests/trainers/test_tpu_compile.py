@@ -528,6 +528,7 @@ def test_topologies(name, chips):
     assert Topology(name).chips == chips
 
 
+@pytest.mark.process
 def test_mistakes_end_with_status_2(tmp_path):
     done = run_python("-m", "trainers.tpu_compile", "--topology=v5e:0x0")
     assert done.returncode == 2
