@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from benchmarks.attention_sensitivity import LENGTHS, format_report, make_rows
+from tests.benchmarks.modules import load
+
+benchmark = load("attention_sensitivity")
 
 SKEWS = {
     "without": lambda x: x,
@@ -38,7 +40,7 @@ def sensitivities(positions):
 
 @pytest.fixture(scope="module")
 def rows():
-    return make_rows()
+    return benchmark.make_rows()
 
 
 def ours(rows):
@@ -62,7 +64,7 @@ def test_length_20_by_a_loop(rows):
             train = sensitivities([20 * skew(j / 20) for j in range(20)])
             expected = sum(
                 abs(train[-back] - test[-back])
-                for back in range(1, LENGTHS[20])
+                for back in range(1, benchmark.LENGTHS[20])
             )
             row = ours(rows)[20, factor]
             assert row["total_difference"][name] == pytest.approx(
@@ -78,7 +80,9 @@ def test_best_skew(rows):
         (500, 2): "sqrt",
         (500, 4): "beta",
     }
-    assert "| 20 | 40 | 0.099 | **0.017** | 0.053 |" in format_report(rows)
+    assert "| 20 | 40 | 0.099 | **0.017** | 0.053 |" in benchmark.format_report(
+        rows
+    )
 
 
 @pytest.mark.slow

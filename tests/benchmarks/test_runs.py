@@ -1,6 +1,5 @@
 """Runs of the benchmarks that train: reports, rows and failures."""
 
-import importlib
 import json
 import pathlib
 import sys
@@ -8,9 +7,10 @@ import sys
 import pytest
 from absl import flags
 
-from benchmarks import runs
-from benchmarks.runs import LENGTHS, format_table, identify, make_row, report
+from tests.benchmarks.modules import imported, load
 from trainers.records.workdir import read_results
+
+runs = load("runs")
 
 FLAGS = {
     "task": "even_pairs",
@@ -44,7 +44,7 @@ def given(tmp_path, monkeypatch):
 
 def make_rows(*fractions):
     return [
-        make_row(
+        runs.make_row(
             "algorithmic",
             {**FLAGS, "encoding": f"RoPE(rotary_fraction={fraction})"},
             fraction=fraction,
@@ -62,10 +62,10 @@ def measure(row, workdir, results):
 def test_only_what_is_missing_is_trained(given, capsys):
     first, second = make_rows(0.25, 0.5)
     with pytest.raises(SystemExit):
-        report("x", [first, *make_rows(2.0)], measure)
+        runs.report("x", [first, *make_rows(2.0)], measure)
     assert "rotary_fraction" in capsys.readouterr().err
 
-    (row,) = report(
+    (row,) = runs.report(
         "x", [first, second], measure, chosen=lambda c: c["fraction"] == 0.5
     )
     assert row["command"] == second.command
@@ -78,7 +78,7 @@ def test_only_what_is_missing_is_trained(given, capsys):
     assert row["score"] == (accuracies["5"] + accuracies["6"]) / 2
 
     before = (path / "metrics.csv").stat().st_mtime_ns
-    rows = report("x", [first, second], measure)
+    rows = runs.report("x", [first, second], measure)
     assert [row["fraction"] for row in rows] == [0.25, 0.5]
     assert (path / "metrics.csv").stat().st_mtime_ns == before
     written = pathlib.Path(given.output).read_text()
@@ -86,15 +86,15 @@ def test_only_what_is_missing_is_trained(given, capsys):
 
     # A report of other flags is not overwritten.
     with pytest.raises(SystemExit):
-        report("x", [first], measure)
+        runs.report("x", [first], measure)
     assert "choose another --output" in capsys.readouterr().err
     assert pathlib.Path(given.output).read_text() == written
 
 
 def test_further_flags_reach_continued_runs(given):
     given.flags = "steps=7,test_lengths=5,9"
-    source = make_row("algorithmic", {**FLAGS, "encoding": "RoPE"})
-    row = make_row("algorithmic", {"encoding": "ALiBi"}, after=source)
+    source = runs.make_row("algorithmic", {**FLAGS, "encoding": "RoPE"})
+    row = runs.make_row("algorithmic", {"encoding": "ALiBi"}, after=source)
     assert row.run.flags["steps"] == row.run.after.flags["steps"] == 7
     assert row.run.after.name == source.run.name
     assert row.command == (
@@ -108,26 +108,15 @@ def test_commands_with_the_same_flags_are_the_same():
     second = (
         'python -m trainers.enwik8 "--encoding=A(b=1)" --learning_rate=0.001'
     )
-    assert identify(first) == identify(second)
-    assert identify(first) != identify(first.replace("1e-3", "1e-4"))
-    assert identify(first) != identify(first.replace("enwik8", "imagenet"))
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Imports a benchmark; its flags are not defined beside another's."""
-    before = set(flags.FLAGS)
-    for name in [name for name in sys.modules if name.startswith("benchmarks")]:
-        monkeypatch.delitem(sys.modules, name)
-    yield lambda name: importlib.import_module(f"benchmarks.{name}")
-    for name in set(flags.FLAGS) - before:
-        delattr(flags.FLAGS, name)
+    assert runs.identify(first) == runs.identify(second)
+    assert runs.identify(first) != runs.identify(first.replace("1e-3", "1e-4"))
+    assert runs.identify(first) != runs.identify(
+        first.replace("enwik8", "imagenet")
+    )
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_committed_reports_are_of_the_runs_of_today(name, load, monkeypatch):
-    benchmark = load(name)
-    flags.FLAGS([name])
+def test_committed_reports_are_of_the_runs_of_today(name, monkeypatch):
     found = []
 
     def read(module, rows, measure, *, chosen=None):
@@ -135,9 +124,11 @@ def test_committed_reports_are_of_the_runs_of_today(name, load, monkeypatch):
         found.extend(sys.modules["benchmarks.runs"].read_known(rows))
         raise StopIteration
 
-    monkeypatch.setattr(benchmark, "report", read)
-    with pytest.raises(StopIteration):
-        benchmark.main([])
+    with imported(name) as benchmark:
+        flags.FLAGS([name])
+        monkeypatch.setattr(benchmark, "report", read)
+        with pytest.raises(StopIteration):
+            benchmark.main([])
     assert found
 
 
@@ -151,11 +142,11 @@ def test_table():
             "score": score,
             "floor": 0.51,
             "position_only": 0.5,
-            "accuracy_by_length": dict.fromkeys(LENGTHS, score),
+            "accuracy_by_length": dict.fromkeys(runs.LENGTHS, score),
             "training_seconds": 60.0,
         }
 
-    text = format_table("Title", [row(0, 0.7), row(1, 0.9)])
+    text = runs.format_table("Title", [row(0, 0.7), row(1, 0.9)])
     assert (
         "| even_pairs | `RoPE` | 2 | 0.900 | 0.800 | 0.100 | 0.510 | 0.500 | "
         "0.800 | 0.800 |"

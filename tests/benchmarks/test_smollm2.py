@@ -7,7 +7,9 @@ import keras
 import numpy as np
 import pytest
 
-from benchmarks import smollm2
+from tests.benchmarks.modules import load
+
+smollm2 = load("smollm2")
 
 
 def rotate(vector, angles, first, second):
