@@ -1,7 +1,7 @@
 """Types that the signatures of several modules share.
 
-Keras has no type information, so to a type checker tensors are `Any`, and the
-names say what an argument or a result is to readers and editors alone.
+Keras has no type information, so tensors are `Any` for type checkers. The names
+tell readers and editors what an argument or a result is.
 """
 
 from typing import Any, TypeAlias, TypeVar

@@ -21,22 +21,22 @@ _NEVER = -1e30
 class BeamSearch(Generator):
     """Two compiled programs that search for the most likely sequence.
 
-    The search keeps `K = num_beams` sequences that go on and `K` that have
-    ended. In each step, every sequence that goes on is followed by every
-    token. The search ends after `max_new_tokens` steps, or when no sequence
-    that goes on can become more likely than one that has ended.
+    The search keeps `K = num_beams` unfinished sequences and `K` that have
+    ended. In each step, every unfinished sequence is extended by every token.
+    The search ends after `max_new_tokens` steps, or when no unfinished sequence
+    can become more likely than one that has ended.
 
     The score of a sequence is its log probability, divided by a power of its
     length, relative to `max_new_tokens`: `(length / N) ** length_penalty`.
 
-    The constants of a run are those of a `Generator`, with
-    `"length_penalty"`. The state has the entries `"cache"`, of the prompts,
-    and `"search"`, a dict: `"tokens"`, int32 `(B, K, N)`, sequences that go
-    on; `"scores"`, float32 `(B, K)`, their log probabilities; `"ended"` and
-    `"ended_scores"`, those that have ended; `"token"`, int32 `(B * K,)`, the
-    newest tokens; `"step"`, their index; `"cache"` of all `B * K` sequences;
-    and `"seen"`, if tokens are penalized. `advance` returns a state with the
-    entries `"cache"`, of the prompts, and `"tokens"`, int32 `(B, N)`.
+    The constants of a run are those of a `Generator`, with `"length_penalty"`.
+    The state has the entries `"cache"`, of the prompts, and `"search"`, a dict:
+    `"tokens"`, int32 `(B, K, N)`, unfinished sequences; `"scores"`, float32
+    `(B, K)`, their log probabilities; `"ended"` and `"ended_scores"`, those
+    that have ended; `"token"`, int32 `(B * K,)`, the newest tokens; `"step"`,
+    their index; `"cache"` of all `B * K` sequences; and `"seen"`, if tokens are
+    penalized. `advance` returns a state with the entries `"cache"`, of the
+    prompts, and `"tokens"`, int32 `(B, N)`.
     """
 
     def _start(
@@ -142,7 +142,7 @@ class BeamSearch(Generator):
         return new
 
     def _find_best(self, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Finds the most likely ways to go on.
+        """Finds the most likely continuations.
 
         Args:
             scores: float32 `(B, K, V)`, for each sequence and next token.

@@ -1,4 +1,4 @@
-"""Generation that goes on between calls."""
+"""Generation that continues across calls."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
@@ -48,32 +48,33 @@ class _Text(NamedTuple):
 
 
 class Conversation:
-    """A text that grows by prompts and by what a model generates, in turn.
+    """A text of alternating prompts and generated tokens.
 
     `TransformerDecoder.start_conversation` makes it. Every call of `generate`
-    or `stream` goes on where the last one ended. The model does not compute
+    or `stream` continues where the last one ended. The model does not compute
     earlier tokens again, because the conversation keeps their keys and values;
-    only with a sliding window, it does after rows that ended before others.
-    The result is that of generating from the whole text at once, except that
-    a beam search computes its answer a second time in the next call.
+    with a sliding window, it computes them again after a call in which rows
+    ended before others. The result is the same as generating from the whole
+    text at once. The answer of a beam search is computed a second time in the
+    next call.
 
     Positions are drawn once for all `max_length` tokens, at the first call.
     Encodings and samplers that depend on the length of the sequence use
     `max_length`. Samplers that read token ids number the tokens of each call
     after those of earlier calls, which keep their positions.
 
-    Between calls, the weights of the model must stay as they are.
+    The weights of the model must not change between calls.
 
     Args:
         model: `TransformerDecoder` without cross-attention.
-        max_length: int, at least 1. Number of tokens that there is room for,
-            with padding.
+        max_length: int, at least 1. Largest number of tokens, including
+            padding.
         positions: Positions of the tokens of each row without padding,
             `(max_length,)` or `(B, max_length)`; `None`: those of the sampler.
 
     Attributes:
-        length: int. Number of tokens so far, with padding: that of the prompts
-            and that after an end token, while other rows go on.
+        length: int. Number of tokens so far, including the padding of prompts
+            and the padding after end tokens while other rows continue.
 
     Raises:
         ValueError: If an argument is out of range, there are too few
@@ -134,8 +135,8 @@ class Conversation:
         Args:
             inputs: Token ids `(B, T)`, or a dict of `"token_ids"` and
                 optionally `"lengths"` or `"padding_mask"`, as for
-                `TransformerDecoder.generate`. `B` is the same in all calls.
-                A row that ended at an end token goes on after it.
+                `TransformerDecoder.generate`. `B` is the same in all calls. A
+                row that ended at an end token continues after it.
             max_new_tokens: int, at least 1. Number of tokens to generate.
             **options: Options of `TransformerDecoder.generate`.
 
@@ -162,8 +163,8 @@ class Conversation:
     ) -> Iterator[Array]:
         """Generates the same tokens as `generate`, one at a time.
 
-        The conversation has the tokens that were taken from the iterator. The
-        next call may come before all were taken.
+        The conversation contains the tokens that were read from the iterator.
+        The next call need not wait until all of them are read.
 
         Args:
             inputs: Prompts, as for `generate`.

@@ -187,9 +187,9 @@ class TransformerDecoder(Transformer):
             temperature: float, at least 0. Divides the logits before a token
                 is sampled; 0: always choose the most likely token, as the
                 smallest temperatures do.
-            top_k: int from 1 to `output_size`. Sample only from so many most
-                likely tokens; `None`: from all tokens. Numbers above 1 need a
-                temperature above 0.
+            top_k: int from 1 to `output_size`. Sample only from this number of
+                most likely tokens; `None`: from all tokens. Numbers above 1
+                need a temperature above 0.
             top_p: float in `(0, 1]`. Sample only from the smallest set of most
                 likely tokens whose probabilities add up to at least this
                 number; `None`: from all tokens. Numbers below 1 need a
@@ -198,15 +198,15 @@ class TransformerDecoder(Transformer):
                 multiplies the negative logits of tokens that the prompt or the
                 new tokens already have, as CTRL does; 1: no penalty.
             num_beams: int, at least 1. Number of sequences that a beam search
-                compares; 1: no search. More need `temperature=0` and no
-                `return_logits`.
+                compares; 1: no search. Numbers above 1 need `temperature=0` and
+                no `return_logits`.
             length_penalty: float, at least 0. A beam search returns the
                 sequence with the largest log probability divided by
                 `length ** length_penalty`; 0: the most likely sequence.
             end_token: int from 0 to `output_size - 1`, or a list of these. Id
-                of the token that ends a sequence; of several, any of them
-                does. The first one fills the rest of the row. `None`: no
-                sequence ends early.
+                of the token that ends a sequence; in a list, each id does. The
+                first one fills the rest of the row. `None`: no sequence ends
+                early.
             seed: int from 0 to `2**31 - 1`. Seed for sampling tokens; `None`:
                 a random seed.
             return_logits: bool. Whether to return also the logits of the new
@@ -261,11 +261,11 @@ class TransformerDecoder(Transformer):
     def start_conversation(
         self, *, max_length: int, positions: TensorLike | None = None
     ) -> Conversation:
-        """Starts a text of prompts and generated tokens in turn.
+        """Starts a text of alternating prompts and generated tokens.
 
         Args:
-            max_length: int, at least 1. Number of tokens that there is room
-                for, with padding.
+            max_length: int, at least 1. Largest number of tokens, including
+                padding.
             positions: Positions of the tokens of each row without padding,
                 `(max_length,)` or `(B, max_length)`; `None`: those of the
                 sampler.

@@ -1,4 +1,4 @@
-"""Transformer decoder that applies its blocks again and again."""
+"""Transformer decoder that applies its blocks repeatedly."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack
@@ -28,14 +28,13 @@ T = TypeVar("T")
 class LoopedDecoder(TransformerDecoder):
     """A decoder that repeats its blocks, longer sequences more often.
 
-    The blocks are applied one after the other, then all of them again with
-    the same weights, and so on; from the second time on, the embeddings are
-    added to their input. Steps that a task needs one after the other, whose
-    number grows with the length, can so be done by one block.
+    Each loop applies all blocks, with the same weights. From the second loop
+    on, the embeddings are added to the input of the first block. One block can
+    therefore compute a number of sequential steps that grows with the length.
 
     Args:
-        loops: int, at least 1. How often the blocks are applied, and in
-            training and generation the largest number of times.
+        loops: int, at least 1. Number of loops, and in training and generation
+            also the largest number.
         **kwargs: Arguments of `TransformerDecoder`.
 
     Call arguments:
@@ -43,9 +42,9 @@ class LoopedDecoder(TransformerDecoder):
             int `()` or `(B,)`, at least 1: how often the blocks are applied to
             each example. In evaluation, it may be larger than the argument
             `loops`; one program serves all numbers. In evaluation the dict may
-            also have `"scored"`, bool `(B, T)`: each example then has so many
-            loops, at most `"loops"`, that the outputs of these tokens are as
-            certain as they get; see `settle`.
+            also have `"scored"`, bool `(B, T)`: each example then has the
+            number of loops, at most `"loops"`, after which the outputs of these
+            tokens are most certain; see `settle`.
         training: bool. Whether to apply dropout and to draw positions as in
             training.
 
@@ -57,9 +56,9 @@ class LoopedDecoder(TransformerDecoder):
             generation `"loops"` is larger than `loops`, or there is
             `"scored"`.
 
-    Differs from the paper: the first state is the embeddings, not zero to
-    which they are added, which is the same. The model predicts the next token,
-    where that of the paper predicts all tokens of an answer at once.
+    Differs from the paper: the first input is the embeddings; in the paper, it
+    is zero, to which the embeddings are added. The model predicts the next
+    token; the paper's model predicts all tokens of an answer at once.
 
     Example:
 
@@ -180,10 +179,10 @@ class LoopedDecoder(TransformerDecoder):
         scored: TensorLike | None = None,
         jit_compile: bool = True,
     ) -> tuple[Tensor, Tensor]:
-        """Repeats the blocks until the answer is as certain as it gets.
+        """Applies the blocks until the answer is most certain.
 
-        Certain means a small cross-entropy between the outputs and their most
-        likely classes.
+        Outputs are certain if the cross-entropy with their most likely classes
+        is small.
 
         Args:
             inputs: As in a call, without `"loops"`.
@@ -315,7 +314,7 @@ _NOT_SETTLED = (
 def _repeat(
     apply: Callable[[Tensor], Tensor], first: Tensor, loops: Tensor
 ) -> Tensor:
-    """Applies blocks to each example as often as it wants.
+    """Applies blocks to each example for its own number of loops.
 
     Args:
         apply: Function from `(B, T, M)` to the same, all blocks.
@@ -347,8 +346,8 @@ def _read_loops(loops: TensorLike, token_ids: Tensor) -> Tensor:
     """Reads how often the blocks are to be applied.
 
     Returns:
-        int32 `()` or `(B,)`. Numbers that prove wrong only at run time are
-        invalid.
+        int32 `()` or `(B,)`. Numbers that are found to be wrong only at run
+        time become invalid.
     """
     loops = as_tensor("loops", loops, "integers of shape () or (B,)")
     if not is_integer(loops) or len(loops.shape) > 1:

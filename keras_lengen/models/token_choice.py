@@ -60,7 +60,7 @@ def check_options(
     return_logits: bool = False,
     jit_compile: bool = True,
 ) -> Options:
-    """Checks the options of `generate`, for so many different tokens.
+    """Checks the options of `generate` for a number of different tokens.
 
     Raises:
         ValueError: If an option is wrong, or has no effect beside another.

@@ -83,9 +83,23 @@ def read_text(outputs):
     )
 
 
-# Each takes less than a minute on two quiet cores.
-@pytest.mark.process
-@each_notebook
+# The others run the same trainers and tools on other data.
+SHORT = ("demonstrations", "images", "randomized_rope", "tpu")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            script,
+            id=script.stem,
+            marks=pytest.mark.process
+            if script.stem in SHORT
+            else pytest.mark.slow,
+        )
+        for script in SCRIPTS
+    ],
+)
 def test_a_notebook_runs(script, monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_LENGEN_SMOKE", "1")
     monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))

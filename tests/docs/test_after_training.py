@@ -16,6 +16,9 @@ PAGE = (ROOT / "docs" / "guides" / "after_training.md").read_text()
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 
+# Minutes of commands, each of which has tests of its own.
+pytestmark = pytest.mark.slow
+
 
 def start(directory, *flags):
     command = [sys.executable, "-m", "trainers.algorithmic", *FLAGS.split()]
@@ -68,7 +71,6 @@ def newest(path):
         return {n: arrays[n] for n in arrays.files if n != "seconds"}
 
 
-@pytest.mark.process
 def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
     directory, output = walked
     assert "resuming after step 100" in output
@@ -81,7 +83,6 @@ def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-@pytest.mark.process
 def test_evaluations_and_the_comparison_are_there(walked):
     directory, output = walked
     path = directory / "runs" / "walk"
@@ -103,7 +104,6 @@ def test_evaluations_and_the_comparison_are_there(walked):
     assert "| outside the trained region | 10 | 20 | 40 |" in output
 
 
-@pytest.mark.process
 def test_the_weights_of_a_run_learn_another_encoding(walked):
     directory, output = walked
     assert "/runs/walk/plain/checkpoints/checkpoint-300.npz: " in output
@@ -114,7 +114,6 @@ def test_the_weights_of_a_run_learn_another_encoding(walked):
     assert config["steps"] == 100
 
 
-@pytest.mark.process
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
     directory, _ = walked
     programs = [text for kind, text in BLOCKS if kind == "python"]

@@ -65,6 +65,7 @@ def no_encoding_or_family(name):
         *ENCODINGS,
         # Its parts are tested.
         "EncoderDecoder",
+        "LoopedDecoder",
         "TransformerDecoder.generate",
         "EncoderDecoder.generate",
     )

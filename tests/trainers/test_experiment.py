@@ -56,6 +56,7 @@ def test_the_lowest_score_is_the_best(results):
     assert saved == found
 
 
+@pytest.mark.product
 def test_a_stopped_run_goes_on(results, monkeypatch):
     path, found = results
     checks = []

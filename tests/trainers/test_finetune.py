@@ -162,6 +162,7 @@ def stop(monkeypatch, where, start, step=0):
             start()
 
 
+@pytest.mark.product
 def test_a_resumed_run_reads_the_source_only_if_it_must(
     source, finished, tmp_path, monkeypatch, capsys
 ):

@@ -87,6 +87,7 @@ def test_what_cannot_be_continued(run, tmp_path):
         generate.main(config, str(tmp_path / "run"))
 
 
+@pytest.mark.product
 def test_an_answer(tmp_path, capsysbinary):
     path = str(tmp_path / "answers")
     run_toy(path, trainer="sequence_to_answer", encoding="ALiBi", steps=1)

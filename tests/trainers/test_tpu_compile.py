@@ -538,6 +538,7 @@ def test_topologies(name, chips):
     assert Topology(name).chips == chips
 
 
+@pytest.mark.process
 def test_mistakes_end_with_status_2(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "trainers.tpu_compile", "--topology=v5e:0x0"],

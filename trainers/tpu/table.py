@@ -76,10 +76,17 @@ LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
 """Flags that train on the largest images of the evaluation."""
 
 FUSED = (
-    *("NoPE", "RoPE", "ALiBi", "HardALiBi", "ClippedBias", "PowerKERPLE"),
-    *("LogKERPLE", "T5Bias", "FIRE"),
+    *(
+        {**TEXT, "encoding": encoding, **length}
+        for encoding in ("NoPE", "RoPE")
+        for length in ({}, LONG_TEXT)
+    ),
+    *(
+        {**TEXT, "encoding": encoding, **LONG_TEXT}
+        for encoding in ("T5Bias", "FIRE")
+    ),
 )
-"""Encodings whose attention the table has with fused kernels too."""
+"""Flags of programs of JAX with fused attention."""
 
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
@@ -160,7 +167,7 @@ def list_flags():
 def _list_jax_flags():
     for flags in _list_unfused_flags():
         yield {**flags, "fused": "false"}
-    for flags in _list_fused_flags():
+    for flags in FUSED:
         yield {**flags, "fused": "true"}
 
 
@@ -176,23 +183,6 @@ def _list_unfused_flags():
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
     yield from METHODS
-
-
-def _list_fused_flags():
-    yield from (
-        {**TEXT, "encoding": encoding, **length}
-        for encoding in FUSED
-        for length in ({}, LONG_TEXT)
-    )
-    yield from (
-        {**IMAGES, "encoding": encoding, **size}
-        for encoding in ("NoPE", "RoPE")
-        for size in ({}, LARGE_IMAGES)
-    )
-    yield from (
-        {**TEXT, "encoding": "RoPE", **LONG_TEXT, **slice_}
-        for slice_ in OTHER_CHIPS
-    )
 
 
 def _list_tensorflow_flags():
@@ -428,8 +418,7 @@ chip, which runs its share of the batch.
   loss and the number of outputs. TensorFlow's steps sum float32 gradients. In
   JAX's steps with mixed_bfloat16, XLA sums the gradients of most weights in
   bfloat16, and of a table of positions only the rows that are used. JAX's
-  evaluations also sum the results; with TensorFlow, another program does. With
-  JAX, `ShawEncoding` gathers the scores of the entire batch on each chip.
+  evaluations also sum the results; with TensorFlow, another program does.
 - *Fused*: attention of JAX in kernels, which keep scores and biases in the fast
   memory (`docs/guides/fused_attention.md`). The compiler counts their products
   and bytes as the kernels estimate them.
@@ -439,7 +428,7 @@ chip, which runs its share of the batch.
   copies an array in a loop, the compiler counts the entire array for each
   iteration, so *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
-  tokens.
+  tokens; with TensorFlow, for `ShawEncoding` and `CoPE` too.
 
 The file `tpu_compile.jsonl` has the versions of the packages and everything
 that determines each program.

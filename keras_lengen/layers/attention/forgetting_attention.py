@@ -1,4 +1,4 @@
-"""Attention whose tokens decide how much of what came before is forgotten."""
+"""Attention with forget gates."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ class ForgettingAttention(MultiHeadAttention):
 
     `q[i] . k[j] / sqrt(D) + sum(log f[t] for t in j + 1 .. i)`,
 
-    so that a gate near 0 hides all earlier keys from all later queries, and
-    gates of 1 make ordinary attention. Gates that are constant are `ALiBi`.
-    No other encoding is needed, but any is possible.
+    so that a gate near 0 hides all earlier keys from all later queries. Gates
+    of 1 give ordinary attention, and constant gates give `ALiBi`. No other
+    encoding is needed, but any is possible.
 
     Use it in place of `MultiHeadAttention`, for causal attention. Shapes are
     those of `MultiHeadAttention`.
@@ -44,8 +44,9 @@ class ForgettingAttention(MultiHeadAttention):
         ValueError: If an argument is out of range, or neither
             `use_causal_mask` nor an `attention_mask` is given.
 
-    Differs from the paper: only the attention; without the parts of its "Pro"
-    block, such as normalized outputs and shifted keys.
+    Differs from the paper: the class is only the attention, without the other
+    parts of the paper's "Pro" block, such as normalized outputs and shifted
+    keys.
 
     Example:
 

@@ -37,15 +37,15 @@ class GeometricAttention(MultiHeadAttention):
         normalize: bool, whether the weights of each query are scaled so that
             their sum is 1.
         **kwargs: Further arguments of `MultiHeadAttention`. `encoding` must be
-            `None` or NoPE. Options of scores, sinks and windows have no use
-            and raise an error.
+            `None` or NoPE. Options of scores, sinks and windows have no effect
+            here and raise an error.
 
     Call arguments: those of `MultiHeadAttention`; query, key and value must be
     the same tensor, and `positions` are ignored.
 
     Raises:
         ValueError: If an argument is out of range, there is an encoding or an
-            option without use, or query, key and value differ.
+            option without effect, or query, key and value differ.
 
     Differs from the paper: dropout is applied to the weights, not to the keys.
 

@@ -1,4 +1,4 @@
-"""Attention that passes what one key leaves on to the next earlier one."""
+"""Attention in which each key takes a share of what nearer keys leave."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from keras_lengen.types import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class StickBreakingAttention(MultiHeadAttention):
-    """Attends from the nearest earlier key on, each taking a share of the rest.
+    """Attends to earlier keys, nearest first; each takes a share of the rest.
 
     With scores `z[i, j]`, as those of `MultiHeadAttention`, query `i` gives
     the earlier key `j` the weight
@@ -21,9 +21,9 @@ class StickBreakingAttention(MultiHeadAttention):
 
     where the product runs over the keys `u` between `j` and `i`. The query's
     own key gets the remainder, so that the weights of a query sum to 1. Near
-    keys come first, which tells positions apart without an encoding, and
-    keys far beyond those that take everything have no weight, however many
-    they are.
+    keys come first, so the model can tell positions apart without an encoding.
+    Keys beyond those that take everything have no weight, however many there
+    are.
 
     Use it in place of `MultiHeadAttention`, for causal self-attention. Shapes
     and weights are those of `MultiHeadAttention`.

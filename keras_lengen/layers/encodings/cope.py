@@ -15,6 +15,9 @@ from keras_lengen.layers.encodings.distances import (
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.types import InputShape, Positions, Tensor
 
+MOST_SUMMED = 1024
+"""Largest number of keys whose gates a product of matrices sums, on JAX."""
+
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class CoPE(BiasEncoding):
@@ -109,14 +112,26 @@ class CoPE(BiasEncoding):
         gates = ops.sigmoid(ops.einsum("bthd,bshd->bhts", query, key))
         # Positions are indices, and padding is later than all queries.
         gates = gates * ops.cast(ops.expand_dims(steps, -3) <= 0, "float32")
-        positions = ops.flip(
-            ops.cumsum(ops.flip(gates, axis=-1), axis=-1), axis=-1
-        )
-        positions = ops.minimum(positions, self.num_positions - 1.0)
+        positions = ops.minimum(_sum_later(gates), self.num_positions - 1.0)
         logits = ops.einsum(
             "bthd,dn->bhtn", query, ops.cast(self.table, "float32")
         )
         return make_nan_factor(steps) * _interpolate(logits, positions)
+
+
+def _sum_later(gates: Tensor) -> Tensor:
+    """Sums the gates `(B, H, T, S)` of each key and all later ones."""
+    keys = gates.shape[-1]
+    known = isinstance(keys, int) and keys <= MOST_SUMMED
+    if known and keras.backend.backend() == "jax":
+        import jax
+
+        # TPUs compute a cumulative sum in many passes over the gates.
+        number = ops.arange(keys, dtype="int32")
+        later = ops.expand_dims(number, -1) >= number
+        with jax.default_matmul_precision("float32"):
+            return ops.matmul(gates, ops.cast(later, "float32"))
+    return ops.flip(ops.cumsum(ops.flip(gates, axis=-1), axis=-1), axis=-1)
 
 
 def _interpolate(logits: Tensor, positions: Tensor) -> Tensor:

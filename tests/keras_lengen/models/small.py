@@ -1,5 +1,6 @@
 """Small models to test with."""
 
+import contextlib
 import itertools
 
 import keras
@@ -130,18 +131,37 @@ def added_parameters(encoding, **kwargs):
     return with_it.count_params() - without.count_params()
 
 
-def assert_generation_is_the_full_pass(model, ids, lengths=None):
+@contextlib.contextmanager
+def eagerly():
+    """Runs programs of TensorFlow without the wait for their compilation."""
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def assert_generation_is_the_full_pass(
+    model, ids, lengths=None, *, compiled=False
+):
     """Asserts that new tokens have the logits that a call gives them.
 
     Args:
         model: A decoder.
         ids: `(B, T)`, the prompts.
         lengths: `(B,)`, true lengths of the prompts; `None`: all of `T`.
+        compiled: Whether TensorFlow compiles the programs, too.
     """
     inputs = {"token_ids": ids}
     if lengths is not None:
         inputs["lengths"] = lengths
-    tokens, logits = model.generate(inputs, 4, return_logits=True)
+    with contextlib.nullcontext() if compiled else eagerly():
+        tokens, logits = model.generate(inputs, 4, return_logits=True)
     counts = [ids.shape[1]] * len(ids) if lengths is None else lengths
     for row, own, count, expected in zip(
         ids, tokens, counts, logits, strict=True

@@ -129,12 +129,15 @@ def assert_full_pass(model, lengths=None, atol=2e-5, **options):
     list_encodings_and_samplers("RoPE", "RelativeEncoding"),
     ids=str,
 )
-@pytest.mark.parametrize(
-    "lengths", product([None, LENGTHS], [LENGTHS]), ids=["", "padded"]
-)
-def test_it_is_a_pass_over_the_whole_text(variant, sampler, lengths):
+def test_it_is_a_pass_over_the_whole_text(variant, sampler):
     changes = {"sampler": samplers.make(sampler)} if sampler else {}
-    assert_full_pass(decoder(encodings.make(variant, **changes)), lengths)
+    assert_full_pass(decoder(encodings.make(variant, **changes)), LENGTHS)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("variant", encodings.FAMILIES)
+def test_texts_without_padding(variant):
+    assert_full_pass(decoder(encodings.make(variant)))
 
 
 def other_decoders():

@@ -88,9 +88,7 @@ def reset(model):
 
 @pytest.mark.parametrize(
     ("variant", "sampler"),
-    list_encodings_and_samplers(
-        "RoPE", "SinusoidalEncoding", "ALiBi", "RelativeEncoding"
-    ),
+    list_encodings_and_samplers("RoPE", "SinusoidalEncoding"),
     ids=str,
 )
 @pytest.mark.usefixtures("eager")

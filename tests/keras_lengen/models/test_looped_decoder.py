@@ -1,3 +1,5 @@
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ import tensorflow as tf
 
 from keras_lengen.layers import ALiBi, RandomizedSinusoidalEncoding
 from keras_lengen.models import LoopedDecoder, TransformerDecoder
+from tests.keras_lengen.models.small import eagerly
 
 IDS = np.random.default_rng(0).integers(0, 7, (3, 6))
 SIZES = {
@@ -105,9 +108,10 @@ def test_gradients_of_frozen_examples_stop():
 def test_generation_is_the_full_pass(loops):
     model = make(encoding=ALiBi())
     more = {} if loops is None else {"loops": loops}
-    tokens, logits = model.generate(
-        {"token_ids": IDS, **more}, 4, return_logits=True
-    )
+    with contextlib.nullcontext() if loops is None else eagerly():
+        tokens, logits = model.generate(
+            {"token_ids": IDS, **more}, 4, return_logits=True
+        )
     whole = np.concatenate([IDS, tokens], axis=1)
     full = np.asarray(model({"token_ids": whole, **more}))[:, 5:-1]
     np.testing.assert_allclose(logits, full, atol=1e-4)
@@ -126,7 +130,8 @@ def test_settling_finds_the_most_certain_answer(scored, lengths):
         else (np.arange(6) < lengths[:, None])
     )
     counted = counted if scored is None else scored
-    logits, loops = model.settle(inputs, 7, scored=scored)
+    with contextlib.nullcontext() if lengths is None else eagerly():
+        logits, loops = model.settle(inputs, 7, scored=scored)
     every = [
         np.asarray(model({**inputs, "loops": count})) for count in range(1, 8)
     ]
@@ -148,7 +153,8 @@ def test_a_call_settles_the_outputs_that_are_scored(most):
     logits = model(inputs if most is None else {**inputs, "loops": most})
     counts = np.broadcast_to(4 if most is None else most, 3)
     for row, count in enumerate(counts.tolist()):
-        expected, _ = model.settle(IDS, count, scored=scored)
+        with eagerly():
+            expected, _ = model.settle(IDS, count, scored=scored)
         np.testing.assert_allclose(logits[row], expected[row], atol=1e-4)
 
 

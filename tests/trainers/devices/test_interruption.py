@@ -188,7 +188,7 @@ def test_a_signal_between_two_models_stops_before_the_second(nursery, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("seconds", [0.3, 0.6, 1, 1.5, 2, 3, 4, 6])
+@pytest.mark.parametrize("seconds", [0.3, 1, 2, 5])
 def test_ctrl_c_ends_a_program_in_one_line_at_any_moment(tmp_path, seconds):
     arguments = flags(tmp_path, steps=10**6, test_lengths="5")
     command = [sys.executable, "-m", "trainers.algorithmic", *arguments]

@@ -19,9 +19,14 @@ STEPS = {
     "checkpoint_every": 4,
     "evaluate_every": 5,
     "dropout": 0.0,
-    "buckets": 2,
+    "train_length": "2,3",
+    "test_lengths": "5",
     "strategy": "auto",
     "learning_rate": 1e-2,
+}
+ENCODINGS = {
+    "RoPE": {"encoding": "RoPE", "buckets": 2},
+    "RelativeEncoding": {"encoding": "RelativeEncoding"},
 }
 
 DRIVER = """
@@ -68,14 +73,13 @@ def go_back(path, other, step):
 def runs(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs")
     drawn = {**STEPS, "encoding": "RandomizedRoPE", "dropout": 0.1}
-    for encoding in ("RoPE", "RelativeEncoding"):
-        run_toy(path / encoding, **{**STEPS, "encoding": encoding})
+    for encoding, changes in ENCODINGS.items():
+        run_toy(path / encoding, **{**STEPS, **changes})
         go_back(path / encoding, path / f"{encoding}_on_jax", 4)
     output = on_jax(
-        (path / "RoPE_on_jax", {**STEPS, "encoding": "RoPE"}),
-        (
-            path / "RelativeEncoding_on_jax",
-            {**STEPS, "encoding": "RelativeEncoding"},
+        *(
+            (path / f"{encoding}_on_jax", {**STEPS, **changes})
+            for encoding, changes in ENCODINGS.items()
         ),
         (path / "one", {**STEPS, "strategy": "one_device"}),
         (path / "both", {**STEPS, "strategy": "mirrored"}),
@@ -91,7 +95,7 @@ def runs(tmp_path_factory):
     return path, output
 
 
-@pytest.mark.parametrize("encoding", ["RoPE", "RelativeEncoding"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_run_of_tensorflow_goes_on_alike(runs, encoding):
     path, _ = runs
     on_tensorflow = train_losses(path / encoding)

@@ -28,7 +28,8 @@ def test_mirrored_gives_the_losses_of_one_device(tmp_path, encoding):
             dropout=0.0,
             steps=10,
             steps_per_loop=1,
-            buckets=2,
+            train_length="3",
+            test_lengths="5",
             learning_rate=1e-4,
         )
         losses[strategy] = train_losses(tmp_path / strategy)
@@ -53,6 +54,8 @@ def test_parts_of_a_batch_add_up_to_the_whole(tmp_path, strategy):
             dropout=0.0,
             steps=5,
             steps_per_loop=1,
+            train_length="3",
+            test_lengths="5",
             gradient_accumulation_steps=parts,
         )
         losses.append(train_losses(path))

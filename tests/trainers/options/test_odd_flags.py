@@ -11,6 +11,7 @@ from absl import flags
 from tests.products import product
 from tests.trainers.options import odd_flags
 from tests.trainers.shell import shell_environment
+from tests.trainers.workers import Nursery
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -178,6 +179,9 @@ COMMANDS = {
 }
 """Mistakes for the command itself, each with a process of its own."""
 
+FRESH = ("no backend", "a backend without training", "a flag given twice")
+"""Mistakes for a new process; the others are forks of one."""
+
 REFUSED_IN_PROCESS = [
     name
     for name, (first, *_) in COMMANDS.items()
@@ -203,6 +207,12 @@ def run_command(arguments):
     )
 
 
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as started:
+        yield started
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -215,12 +225,17 @@ def run_command(arguments):
         for name in COMMANDS
     ],
 )
-def test_a_command_ends_with_one_line(name):
-    done = run_command(COMMANDS[name])
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr) < 1200
+def test_a_command_ends_with_one_line(name, nursery, tmp_path):
+    if name in FRESH:
+        done = run_command(COMMANDS[name])
+        status, output = done.returncode, done.stderr
+    else:
+        process = nursery.start(COMMANDS[name], tmp_path / "log")
+        status, output = process.wait(), process.output
+    assert status == 2, output
+    assert len(output.splitlines()) == 1, output
+    assert output.startswith("error: ")
+    assert len(output) < 1200
 
 
 def test_there_are_forty_commands():

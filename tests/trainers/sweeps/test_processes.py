@@ -203,6 +203,7 @@ def test_failed_runs_are_listed_and_retried_on_request(tmp_path):
     assert_each_step_once(tmp_path, runs=2)
 
 
+@pytest.mark.slow
 def test_a_trainer_is_killed_and_resumed_and_then_skipped(tmp_path):
     """Two real runs, one of which continues the other."""
     toy = {**TOY, "steps": 60, "steps_per_loop": 5, "checkpoint_every": 5}

@@ -100,7 +100,7 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
         encoding = getattr(layers, name)(**ENCODINGS[name])
         encoding.build((batch, tokens, heads, width))
         for weight in encoding.weights:
-            weight.assign(weight + 0.1 * random.normal(size=weight.shape))
+            weight.assign(weight + 0.1 * random.random(size=weight.shape))
         bias = functools.partial(encoding.bias_of_pair, causal=causal)
         parameters = encoding.make_pair_parameters(heads)
         learned = bool(encoding.weights)
@@ -185,7 +185,7 @@ def find_pair_error(name, causal):
     encoding = getattr(layers, name)(**ENCODINGS[name])
     encoding.build((2, 20, 4, 8))
     for weight in encoding.weights:
-        weight.assign(weight + 0.1 * random.normal(size=weight.shape))
+        weight.assign(weight + 0.1 * random.random(size=weight.shape))
     positions = random.choice(300, (2, 20)).astype("float32")
     query, key = jnp.ones((2, 15, 4, 8)), jnp.ones((2, 20, 4, 8))
     wanted = encoding.attention_bias(
@@ -218,13 +218,12 @@ def main(path, *names):
             found[name] = find_errors(**OPTIONS[name])
             continue
         found[name] = [
-            error
-            for causal in (False, True)
-            for error in (
-                find_pair_error(name, causal),
-                *find_errors(name, causal),
-            )
+            find_pair_error(name, causal) for causal in (False, True)
         ]
+        # Kernels get the bias as a function, so that one of them is enough,
+        # but for the one whose buckets differ.
+        for causal in (False, True) if name == "T5Bias" else (True,):
+            found[name] += find_errors(name, causal)
     pathlib.Path(path).write_text(json.dumps(found))
 
 

@@ -81,6 +81,11 @@ def test_interpolation_without_a_gather(monkeypatch):
     compare(monkeypatch, cope._interpolate, draw(2, 3, 4, 7), positions)
 
 
+def test_sums_of_later_gates_without_a_cumulative_sum(monkeypatch):
+    gates = RANDOM.uniform(size=(2, 3, 4, 5)).astype("float32")
+    compare(monkeypatch, cope._sum_later, gates)
+
+
 @pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6)])
 def test_scores_without_a_gather(monkeypatch, shape):
     indices = RANDOM.integers(0, 7, shape)
