@@ -11,10 +11,11 @@ if not (
     pathlib.Path("/dev/nvidiactl").exists()
     or importlib.util.find_spec("libtpu")
 ):
-    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-    os.environ["XLA_FLAGS"] = (
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    os.environ.setdefault(
+        "XLA_FLAGS",
         "--xla_backend_optimization_level=0"
-        " --xla_llvm_disable_expensive_passes=true"
+        " --xla_llvm_disable_expensive_passes=true",
     )
 
 import keras

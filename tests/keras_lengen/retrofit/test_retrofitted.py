@@ -43,6 +43,8 @@ from tests.keras_lengen.retrofit.tiny import (
 )
 
 keras_hub = pytest.importorskip("keras_hub")
+# `.ci/run` installs KerasHub for them.
+pytestmark = pytest.mark.product
 
 EACH = pytest.mark.parametrize("family", ALL)
 EACH_ROTARY = pytest.mark.parametrize("family", ROTARY)
