@@ -48,6 +48,7 @@ def ours(rows):
     return {(row["train_length"], row["factor"]): row for row in first}
 
 
+@pytest.mark.product
 def test_near_the_known_numbers(rows):
     found = ours(rows)
     assert found.keys() == KNOWN.keys()
@@ -57,6 +58,7 @@ def test_near_the_known_numbers(rows):
         assert list(columns.values()) == pytest.approx(numbers, abs=1.5e-3)
 
 
+@pytest.mark.product
 def test_length_20_by_a_loop(rows):
     for factor in (2, 4):
         test = sensitivities([j / factor for j in range(20 * factor)])
@@ -72,6 +74,7 @@ def test_length_20_by_a_loop(rows):
             )
 
 
+@pytest.mark.product
 def test_best_skew(rows):
     best = {setting: row["best"] for setting, row in ours(rows).items()}
     assert best == {

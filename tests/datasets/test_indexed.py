@@ -82,7 +82,8 @@ def test_replicas_share_the_global_batch(pipelines, replicas):
         assert {int(part["lengths"]) for part in parts} == {batch["lengths"]}
 
 
-@pytest.mark.parametrize("hosts", product([3, 12], keep=[3]))
+@pytest.mark.product
+@pytest.mark.parametrize("hosts", [3, 12])
 def test_odd_shares_of_sub_batches(hosts):
     whole = batches(batch_size=24)
     shares = [

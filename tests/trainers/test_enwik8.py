@@ -125,6 +125,7 @@ def test_no_text(text, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.product
 def test_a_run_names_its_text(text, tmp_path):
     results = EXPERIMENT.train(config(text), tmp_path / "whole")
     saved = json.loads((tmp_path / "whole" / "results.json").read_text())

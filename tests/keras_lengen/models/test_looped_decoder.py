@@ -117,6 +117,7 @@ def test_generation_is_the_full_pass(loops):
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("scored", [None, IDS < 4])
 @pytest.mark.parametrize("lengths", [None, np.array([6, 2, 4])])
 def test_settling_finds_the_most_certain_answer(scored, lengths):

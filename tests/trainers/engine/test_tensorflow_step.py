@@ -42,6 +42,7 @@ def test_mirrored_gives_the_losses_of_one_device(tmp_path, encoding):
 STRATEGIES = product(["one_device", "mirrored"], ["one_device"])
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_parts_of_a_batch_add_up_to_the_whole(tmp_path, strategy):
     losses = []

@@ -84,6 +84,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert train_losses(tmp_path / "whole") == train_losses(tmp_path / "parts")
 
 
+@pytest.mark.product
 def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     tmp_path, capsys
 ):

@@ -130,6 +130,7 @@ def test_mixed_precision(policy, use_gate):
     )
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("use_gate", [False, True])
 def test_quantized_to_int8(use_gate):
     inputs = INPUTS["self"]
@@ -306,6 +307,7 @@ def test_losses(name, axes, use_gate):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", ["kernel", "bias"])
 def test_constraints(name):
     inputs = INPUTS["self"]
