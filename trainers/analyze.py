@@ -20,11 +20,12 @@ all trained ones than 99% of these are from each other. The pictures and their
 arrays are RUN/attention_matrices.png and .npz, and RUN/activations.png and
 .npz; the shares are in RUN/activations.json.
 
-Of a run that is trained on images, RUN/images.png shows test images at every
-size, as the model reads them, with the attention of the query that finds the
-class: the mean over heads and layers of the decoder's attention to the pixels
-or, of an encoder alone, of the last block's attention, averaged over all its
-queries. Above an image stand its class and, if another one is found, that one.
+For a run trained on images, RUN/images.png shows test images of every size, as
+the model reads them, with the attention of the query that finds the class: the
+mean over heads and layers of the decoder's attention to the pixels or, for a
+model with only an encoder, of the last block's attention, averaged over all its
+queries. The title of an image is its class and, if another one is found, that
+one.
 """
 
 import numpy as np

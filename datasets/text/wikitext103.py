@@ -82,8 +82,8 @@ def open_wikitext103(
             found = BytePairVocabulary(vocabulary)
             if published and not found.is_published:
                 raise CorpusError(
-                    f"{vocabulary} has not GPT-2's vocabulary: download "
-                    f"vocab.json and merges.txt from {GPT2_URL}."
+                    f"{vocabulary} does not contain GPT-2's vocabulary: "
+                    f"download vocab.json and merges.txt from {GPT2_URL}."
                 )
         else:
             found = _open_word_pieces(
@@ -114,8 +114,8 @@ def _check_text(paths):
         found = hash_file(path, "sha1")
         if found != SHA1[split]:
             raise CorpusError(
-                f"{path} is not of WikiText-103, its SHA-1 is {found} instead "
-                f"of {SHA1[split]}: remove it and download {URL}."
+                f"{path} is not a file of WikiText-103: its SHA-1 is {found} "
+                f"instead of {SHA1[split]}: remove it and download {URL}."
             )
 
 

@@ -1,4 +1,4 @@
-"""Arguments of a Transformer block, which models hand on to their blocks."""
+"""Arguments of a Transformer block, which models pass on to their blocks."""
 
 from typing import Any, Literal, TypedDict
 

@@ -678,8 +678,8 @@ class Transformer(BlockArguments, TokenModel):
                 `"positions"` must include their positions.
 
         Returns:
-            Dict of the checked inputs. Examples for which an input proves
-            wrong only when the program runs have invalid ids.
+            Dict of the checked inputs. Examples with an input that is found to
+            be wrong only when the program runs have invalid ids.
 
         Raises:
             ValueError: If an input is invalid.

@@ -37,7 +37,7 @@ class DecoderOptions(SharedOptions, LayerOptions, total=False):
 
 
 class LoopedOptions(DecoderOptions, total=False):
-    """Arguments that a looped decoder hands on."""
+    """Arguments that a looped decoder passes on."""
 
     vocabulary_size: Required[int]
     output_size: int | None

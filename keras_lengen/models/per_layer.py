@@ -19,7 +19,7 @@ ByLayer: TypeAlias = T | Sequence[T] | Callable[[int], T]
 
 
 class PerLayer(Argument[T | list[T]]):
-    """What another declaration admits, for all layers or for each of them.
+    """A value that another declaration accepts, for all layers or for each.
 
     The value is one for all layers; a list or tuple with one entry for each
     layer; or a plain function of the number of a layer, from 0, whose results

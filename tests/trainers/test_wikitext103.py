@@ -24,7 +24,7 @@ def test_other_text_is_not_taken_for_the_published_one(vocabulary):
     with pytest.raises(ConfigError) as caught:
         problem.prepare()
     for part in (
-        "wiki.train.raw is not of WikiText-103, its SHA-1 is",
+        "wiki.train.raw is not a file of WikiText-103: its SHA-1 is",
         "Other text or another vocabulary needs --files=any;",
         "python -m trainers.enwik8 --dataset=files",
     ):

@@ -23,7 +23,7 @@ def write_activations(loaded, lengths, examples):
 
     Args:
         loaded: The `Loaded` run.
-        lengths: Tuple of int, lengths beside the longest trained one.
+        lengths: Tuple of int, further lengths, besides the longest trained one.
         examples: int. Number of sequences of each length.
     """
     problem, model = loaded.problem, loaded.model

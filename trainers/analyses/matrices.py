@@ -15,7 +15,7 @@ def write_matrices(loaded, lengths, examples):
 
     Args:
         loaded: The `Loaded` run.
-        lengths: Tuple of int, lengths beside the longest trained one.
+        lengths: Tuple of int, further lengths, besides the longest trained one.
         examples: int. Number of sequences of each length.
     """
     problem = loaded.problem

@@ -146,7 +146,7 @@ class AnswersConfig(LengthsConfig):
     kinds: str = option(
         "uniform",
         "Kinds of problems to evaluate, which take turns: uniform, all, or "
-        "some of those that the task has, as equal,round "
+        "some of those of the task, such as equal,round "
         f"({', '.join(ALL_KINDS)}).",
     )
     generated_examples: int = option(

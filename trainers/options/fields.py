@@ -240,7 +240,7 @@ class TrainerConfig(DeviceConfig):
             self._validate_tpu()
         if self.compile == "false" and keras.backend.backend() == "jax":
             raise ConfigError(
-                "JAX runs compiled programs alone: leave --compile=false out."
+                "JAX runs compiled programs only: leave --compile=false out."
             )
 
     def _validate_schedule(self):
@@ -255,7 +255,7 @@ class TrainerConfig(DeviceConfig):
             )
         if self.compile == "false":
             raise ConfigError(
-                "TPUs run compiled programs alone: leave --compile=false out."
+                "TPUs run compiled programs only: leave --compile=false out."
             )
 
     @property

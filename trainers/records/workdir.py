@@ -106,8 +106,8 @@ class Workdir(contextlib.AbstractContextManager):
         found += (self.path / "checkpoints").glob("*.npz")
         if found:
             raise ConfigError(
-                f"{found[0]} belongs to a run, but there is no config.json "
-                "that says to which: restore it, or choose another --workdir."
+                f"{found[0]} belongs to a run, but there is no config.json of "
+                "this run: restore it, or choose another --workdir."
             )
 
     def _check_same(self, record):
@@ -147,8 +147,8 @@ class Workdir(contextlib.AbstractContextManager):
             self.path,
             record.get("data_digest", ""),
             self._data_digest,
-            f"{self.path} holds a run on other data: restore them, or choose "
-            "another --workdir.",
+            f"{self.path} contains a run on other data: restore them, or "
+            "choose another --workdir.",
         )
 
     @property

@@ -45,7 +45,7 @@ def is_fused(
         training: bool or `None`, whether the call trains.
 
     Raises:
-        ValueError: If the layer demands it, `fused=True`, and it is not
+        ValueError: If the layer requires it, `fused=True`, and it is not
             possible.
     """
     if layer.fused is False:

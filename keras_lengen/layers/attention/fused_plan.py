@@ -1,4 +1,4 @@
-"""What the kernels of fused attention know, and how they drop weights."""
+"""Constants of the fused kernels, and their dropout of attention weights."""
 
 import dataclasses
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _BLOCKS = {16: 512, 64: 256, MOST_PARAMETERS: 128}
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is known of an attention when its kernels are compiled.
+    """Properties of a call of attention, known when its kernels are compiled.
 
     Attributes:
         heads: int, number of heads of the queries.

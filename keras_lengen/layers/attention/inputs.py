@@ -1,4 +1,4 @@
-"""The door of attention: reads what a caller passes, and checks it once."""
+"""Reads the call arguments of attention and checks them once."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Context:
-    """What attention knows of its tokens besides their features.
+    """Properties of the tokens in a call of attention, besides their features.
 
     It is checked, and all layers of a model share it.
 
@@ -254,9 +254,9 @@ def read_inputs(
             `return_attention_scores`.
 
     Returns:
-        Tuple of query, key and value, the cache, and the `Context`. What
-        proves wrong only at run time makes the query and the value invalid.
-        Key and value are `None` if all keys are in the cache.
+        Tuple of query, key and value, the cache, and the `Context`. Inputs that
+        are found to be wrong only at run time make the query and the value
+        invalid. Key and value are `None` if all keys are in the cache.
 
     Raises:
         ValueError: If an argument is wrong.

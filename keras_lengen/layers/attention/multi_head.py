@@ -60,9 +60,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     Differs from Keras: if there are fewer queries than keys, a causal mask
     treats the queries as the last tokens, which is right when a sequence
     continues after earlier keys; Keras treats them as the first tokens. If
-    there are more queries than keys, a causal mask raises an error, because
-    the first queries would see no key. Masks given by Keras (`_keras_mask`)
-    exclude keys, but no queries.
+    there are more queries than keys, a causal mask raises an error, because the
+    first queries would see no key. Masks that Keras propagates exclude keys but
+    not queries.
 
     Args:
         num_heads: int, at least 1. Number of attention heads `H`.
@@ -122,10 +122,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             head and `n` the number of keys that neither a mask nor the
             encoding hides, so that attention does not get flatter in longer
             sequences (scalable softmax).
-        train_length: int, at least 2, or `None`. Longest length in training:
-            in evaluation, scores with their bias are multiplied by
+        train_length: int, at least 2, or `None`. Longest length in training: in
+            evaluation, scores with their bias are multiplied by
             `log(n) / log(train_length)` for queries that see `n` keys, more
-            than `train_length`. It has no weights and changes no training.
+            than `train_length`. It has no weights and does not change training.
             Not together with `score_factor="log_length"`.
         logit_soft_cap: float above 0 or `None`. With it, products of queries
             and keys, after `scale_scores` and the factor of a head, become
@@ -137,7 +137,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         norm_epsilon: float above 0. Number added to the mean square in that
             normalization.
         use_sinks: bool, whether each head has a learned number `c` that takes
-            part in the softmax like the score of a further key without a
+            part in the softmax like the score of an additional key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
             their sum is less than 1.
         sink_tokens: int, at least 0. Number of first tokens of the sequence
@@ -146,7 +146,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
             their length is known when the model is traced.
-        fused: bool or `"auto"`. Whether kernels compute attention that keep
+        fused: bool or `"auto"`. Whether to use fused kernels, which keep
             scores, biases, masks and dropout in the fast memory of a TPU, with
             JAX. They need an encoding without a bias, or with one that is a
             function of two positions and up to 128 numbers per head
@@ -154,9 +154,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             attention weights to return; a bias or a soft cap excludes factors
             that depend on the number of keys. Several devices that share a
             batch must be known from `keras.distribution` or `jax.set_mesh`.
-            `"auto"` uses them where possible, `True` raises an error
-            elsewhere, and `False` never uses them. With them, dropout drops
-            other weights than without.
+            `"auto"` uses them where possible, `True` raises an error elsewhere,
+            and `False` never uses them. With them, dropout drops other weights
+            than without.
 
     Call arguments:
         query: Float tensor `(B, T, M)`, or one of more axes.
@@ -234,8 +234,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         ValueError: If an argument is out of range; if the encoding is one of
             embeddings or was built for other heads; if the encoding is for
             causal attention and neither `use_causal_mask` nor an
-            `attention_mask` is given; if positions are missing that only the
-            caller knows; if tensors do not fit each other. If sizes are known
+            `attention_mask` is given; if positions that only the caller knows
+            are missing; if tensors do not fit each other. If sizes are known
             only when a compiled program runs, the program ends with an
             assertion; under XLA, the output is NaN.
 
@@ -249,8 +249,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     >>> attention(x, x, use_causal_mask=True).shape
     TensorShape([2, 10, 32])
 
-    It has two inputs, `query` and `value`. In `keras.Sequential`, where every
-    layer has one, use a layer that passes its input as both:
+    The layer has two inputs, `query` and `value`. In `keras.Sequential`, where
+    every layer has one, use a layer that passes its input as both:
 
     >>> import keras
     >>> class SelfAttention(keras.layers.Layer):

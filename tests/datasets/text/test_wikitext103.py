@@ -180,7 +180,7 @@ def test_loose_files_are_checked_as_the_archive_is(
     with pytest.raises(CorpusError) as caught:
         open_splits(tmp_path, published=True)
     assert str(caught.value).startswith(
-        f"{path} is not of WikiText-103, its SHA-1 is "
+        f"{path} is not a file of WikiText-103: its SHA-1 is "
     )
     assert not has_published_text(tmp_path)
     assert open_splits(tmp_path)
@@ -190,7 +190,9 @@ def test_the_vocabulary_is_checked(tmp_path, open_splits, publish):
     write_raw(tmp_path)
     other = tmp_path / "other"
     write_byte_pairs(other, merges=["t h"])
-    message = "other has not GPT-2's vocabulary: download vocab.json and"
+    message = (
+        "other does not contain GPT-2's vocabulary: download vocab.json and"
+    )
     with pytest.raises(CorpusError, match=message):
         open_splits(tmp_path, vocabulary=other, published=True)
     splits = open_splits(tmp_path, vocabulary=other)

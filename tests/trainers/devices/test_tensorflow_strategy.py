@@ -153,7 +153,7 @@ def test_a_bucket_is_no_directory():
     ("changes", "message"),
     [
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
-        ({"compile": "false"}, "TPUs run compiled programs alone"),
+        ({"compile": "false"}, "TPUs run compiled programs only"),
     ],
 )
 def test_what_a_tpu_cannot_do(changes, message):

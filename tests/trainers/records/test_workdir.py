@@ -271,7 +271,7 @@ def test_other_data_are_refused(tmp_path):
     for _ in range(2):
         with open_workdir(tmp_path, data_digest="sha256:ab12"):
             pass
-    message = "holds a run on other data: restore them, or choose another"
+    message = "contains a run on other data: restore them, or choose another"
     with (
         pytest.raises(ConfigError, match=message),
         open_workdir(tmp_path, data_digest="sha256:cd34"),
