@@ -209,7 +209,7 @@ def _check_alone(name):
         return
     if isinstance(workers, list) and len(workers) > 1:
         raise ConfigError(
-            f"TF_CONFIG lists {len(workers)} workers, of which each would "
+            f"TF_CONFIG lists {len(workers)} workers, each of which would "
             f"train alone with --strategy={name}: use multi_worker, or unset "
             "TF_CONFIG."
         )
