@@ -84,7 +84,7 @@ def read_text(outputs):
 
 
 # The others run the same trainers and tools on other data.
-SHORT = ("demonstrations", "images", "randomized_rope", "tpu")
+SHORT = ("demonstrations", "randomized_rope", "tpu")
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
         "layers/attention/test_axes.py",
         "layers/test_drawing.py",
         "layers/encodings/test_jax_forms.py",
-        "models/test_beam_search.py",
+        pytest.param("models/test_beam_search.py", marks=pytest.mark.slow),
         pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
-        "models/test_export.py",
+        pytest.param("models/test_export.py", marks=pytest.mark.slow),
         "models/test_per_layer.py",
     ],
 )

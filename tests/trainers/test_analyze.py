@@ -70,7 +70,7 @@ def test_a_run(tmp_path, capsys):
     assert (tmp_path / "attention.json").exists()
 
 
-@pytest.mark.product
+@pytest.mark.slow
 def test_two_runs_and_a_length(tmp_path, capsys):
     runs = {"one": "RandomizedRoPE", "two": "ALiBi"}
     for name, encoding in runs.items():
