@@ -24,7 +24,7 @@ FLAGS.set_default("output", "benchmarks/results/kinds.json")
 DEFINE_count("seeds", 1, "Number of seeds of the best method.")
 EVALUATION = {"kinds": "all", "evaluation_examples": 224}
 BEST = "coupled near keys"
-OTHERS = {
+FURTHER_METHODS = {
     "copy": ("DAPE", "RandomizedRelativeEncoding", "FIRE", "LogKERPLE"),
     "parity": ("Abacus",),
 }
@@ -46,7 +46,7 @@ def list_rows():
                 changes = given if training == "structured" else {}
                 yield _make_row(task, BEST, seed, training, changes)
         if seed == 0:
-            for task, methods in OTHERS.items():
+            for task, methods in FURTHER_METHODS.items():
                 for name in methods:
                     yield _make_row(task, name, 0, "uniform")
 

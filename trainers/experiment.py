@@ -123,7 +123,7 @@ class Experiment:
         with (
             watch_workers(strategy),
             StopRequest(strategy) as stop,
-            directory_of_worker(strategy, path) as own_path,
+            directory_of_worker(strategy, path) as worker_path,
             contextlib.ExitStack() as stack,
         ):
             check_same_flags(strategy, config)
@@ -134,7 +134,7 @@ class Experiment:
                 problem.prepare()
             check_same_data(strategy, problem)
             workdir = Workdir(
-                own_path,
+                worker_path,
                 config,
                 self.name,
                 data_digest=problem.data_digest,

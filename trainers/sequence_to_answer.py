@@ -35,7 +35,7 @@ class WrittenAnswer(AnswerProblem):
     def __init__(self, config):
         super().__init__(config)
         self.title = config.task
-        self.task = config.made_task
+        self.task = config.text_task
         self.vocabulary = config.vocabulary
         self.end_token = self.vocabulary.end
         self.kinds = config.evaluated_kinds

@@ -18,7 +18,7 @@ from benchmarks.faults.run_files import (
 from benchmarks.faults.training_process import PATIENCE, TrainingProcess
 from benchmarks.faults.workers import Workers
 
-OTHERS = {"seed": "--seed=1", "task": "--task=odds_first"}
+FOREIGN_FLAGS = {"seed": "--seed=1", "task": "--task=odds_first"}
 """`{name: flag}` of runs that differ from the toy run in one flag."""
 
 
@@ -30,7 +30,7 @@ class Reference:
         outcome: The result of `read_outcome`.
         states: `{step: result of read_state}`.
         seconds: `{whether the process is fresh: seconds of a run}`.
-        foreign: `{name in OTHERS: directory of that run}`.
+        foreign: `{name in FOREIGN_FLAGS: directory of that run}`.
     """
 
     outcome: dict
@@ -57,7 +57,7 @@ def make_reference(root):
         f"undisturbed: {seconds[True]:.1f} s, forked {seconds[False]:.1f} s",
         flush=True,
     )
-    for name, flag in OTHERS.items():
+    for name, flag in FOREIGN_FLAGS.items():
         reference.foreign[name] = root / name
         flags = override(DISTURBED_FLAGS, flag, "--steps=40")
         _run(flags, root / name)

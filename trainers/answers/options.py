@@ -167,7 +167,7 @@ class AnswersConfig(LengthsConfig):
             self.total_length(length)
         self.find_loops(1)
         self.evaluated_kinds  # noqa: B018, raises
-        if self.structured and not self.made_task.kinds:
+        if self.structured and not self.text_task.kinds:
             raise ConfigError(
                 f"--task={self.task} has no structured problems: leave "
                 "--structured out."
@@ -199,7 +199,7 @@ class AnswersConfig(LengthsConfig):
         """Tuple of str, the fields of the scratchpad."""
         if self.scratchpad == "none":
             return ()
-        if not self.made_task.step_words:
+        if not self.text_task.step_words:
             raise ConfigError(
                 f"--task={self.task} has no steps: leave --scratchpad out."
             )
@@ -212,7 +212,7 @@ class AnswersConfig(LengthsConfig):
                     f"--scratchpad takes none, all or fields of {FIELDS}; got "
                     f"{described(name)}."
                 )
-            if name not in _list_fields(self.made_task):
+            if name not in _list_fields(self.text_task):
                 raise ConfigError(
                     f"the steps of --task={self.task} have no {name}: leave it "
                     "out of --scratchpad."
@@ -224,7 +224,7 @@ class AnswersConfig(LengthsConfig):
         """Tuple of str, kinds of evaluated problems; `()`: as in the task."""
         if self.kinds == UNIFORM:
             return ()
-        known = self.made_task.kinds
+        known = self.text_task.kinds
         if not known:
             raise ConfigError(
                 f"--task={self.task} has no kinds of problems: leave --kinds "
@@ -240,7 +240,7 @@ class AnswersConfig(LengthsConfig):
         return tuple(kind for kind in known if kind in given)
 
     @property
-    def made_task(self):
+    def text_task(self):
         """The `TextTask`."""
         more = {"directory": self.data_dir} if self.task == "pcfg" else {}
         return _make_task(self.task, template=self.template, **more)
@@ -248,12 +248,12 @@ class AnswersConfig(LengthsConfig):
     @property
     def vocabulary(self):
         """The `WordVocabulary` of the task and its scratchpad."""
-        return WordVocabulary(self.made_task, has_scratchpad=bool(self.fields))
+        return WordVocabulary(self.text_task, has_scratchpad=bool(self.fields))
 
     @property
     def token_meanings(self):
         """Ids of the task's digits, and which words belong together."""
-        vocabulary, alignment = self.vocabulary, self.made_task.alignment
+        vocabulary, alignment = self.vocabulary, self.text_task.alignment
         known = {"digits": vocabulary.digits} if vocabulary.digits else {}
         return (
             known
@@ -277,7 +277,7 @@ class AnswersConfig(LengthsConfig):
         if text != "published":
             return parse_lengths(f"--{name}", text)
         with as_config_errors(TextTaskError):
-            found = tuple(getattr(self.made_task, published))
+            found = tuple(getattr(self.text_task, published))
         if not found:
             raise ConfigError(
                 f"--{name}=published: {self.task} has no problems of such "
@@ -287,11 +287,11 @@ class AnswersConfig(LengthsConfig):
 
     def total_length(self, length):
         """Returns the most tokens of a prompt with its answer and its end."""
-        return _count_longest(self.made_task, length, self.fields)[0]
+        return _count_longest(self.text_task, length, self.fields)[0]
 
     def longest_answer(self, length):
         """Returns the largest number of tokens of an answer with its end."""
-        return _count_longest(self.made_task, length, self.fields)[1]
+        return _count_longest(self.text_task, length, self.fields)[1]
 
     def written_sizes(self, length, *, exact):
         """Returns the padded numbers of tokens of prompts and of answers.

@@ -279,7 +279,7 @@ def read_checkpoint(path, digest):
             _check_count(file, len(arrays.files))
             state = {name: arrays[name] for name in arrays.files}
         _check_numbers(state, path)
-        step, own_digest = int(state["step"]), state.get("digest")
+        step, saved_digest = int(state["step"]), state.get("digest")
         version = int(state.get("format", 1))
     except ConfigError:
         raise
@@ -292,7 +292,7 @@ def read_checkpoint(path, digest):
     except Exception as error:  # A damaged archive fails in many ways.
         raise DamagedError(error) from None
     _check_format(version, path)
-    if own_digest is None or own_digest.tobytes().hex() != digest:
+    if saved_digest is None or saved_digest.tobytes().hex() != digest:
         raise ConfigError(
             f"checkpoint {path} is of a run with another configuration: move "
             "it away, or choose another --workdir."
