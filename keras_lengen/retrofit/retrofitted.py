@@ -56,9 +56,9 @@ class Retrofitted(keras.Model):
 
     Args:
         backbone: Backbone of KerasHub, such as
-            `keras_hub.models.Llama3Backbone.from_preset(...)`. Tasks that
-            were made from it before compute old results from programs that
-            they have compiled: make them anew by `make_task`.
+            `keras_hub.models.Llama3Backbone.from_preset(...)`. Tasks made
+            from it earlier keep their compiled programs, which have the old
+            positions: make new ones with `make_task`.
         sampler: `PositionSampler`, or `None` for that of the encoding, by
             default 0, 1, 2, ... Samplers that read token ids or give pairs
             are not possible.
@@ -76,8 +76,8 @@ class Retrofitted(keras.Model):
         ValueError: If the family of the backbone is unknown or takes no such
             encoding, if the backbone is changed already, or if an argument is
             wrong.
-        RuntimeError: If the installed KerasHub is made differently from the
-            versions with which this class was tested.
+        RuntimeError: If the internals of the installed KerasHub differ from
+            those of the tested versions.
 
     Example:
 
