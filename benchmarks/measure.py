@@ -109,3 +109,38 @@ def write_report(path, module, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=2) + "\n")
     print(f"report: {path}")
+
+
+def measure_rows(path, module, options, recipes, chosen, measure, **content):
+    """Measures recipes, and writes the report after each.
+
+    Recipes that a report of the same options has are not measured again.
+
+    Args:
+        path: File for the report.
+        module: Name of the benchmark's module, for the command.
+        options: Dict of the flags that change results.
+        recipes: Names of all recipes, in the order of the report.
+        chosen: Names of the recipes to measure.
+        measure: Function from a name to a row, a dict whose `recipe` is it.
+        **content: Other results of the report.
+
+    Returns:
+        List of all rows of the report.
+    """
+    path = pathlib.Path(path)
+    report = {"options": options, **content, "rows": []}
+    if path.exists():
+        found = json.loads(path.read_text())
+        if found["options"] == options:
+            report |= {name: found[name] for name in (*content, "rows")}
+    rows = report["rows"]
+    order = list(recipes)
+    for name in chosen:
+        if name not in [row["recipe"] for row in rows]:
+            row = measure(name)
+            print(json.dumps(row, indent=2))
+            rows.append(row)
+            rows.sort(key=lambda row: order.index(row["recipe"]))
+            write_report(path, module, report)
+    return rows

@@ -528,6 +528,68 @@ def make_frontier_lengths():
     return table(head, cells)
 
 
+def make_retrofit():
+    """Loss of a small Llama by length, with each recipe."""
+    rows = read_rows("retrofit")
+    lengths = list(rows[0]["nats_per_byte_by_length"])
+    cells = [
+        (
+            row["recipe"],
+            "yes" if row["trained"] else "no",
+            *_format_at(row["nats_per_byte_by_length"], lengths),
+        )
+        for row in rows
+    ]
+    head = (
+        "nats per byte; length",
+        "short training",
+        *(f"{int(length):,}" for length in lengths),
+    )
+    return table(head, cells)
+
+
+def make_smollm2():
+    """Loss of SmolLM2 by position, and numbers it finds, with each recipe."""
+    rows = read_rows("smollm2")
+    spans = ((0, 8192), (8192, 12288), (12288, 16384))
+    asked = (8192, 12288, 16384)
+    cells = []
+    for row in rows:
+        losses = row["nats_per_token_by_position"]
+        means = [
+            f"{np.mean([losses[n] for n in losses if a < int(n) <= b]):.2f}"
+            for a, b in spans
+        ]
+        found = [
+            [answer for answer in row["answers"] if answer["tokens"] == tokens]
+            for tokens in asked
+        ]
+        counts = [
+            f"{sum(answer['digits'] == 5 for answer in answers)}/{len(answers)}"
+            for answers in found
+        ]
+        minutes = (
+            _format_minutes([row], digits=1)
+            if "training_seconds" in row
+            else ""
+        )
+        cells.append(
+            (
+                row["recipe"],
+                *(f"{mean:.2f}" for mean in means),
+                *counts,
+                minutes,
+            )
+        )
+    head = (
+        "nats per token at positions",
+        *(f"{first:,}-{last:,}" for first, last in spans),
+        *(f"found at {tokens:,}" for tokens in asked),
+        "training",
+    )
+    return table(head, cells)
+
+
 def _get_score(row):
     return row["score"]
 
@@ -544,6 +606,7 @@ TABLES = {
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_kinds, make_frontier, make_frontier_lengths),
+        *(make_retrofit, make_smollm2),
     )
 }
 """Functions that make a table, by the name in its marker."""

