@@ -20,6 +20,7 @@ import gc
 import pathlib
 import resource
 import time
+import zlib
 
 import keras
 import numpy as np
@@ -490,7 +491,11 @@ def main(_):
     rows = measure_rows(
         FLAGS.output,
         "benchmarks.smollm2",
-        {name: getattr(FLAGS, name) for name in OPTIONS},
+        {
+            **{name: getattr(FLAGS, name) for name in OPTIONS},
+            # The text changes with the source of this project.
+            "checksum": zlib.crc32(benchmark.text.tokens.tobytes()),
+        },
         RECIPES,
         FLAGS.recipes or RECIPES,
         benchmark.measure,
