@@ -55,6 +55,7 @@ DEFINE_count("batch_size", 2, "Windows of a training step.")
 DEFINE_count("rank", 16, "Rank of LoRA.")
 flags.DEFINE_string("precision", "float32", "Policy of the model.")
 flags.DEFINE_list("recipes", [], "Names of recipes; none: all.")
+flags.DEFINE_string("root", "runs/smollm2", "Directory for LoRA weights.")
 flags.DEFINE_string(
     "output", "benchmarks/results/smollm2.json", "File for the report."
 )
@@ -66,6 +67,8 @@ OPTIONS = (
 TRAINED_LENGTH = 8192
 FACTOR = 2
 """How many times the trained length the recipes are made for."""
+GROWTH = 1024
+"""Tokens by which a cache grows; each of its lengths is another copy."""
 DIGITS = 5
 WORDS = (
     *("river", "engine", "garden", "window", "mountain", "letter", "bridge"),
@@ -99,7 +102,10 @@ RECIPES = {
     "truncated with LoRA": dict,
     "LoRA with YaRN": lambda: {"encoding": _make_yarn()},
     "LoRA with YaRN and skipped positions": lambda: {
-        "sampler": SkippedPositions(max_position=FACTOR * TRAINED_LENGTH),
+        "sampler": SkippedPositions(
+            # A few more for the questions after the text.
+            max_position=FACTOR * TRAINED_LENGTH + GROWTH
+        ),
         "encoding": _make_yarn(),
     },
 }
@@ -225,8 +231,7 @@ class Reader:
         """
         needed = self.count + len(tokens) - 1 - self.cache.shape[3]
         if needed > 0:
-            # In steps, because each length of the cache is another copy.
-            more = -(-needed // 2048) * 2048
+            more = -(-needed // GROWTH) * GROWTH
             pads = [[0, more if size is None else 0] for size in self.shape]
             self.cache = tf.pad(self.cache, pads)
         losses, predicted, cache = self._compute(
@@ -317,10 +322,12 @@ def average(losses, is_source):
     return found
 
 
-def train(model, tokenizer):
-    """Trains LoRA weights on windows of Python's standard library."""
-    import keras_hub
+def make_windows(tokenizer):
+    """Makes training windows of Python's standard library.
 
+    Returns:
+        int32 `(N, T + 1)`.
+    """
     corpus = open_python_source()["train"]
     numbers = np.random.default_rng(1)
     windows = []
@@ -331,8 +338,30 @@ def train(model, tokenizer):
         ids = tokenizer.encode(text).ids
         if len(ids) > FLAGS.window:
             windows.append(ids[: FLAGS.window + 1])
-    windows = np.array(windows, "int32")
+    return np.array(windows, "int32")
+
+
+def train(model, windows, path):
+    """Trains LoRA weights, or reads those that an earlier command trained.
+
+    Args:
+        model: `Retrofitted` backbone.
+        windows: Array of `make_windows`.
+        path: `pathlib.Path` of the file for the weights.
+
+    Returns:
+        Seconds that the training took.
+    """
+    import keras_hub
+
     model.backbone.enable_lora(FLAGS.rank)
+    weights = model.backbone.trainable_weights
+    if path.exists():
+        with np.load(path) as found:
+            for index, weight in enumerate(weights):
+                weight.assign(found[str(index)])
+            return float(found["seconds"])
+    begin = time.time()
     task = model.make_task(keras_hub.models.Llama3CausalLM)
     task.compile(
         optimizer=keras.optimizers.Adam(5e-4),
@@ -345,8 +374,17 @@ def train(model, tokenizer):
         windows[:, 1:],
         batch_size=FLAGS.batch_size,
         shuffle=False,
-        verbose=2,
     )
+    seconds = time.time() - begin
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"unfinished-{path.name}")
+    np.savez(
+        unfinished,
+        seconds=seconds,
+        **{str(i): np.array(weight) for i, weight in enumerate(weights)},
+    )
+    unfinished.rename(path)
+    return seconds
 
 
 class Benchmark:
@@ -358,6 +396,7 @@ class Benchmark:
         self.tensors = smollm2_weights.read_tensors(reader)
         self.tokenizer = smollm2_weights.make_tokenizer(reader)
         self.text = Text(self.tokenizer, FLAGS.length + 1)
+        self.windows = make_windows(self.tokenizer)
 
     def measure(self, name):
         """Measures one recipe, with a backbone of its own; returns its row."""
@@ -370,11 +409,15 @@ class Benchmark:
         )
         model = Retrofitted(backbone, **RECIPES[name]())
         row = {"recipe": name}
-        begin = time.time()
         if "LoRA" in name:
-            train(model, self.tokenizer)
-            row["training_seconds"] = time.time() - begin
-            begin = time.time()
+            # Both recipes without new positions share their training.
+            trained = name.removeprefix("truncated with ").replace(" ", "_")
+            sizes = (FLAGS.steps, FLAGS.batch_size, FLAGS.window, FLAGS.rank)
+            file = f"{trained}-{'-'.join(map(str, sizes))}.npz"
+            row["training_seconds"] = train(
+                model, self.windows, pathlib.Path(FLAGS.root, file)
+            )
+        begin = time.time()
         reader = Reader(model)
         if name == "untouched":
             row |= self.check(reader)

