@@ -549,42 +549,41 @@ def make_retrofit():
 
 
 def make_smollm2():
-    """Loss of SmolLM2 by position, and numbers it finds, with each recipe."""
-    rows = read_rows("smollm2")
+    """Loss of SmolLM2 by position, and digits it finds, with each recipe."""
     spans = ((0, 8192), (8192, 12288), (12288, 16384))
-    asked = (8192, 12288, 16384)
+    distances = ((0, 8192), *spans[1:])
     cells = []
-    for row in rows:
-        losses = row["nats_per_token_by_position"]
+    for row in read_rows("smollm2"):
+        losses = {
+            int(last): loss
+            for last, loss in row["nats_per_token_by_position"].items()
+        }
+        # A question after at most the trained length says nothing.
+        digits = {
+            (answer["tokens"] - answer["comment"], index): answer["digits"] / 5
+            for index, answer in enumerate(row["answers"])
+            if answer["tokens"] > 8192
+        }
         means = [
-            f"{np.mean([losses[n] for n in losses if a < int(n) <= b]):.2f}"
+            np.mean([loss for last, loss in losses.items() if a < last <= b])
             for a, b in spans
         ]
-        found = [
-            [answer for answer in row["answers"] if answer["tokens"] == tokens]
-            for tokens in asked
+        means += [
+            np.mean([share for key, share in digits.items() if a <= key[0] < b])
+            for a, b in distances
         ]
-        counts = [
-            f"{sum(answer['digits'] == 5 for answer in answers)}/{len(answers)}"
-            for answers in found
-        ]
-        minutes = (
-            _format_minutes([row], digits=1)
-            if "training_seconds" in row
-            else ""
-        )
+        seconds = row.get("training_seconds")
         cells.append(
             (
                 row["recipe"],
                 *(f"{mean:.2f}" for mean in means),
-                *counts,
-                minutes,
+                f"{seconds / 60:.0f} min" if seconds else "",
             )
         )
     head = (
-        "nats per token at positions",
-        *(f"{first:,}-{last:,}" for first, last in spans),
-        *(f"found at {tokens:,}" for tokens in asked),
+        "recipe",
+        *(f"nats per token, {a:,}-{b:,}" for a, b in spans),
+        *(f"right digits, {a:,}-{b:,} tokens back" for a, b in distances),
         "training",
     )
     return table(head, cells)

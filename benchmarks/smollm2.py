@@ -469,42 +469,39 @@ class Benchmark:
         return self.tokenizer.decode(written)
 
 
-def list_shares(answers):
-    """Computes the share of all numbers that are found.
+def find_shares(answers):
+    """Computes the share of right digits by the distance of the number.
+
+    Only questions after more than the trained length count.
 
     Returns:
-        Dict from the number of tokens that were read to the share of numbers
-        with all digits right.
+        Dict from the largest distance of a group, in tokens, to the share.
     """
-    return {
-        tokens: float(
-            np.mean(
-                [
-                    answer["digits"] == DIGITS
-                    for answer in answers
-                    if answer["tokens"] == tokens
-                ]
-            )
-        )
-        for tokens in sorted({answer["tokens"] for answer in answers})
-    }
+    groups: dict[int, list] = {}
+    for answer in answers:
+        if answer["tokens"] > TRAINED_LENGTH:
+            distance = answer["tokens"] - answer["comment"]
+            last = (distance // FLAGS.ask_every + 1) * FLAGS.ask_every
+            groups.setdefault(last, []).append(answer["digits"] / DIGITS)
+    return {last: float(np.mean(groups[last])) for last in sorted(groups)}
 
 
 def plot(rows, path):
-    """Plots losses by position, and shares of numbers that are found."""
+    """Plots losses by position, and shares of right digits by distance."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     for row in rows:
         losses = row["nats_per_token_by_position"]
-        shares = list_shares(row["answers"])
+        shares = find_shares(row["answers"])
         style = {"color": "0.8", "linewidth": 1, "zorder": 0}
         if row["recipe"] in SHOWN:
             style = SHOWN[row["recipe"]] | {"label": row["recipe"]}
         middles = [int(last) - FLAGS.bin / 2 for last in losses]
         left.plot(middles, list(losses.values()), **style)
-        right.plot(list(shares), list(shares.values()), marker="o", **style)
+        distances = [last - FLAGS.ask_every / 2 for last in shares]
+        right.plot(distances, list(shares.values()), marker="o", **style)
     best = min(min(row["nats_per_token_by_position"].values()) for row in rows)
     left.set(
         ylim=(0.9 * best, 2.5 * best),
@@ -514,8 +511,8 @@ def plot(rows, path):
     )
     right.set(
         ylim=(-0.02, 1.02),
-        xlabel="tokens read",
-        ylabel="share of numbers found",
+        xlabel="tokens between number and question",
+        ylabel="share of right digits",
         title="Numbers in the text",
     )
     for axes in (left, right):
