@@ -99,7 +99,7 @@ class Characters:
 
 
 def test_numbers_in_the_text(smollm2):
-    with flagsaver.flagsaver((smollm2.FLAGS["spacing"], 256)):
+    with flagsaver.flagsaver(spacing=256):
         text = smollm2.Text(Characters(), 1025)
     assert text.tokens.shape == text.is_source.shape == (1025,)
     assert len(text.questions) == 4
@@ -116,7 +116,7 @@ def test_numbers_in_the_text(smollm2):
 
 
 def test_truncated_recipes_read_the_trained_length(smollm2):
-    with flagsaver.flagsaver((smollm2.FLAGS["length"], 16384)):
+    with flagsaver.flagsaver(length=16384):
         assert smollm2.list_parts("YaRN") == [(0, 16384)]
         assert smollm2.list_parts("truncated") == [
             (0, 8192),
