@@ -37,18 +37,22 @@ class RotaryFamily:
             of the attention weights.
         window: str or `None`, attribute of the attention: whether it adds a
             sliding window to the mask by `_mask_sliding_window`.
+        keeps_rotation: str or `None`, attribute of the attention: whether it
+            keeps its own rotation, at the positions of the sampler, although
+            there is an encoding. So do layers that only see near tokens.
     """
 
     attention: str = "_self_attention_layer"
     rotation: str = "rotary_embedding_layer"
     frequencies: str = "rotary_embedding_layer"
     heads: str = "num_query_heads"
-    head_width: Callable[[Any], int] = lambda attention: (
-        attention._query_dense.kernel.shape[-1]
-    )
+    head_width: Callable[[Any], int] = lambda attention: find_projection(
+        attention
+    ).kernel.shape[-1]
     rotated_width: str | None = None
     weight_dropout: str | None = None
     window: str | None = None
+    keeps_rotation: str | None = None
 
     layers = "transformer_layers"
     products = "_compute_attention"
@@ -70,6 +74,7 @@ class RotaryFamily:
             for name in (
                 *(self.rotation, self.products, self.heads),
                 *(self.rotated_width, self.weight_dropout, self.window),
+                self.keeps_rotation,
             ):
                 if name is not None:
                     find_part(backbone, attention, name)
@@ -131,8 +136,12 @@ class TableFamily:
 FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "LlamaBackbone": RotaryFamily(),
     "MistralBackbone": RotaryFamily(heads="_num_query_heads"),
+    "MixtralBackbone": RotaryFamily(),
+    "Phi3Backbone": RotaryFamily(attention="attention"),
     "QwenBackbone": RotaryFamily(window="use_sliding_window_attention"),
+    "QwenMoeBackbone": RotaryFamily(window="use_sliding_window_attention"),
     "Qwen3Backbone": RotaryFamily(window="sliding_window_size"),
+    "Qwen3MoeBackbone": RotaryFamily(window="sliding_window_size"),
     "GemmaBackbone": RotaryFamily(
         attention="attention",
         # The method also permutes the features, as Gemma's weights need.
@@ -142,6 +151,15 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
         weight_dropout="dropout_layer",
         window="use_sliding_window_attention",
     ),
+    "Gemma3Backbone": RotaryFamily(
+        attention="attention",
+        rotation="rope_layer",
+        frequencies="rope_layer",
+        head_width=lambda attention: attention.head_dim,
+        weight_dropout="dropout_layer",
+        window="use_sliding_window_attention",
+        keeps_rotation="use_sliding_window_attention",
+    ),
     "GPTNeoXBackbone": RotaryFamily(
         heads="num_heads",
         head_width=lambda attention: attention.attn_head_size,
@@ -150,6 +168,9 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     ),
     "GPT2Backbone": TableFamily(),
     "BertBackbone": TableFamily(),
+    "DistilBertBackbone": TableFamily("embeddings.position_embedding"),
+    "OPTBackbone": TableFamily("embeddings.position_embedding"),
+    "RobertaBackbone": TableFamily("embeddings.position_embedding"),
 }
 """The seam of each family, by the name of its backbone's class. Subclasses,
 such as `Llama3Backbone`, have the seam of their base class."""
@@ -171,6 +192,14 @@ def find_family(backbone: Any) -> RotaryFamily | TableFamily:
         "backbone as the attribute `backbone`. For another family, add its "
         "attributes to keras_lengen.retrofit.FAMILIES."
     )
+
+
+def find_projection(attention: Any) -> Any:
+    """Finds the layer that makes the queries of an attention layer."""
+    for name in ("_query_dense", "query_dense"):
+        if hasattr(attention, name):
+            return getattr(attention, name)
+    raise AttributeError("_query_dense")
 
 
 def find_scale(attention: Any) -> float:

@@ -48,6 +48,9 @@ def change_attentions(
     attentions = family.find_attentions(backbone)
     own = None
     for attention in attentions:
+        if family.keeps_rotation and getattr(attention, family.keeps_rotation):
+            AttentionSeam(family, attention, shared, None).insert(changes)
+            continue
         if encoding is not None and (own is None or not own.share_layers):
             own = fit_encoding(encoding, family, attention)
         AttentionSeam(family, attention, shared, own).insert(changes)
