@@ -60,21 +60,10 @@ training_text, test_text = np.split(text, [len(text) * 9 // 10])
 print(f"{len(text):,} bytes of {len(files)} files")
 
 
-class TrainingWindows(keras.utils.PyDataset):
-    """Batches of 16 windows of the trained length, and the next bytes."""
-
-    def __init__(self, steps, **kwargs):
-        super().__init__(**kwargs)
-        self.steps = steps
-
-    def __len__(self):
-        return self.steps
-
-    def __getitem__(self, step):
-        rng = np.random.default_rng([0, step])
-        begins = rng.integers(0, len(training_text) - TRAINED, (16, 1))
-        windows = training_text[begins + np.arange(TRAINED + 1)].astype("int32")
-        return make_inputs(windows[:, :-1]), windows[:, 1:]
+def draw_windows(rng, source, count, length):
+    """Draws windows `(count, length + 1)` of a text."""
+    begins = rng.integers(0, len(source) - length, (count, 1))
+    return source[begins + np.arange(length + 1)].astype("int32")
 
 
 def make_inputs(token_ids):
@@ -114,7 +103,11 @@ def fit(task, steps, learning_rate):
         sampler="top_k",
         jit_compile=False,
     )
-    task.fit(TrainingWindows(steps), shuffle=False, verbose=2)
+    rng = np.random.default_rng(0)
+    windows = draw_windows(rng, training_text, 16 * steps, TRAINED)
+    task.fit(
+        make_inputs(windows[:, :-1]), windows[:, 1:], batch_size=16, verbose=2
+    )
 
 
 task = keras_hub.models.LlamaCausalLM(backbone=backbone, preprocessor=None)
@@ -131,8 +124,7 @@ fit(task, STEPS, 2e-3)
 def measure(task):
     """Returns the loss in bits per byte, a mean of 64 positions at a time."""
     rng = np.random.default_rng(1)
-    begins = rng.integers(0, len(test_text) - LONG, (WINDOWS, 1))
-    windows = test_text[begins + np.arange(LONG + 1)].astype("int32")
+    windows = draw_windows(rng, test_text, WINDOWS, LONG)
     logits = task.predict(make_inputs(windows[:, :-1]), batch_size=4, verbose=0)
     losses = keras.losses.sparse_categorical_crossentropy(
         windows[:, 1:], logits, from_logits=True

@@ -40,6 +40,8 @@ class RotaryFamily:
         keeps_rotation: str or `None`, attribute of the attention: whether it
             keeps its own rotation, at the positions of the sampler, although
             there is an encoding. So do layers that only see near tokens.
+        without_positions: Tuple of str, classes of rotations that can only be
+            replaced by an encoding, because they fail at given positions.
     """
 
     attention: str = "_self_attention_layer"
@@ -53,6 +55,7 @@ class RotaryFamily:
     weight_dropout: str | None = None
     window: str | None = None
     keeps_rotation: str | None = None
+    without_positions: tuple[str, ...] = ()
 
     layers = "transformer_layers"
     products = "_compute_attention"
@@ -137,7 +140,10 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "LlamaBackbone": RotaryFamily(),
     "MistralBackbone": RotaryFamily(heads="_num_query_heads"),
     "MixtralBackbone": RotaryFamily(),
-    "Phi3Backbone": RotaryFamily(attention="attention"),
+    "Phi3Backbone": RotaryFamily(
+        attention="attention",
+        without_positions=("Phi3SuScaledRotaryEmbedding",),
+    ),
     "QwenBackbone": RotaryFamily(window="use_sliding_window_attention"),
     "QwenMoeBackbone": RotaryFamily(window="use_sliding_window_attention"),
     "Qwen3Backbone": RotaryFamily(window="sliding_window_size"),

@@ -46,6 +46,13 @@ def change_attentions(
             to keep it.
     """
     attentions = family.find_attentions(backbone)
+    rotation = type(getattr(attentions[0], family.rotation)).__name__
+    if encoding is None and rotation in family.without_positions:
+        raise ValueError(
+            f"the {rotation} of this {type(backbone).__name__} takes no other "
+            "positions: give encoding=, such as LongRoPE with the model's "
+            "factors, which computes the same at positions 0, 1, 2, ..."
+        )
     own = None
     for attention in attentions:
         if family.keeps_rotation and getattr(attention, family.keeps_rotation):
