@@ -105,9 +105,8 @@ def fit(task, steps, learning_rate):
     )
     rng = np.random.default_rng(0)
     windows = draw_windows(rng, training_text, 16 * steps, TRAINED)
-    task.fit(
-        make_inputs(windows[:, :-1]), windows[:, 1:], batch_size=16, verbose=2
-    )
+    inputs, targets = make_inputs(windows[:, :-1]), windows[:, 1:]
+    task.fit(inputs, targets, batch_size=16, shuffle=False, verbose=2)
 
 
 task = keras_hub.models.LlamaCausalLM(backbone=backbone, preprocessor=None)
@@ -207,7 +206,9 @@ generated = task.generate(
     {"token_ids": tokens, "padding_mask": is_prompt[None].astype("int32")},
     stop_token_ids=None,
 )["token_ids"][0]
-print(bytes(np.asarray(generated, "uint8")[-250:]).decode("latin-1"))
+written = bytes(np.asarray(generated, "uint8")).decode("latin-1")
+print(f"prompt: ...{written[PROMPT - 100 : PROMPT]!r}")
+print(f"continued: {written[PROMPT:]!r}")
 
 # %% [markdown]
 # The model is saved as itself, with its new positions.

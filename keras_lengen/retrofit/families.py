@@ -15,7 +15,7 @@ from typing import Any
 
 import keras
 
-TESTED_VERSIONS = "0.32.0"
+TESTED_VERSIONS = "0.31.0 and 0.32.0"
 """Versions of KerasHub with which the tests ran."""
 
 
@@ -238,5 +238,5 @@ def _make_error(backbone: Any, what: str) -> RuntimeError:
     return RuntimeError(
         f"Retrofitted cannot change this {type(backbone).__name__}: {what}. "
         f"keras_hub is {version}; the internals that Retrofitted replaces are "
-        f"those of keras_hub {TESTED_VERSIONS}: install this version."
+        f"those of keras_hub {TESTED_VERSIONS}: install one of these."
     )
