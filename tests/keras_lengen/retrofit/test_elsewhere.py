@@ -12,13 +12,12 @@ from tests.shell import run_python
 
 pytest.importorskip("keras_hub")
 FILE = "tests/keras_lengen/retrofit/test_retrofitted.py"
-# Exactness, its undoing, generation and training, of both kinds of seams.
+# Exactness, its undoing and generation, of both kinds of seams.
 NARROW = [
     *("ordinal_positions_change_nothing[Llama]", "restore[GPT2]"),
     *("restore[Llama]", "ordinal_positions_change_nothing[GPT2]"),
     "cached_steps_compute_what_one_pass_computes[Llama-dynamic]",
     "cached_steps_compute_what_one_pass_computes[GPT2-table]",
-    *("fit[Llama]", "training_steps_draw_anew"),
 ]
 
 
