@@ -299,7 +299,7 @@ class _Run:
             digest=self.workdir.digest,
             steps=config.steps,
             keep=config.keep_checkpoints,
-            initial=self.initial and self.initial.loaded,
+            initial=self.initial and self.initial.values,
         )
         self.evaluation = make_evaluation(
             config, self.model, self.problem, self.strategy

@@ -1,6 +1,8 @@
-"""Continues the training of a model, with another positional encoding.
+"""Continues the training of a model, with other positions.
 
     python -m trainers.finetune RUN --encoding=RandomizedRoPE --steps=500
+    python -m trainers.finetune RUN --sampler=SkippedPositions --encoding=YaRN
+    python -m trainers.finetune RUN --encoding=NoPE --score_factor=head
     python -m trainers.finetune RUN/checkpoints/best-1200.npz --encoding=ALiBi
 
 RUN is the working directory of a run, or one of its checkpoints. The new run
@@ -33,7 +35,7 @@ class FinetuneConfig(CheckpointConfig):
     workdir: str = option(
         "",
         "Directory for results; by default below runs/, named after the "
-        "encodings of both runs.",
+        "positions of both runs.",
         is_path=True,
         changes_result=False,
     )
@@ -71,11 +73,8 @@ def train(config, text, opened):
     flags = dataclasses.asdict(config)
     del flags["checkpoint"]
     new = dataclasses.replace(opened.config, **flags)
-    before, after = (
-        config.encoding.partition("(")[0] for config in (opened.config, new)
-    )
     title = opened.experiment.make_problem(new).title
-    name = f"{after or 'demonstration'}-from-{before}"
+    name = f"{name_run(new)}-from-{name_run(opened.config)}"
     workdir = pathlib.Path(new.workdir or pathlib.Path("runs", title, name))
     new = dataclasses.replace(
         new,
@@ -84,6 +83,15 @@ def train(config, text, opened):
     )
     new.validate()
     opened.experiment.main(new)
+
+
+def name_run(config):
+    """Returns a name of the positions and the scores of a run."""
+    calls = config.sampler, config.encoding or "demonstration"
+    names = [call.partition("(")[0] for call in calls]
+    if config.score_factor != "none":
+        names.append(config.score_factor)
+    return "-".join(filter(None, names))
 
 
 def find_source(opened, text, workdir):

@@ -15,7 +15,7 @@ from typing import Any
 
 import keras
 
-TESTED_VERSIONS = "0.32.0"
+TESTED_VERSIONS = "0.31.0 and 0.32.0"
 """Versions of KerasHub with which the tests ran."""
 
 
@@ -37,18 +37,25 @@ class RotaryFamily:
             of the attention weights.
         window: str or `None`, attribute of the attention: whether it adds a
             sliding window to the mask by `_mask_sliding_window`.
+        keeps_rotation: str or `None`, attribute of the attention: whether it
+            keeps its own rotation, at the positions of the sampler, although
+            there is an encoding. So do layers that only see near tokens.
+        without_positions: Tuple of str, classes of rotations that can only be
+            replaced by an encoding, because they fail at given positions.
     """
 
     attention: str = "_self_attention_layer"
     rotation: str = "rotary_embedding_layer"
     frequencies: str = "rotary_embedding_layer"
     heads: str = "num_query_heads"
-    head_width: Callable[[Any], int] = lambda attention: (
-        attention._query_dense.kernel.shape[-1]
-    )
+    head_width: Callable[[Any], int] = lambda attention: find_projection(
+        attention
+    ).kernel.shape[-1]
     rotated_width: str | None = None
     weight_dropout: str | None = None
     window: str | None = None
+    keeps_rotation: str | None = None
+    without_positions: tuple[str, ...] = ()
 
     layers = "transformer_layers"
     products = "_compute_attention"
@@ -70,6 +77,7 @@ class RotaryFamily:
             for name in (
                 *(self.rotation, self.products, self.heads),
                 *(self.rotated_width, self.weight_dropout, self.window),
+                self.keeps_rotation,
             ):
                 if name is not None:
                     find_part(backbone, attention, name)
@@ -131,8 +139,15 @@ class TableFamily:
 FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "LlamaBackbone": RotaryFamily(),
     "MistralBackbone": RotaryFamily(heads="_num_query_heads"),
+    "MixtralBackbone": RotaryFamily(),
+    "Phi3Backbone": RotaryFamily(
+        attention="attention",
+        without_positions=("Phi3SuScaledRotaryEmbedding",),
+    ),
     "QwenBackbone": RotaryFamily(window="use_sliding_window_attention"),
+    "QwenMoeBackbone": RotaryFamily(window="use_sliding_window_attention"),
     "Qwen3Backbone": RotaryFamily(window="sliding_window_size"),
+    "Qwen3MoeBackbone": RotaryFamily(window="sliding_window_size"),
     "GemmaBackbone": RotaryFamily(
         attention="attention",
         # The method also permutes the features, as Gemma's weights need.
@@ -142,6 +157,15 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
         weight_dropout="dropout_layer",
         window="use_sliding_window_attention",
     ),
+    "Gemma3Backbone": RotaryFamily(
+        attention="attention",
+        rotation="rope_layer",
+        frequencies="rope_layer",
+        head_width=lambda attention: attention.head_dim,
+        weight_dropout="dropout_layer",
+        window="use_sliding_window_attention",
+        keeps_rotation="use_sliding_window_attention",
+    ),
     "GPTNeoXBackbone": RotaryFamily(
         heads="num_heads",
         head_width=lambda attention: attention.attn_head_size,
@@ -150,6 +174,9 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     ),
     "GPT2Backbone": TableFamily(),
     "BertBackbone": TableFamily(),
+    "DistilBertBackbone": TableFamily("embeddings.position_embedding"),
+    "OPTBackbone": TableFamily("embeddings.position_embedding"),
+    "RobertaBackbone": TableFamily("embeddings.position_embedding"),
 }
 """The seam of each family, by the name of its backbone's class. Subclasses,
 such as `Llama3Backbone`, have the seam of their base class."""
@@ -171,6 +198,14 @@ def find_family(backbone: Any) -> RotaryFamily | TableFamily:
         "backbone as the attribute `backbone`. For another family, add its "
         "attributes to keras_lengen.retrofit.FAMILIES."
     )
+
+
+def find_projection(attention: Any) -> Any:
+    """Finds the layer that makes the queries of an attention layer."""
+    for name in ("_query_dense", "query_dense"):
+        if hasattr(attention, name):
+            return getattr(attention, name)
+    raise AttributeError("_query_dense")
 
 
 def find_scale(attention: Any) -> float:
@@ -203,5 +238,5 @@ def _make_error(backbone: Any, what: str) -> RuntimeError:
     return RuntimeError(
         f"Retrofitted cannot change this {type(backbone).__name__}: {what}. "
         f"keras_hub is {version}; the internals that Retrofitted replaces are "
-        f"those of keras_hub {TESTED_VERSIONS}: install this version."
+        f"those of keras_hub {TESTED_VERSIONS}: install one of these."
     )

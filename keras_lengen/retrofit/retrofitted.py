@@ -37,13 +37,14 @@ class Retrofitted(keras.Model):
     What an encoding changes depends on the family of the backbone
     (`keras_lengen.retrofit.FAMILIES`):
 
-    - Llama, Mistral, Gemma, Qwen and GPT-NeoX rotate queries and keys. A
-      rotary encoding replaces this rotation, and any scaling of it that the
-      model had. It keeps the model's base of the frequencies, rotated features
-      and layout, whatever its arguments say. A bias, such as `ALiBi`, is added
-      to the scores, and nothing is rotated. `NoPE` only turns the rotation off
-      (DroPE).
-    - GPT-2 and BERT add rows of a table to the embeddings.
+    - Llama, Mistral, Mixtral, Phi 3, Qwen, Gemma and GPT-NeoX rotate queries
+      and keys. A rotary encoding replaces this rotation, and any scaling of it
+      that the model had; in Gemma 3, that of the global layers. It keeps the
+      model's base of the frequencies, rotated features and layout, whatever
+      its arguments say. A bias, such as `ALiBi`, is added to the scores, and
+      nothing is rotated. `NoPE` only turns the rotation off (DroPE).
+    - GPT-2, OPT, BERT, DistilBERT and RoBERTa add rows of a table to the
+      embeddings.
       `LearnedEncoding(max_position=...)` extends the table,
       `SinusoidalEncoding` replaces it, `NoPE` leaves it out. Without an
       encoding, positions between two integers read points between two rows.
@@ -273,7 +274,7 @@ class Retrofitted(keras.Model):
         except ImportError:
             raise ImportError(
                 "a Retrofitted model needs KerasHub: install it by "
-                "pip install 'keras-hub>=0.32'."
+                "pip install 'keras-hub>=0.31'."
             ) from None
         load = keras.saving.deserialize_keras_object
         config = dict(config)

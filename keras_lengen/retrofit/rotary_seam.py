@@ -46,8 +46,18 @@ def change_attentions(
             to keep it.
     """
     attentions = family.find_attentions(backbone)
+    rotation = type(getattr(attentions[0], family.rotation)).__name__
+    if encoding is None and rotation in family.without_positions:
+        raise ValueError(
+            f"the {rotation} of this {type(backbone).__name__} takes no other "
+            "positions: give encoding=, such as LongRoPE with the model's "
+            "factors, which computes the same at positions 0, 1, 2, ..."
+        )
     own = None
     for attention in attentions:
+        if family.keeps_rotation and getattr(attention, family.keeps_rotation):
+            AttentionSeam(family, attention, shared, None).insert(changes)
+            continue
         if encoding is not None and (own is None or not own.share_layers):
             own = fit_encoding(encoding, family, attention)
         AttentionSeam(family, attention, shared, own).insert(changes)

@@ -248,11 +248,60 @@ def test_new_and_left_out(tmp_path, name):
             np.testing.assert_array_equal(values, wanted, err_msg=name)
 
 
+def average_factor(factor, tokens):
+    """The mean of a factor over the numbers of keys 1, 2, ..., `tokens`."""
+    return np.mean([factor * np.log(n) for n in range(1, tokens + 1)])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("none", "head"),
+        ("none", "log_length"),
+        ("none", "evaluation_log_length"),
+        ("head", "log_length"),
+        ("log_length", "none"),
+        ("log_length", "log_length"),
+    ],
+)
+def test_a_new_factor_of_scores_changes_little(tmp_path, before, after):
+    checkpoint = write_run(tmp_path / "a", score_factor=before)
+    config = toy_config(score_factor=after, seed=1)
+    model, _ = make_parts(tmp_path / "b", config)
+    found = read_initial_weights(open_run(str(checkpoint)), config, model)
+    weights = [f"{BLOCK}/score_factor"]
+    learned = ("head", "log_length")
+    assert found.new == weights * (after in learned and before != after)
+    assert found.left_out == weights * (before in learned and before != after)
+    parts = make_parts(tmp_path / "b", config, initial=found.values)
+    model, checkpoints = parts
+    assert checkpoints.restore() == (0, 0.0)
+    tokens = 2 * 3  # Both strings of reverse_string have up to three symbols.
+    if found.new and after == "log_length":
+        begun = checkpoints.copy()[weights[0]]
+        np.testing.assert_allclose(average_factor(begun, tokens), 1, rtol=1e-5)
+    elif before == "none":
+        # At trained lengths, the model computes what it computed before.
+        other = make_parts(tmp_path / "c", toy_config(seed=1))[0]
+        other.set_weights(
+            [w for w in model.weights if w.name != "score_factor"]
+        )
+        ids = np.array([[0, 1, 1, 2, 2, 2]])
+        np.testing.assert_allclose(
+            *(np.asarray(each({"token_ids": ids})) for each in (model, other)),
+            rtol=1e-5,
+        )
+        longer = {"token_ids": np.tile(ids, 3)}
+        same = np.allclose(model(longer), other(longer), rtol=1e-5)
+        assert same == (after == "head")
+
+
 REFUSED = {
     "a width": (
         {"model_dim": 16},
         r"embeddings has shape \(3, 8\) there and has shape \(3, 16\) here; "
-        r"only the encoding may differ \(--model_dim was 8, is 16\)\.",
+        r"only the encoding and --score_factor may differ "
+        r"\(--model_dim was 8, is 16\)\.",
     ),
     "more layers": (
         {"num_layers": 2},
@@ -334,16 +383,31 @@ def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
     assert finetune.find_source(opened, best, tmp_path / "b") == best
 
 
-def test_the_directory_is_named_after_both_encodings(source, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ({"encoding": "ALiBi(asymmetry=0.5)"}, "ALiBi"),
+        (
+            {
+                "encoding": "YaRN",
+                "sampler": "SkippedPositions",
+                "score_factor": "head",
+            },
+            "SkippedPositions-YaRN-head",
+        ),
+    ],
+)
+def test_the_directory_is_named_after_both_runs(
+    flags, name, source, monkeypatch
+):
     trained = []
     monkeypatch.setattr(
         type(EXPERIMENT), "main", lambda self, config: trained.append(config)
     )
     config_class = make_config_class(open_run(str(source)).config)
-    flags = {"encoding": "ALiBi(asymmetry=0.5)"}
     finetune.main(resolve(config_class, {}, flags), str(source))
     assert trained[0].workdir == os.path.join(
-        *("runs", "reverse_string", "ALiBi-from-RoPE")
+        *("runs", "reverse_string", f"{name}-from-RoPE")
     )
 
 

@@ -102,9 +102,12 @@ class TrainerConfig(DeviceConfig):
     )
     score_factor: str = option(
         "none",
-        "Learned factor of attention scores: none, one for each head, or that "
-        "times the logarithm of the number of keys (scalable softmax).",
-        choices=("none", "head", "log_length"),
+        "Factor of attention scores: none; head, a learned number of each "
+        "head; log_length, that times the logarithm of the number of keys "
+        "(scalable softmax); or evaluation_log_length, which learns nothing: "
+        "the logarithm, divided by that of the trained length, for queries "
+        "that see more keys.",
+        choices=("none", "head", "log_length", "evaluation_log_length"),
         changes_program=True,
     )
     max_position: int = option(

@@ -68,14 +68,26 @@ def model_arguments(config):
         "dropout": config.dropout,
         "encoding": build_encoding(config),
         "attention": ATTENTIONS[config.attention],
-        "score_factor": (
-            None if config.score_factor == "none" else config.score_factor
-        ),
+        **_score_arguments(config),
         "chunk_size": config.chunk_size or "auto",
         "fused": {"true": True, "false": False}.get(config.fused, "auto"),
         "draw": config.draw,
         "dtype": config.precision,
     }
+
+
+def find_longest_trained(config):
+    """Returns the number of tokens of the longest training sequences."""
+    return max(map(config.total_length, config.trained_lengths))
+
+
+def _score_arguments(config):
+    """Returns the arguments of a model that --score_factor sets."""
+    if config.score_factor == "evaluation_log_length":
+        # The logarithm of one token is 0.
+        return {"train_length": max(find_longest_trained(config), 2)}
+    learned = config.score_factor
+    return {"score_factor": None if learned == "none" else learned}
 
 
 def with_max_position(config):
@@ -144,7 +156,7 @@ def _make(config, kind, arguments):
 
 def _known_arguments(config):
     """Returns arguments of encodings and samplers that other flags set."""
-    trained = max(map(config.total_length, config.trained_lengths))
+    trained = find_longest_trained(config)
     taken = _count_positions(config, config.trained_lengths)
     return {
         "max_position": config.max_position,

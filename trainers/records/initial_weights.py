@@ -3,14 +3,19 @@
 import dataclasses
 import pathlib
 
+import numpy as np
+
 from trainers.errors import ConfigError
-from trainers.options.layers import build_encoding
+from trainers.options.layers import build_encoding, find_longest_trained
 from trainers.options.option import options
 from trainers.records.checkpoints import read_weights
 from trainers.records.variable_names import name_variables, split_number
 
 SHAPELESS = ("num_heads", "normalization")
 """Flags that change the model, but not the shapes of its weights."""
+
+FACTOR = "score_factor"
+"""Flag of a factor of the scores, and the name of its weights."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +27,20 @@ class InitialWeights:
         loaded: Dict from the model's names of weights to arrays.
         new: List of str. Weights that only the model has.
         left_out: List of str. Weights that only the checkpoint has.
+        adjusted: Dict from names of new weights to the arrays that they begin
+            with in place of their initial values.
     """
 
     source: pathlib.Path
     loaded: dict
     new: list
     left_out: list
+    adjusted: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def values(self):
+        """Dict from names of weights to the arrays that they begin with."""
+        return {**self.loaded, **self.adjusted}
 
     def describe(self):
         """Returns lines on what is loaded, new and left out."""
@@ -49,7 +62,10 @@ def read_initial_weights(opened, config, model):
     """Reads the weights that a model takes over from a run.
 
     Weights match by name and shape. A randomized form takes the weights of its
-    encoding, and the reverse. Only weights of the encodings may be left over.
+    encoding, and the reverse. Only weights of the encodings, and of factors of
+    the scores, may be left over. A new factor is 1 at first; one that grows
+    with the logarithm of the number of keys is 1 on average over 1 to as many
+    keys as the longest training sequences have.
 
     Args:
         opened: The `OpenedRun`.
@@ -73,20 +89,47 @@ def read_initial_weights(opened, config, model):
             )
     weights, _ = read_weights(opened.checkpoint, opened.digest)
     variables = name_variables(model)
-    stored = _match(weights, variables)
+    if getattr(before, FACTOR) != getattr(config, FACTOR):
+        stored = _match(_drop_factors(weights), _drop_factors(variables))
+    else:
+        stored = _match(weights, variables)
     new = [name for name in variables if name not in stored]
     left_out = [name for name in weights if name not in stored.values()]
     encodings = {_find_layer(before), _find_layer(config)}
     for name in (*new, *left_out):
-        if encodings.isdisjoint(_list_layers(name)):
+        layers = _list_layers(name)
+        if encodings.isdisjoint(layers) and layers[-1] != FACTOR:
             raise ConfigError(
                 f"{opened.checkpoint} does not fit this model: {name} "
                 f"{_describe_shape(weights.get(name))} there and "
                 f"{_describe_shape(variables.get(name))} here; only the "
-                f"encoding may differ{_describe_changes(before, config)}."
+                f"encoding and --{FACTOR} may differ"
+                f"{_describe_changes(before, config)}."
             )
     loaded = {name: weights[other] for name, other in stored.items()}
-    return InitialWeights(opened.checkpoint, loaded, new, left_out)
+    adjusted = {
+        name: np.full(variables[name].shape, _find_start(config), "float32")
+        for name in new
+        if _list_layers(name)[-1] == FACTOR
+    }
+    return InitialWeights(opened.checkpoint, loaded, new, left_out, adjusted)
+
+
+def _drop_factors(weights):
+    """Leaves out factors of the scores of a dict of weights."""
+    return {
+        name: values
+        for name, values in weights.items()
+        if _list_layers(name)[-1] != FACTOR
+    }
+
+
+def _find_start(config):
+    """Returns what a new factor of the scores begins with."""
+    if config.score_factor != "log_length":
+        return 1.0
+    keys = np.arange(1, max(find_longest_trained(config), 2) + 1)
+    return 1 / np.log(keys).mean()
 
 
 def _match(weights, variables):
@@ -128,7 +171,7 @@ def _describe_changes(before, config):
         f"--{name} was {getattr(before, name)!r}, is {getattr(config, name)!r}"
         for name, known in options(config).items()
         if known.changes_program
-        and name not in ("encoding", "sampler")
+        and name not in ("encoding", "sampler", FACTOR)
         and getattr(before, name) != getattr(config, name)
     ]
     return f" ({'; '.join(changed)})" if changed else ""

@@ -33,8 +33,8 @@ from keras_lengen.layers import (
 from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
+    FURTHER,
     ROTARY,
-    TABLES,
     compute,
     make_backbone,
     make_inputs,
@@ -46,9 +46,20 @@ keras_hub = pytest.importorskip("keras_hub")
 # `.ci/run` installs KerasHub for them.
 pytestmark = pytest.mark.product
 
-EACH = pytest.mark.parametrize("family", ALL)
-EACH_ROTARY = pytest.mark.parametrize("family", ROTARY)
-EACH_TABLE = pytest.mark.parametrize("family", TABLES)
+
+def mark(names):
+    """Parameters of a test, slow where they start with a further family."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow)
+        if name.partition("-")[0] in FURTHER
+        else name
+        for name in names
+    ]
+
+
+EACH = pytest.mark.parametrize("family", mark(ALL))
+EACH_ROTARY = pytest.mark.parametrize("family", mark(ROTARY))
+WINDOWED = ("Qwen", "Qwen3", "QwenMoe", "Qwen3Moe", "Gemma", "Gemma3")
 
 
 def draw(model, inputs, training=None):
@@ -67,7 +78,7 @@ def test_every_family_is_tested():
     assert names - {"Llama3Backbone"} == set(FAMILIES)
 
 
-@EACH
+@pytest.mark.parametrize("family", ALL)
 def test_ordinal_positions_change_nothing(family):
     backbone = make_backbone(family)
     inputs = make_inputs(family, real=9)
@@ -104,8 +115,7 @@ def test_scores_of_near_keys_are_those_of_the_model(family):
 def test_positions_are_those_of_a_longer_sequence(family, real):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
-    windowed = family in ("Qwen", "Qwen3", "Gemma")
-    windows = {"sliding_window_size": 64} if windowed else {}
+    windows = {"sliding_window_size": 64} if family in WINDOWED else {}
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
@@ -119,6 +129,16 @@ def test_positions_are_those_of_a_longer_sequence(family, real):
         np.testing.assert_allclose(
             after[row], before[row, indices], rtol=1e-3, atol=1e-4
         )
+
+
+def test_an_encoding_is_for_the_global_layers_of_gemma3():
+    """Five local layers keep their rotation; the sixth layer is global."""
+    inputs = make_inputs("Gemma3")
+    for layers, changed in ((5, False), (6, True)):
+        backbone = make_backbone("Gemma3", num_layers=layers)
+        before = compute(backbone, inputs)
+        after = compute(Retrofitted(backbone, encoding=NoPE()), inputs)
+        assert np.array_equal(after, before) != changed
 
 
 def test_interpolation_of_mistral():
@@ -147,6 +167,33 @@ def test_llama3():
     np.testing.assert_allclose(
         compute(model, inputs), compute(scaled, inputs), atol=2e-4
     )
+
+
+def test_the_long_rotation_of_phi3():
+    """KerasHub has LongRoPE there, which must be given as an encoding."""
+    factors = (1.0, 1.2, 1.5, 2.0), (2.0, 3.0, 4.0, 5.0)
+    backbone = make_backbone(
+        "Phi3",
+        rope_scaling_type="su",
+        rope_scaling_short_factor=[*factors[0]],
+        rope_scaling_long_factor=[*factors[1]],
+        pretraining_sequence_length=8,
+        max_sequence_length=32,
+    )
+    with pytest.raises(ValueError, match="such as LongRoPE with the model's"):
+        Retrofitted(backbone)
+    encoding = LongRoPE(
+        original_length=8,
+        scaling_factor=4,
+        short_factors=factors[0],
+        long_factors=factors[1],
+    )
+    for tokens in (8, 12):
+        inputs = make_inputs("Phi3", tokens=tokens)
+        before = compute(backbone, inputs)
+        model = Retrofitted(backbone, encoding=encoding)
+        np.testing.assert_allclose(compute(model, inputs), before, atol=1e-4)
+        model.restore()
 
 
 def rotate(vector, angles):
@@ -259,10 +306,12 @@ SAVED = {
     },
     "GPT2": {"encoding": LearnedEncoding(max_position=100), "table": "tiled"},
     "Bert": {"sampler": RandomizedPositions(max_position=64, seed=4)},
+    "Gemma3": {"encoding": YaRN(original_length=4)},
+    "Roberta": {"encoding": LearnedEncoding(max_position=100)},
 }
 
 
-@pytest.mark.parametrize("family", SAVED)
+@pytest.mark.parametrize("family", mark(SAVED))
 def test_save_and_load(family, tmp_path):
     model = Retrofitted(make_backbone(family), **SAVED[family])
     inputs = make_inputs(family)
@@ -303,6 +352,16 @@ GENERATING = {
     "GPTNeoX": ("GPTNeoX", {"sampler": RandomizedPositions(max_position=64)}),
     "GPTNeoX-alibi": ("GPTNeoX", {"encoding": ALiBi()}),
     "GPT2": ("GPT2", {"sampler": InterpolatedPositions(train_length=5)}),
+    "Mixtral": ("Mixtral", {"encoding": YaRN(original_length=4)}),
+    "Phi3": ("Phi3", {"encoding": ALiBi()}),
+    "QwenMoe": ("QwenMoe", {"encoding": STRING(original_length=8)}),
+    "Qwen3Moe": ("Qwen3Moe", {"encoding": RandomizedRoPE(max_position=64)}),
+    "Gemma3": ("Gemma3", {"encoding": SelfExtend(group_size=3, window=4)}),
+    "Gemma3-own": (
+        "Gemma3",
+        {"sampler": RandomizedPositions(max_position=64)},
+    ),
+    "OPT": ("OPT", {"encoding": LearnedEncoding(max_position=96)}),
     "GPT2-table": (
         "GPT2",
         {
@@ -313,7 +372,7 @@ GENERATING = {
 }
 
 
-@pytest.mark.parametrize("name", GENERATING)
+@pytest.mark.parametrize("name", mark(GENERATING))
 def test_cached_steps_compute_what_one_pass_computes(name):
     family, arguments = GENERATING[name]
     model = Retrofitted(make_backbone(family), **arguments)
@@ -322,8 +381,10 @@ def test_cached_steps_compute_what_one_pass_computes(name):
     expected = compute(task, inputs)
     prompt = {key: value.copy() for key, value in inputs.items()}
     prompt["token_ids"][:, 6:] = 0
+    # Gemma 3 also asks for images.
+    images = [None] * 4 if family == "Gemma3" else []
     _, cache = task._build_cache(
-        keras.ops.convert_to_tensor(prompt["token_ids"])
+        keras.ops.convert_to_tensor(prompt["token_ids"]), *images
     )
     for index in range(6, 10):
         token = inputs["token_ids"][:, index : index + 1]
@@ -608,7 +669,7 @@ def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
     with pytest.raises(RuntimeError, match=missing) as error:
         Retrofitted(backbone)
     assert f"keras_hub is {version}" in str(error.value)
-    assert "install this version" in str(error.value)
+    assert "install one of these" in str(error.value)
 
 
 def test_other_arguments_of_keras_hub(monkeypatch):

@@ -24,6 +24,33 @@ ROTARY = {
     "Llama": {**GROUPED, "rope_max_wavelength": 300},
     "Llama3": {**GROUPED, "rope_max_wavelength": 700},
     "Mistral": {**GROUPED, "sliding_window": 64, "rope_max_wavelength": 500},
+    "Mixtral": {
+        **GROUPED,
+        "num_experts": 2,
+        "top_k": 1,
+        "sliding_window": 64,
+        "rope_max_wavelength": 400,
+    },
+    "Phi3": {**GROUPED, "rope_max_wavelength": 600},
+    "QwenMoe": {
+        **GROUPED,
+        "moe_intermediate_dim": 16,
+        "shared_expert_intermediate_dim": 16,
+        "num_experts": 2,
+        "top_k": 1,
+        "norm_top_k_prob": True,
+        "use_sliding_window_attention": True,
+        "sliding_window_size": 8,
+    },
+    "Qwen3Moe": {
+        **GROUPED,
+        "head_dim": 16,
+        "moe_intermediate_dim": 16,
+        "num_experts": 2,
+        "top_k": 1,
+        "norm_top_k_prob": True,
+        "sliding_window_size": 8,
+    },
     "Qwen": {
         **GROUPED,
         "use_sliding_window_attention": True,
@@ -37,13 +64,28 @@ ROTARY = {
         "use_sliding_window_attention": True,
         "sliding_window_size": 8,
     },
+    "Gemma3": {
+        # The sixth layer is the first one without a window.
+        **{**GROUPED, "num_layers": 6, "head_dim": 8, "image_size": 16},
+        "use_query_key_norm": True,
+        "use_sliding_window_attention": True,
+        "sliding_window_size": 8,
+    },
     "GPTNeoX": {**PLAIN, "rotary_percentage": 0.5},
 }
 TABLES = {
     "GPT2": {**PLAIN, "max_sequence_length": 64, "dropout": 0.0},
-    "Bert": {**PLAIN, "max_sequence_length": 64, "dropout": 0.0},
+    **{
+        name: {**PLAIN, "max_sequence_length": 64, "dropout": 0.0}
+        for name in ("Bert", "DistilBert", "OPT", "Roberta")
+    },
 }
 ALL = {**ROTARY, **TABLES}
+FURTHER = (
+    *("Mixtral", "Phi3", "QwenMoe", "Qwen3Moe", "Gemma3"),
+    *("DistilBert", "OPT", "Roberta"),
+)
+"""Families whose seams are like those of the others."""
 
 
 def make_backbone(family, **kwargs):
