@@ -109,10 +109,12 @@ def _recorded(
     call: Callable[..., Any] = layer.call
 
     def record(*args: Any, **kwargs: Any) -> Any:
-        output, weights, *cache = call(
+        output, weights, *cache = results = call(
             *args, **{**kwargs, "return_attention_scores": True}
         )
         found[layer.path] = weights
+        if kwargs.get("return_attention_scores"):
+            return results
         return (output, *cache) if cache else output
 
     # Past Keras, which counts the attributes of a layer.

@@ -444,9 +444,9 @@ def read_truth_values(
     dtype = keras.backend.standardize_dtype(value.dtype)
     if keras.backend.is_float_dtype(dtype):
         raise ValueError(
-            f"{name} must be {wanted}, true for visible tokens; got {dtype}, "
-            "perhaps numbers to add to scores: pass a comparison such as "
-            "mask == 0."
+            f"{name} must be {wanted}, true for visible tokens; got {dtype}: "
+            "pass a comparison, mask == 0 for numbers to add to scores, or "
+            "mask > 0 for zeros and ones."
         )
     if dtype == "bool" or isinstance(value, keras.KerasTensor):
         return value, guarded

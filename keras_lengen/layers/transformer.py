@@ -117,12 +117,14 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             `None` if the cache already contains its keys and values.
         cache_update_index: int or scalar integer tensor. Index in the cache of
             the first new token.
+        return_attention_scores: bool, whether to return the weights of the
+            self-attention too, float32 `(B, H, T, S)`.
         training: bool or `None`, whether to apply dropout and to draw
             positions as in training.
 
     Returns:
-        Float tensor `(B, T, M)` in the compute dtype; with a cache, a pair of
-        it and the updated cache.
+        Float tensor `(B, T, M)` in the compute dtype; or a tuple of it and,
+        where requested, the attention weights and the updated cache.
 
     Raises:
         ValueError: If an argument is out of range, or tensors do not fit the
@@ -294,6 +296,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         cache_update_index: Size | None = None,
         context: Context | None = None,
         memory_context: Context | None = None,
+        return_attention_scores: bool = False,
         training: bool | None = None,
     ) -> Any:
         to_self: dict[str, Any] = {"context": context}
@@ -314,19 +317,23 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 cache=cache,
                 index=cache_update_index,
             )
+        to_self["return_attention_scores"] = return_attention_scores
         new_cache: dict[str, Cache] = {}
+        weights: list[Tensor] = []
 
         def attend(x: Tensor) -> Tensor:
-            return self._attend(
+            output, *found = self._attend(
                 self.attention_layer, x, x, cache, new_cache, training, to_self
             )
+            weights.extend(found)
+            return output
 
         def cross_attend(x: Tensor) -> Tensor:
             layer, source = self.cross_attention_layer, memory
             source = x if source is None else source
             return self._attend(
                 layer, x, source, cache, new_cache, training, to_memory
-            )
+            )[0]
 
         def feed_forward(x: Tensor) -> Tensor:
             hidden = self.hidden_dense(x)
@@ -340,7 +347,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             norm = "cross_attention_norm"
             x = self._add_residual(x, cross_attend, norm, training)
         x = self._add_residual(x, feed_forward, "feedforward_norm", training)
-        return x if cache is None else (x, new_cache)
+        results = (x, *weights, *([] if cache is None else [new_cache]))
+        return x if len(results) == 1 else results
 
     def _attend(
         self,
@@ -351,14 +359,20 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         new_cache: dict[str, Cache],
         training: bool | None,
         options: dict[str, Any],
-    ) -> Tensor:
-        """Calls an attention layer, and adds its cache to `new_cache`."""
-        if caches is None:
-            return layer(x, source, training=training, **options)
-        output, new_cache[layer.name] = layer(
-            x, source, cache=caches[layer.name], training=training, **options
-        )
-        return output
+    ) -> tuple[Tensor, ...]:
+        """Calls an attention layer, and adds its cache to `new_cache`.
+
+        Returns:
+            Tuple of the output and, where requested, the attention weights.
+        """
+        cache = None if caches is None else caches[layer.name]
+        results = layer(x, source, cache=cache, training=training, **options)
+        if not isinstance(results, tuple):
+            return (results,)
+        if cache is None:
+            return results
+        *results, new_cache[layer.name] = results
+        return tuple(results)
 
     def _read_inputs(
         self,
@@ -560,9 +574,16 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         self, inputs: keras.KerasTensor, **kwargs: Any
     ) -> Any:
         check_rank("inputs", inputs, (3,), "(B, T, M)")
-        output = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        results = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         cache = kwargs.get("cache")
-        return output if cache is None else (output, cache)
+        if kwargs.get("return_attention_scores"):
+            examples, tokens, _ = inputs.shape
+            keys = tokens if cache is None else cache["attention"][0].shape[1]
+            shape = (examples, self.num_heads, tokens, keys)
+            results.append(keras.KerasTensor(shape, dtype="float32"))
+        if cache is not None:
+            results.append(cache)
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def kernel_initializer(given: Any) -> Any:

@@ -1,5 +1,6 @@
 """Arguments of models that may differ between layers."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -42,7 +43,7 @@ class PerLayer(Argument[T | list[T]]):
 
     def convert(self, value: Any) -> Any:
         # Not everything callable: encodings are, too.
-        if inspect.isfunction(value):
+        if _is_rule(value):
             return value
         if not isinstance(value, list | tuple):
             return self.inner.convert(value)
@@ -51,7 +52,10 @@ class PerLayer(Argument[T | list[T]]):
         return [self.inner.convert(each) for each in value]
 
     def describe(self) -> str:
-        return f"{self.inner.describe()}, or a list with one for each layer"
+        return (
+            f"{self.inner.describe()}, or a list with one for each layer, or a "
+            "function of the number of a layer"
+        )
 
     def resolve(self, value: Any, num_layers: int) -> Any:
         """Reads a value for a number of layers.
@@ -63,7 +67,7 @@ class PerLayer(Argument[T | list[T]]):
             ValueError: If a value is wrong, or there is not one for each layer.
         """
         value = self.check(self.name, value)
-        if inspect.isfunction(value):
+        if _is_rule(value):
             values = [value(layer) for layer in range(num_layers)]
             value = self.check(self.name, values)
         if isinstance(value, list) and len(value) != num_layers:
@@ -82,6 +86,10 @@ class PerLayer(Argument[T | list[T]]):
         if isinstance(config, list):
             return [self.inner.deserialize(each) for each in config]
         return self.inner.deserialize(config)
+
+
+def _is_rule(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, functools.partial)
 
 
 _SAME = "same_as_layer"

@@ -9,9 +9,9 @@ from keras_lengen.checks.arguments import (
     Boolean,
     Integer,
     Number,
+    OneOrMore,
     Optional,
     Seed,
-    Tuple,
 )
 from keras_lengen.types import BoolArray, IntArray, Tensor
 
@@ -109,11 +109,11 @@ def check_options(
 
 def _read_end_tokens(end_token: Any, output_size: int) -> tuple[int, ...]:
     """Reads one or several tokens; without any, there is -1, which is none."""
-    token = Integer(0, output_size - 1)
-    if isinstance(end_token, list | tuple):
-        return Tuple(token).check("end_token", end_token)
-    found = Optional(token).check("end_token", end_token)
-    return (-1 if found is None else found,)
+    tokens = Optional(OneOrMore(Integer(0, output_size - 1)))
+    found = tokens.check("end_token", end_token)
+    if found is None:
+        return (-1,)
+    return found if isinstance(found, tuple) else (found,)
 
 
 def find_seen(

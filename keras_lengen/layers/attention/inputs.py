@@ -1,6 +1,7 @@
 """Reads the call arguments of attention and checks them once."""
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
@@ -455,16 +456,18 @@ def _read_masks(
 ) -> tuple[Tensor | None, Tensor | None, dict[str, Any]]:
     """Reads the masks of padding among the queries and among the keys."""
     query_mask, value_mask, key_mask, _ = masks
-    name = "value_mask"
-    if value_mask is None and key_mask is not None:
-        value_mask, name = key_mask, "key_mask"
     if tensors["cache"] is None:
         # With a cache, Keras' mask of the queries covers the whole cache.
         query_mask, tensors = read_mask(
             query_mask, tensors, inputs=tensors["query"], name="query_mask"
         )
-    value_mask, tensors = read_mask(value_mask, tensors, inputs=keys, name=name)
-    return query_mask, value_mask, tensors
+    of_keys: list[Tensor] = []
+    for name, mask in (("value_mask", value_mask), ("key_mask", key_mask)):
+        mask, tensors = read_mask(mask, tensors, inputs=keys, name=name)
+        if mask is not None:
+            of_keys.append(mask)
+    joined = functools.reduce(ops.logical_and, of_keys) if of_keys else None
+    return query_mask, joined, tensors
 
 
 def _read_positions(

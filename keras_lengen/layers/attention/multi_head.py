@@ -34,7 +34,10 @@ from keras_lengen.layers.attention.inputs import (
     find_output_spec,
     read_inputs,
 )
-from keras_lengen.layers.attention.keras_weights import load_keras_weights
+from keras_lengen.layers.attention.keras_weights import (
+    load_keras_weights,
+    remove_axes_of_heads,
+)
 from keras_lengen.layers.attention.projections import Projections
 from keras_lengen.layers.drawing import Dropout
 from keras_lengen.layers.encodings.base import (
@@ -141,7 +144,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
             their sum is less than 1.
         sink_tokens: int, at least 0. Number of first tokens of the sequence
-            that stay visible outside of the window, which is needed.
+            that stay visible outside of the window, which is needed. They
+            keep their positions, unlike in StreamingLLM, which numbers the
+            tokens in its cache anew.
         chunk_size: Number of queries whose scores are in memory at a time, a
             positive int. `None`: all queries. `"auto"`: all queries up to
             2,048 x 2,048 pairs of tokens and fewer for longer sequences, if
@@ -513,8 +518,22 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         output = self._combine(output, x, context)
         return return_results(context, output, weights, cache)
 
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets the values of all weights.
+
+        Args:
+            weights: List of arrays, in the order of `weights`. Kernels and
+                biases may have the axes of those of Keras, as returned by
+                `keras.layers.MultiHeadAttention.get_weights`.
+        """
+        if self.built:
+            weights = remove_axes_of_heads(self, weights)
+        super().set_weights(weights)
+
     def load_keras_weights(
-        self, layer: keras.layers.MultiHeadAttention
+        self,
+        layer: keras.layers.MultiHeadAttention
+        | keras.layers.GroupQueryAttention,
     ) -> None:
         """Copies the weights of an attention layer of Keras.
 
@@ -523,7 +542,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         for the same widths.
 
         Args:
-            layer: `keras.layers.MultiHeadAttention` that is built.
+            layer: `keras.layers.MultiHeadAttention` that is built; or
+                `keras.layers.GroupQueryAttention`, for a layer with its
+                `num_query_heads` as `num_heads`, its `head_dim` as `key_dim`,
+                and its `num_key_value_heads`.
 
         Raises:
             ValueError: If `layer` is not such a layer, or has other shapes.

@@ -35,13 +35,14 @@ class Projections(PartPolicies, DrawingLayer):
         self.key_dense = self._make_dense(
             "key", key_heads * self.key_dim, key_shape
         )
-        self.value_dense = self._make_dense(
-            "value", key_heads * self.value_width, value_shape
-        )
+        # Before the values, as in Keras, whose weights have this order.
         if self.use_gate:
             self.gate_dense = self._make_dense(
                 "gate", heads * self.value_width, query_shape
             )
+        self.value_dense = self._make_dense(
+            "value", key_heads * self.value_width, value_shape
+        )
         self.output_dense = self._make_dense(
             "attention_output",
             math.prod(self.find_output_axes(query_shape)),

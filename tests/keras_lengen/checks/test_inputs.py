@@ -158,7 +158,7 @@ def test_right_masks(dtype):
         (np.ones((3, 5), bool), "got 3 for 2 examples"),
         (np.ones((2, 4), bool), "got 4 for 5 tokens"),
         (np.ones(5, bool), r"got \(5,\)"),
-        (np.zeros((2, 5)), "numbers to add to scores"),
+        (np.zeros((2, 5)), "numbers to add to scores, or mask > 0 for zeros"),
         ("x", "truth values"),
     ],
 )

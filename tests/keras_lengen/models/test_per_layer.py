@@ -1,5 +1,7 @@
 """Encodings and windows that differ between the layers of a model."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -54,7 +56,12 @@ def test_each_block_has_its_own_encoding():
 
 def test_a_function_gives_the_encoding_of_a_layer():
     near, far = RoPE(), RoPE(max_wavelength=1e6)
-    model = encoder(lambda n: far if n % 2 else near, num_layers=4)
+    model = encoder(
+        lambda n: far if n % 2 else near,
+        num_layers=4,
+        sliding_window=functools.partial(pow, 3),
+    )
+    assert model.sliding_window == [1, 3, 9, 27]
     assert isinstance(model.encoding, list)
     waves = [each.max_wavelength for each in encodings_of(model)]
     assert waves == [10_000, 1_000_000] * 2

@@ -79,6 +79,39 @@ def test_outputs_and_scores(inputs, arguments):
     )
 
 
+@pytest.mark.parametrize(
+    "arguments", [{}, {"use_bias": False, "use_gate": True}], ids=str
+)
+def test_shared_heads_of_keys(arguments):
+    theirs = keras.layers.GroupQueryAttention(4, 6, 2, **arguments)
+    theirs.build(QUERY.shape, QUERY.shape)
+    ours = MultiHeadAttention(6, 4, num_key_value_heads=2, **arguments)
+    ours.load_keras_weights(theirs)
+    expected = theirs(QUERY, QUERY, use_causal_mask=True)
+    found = ours(QUERY, QUERY, use_causal_mask=True)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"use_gate": True}, {"output_shape": (3, 2)}], ids=str
+)
+def test_weights_may_have_the_axes_of_keras(arguments):
+    inputs = INPUTS["key"]
+    ours, theirs = pair(inputs, **arguments)
+    weights = [RANDOM.normal(size=w.shape) for w in theirs.weights]
+    theirs.set_weights(weights)
+    ours.set_weights(weights)
+    assert_alike(ours, theirs, inputs, tolerance=1e-4)
+    ours.set_weights(ours.get_weights())
+    assert_alike(ours, theirs, inputs, tolerance=1e-4)
+    with pytest.raises(ValueError, match="not compatible"):
+        ours.set_weights([weights[0].T, *weights[1:]])
+    with pytest.raises(ValueError, match="weight list of length"):
+        ours.set_weights(weights[1:])
+    with pytest.raises(ValueError, match="expecting 0 weights"):
+        MultiHeadAttention(2, 4).set_weights(weights)
+
+
 @pytest.mark.parametrize("use_gate", [False, True])
 @pytest.mark.parametrize(
     "shape", [(5, 5), (1, 5, 5), (3, 5, 5), (3, 1, 5, 5), (3, 2, 5, 5)], ids=str
@@ -116,6 +149,18 @@ def test_masks_of_embeddings(use_gate, causal):
     np.testing.assert_array_equal(outputs[0]._keras_mask, ids > 0)
     found, expected = (np.asarray(each)[ids > 0] for each in outputs)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_masks_of_values_and_of_keys():
+    inputs = INPUTS["key"]
+    value_mask = np.array([[1, 0, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]], "bool")
+    key_mask = np.array([[1, 1, 1, 0], [1, 1, 0, 1], [1, 1, 1, 1]], "bool")
+    ours, theirs = pair(inputs)
+    for masks in (
+        {"value_mask": value_mask, "key_mask": key_mask},
+        {"key_mask": key_mask},
+    ):
+        assert_alike(ours, theirs, inputs, **masks)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
