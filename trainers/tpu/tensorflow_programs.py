@@ -12,6 +12,7 @@ from tensorflow.python.eager.polymorphic_function.compiler_ir import (
     from_concrete_function,
 )
 
+from keras_lengen.layers.encodings.gathers import described_tpu
 from trainers.devices.tensorflow_strategy import TensorFlowStrategy
 from trainers.devices.workers import check_share
 from trainers.engine.draws import set_seeds
@@ -108,7 +109,7 @@ def trace(experiment, config, mode, tokens, topology):
     examples, batch, step = make(*parts, strategy, config, tokens, replicas)
 
     def run(number, *values):
-        with Replica(replicas):
+        with Replica(replicas), described_tpu():
             return step(number, dict(zip(batch, values, strict=True)))
 
     function = tf.function(run, jit_compile=True).get_concrete_function(

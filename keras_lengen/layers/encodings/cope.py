@@ -12,6 +12,10 @@ from keras_lengen.layers.encodings.distances import (
     find_signed_distances,
     make_nan_factor,
 )
+from keras_lengen.layers.encodings.gathers import (
+    avoids_gathers,
+    exact_products,
+)
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.types import InputShape, Positions, Tensor
 
@@ -124,12 +128,10 @@ def _sum_later(gates: Tensor) -> Tensor:
     keys = gates.shape[-1]
     known = isinstance(keys, int) and keys <= MOST_SUMMED
     if known and keras.backend.backend() == "jax":
-        import jax
-
         # TPUs compute a cumulative sum in many passes over the gates.
         number = ops.arange(keys, dtype="int32")
         later = ops.expand_dims(number, -1) >= number
-        with jax.default_matmul_precision("float32"):
+        with exact_products():
             return ops.matmul(gates, ops.cast(later, "float32"))
     return ops.flip(ops.cumsum(ops.flip(gates, axis=-1), axis=-1), axis=-1)
 
@@ -144,7 +146,7 @@ def _interpolate(logits: Tensor, positions: Tensor) -> Tensor:
     Returns:
         float32 `(B, H, T, S)`.
     """
-    if keras.backend.backend() == "jax":
+    if avoids_gathers():
         # A gather takes TPUs a hundred times as long. XLA computes the sum
         # without the tensor of its terms.
         whole = ops.arange(logits.shape[-1], dtype="float32")
