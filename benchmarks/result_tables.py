@@ -551,42 +551,50 @@ def make_retrofit():
 def make_smollm2():
     """Loss of SmolLM2 by position, and digits it finds, with each recipe."""
     spans = ((0, 8192), (8192, 12288), (12288, 16384))
-    distances = ((0, 8192), *spans[1:])
     cells = []
     for row in read_rows("smollm2"):
-        losses = {
-            int(last): loss
-            for last, loss in row["nats_per_token_by_position"].items()
-        }
-        # A question after at most the trained length says nothing.
-        digits = {
-            (answer["tokens"] - answer["comment"], index): answer["digits"] / 5
-            for index, answer in enumerate(row["answers"])
-            if answer["tokens"] > 8192
-        }
-        means = [
-            np.mean([loss for last, loss in losses.items() if a < last <= b])
-            for a, b in spans
-        ]
-        means += [
-            np.mean([share for key, share in digits.items() if a <= key[0] < b])
-            for a, b in distances
-        ]
         seconds = row.get("training_seconds")
         cells.append(
             (
                 row["recipe"],
-                *(f"{mean:.2f}" for mean in means),
+                *(f"{average_loss(row, *span):.2f}" for span in spans),
+                *(f"{find_digits(row, *span):.2f}" for span in spans),
                 f"{seconds / 60:.0f} min" if seconds else "",
             )
         )
     head = (
         "recipe",
-        *(f"nats per token, {a:,}-{b:,}" for a, b in spans),
-        *(f"right digits, {a:,}-{b:,} tokens back" for a, b in distances),
+        *("nats per token, positions to 8,192", "to 12,288", "to 16,384"),
+        *("right digits, to 8,192 tokens back", "to 12,288", "to 16,384"),
         "training",
     )
     return table(head, cells)
+
+
+def average_loss(row, first, last):
+    """Averages the loss of SmolLM2 over positions from first to last."""
+    losses = row["nats_per_token_by_position"].items()
+    return np.mean([loss for end, loss in losses if first < int(end) <= last])
+
+
+def find_digits(row, first, last):
+    """Finds the share of digits that SmolLM2 gets right.
+
+    Only questions after more tokens than it was trained on count.
+
+    Args:
+        row: Row of the report, a dict.
+        first: int, smallest number of tokens between number and question.
+        last: int, the number above the largest.
+    """
+    return np.mean(
+        [
+            answer["digits"] / 5
+            for answer in row["answers"]
+            if answer["tokens"] > 8192
+            and first <= answer["tokens"] - answer["comment"] < last
+        ]
+    )
 
 
 def _get_score(row):

@@ -5,6 +5,7 @@ import numpy as np
 from benchmarks.result_tables import (
     WRITTEN,
     average_unseen_floor,
+    find_digits,
     get_shares,
     group,
     read_demonstration,
@@ -13,7 +14,7 @@ from benchmarks.result_tables import (
 )
 from trainers.records.markdown import table
 
-NAMES = {"coupled near keys": "coupled positions"}
+NAMES = {"coupled near keys": "coupled positions", "NTK": "NTKRoPE"}
 """Names of methods in this table that differ from those in their reports."""
 
 
@@ -35,6 +36,7 @@ def make_overview():
         _summarize_addition("500"),
         _summarize_language("1024"),
         _summarize_images(),
+        _summarize_pretrained(8192, 12288),
     )
     return table(head, rows)
 
@@ -127,3 +129,18 @@ def _summarize_images():
     sizes = (f"{trained} pixels", f"{tested} pixels", "accuracy")
     link = _link_results("digits as images", "images")
     return (link, *sizes, *_compare(scores, "RoPE"))
+
+
+def _summarize_pretrained(first, last):
+    scores = {
+        NAMES.get(row["recipe"], row["recipe"]): find_digits(row, first, last)
+        for row in read_rows("smollm2")
+    }
+    scores["RoPE"] = scores.pop("untouched")
+    lengths = (
+        f"{first:,} tokens",
+        f"{first:,}-{last:,} tokens back",
+        "right digits",
+    )
+    link = _link_results("numbers in a text, SmolLM2", "pretrained")
+    return (link, *lengths, *_compare(scores, "RoPE", 1 / 9))

@@ -348,6 +348,19 @@ def test_the_overview_of_readme_has_the_figures_of_the_reports():
         ),
         "addition": two(0, statistics.median(sums)),
         "text": two(text["RoPE"]["1024"], text["ALiBi"]["1024"]),
+        "numbers in a text, SmolLM2": two(
+            *(
+                np.mean(
+                    [
+                        answer["digits"] / 5
+                        for answer in row["answers"]
+                        if 8192 <= answer["tokens"] - answer["comment"] < 12288
+                    ]
+                )
+                for name in ("untouched", "YaRN")
+                for row in select("smollm2", recipe=name)
+            )
+        ),
         "digits as images": two(
             *(
                 list(images[name].values())[-1]
