@@ -7,12 +7,19 @@ import pathlib
 import re
 
 from benchmarks import result_tables
-from docs import build_reference, build_scaling, class_tables, overview_table
+from docs import (
+    build_reference,
+    build_scaling,
+    class_tables,
+    fused_table,
+    overview_table,
+)
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = (
     ROOT / "README.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "docs" / "guides" / "fused_attention.md",
     ROOT / "docs" / "reference" / "overview.md",
     ROOT / "docs" / "start" / "notebooks.md",
     ROOT / "docs" / "trainers" / "algorithmic.md",
@@ -30,6 +37,7 @@ PAGES = (
 TABLES = {
     "results": {
         **result_tables.TABLES,
+        "fused": fused_table.make_table,
         "overview": overview_table.make_overview,
     },
     "classes": class_tables.TABLES,

@@ -5,6 +5,7 @@ python -m docs.build_scaling
 
 import pathlib
 
+from keras_lengen.layers.encodings.distances import FEW_ENTRIES
 from trainers.options.fields import resolve
 from trainers.records.markdown import table
 from trainers.tpu.compiler import (
@@ -54,6 +55,9 @@ It reads the parameter, its gradient and Adam's two moments, and writes the
 parameter and the moments; each is a float32 number. The bytes do not depend on
 the batch size.
 """
+
+LARGE = 15
+"""Number of times the bytes of NoPE above which a program is named."""
 
 PAGE_TEXT = """\
 # Estimated scaling
@@ -133,6 +137,25 @@ The models are small: on many chips, little computation is left for each chip,
 but the time of the sum remains. Therefore use a larger slice for a larger
 batch, or better, for several runs at the same time.
 
+## Programs that gather numbers
+
+TPUs gather single numbers one after another. The compiler writes such a gather
+as a loop, and counts all bytes of its arrays for each iteration. Therefore
+sums and products replace gathers from tables of at most {few} entries, on JAX
+and in programs of TensorFlow for TPUs. The programs of `enwik8` that still need
+more than {large} times the bytes of `NoPE`:
+
+{gathers}
+
+For longer sequences, `RandomizedRelativeEncoding` computes the scores of a
+query for all differences of ranks, and gathers one for each key. If ranks were
+the indices of the tokens, shifted rows could replace this gather. But positions
+may be given in any order, which is not known when a program is compiled, so the
+program would still contain the gather. With {short} tokens, a table of the
+distances of all pairs is small enough, and no number is gathered.
+`ClippedBias` gathers a row of its table for each pair. The row of
+`ShawEncoding` is of a program that still gathered numbers.
+
 ## What the estimate ignores
 
 - The time to start a program and each of its operations. In steps that take
@@ -177,6 +200,10 @@ def make_page():
         programs=_format_programs(found),
         pods=_format_pods(pairs),
         weak=_format_weak(found),
+        few=FEW_ENTRIES,
+        large=LARGE,
+        short=found[1]["tokens"],
+        gathers=_format_gathers(results),
         strong=_format_strong(found),
     )
 
@@ -227,6 +254,33 @@ def _format_programs(found):
         for row in found
     ]
     return table(head, rows)
+
+
+def _format_gathers(results):
+    """Formats the programs of texts with many more bytes than that of NoPE."""
+    found = {}
+    for row in results:
+        if row["trainer"] == "enwik8" and row["status"] == "compiled":
+            fused = row.get("fused", "false") == "true"
+            place = (row["backend"], row["topology"], row["mode"])
+            found.setdefault((*place, row["tokens"], fused), []).append(row)
+    rows = []
+    for (backend, _, mode, tokens, _), of_place in found.items():
+        alone = [row for row in of_place if row["encoding"] == "NoPE"]
+        rows += [
+            (
+                BACKENDS[backend],
+                {"train": "training step", "evaluate": "evaluation"}[mode],
+                f"{tokens:,}",
+                f"`{row['encoding']}`",
+                f"{row['bytes'] / 1e9:,.1f}",
+                f"{alone[0]['bytes'] / 1e9:,.1f}",
+            )
+            for row in of_place
+            if alone and row["bytes"] > LARGE * alone[0]["bytes"]
+        ]
+    head = ("backend", "program", "tokens", "encoding", "GB", "GB of `NoPE`")
+    return table(head, sorted(rows))
 
 
 def _format_pods(pairs):

@@ -76,17 +76,30 @@ LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
 """Flags that train on the largest images of the evaluation."""
 
 FUSED = (
+    *({**TEXT, "encoding": encoding} for encoding in ("NoPE", "RoPE", "ALiBi")),
     *(
-        {**TEXT, "encoding": encoding, **length}
-        for encoding in ("NoPE", "RoPE")
-        for length in ({}, LONG_TEXT)
+        {**TEXT, "encoding": encoding, "mode": "evaluate"}
+        for encoding in ("T5Bias", "LogKERPLE", "FIRE", "RandomizedRoPE")
     ),
     *(
         {**TEXT, "encoding": encoding, **LONG_TEXT}
-        for encoding in ("T5Bias", "FIRE")
+        for encoding in ("NoPE", "RoPE", "ALiBi", "T5Bias", "FIRE")
+    ),
+    *(
+        {**IMAGES, "encoding": encoding, "mode": "evaluate"}
+        for encoding in ("NoPE", "RoPE", "ALiBi")
     ),
 )
 """Flags of programs of JAX with fused attention."""
+
+NOT_FUSED = (
+    *(
+        {**TEXT, "encoding": encoding, **LONG_TEXT}
+        for encoding in ("NoPE", "RoPE", "ALiBi", "T5Bias")
+    ),
+    {**IMAGES, "encoding": "NoPE", "mode": "evaluate"},
+)
+"""Flags of further programs of JAX to compare with these."""
 
 CHUNKED = {"DAPE": {"chunk_size": 64}}
 """Flags of encodings that need too much memory for all queries at once."""
@@ -182,6 +195,7 @@ def _list_unfused_flags():
     )
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
+    yield from NOT_FUSED
     yield from METHODS
 
 
@@ -428,7 +442,9 @@ chip, which runs its share of the batch.
   copies an array in a loop, the compiler counts the entire array for each
   iteration, so *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
-  tokens; with TensorFlow, for `ShawEncoding` and `CoPE` too.
+  tokens (`docs/guides/scaling.md`); and for the rows of `ShawEncoding` with
+  TensorFlow and of `CoPE` in `decoder`, which are of programs that still
+  gathered numbers.
 
 The file `tpu_compile.jsonl` has the versions of the packages and everything
 that determines each program.

@@ -128,7 +128,7 @@ class Blocks:
         refs = self.refs
         count = self.plan.parameters
         first = self.find_head(number) * count
-        parameters = [refs["parameters"][first + p] for p in range(count)]
+        parameters = [refs["parameters"][0, first + p] for p in range(count)]
         queries = refs["query_positions"][...].reshape(-1, 1)
         keys = refs["key_positions"][...]
 
@@ -181,9 +181,9 @@ class Blocks:
             return array
         seed = self.refs["seed"]
         kept = keeps(
-            seed[0],
-            seed[1],
-            seed[2] + self.ids[0],
+            seed[0, 0],
+            seed[0, 1],
+            seed[0, 2] + self.ids[0],
             self.find_head(number),
             *self.find_indices(),
             rate=rate,

@@ -91,8 +91,11 @@ def attend(
             (key_features, 1),
         )
     ]
+    # Two axes, so that `jax.vmap` leaves the last two of a block whole.
     if parameters is not None:
-        parameters = parameters.reshape(-1)
+        parameters = parameters.reshape(1, -1)
+    if seed is not None:
+        seed = seed.reshape(1, -1)
     # The backward pass keeps the gradients of all queries of a call.
     row_bytes = 4 * repeats * plan.group * plan.width
     most = max(_QUERY_GRADIENT_BYTES // row_bytes // 512, 1) * 512
@@ -150,9 +153,9 @@ def _attend_to_blocks(plan: Plan, *operands: Array | None) -> Any:
         *operands: Query `(B, repeats, T, key heads * D)`, and its positions
             `(1 or B, 1, T)`, ranks `(B, 1, T)` and features `(1 or B, T, F)`;
             key and value `(B, S, key heads * width)`, and their positions,
-            ranks, mask and features; the parameters of the bias `(H * P,)`;
-            and the seed, int32 `(3,)`. All but query, key and value may be
-            `None`.
+            ranks, mask and features; the parameters of the bias
+            `(1, H * P)`; and the seed, int32 `(1, 3)`. All but query, key and
+            value may be `None`.
 
     Returns:
         Output `(B, repeats, T, key heads * value width)` and logarithms of
@@ -404,7 +407,9 @@ def _run_backward(
     gradients = dict(zip(shapes, results, strict=True))
     if plan.learned:
         sums = _sum_parameters(plan, gradients["parameters_result"])
-        gradients["parameters_result"] = sums[:, : plan.parameters].reshape(-1)
+        gradients["parameters_result"] = sums[:, : plan.parameters].reshape(
+            1, -1
+        )
     return tuple(gradients.get(f"{name}_result") for name in _NAMES)
 
 

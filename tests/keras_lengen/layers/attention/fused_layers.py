@@ -78,10 +78,15 @@ def compare(layer, attentions, function):
         for attention in attentions:
             attention.fused = each
         results.append(differentiate(layer, function))
-    scale = max(float(jnp.max(jnp.abs(array))) for array in results[1][1:])
+    return find_largest_error(*results)
+
+
+def find_largest_error(found, expected):
+    """Largest error of some arrays, relative to the largest number."""
+    scale = max(float(jnp.max(jnp.abs(array))) for array in expected[1:])
     return max(
         float(jnp.max(jnp.abs(a - b))) / scale
-        for a, b in zip(*results, strict=True)
+        for a, b in zip(found, expected, strict=True)
     )
 
 
@@ -146,6 +151,42 @@ def find_model_error():
     )
 
 
+def find_member_error():
+    """Error of layers that `jax.vmap` computes at once, as in a population."""
+    layer = MultiHeadAttention(4, 16, encoding=LogKERPLE(), dropout=0.1)
+    inputs = jnp.array(np.random.default_rng(0).normal(size=(3, 2, 20, 24)))
+    layer(inputs[0], inputs[0])
+    layer.fused = True
+    members = [
+        [weight.value * scale for weight in layer.trainable_variables]
+        + [weight.value + seed for weight in layer.non_trainable_variables]
+        for seed, scale in enumerate((1, 0.5, 2))
+    ]
+    count = len(layer.trainable_variables)
+
+    def differentiate_member(values, inputs):
+        def score(weights):
+            outputs, _ = layer.stateless_call(
+                *(weights, values[count:], inputs, inputs),
+                use_causal_mask=True,
+                training=True,
+            )
+            return jnp.sum(jnp.cos(outputs)), outputs
+
+        return jax.grad(score, has_aux=True)(values[:count])
+
+    def stack(trees):
+        return jax.tree.map(lambda *parts: jnp.stack(parts), *trees)
+
+    at_once = jax.vmap(differentiate_member)(stack(members), inputs)
+    apart = [
+        differentiate_member(*member)
+        for member in zip(members, inputs, strict=True)
+    ]
+    found, expected = map(jax.tree.leaves, (at_once, stack(apart)))
+    return find_largest_error(found, expected)
+
+
 def find_refusals():
     """What `fused=True` says where it is not possible."""
     inputs = jnp.ones((2, 5, 24))
@@ -182,6 +223,7 @@ def main(path):
         "refusals": {"device": without_tpu, **find_refusals()},
     }
     found["errors"]["model"] = find_model_error()
+    found["errors"]["members"] = find_member_error()
     found["errors"] |= find_sharded_errors()
     pathlib.Path(path).write_text(json.dumps(found))
 
