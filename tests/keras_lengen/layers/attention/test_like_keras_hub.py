@@ -206,7 +206,9 @@ def test_scaled_rotations(start_index):
     angles = (start_index + np.arange(3))[:, None] / 5 * [1, 1 / 100]
     sine, cosine = np.sin(angles), np.cos(angles)
     expected = np.concatenate([cosine - sine, cosine + sine], axis=-1)
-    found = encoding(x, start_index=start_index)
+    # Positions of the whole sequence, of which these are the last tokens.
+    positions = sampler(np.ones((1, start_index + 3)))[start_index:]
+    found = encoding(x, positions=positions)
     np.testing.assert_allclose(
         found, np.broadcast_to(expected[:, None], x.shape), atol=1e-5
     )
