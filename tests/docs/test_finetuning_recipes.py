@@ -12,8 +12,6 @@ from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.trainers.test_finetune import finetune_toy, make_parts
 from tests.trainers.toy import final_weights, toy_config
 from trainers.enwik8 import EXPERIMENT
-from trainers.finetune import make_config_class
-from trainers.options.fields import resolve
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
 
@@ -58,11 +56,9 @@ def test_all_weights_are_taken_over(recipe, source):
         name: int(value) if name == "max_position" else value
         for name, value in RECIPES[recipe].items()
     }
-    opened = open_run(str(source))
-    defaults = make_config_class(opened.config)
-    config = resolve(defaults, {}, {"max_position": 1024, **flags})
+    config = toy_config("enwik8", **{"max_position": 1024, **flags})
     model = EXPERIMENT.build_model(config)
-    found = read_initial_weights(opened, config, model)
+    found = read_initial_weights(open_run(str(source)), config, model)
     assert not found.new and not found.left_out
     assert len(found.loaded) == len(model.weights)
 
