@@ -154,13 +154,13 @@ def find_model_error():
 def find_member_error():
     """Error of layers that `jax.vmap` computes at once, as in a population."""
     layer = MultiHeadAttention(4, 16, encoding=LogKERPLE(), dropout=0.1)
-    inputs = jnp.array(np.random.default_rng(0).normal(size=(3, 2, 20, 24)))
+    inputs = jnp.array(np.random.default_rng(0).normal(size=(2, 2, 20, 24)))
     layer(inputs[0], inputs[0])
     layer.fused = True
     members = [
         [weight.value * scale for weight in layer.trainable_variables]
         + [weight.value + seed for weight in layer.non_trainable_variables]
-        for seed, scale in enumerate((1, 0.5, 2))
+        for seed, scale in enumerate((1, 0.5))
     ]
     count = len(layer.trainable_variables)
 
@@ -178,11 +178,9 @@ def find_member_error():
     def stack(trees):
         return jax.tree.map(lambda *parts: jnp.stack(parts), *trees)
 
-    at_once = jax.vmap(differentiate_member)(stack(members), inputs)
-    apart = [
-        differentiate_member(*member)
-        for member in zip(members, inputs, strict=True)
-    ]
+    at_once = jax.jit(jax.vmap(differentiate_member))(stack(members), inputs)
+    alone = jax.jit(differentiate_member)
+    apart = [alone(*member) for member in zip(members, inputs, strict=True)]
     found, expected = map(jax.tree.leaves, (at_once, stack(apart)))
     return find_largest_error(found, expected)
 
