@@ -15,6 +15,9 @@ from trainers.enwik8 import EXPERIMENT
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
 
+# A model of each recipe.
+pytestmark = pytest.mark.product
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guides"
 TEXT = (PAGE / "after_training.md").read_text()
 (TABLE,) = re.findall(r"<!-- recipes -->\n\n(.*?)\n\n", TEXT, re.DOTALL)
@@ -63,7 +66,6 @@ def test_all_weights_are_taken_over(recipe, source):
     assert len(found.loaded) == len(model.weights)
 
 
-@pytest.mark.product
 def test_a_recipe_with_a_factor_of_scores(source, tmp_path):
     flags = {"sampler": "SkippedPositions", "encoding": "YaRN"}
     finetune_toy(source, tmp_path, steps=1, score_factor="head", **flags)
