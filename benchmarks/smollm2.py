@@ -100,7 +100,6 @@ RECIPES = {
     "no rotation": lambda: {"encoding": NoPE()},
     "LoRA": dict,
     "truncated with LoRA": dict,
-    "LoRA with YaRN": lambda: {"encoding": _make_yarn()},
     "LoRA with YaRN and skipped positions": lambda: {
         "sampler": SkippedPositions(
             # A few more for the questions after the text.
