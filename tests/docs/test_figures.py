@@ -143,6 +143,41 @@ def claim_images():
     return two(np.bincount(labels[tested]).max() / len(tested))
 
 
+def claim_pretrained():
+    rows = {row["recipe"]: row for row in read("smollm2")["rows"]}
+
+    def find_digits(name, first, last):
+        shares = [
+            answer["digits"] / 5
+            for answer in rows[name]["answers"]
+            if answer["tokens"] > 8192
+            and first <= answer["tokens"] - answer["comment"] < last
+        ]
+        return statistics.mean(shares)
+
+    def average_last(name):
+        losses = list(rows[name]["nats_per_token_by_position"].values())
+        return statistics.mean(losses[-4:])
+
+    near = {name: find_digits(name, 8192, 12288) for name in rows}
+    far = {name: find_digits(name, 12288, 16384) for name in rows}
+    assert max(near, key=near.get) == "YaRN"
+    assert max(far, key=far.get) == "Self-Extend"
+    trained = "LoRA with YaRN and skipped positions"
+    assert near[trained] < near["YaRN"] and far[trained] <= far["YaRN"]
+    untouched = rows["untouched"]
+    losses = list(untouched["nats_per_token_by_position"].values())
+    assert max(losses[:11]) < 2.5 < min(losses[11:])
+    assert untouched["largest_difference_of_a_token"] < 2e-5, "the page says so"
+    return two(
+        1 / 9,
+        average_last("truncated"),
+        average_last("YaRN"),
+        *(near["YaRN"], far["YaRN"]),
+        *(near["Self-Extend"], far["Self-Extend"]),
+    )
+
+
 def claim_answers():
     def at(task, variant, length):
         row = select_one("answers", task=task, variant=variant)

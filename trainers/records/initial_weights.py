@@ -103,7 +103,7 @@ def read_initial_weights(opened, config, model):
                 f"{opened.checkpoint} does not fit this model: {name} "
                 f"{_describe_shape(weights.get(name))} there and "
                 f"{_describe_shape(variables.get(name))} here; only the "
-                f"encoding and --{FACTOR} may differ"
+                f"encoding and --score_factor may differ"
                 f"{_describe_changes(before, config)}."
             )
     loaded = {name: weights[other] for name, other in stored.items()}
