@@ -117,7 +117,7 @@ sees more than its trained length.
 SHOWN = {
     "untouched": {"color": "#D55E00", "linewidth": 2},
     "truncated": {"color": "#D55E00", "linewidth": 2, "linestyle": "--"},
-    "Self-Extend": {"color": "#CC79A7", "linewidth": 2},
+    "ReRoPE": {"color": "#CC79A7", "linewidth": 2},
     "YaRN": {"color": "#0072B2", "linewidth": 2},
     "truncated with LoRA": {
         "color": "#009E73",
