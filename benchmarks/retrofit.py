@@ -246,7 +246,7 @@ def plot(rows, path):
     """Plots the loss of every recipe against the length."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    figure = Figure(figsize=(10, 5.5), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     titles = ("without training", "with a short training")
     for axes, title, trained in zip(panels, titles, (False, True), strict=True):
@@ -269,7 +269,14 @@ def plot(rows, path):
         axes.set_xticks(lengths, losses, minor=False)
         axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8, loc="upper left")
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.12),
+            ncols=3,
+            fontsize=8,
+            handlelength=1.3,
+            columnspacing=0.8,
+        )
     panels[0].set_ylabel("nats per byte")
     figure.savefig(path, dpi=120)
     print(f"picture: {path}")

@@ -60,6 +60,11 @@ COMMANDS = {
         *("--digits=13", "--answers=1"),
     ],
     "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
+    "retrofit": [
+        "--root={path}/runs",
+        *("--steps=2", "--finetuning_steps=1", "--num_layers=1", "--windows=2"),
+        *("--train_length=8", "--test_lengths=8,16", "--width=16"),
+    ],
     "population": [
         *("--models=2", "--steps=2", "--rounds=1"),
         "--flags=num_layers=1,batch_size=8,train_length=1-3,buckets=1",
@@ -70,7 +75,7 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command(tmp_path, name):
-    if name == "encoding_layers":
+    if name in ("encoding_layers", "retrofit"):
         pytest.importorskip("keras_hub")
     report = tmp_path / "report.json"
     flags = [flag.format(path=tmp_path) for flag in COMMANDS[name]]

@@ -169,12 +169,25 @@ def claim_pretrained():
     losses = list(untouched["nats_per_token_by_position"].values())
     assert max(losses[:11]) < 2.5 < min(losses[11:])
     assert untouched["largest_difference_of_a_token"] < 2e-5, "the page says so"
+    small = {row["recipe"]: row for row in read("retrofit")["rows"]}
+
+    def at(name, length):
+        return small[name]["nats_per_byte_by_length"][str(length)]
+
+    assert abs(at("ALiBi", 1024) - at("ALiBi", 128)) < 0.02
+    changed = ("randomized positions", "no rotation after training", "ALiBi")
     return two(
         1 / 9,
         average_last("truncated"),
         average_last("YaRN"),
+        average_last(trained),
         *(near["YaRN"], far["YaRN"]),
         *(near["ReRoPE"], far["ReRoPE"], far["Self-Extend"]),
+        *(at("untouched", 128), at("untouched", 1024)),
+        *(at("Self-Extend", 1024), at("ReRoPE", 1024), at("YaRN", 1024)),
+        at("YaRN with skipped positions", 1024),
+        at("skipped positions", 1024),
+        *(at(name, 128) for name in changed),
     )
 
 
