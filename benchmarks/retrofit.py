@@ -207,7 +207,7 @@ def evaluate(model, windows, lengths):
             np.mean(
                 [
                     compute(tf.constant(batch[:, -length - 1 :]))
-                    for batch in np.split(windows, len(windows) // 8)
+                    for batch in np.split(windows, range(8, len(windows), 8))
                 ]
             )
         )

@@ -75,29 +75,36 @@ LONG_TEXT = {"train_length": "1024", "mode": "train"}
 LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
 """Flags that train on the largest images of the evaluation."""
 
-FUSED = (
-    *({**TEXT, "encoding": encoding} for encoding in ("NoPE", "RoPE", "ALiBi")),
+_LONG_PROGRAMS = (
+    TEXT,
+    {**TEXT, **LONG_TEXT},
+    IMAGES,
+)
+"""Flags of the programs whose attention is compiled fused and not fused."""
+
+_ON_ALL_CHIPS = tuple(
+    {**flags, "encoding": encoding, **slice_}
+    for slice_ in ({}, *OTHER_CHIPS)
+    for flags in _LONG_PROGRAMS
+    for encoding in ("NoPE", "RoPE", "ALiBi")
+)
+
+_FUSED = (
+    *_ON_ALL_CHIPS,
     *(
-        {**TEXT, "encoding": encoding, "mode": "evaluate"}
-        for encoding in ("T5Bias", "LogKERPLE", "FIRE", "RandomizedRoPE")
-    ),
-    *(
-        {**TEXT, "encoding": encoding, **LONG_TEXT}
-        for encoding in ("NoPE", "RoPE", "ALiBi", "T5Bias", "FIRE")
-    ),
-    *(
-        {**IMAGES, "encoding": encoding, "mode": "evaluate"}
-        for encoding in ("NoPE", "RoPE", "ALiBi")
+        {**TEXT, "encoding": encoding, **more}
+        for encoding in (
+            *("HardALiBi", "ClippedBias", "PowerKERPLE", "LogKERPLE"),
+            *("Sandwich", "T5Bias", "FIRE", "RandomizedRoPE"),
+        )
+        for more in ({}, LONG_TEXT)
     ),
 )
 """Flags of programs of JAX with fused attention."""
 
-NOT_FUSED = (
-    *(
-        {**TEXT, "encoding": encoding, **LONG_TEXT}
-        for encoding in ("NoPE", "RoPE", "ALiBi", "T5Bias")
-    ),
-    {**IMAGES, "encoding": "NoPE", "mode": "evaluate"},
+_NOT_FUSED = (
+    *_ON_ALL_CHIPS,
+    {**TEXT, "encoding": "T5Bias", **LONG_TEXT},
 )
 """Flags of further programs of JAX to compare with these."""
 
@@ -180,7 +187,7 @@ def list_flags():
 def _list_jax_flags():
     for flags in _list_unfused_flags():
         yield {**flags, "fused": "false"}
-    for flags in FUSED:
+    for flags in _FUSED:
         yield {**flags, "fused": "true"}
 
 
@@ -195,7 +202,7 @@ def _list_unfused_flags():
     )
     yield from PUBLISHED_WITH_JAX
     yield from ({**TEXT, "encoding": encoding} for encoding in ENCODINGS)
-    yield from NOT_FUSED
+    yield from _NOT_FUSED
     yield from METHODS
 
 

@@ -116,6 +116,9 @@ def test_positions_are_those_of_a_longer_sequence(family, real):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
     windows = {"sliding_window_size": 64} if family in WINDOWED else {}
+    if family == "QwenMoe":
+        # KerasHub fails if its window is longer than the sequence.
+        windows = {"use_sliding_window_attention": False}
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
