@@ -204,6 +204,15 @@ def _multiply(
     )
 
 
+def _to_row(column: Array) -> Array:
+    """Turns a column `(rows, 1)` into a row `(1, rows)`.
+
+    Not by a reshape, which TPUs v4 do not support.
+    """
+    whole = jnp.broadcast_to(column, (column.shape[0], LANES))
+    return whole.T[:1]
+
+
 def compute_forward(
     plan: Plan,
     refs: dict[str, Any],
@@ -281,7 +290,7 @@ def _finish_forward(
         output = output + picked / total
         logs = top_ref[number] + jnp.log(total)
         logs = jnp.where(empty, HIDDEN_SCORE, logs)
-        refs["total"][pl.ds(number, 1), :] = logs.reshape(1, -1)
+        refs["total"][pl.ds(number, 1), :] = _to_row(logs)
     refs["output"][...] = output.astype(refs["output"].dtype)
 
 

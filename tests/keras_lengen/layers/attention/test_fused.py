@@ -84,3 +84,12 @@ def test_layers_and_models_compute_the_same_on_jax(tmp_path):
     assert found["refusals"].keys() == REASONS.keys()
     for name, reason in REASONS.items():
         assert reason in found["refusals"][name]
+
+
+@pytest.mark.tpu_compile
+def test_the_kernels_compile_for_each_kind_of_tpu():
+    pytest.importorskip("libtpu")
+    module = "tests.keras_lengen.layers.attention.fused_on_tpus"
+    lines = run_on_jax(module, TPU_SKIP_MDS_QUERY="1").splitlines()
+    assert len(lines) == 40
+    assert all(line.endswith(": 2 kernels") for line in lines)
