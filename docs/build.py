@@ -38,6 +38,7 @@ TABLES = {
     "results": {
         **result_tables.TABLES,
         "fused": fused_table.make_table,
+        "fused_times": fused_table.make_times,
         "overview": overview_table.make_overview,
     },
     "classes": class_tables.TABLES,

@@ -1,4 +1,4 @@
-"""Table of the programs for TPUs that differ in fused attention only."""
+"""Tables of the programs for TPUs that differ in fused attention only."""
 
 from docs.build_scaling import RESULTS
 from keras_lengen.layers import ENCODINGS
@@ -8,14 +8,62 @@ from trainers.tpu.table import Results
 
 CHIPS = ("v5e", "v4", "v5p", "v6e")
 TRAINERS = ("enwik8", "imagenet")
-HEAD = (
-    *("chip", "trainer", "program", "tokens", "examples", "encoding"),
-    *("GB", "GB, fused", "of `NoPE`, fused", "ms", "ms, fused"),
-)
+PROGRAM = ("trainer", "program", "tokens", "encoding")
 
 
 def make_table():
-    """Returns a table of all programs of JAX that are compiled fused."""
+    """Returns a table of the bytes and times of programs for v5e."""
+    found = _read_rows()
+    head = (*PROGRAM, "examples", "GB", "GB, fused", "of `NoPE`, fused")
+    return table(
+        (*head, "ms", "ms, fused"),
+        (
+            (
+                *_name(rows[True]),
+                str(rows[True]["examples_per_chip"]),
+                _format_bytes(rows.get(False)),
+                _format_bytes(rows[True]),
+                _divide(rows[True], found[(*place[:-1], 0)][True]),
+                _format_time(rows.get(False)),
+                _format_time(rows[True]),
+            )
+            for place, rows in found.items()
+            if CHIPS[place[0]] == "v5e"
+        ),
+    )
+
+
+def make_times():
+    """Returns a table of the times of programs for the other chips."""
+    places = {}
+    for (chip, *place), rows in _read_rows().items():
+        places.setdefault(tuple(place), {})[CHIPS[chip]] = rows
+    head = [f"{chip}{kind}" for chip in CHIPS[1:] for kind in ("", ", fused")]
+    return table(
+        (*PROGRAM, *head),
+        (
+            (
+                *_name(of_chip["v4"][True]),
+                *(
+                    _format_time(of_chip[chip].get(fused))
+                    for chip in CHIPS[1:]
+                    for fused in (False, True)
+                ),
+            )
+            for of_chip in places.values()
+            if of_chip.keys() >= {*CHIPS}
+        ),
+    )
+
+
+def _read_rows():
+    """Returns the rows of the programs that are compiled with fused attention.
+
+    Returns:
+        Dict from indices of the chip, of the trainer, of the mode, of the
+        tokens and of the encoding, in order, to a dict from whether attention
+        is fused to the row.
+    """
     found = {}
     for row in Results(RESULTS):
         if (
@@ -24,37 +72,36 @@ def make_table():
             and row["encoding"] in ENCODINGS
             and row["status"] == "compiled"
         ):
+            place = (
+                CHIPS.index(row["topology"].partition(":")[0]),
+                TRAINERS.index(row["trainer"]),
+                MODES.index(row["mode"]),
+                row["tokens"],
+                # `NoPE` is the first one.
+                list(ENCODINGS).index(row["encoding"]),
+            )
             fused = row.get("fused", "false") == "true"
-            found.setdefault(_find_place(row), {})[fused] = row
-    places = sorted(place for place, rows in found.items() if True in rows)
-    return table(HEAD, (_make_cells(place, found) for place in places))
+            found.setdefault(place, {})[fused] = row
+    return {
+        place: rows for place, rows in sorted(found.items()) if True in rows
+    }
 
 
-def _find_place(row):
-    """Returns a sortable key of the program, apart from fusion."""
+def _name(row):
+    mode = {"train": "training step", "evaluate": "evaluation"}[row["mode"]]
     return (
-        CHIPS.index(row["topology"].partition(":")[0]),
-        TRAINERS.index(row["trainer"]),
-        MODES.index(row["mode"]),
-        row["tokens"],
-        list(ENCODINGS).index(row["encoding"]),
+        *(f"`{row['trainer']}`", mode, f"{row['tokens']:,}"),
+        f"`{row['encoding']}`",
     )
 
 
-def _make_cells(place, found):
-    plain, fused = (found[place].get(each) for each in (False, True))
-    # NoPE is the first encoding.
-    alone = found.get((*place[:-1], 0), {}).get(True)
-    return (
-        fused["topology"].partition(":")[0],
-        f"`{fused['trainer']}`",
-        {"train": "training step", "evaluate": "evaluation"}[fused["mode"]],
-        f"{fused['tokens']:,}",
-        f"{fused['examples_per_chip']}",
-        f"`{fused['encoding']}`",
-        "" if plain is None else f"{plain['bytes'] / 1e9:.2f}",
-        f"{fused['bytes'] / 1e9:.2f}",
-        "" if alone is None else f"{fused['bytes'] / alone['bytes']:.3f}",
-        "" if plain is None else f"{1e3 * plain['step_seconds']:.2f}",
-        f"{1e3 * fused['step_seconds']:.2f}",
-    )
+def _format_bytes(row):
+    return "" if row is None else f"{row['bytes'] / 1e9:.2f}"
+
+
+def _format_time(row):
+    return "" if row is None else f"{1e3 * row['step_seconds']:.2f}"
+
+
+def _divide(row, other):
+    return f"{row['bytes'] / other['bytes']:.3f}"
