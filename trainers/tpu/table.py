@@ -82,15 +82,19 @@ _LONG_PROGRAMS = (
 )
 """Flags of the programs whose attention is compiled fused and not fused."""
 
-_ON_ALL_CHIPS = tuple(
-    {**flags, "encoding": encoding, **slice_}
-    for slice_ in ({}, *OTHER_CHIPS)
-    for flags in _LONG_PROGRAMS
-    for encoding in ("NoPE", "RoPE", "ALiBi")
-)
+
+def _list_long(encodings, slices):
+    """Lists flags of these programs."""
+    return tuple(
+        {**flags, "encoding": encoding, **slice_}
+        for slice_ in slices
+        for flags in _LONG_PROGRAMS
+        for encoding in encodings
+    )
+
 
 _FUSED = (
-    *_ON_ALL_CHIPS,
+    *_list_long(("NoPE", "RoPE", "ALiBi"), ({}, *OTHER_CHIPS)),
     *(
         {**TEXT, "encoding": encoding, **more}
         for encoding in (
@@ -103,7 +107,7 @@ _FUSED = (
 """Flags of programs of JAX with fused attention."""
 
 _NOT_FUSED = (
-    *_ON_ALL_CHIPS,
+    *_list_long(("NoPE", "RoPE", "ALiBi"), ({}, *OTHER_CHIPS)),
     {**TEXT, "encoding": "T5Bias", **LONG_TEXT},
 )
 """Flags of further programs of JAX to compare with these."""
