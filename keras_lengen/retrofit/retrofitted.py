@@ -8,6 +8,7 @@ import keras
 from keras_lengen.checks.arguments import Choice, Instance, Optional
 from keras_lengen.checks.inputs import read_positions
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.learned_encoding import LearnedEncoding
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.retrofit.changes import MARK, Changes
@@ -130,6 +131,14 @@ class Retrofitted(keras.Model):
         sampler = _find_sampler(sampler, encoding)
         _check_encoding(encoding, family, backbone)
         Choice("interpolated", "tiled", "initialized").check("table", table)
+        if table != "interpolated" and not isinstance(
+            encoding, LearnedEncoding
+        ):
+            raise ValueError(
+                f"table={table!r} says how the table of LearnedEncoding "
+                "begins: give encoding=LearnedEncoding(max_position=...), or "
+                "leave table out."
+            )
         # Before anything is replaced.
         self._backbone_config = keras.saving.serialize_keras_object(backbone)
         self.backbone = backbone
@@ -188,6 +197,11 @@ class Retrofitted(keras.Model):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         self._check_changed()
+        if not isinstance(inputs, dict):
+            raise ValueError(
+                "inputs must be a dict of the backbone's inputs, such as "
+                f"token_ids and padding_mask; got {type(inputs).__name__}."
+            )
         inputs = dict(inputs)
         positions = inputs.pop("positions", None)
         if positions is None:
@@ -204,7 +218,9 @@ class Retrofitted(keras.Model):
         """Makes a task of KerasHub, such as a language model.
 
         It trains, and generates, with the new positions. Every call of its
-        `generate` draws anew. Save this model, and not the task.
+        `generate` draws anew. Save this model, and not the task. Layers of
+        the task alone, such as the head of a classifier, are not part of this
+        model: `task.save_weights` and `task.load_weights` keep them.
 
         Args:
             task_class: Class of the task, such as
@@ -228,6 +244,12 @@ class Retrofitted(keras.Model):
             task.generate = generate_anew
         self._tasks.add(task)
         return task
+
+    def quantize(self, *args: Any, **kwargs: Any) -> None:
+        raise ValueError(
+            "quantize the backbone before it gets new positions: "
+            "backbone.quantize(...), then Retrofitted(backbone, ...)."
+        )
 
     def refresh(self) -> None:
         """Changes the draw of the sampler."""

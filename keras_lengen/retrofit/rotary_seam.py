@@ -15,6 +15,7 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.retrofit.changes import Changes
+from keras_lengen.retrofit.copies import copy_encoding
 from keras_lengen.retrofit.families import RotaryFamily, find_scale
 from keras_lengen.retrofit.shared_positions import Pass, SharedPositions
 from keras_lengen.types import Positions, Size, Tensor
@@ -71,22 +72,20 @@ def fit_encoding(
     A copy that rotates gets the base of the frequencies and the features that
     the model was trained with.
     """
-    config = encoding.get_config()
-    # Positions come from `SharedPositions`.
-    config.pop("sampler", None)
+    changes: dict[str, Any] = {}
     width = family.head_width(attention)
     if isinstance(encoding, RoPE):
         rotated = width
         if family.rotated_width is not None:
             rotated = getattr(attention, family.rotated_width)
         frequencies = getattr(attention, family.frequencies)
-        config |= {
+        changes = {
             "max_wavelength": frequencies.max_wavelength,
             # Half a feature more, because the product is rounded down.
             "rotary_fraction": min((rotated + 0.5) / width, 1.0),
             "layout": "halves",
         }
-    copy = type(encoding).from_config(config)
+    copy = copy_encoding(encoding, **changes)
     shape = (None, None, getattr(attention, family.heads), width)
     copy.build(shape, shape)
     return copy

@@ -11,6 +11,7 @@ from keras_lengen.layers.attention.cache import find_new_positions
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.learned_encoding import LearnedEncoding
 from keras_lengen.retrofit.changes import Changes
+from keras_lengen.retrofit.copies import copy_encoding
 from keras_lengen.retrofit.families import TableFamily
 from keras_lengen.retrofit.shared_positions import SharedPositions
 from keras_lengen.types import Positions, Size, Tensor
@@ -39,10 +40,7 @@ def change_embedding(
     rows = getattr(embedding, family.table)
     own = None
     if encoding is not None:
-        config = encoding.get_config()
-        # Positions come from `SharedPositions`.
-        config.pop("sampler", None)
-        own = type(encoding).from_config(config)
+        own = copy_encoding(encoding)
         own.build((None, None, rows.shape[-1]))
         if isinstance(own, LearnedEncoding):
             own.table.assign(make_table(rows, own.max_position, table))
@@ -140,21 +138,21 @@ class TableSeam:
         table = ops.convert_to_tensor(
             getattr(self.embedding, self.family.table)
         )
-        last = table.shape[0] - 1
+        rows = table.shape[0]
         positions = guard(
             positions,
-            _are_inside(positions, last),
-            f"positions must be from 0 to {last}, the rows of the model's "
-            "table; got numbers from ",
+            _are_inside(positions, rows),
+            f"positions must be at least 0 and below {rows}, the number of "
+            "rows of the model's table; got numbers from ",
             *describe_range(positions),
             ": give it encoding=LearnedEncoding(max_position=...), which "
             "extends the table.",
         )
         # A compiled program has no errors: NaN shows the wrong positions.
-        inside = _are_inside(positions, last)
-        rows = _read_rows(table, ops.where(inside, positions, 0))
-        rows = ops.where(ops.expand_dims(inside, -1), rows, float("nan"))
-        return ops.broadcast_to(rows, ops.shape(inputs))
+        inside = _are_inside(positions, rows)
+        vectors = _read_rows(table, ops.where(inside, positions, 0))
+        vectors = ops.where(ops.expand_dims(inside, -1), vectors, float("nan"))
+        return ops.broadcast_to(vectors, ops.shape(inputs))
 
     def _find_positions(self, inputs: Tensor, start_index: Size) -> Positions:
         current = self.shared.find_pass()
@@ -177,12 +175,15 @@ class TableSeam:
         )
 
 
-def _are_inside(positions: Positions, last: int) -> Tensor:
-    return ops.logical_and(positions >= 0, positions <= last)
+def _are_inside(positions: Positions, rows: int) -> Tensor:
+    return ops.logical_and(positions >= 0, positions < rows)
 
 
 def _read_rows(table: Tensor, positions: Positions) -> Tensor:
-    """Reads rows of a table, or points on the lines between two of them."""
+    """Reads rows of a table, or points on the lines between two of them.
+
+    Positions after the last row read the last row.
+    """
     if is_integer(positions):
         return ops.take(table, positions, axis=0)
     below = ops.floor(positions)

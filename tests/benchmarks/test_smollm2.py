@@ -125,7 +125,7 @@ def test_truncated_recipes_read_the_trained_length(smollm2):
         ]
 
 
-def test_unfinished_report(tmp_path):
+def test_unfinished_report(tmp_path, capsys):
     """Rows of a report of the same options are kept, in order."""
     path = tmp_path / "report.json"
     measured = []
@@ -146,7 +146,11 @@ def test_unfinished_report(tmp_path):
     assert run({"steps": 1}, "abc") == ["a", "b", "c"]
     assert measured == ["c", "a", "b"]
     assert len(json.loads(path.read_text())["rows"]) == 3
-    assert run({"steps": 2}, "a") == ["a"]
+    with pytest.raises(SystemExit) as error:
+        run({"steps": 2}, "a")
+    assert error.value.code == 2
+    assert "choose another --output" in capsys.readouterr().err
+    assert len(json.loads(path.read_text())["rows"]) == 3
 
 
 def test_without_the_package(monkeypatch, capsys):

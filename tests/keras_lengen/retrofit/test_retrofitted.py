@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import (
+    DAPE,
     FIRE,
     STRING,
     AbacusPositions,
@@ -301,7 +302,7 @@ def test_no_weights_are_copied(family):
 
 SAVED = {
     "Llama": {"encoding": RandomizedRoPE(max_position=64, evaluation="even")},
-    "GPTNeoX": {"encoding": FIRE()},
+    "GPTNeoX": {"encoding": DAPE(encoding=FIRE())},
     "Gemma": {"encoding": SelfExtend(group_size=2, window=4)},
     "Qwen": {
         "sampler": InterpolatedPositions(train_length=4),
@@ -563,14 +564,15 @@ def test_tables():
     )
     model = Retrofitted(
         make_backbone("GPT2"),
-        sampler=InterpolatedPositions(train_length=64, scaling_factor=2.5),
+        # The last positions are past the last row, and read it.
+        sampler=InterpolatedPositions(train_length=64),
     )
     between = model.backbone.position_embedding(
         np.zeros((1, 150, 32), "float32")
     )
     expected = np.stack(
         [
-            np.interp(np.arange(150) / 2.5, np.arange(64), column)
+            np.interp(np.arange(150) * 64 / 150, np.arange(64), column)
             for column in rows.T
         ],
         axis=-1,
@@ -631,6 +633,7 @@ WRONG = {
         "gives fractions",
     ),
     "table": ("GPT2", {"table": "zeros"}, "table must be"),
+    "no longer table": ("Llama", {"table": "tiled"}, "or leave table out"),
 }
 
 
@@ -647,15 +650,19 @@ def test_wrong_arguments(name):
 
 def test_positions_past_the_table():
     model = Retrofitted(make_backbone("GPT2"))
-    with pytest.raises(ValueError, match="from 0 to 63, the rows of the model"):
+    with pytest.raises(ValueError, match="below 64, the number of rows"):
         model(make_inputs("GPT2", tokens=65))
 
 
 def test_changed_twice():
     backbone = make_backbone("Llama")
-    Retrofitted(backbone)
+    model = Retrofitted(backbone)
     with pytest.raises(ValueError, match="is changed already"):
         Retrofitted(backbone)
+    with pytest.raises(ValueError, match="quantize the backbone before"):
+        model.quantize("int8")
+    with pytest.raises(ValueError, match="a dict of the backbone's inputs"):
+        model(np.ones((1, 3), "int32"))
 
 
 @pytest.mark.parametrize(
