@@ -159,11 +159,18 @@ def claim_pretrained():
         losses = list(rows[name]["nats_per_token_by_position"].values())
         return statistics.mean(losses[-4:])
 
+    def average_first(name):
+        losses = list(rows[name]["nats_per_token_by_position"].values())
+        return statistics.mean(losses[:8])
+
     near = {name: find_digits(name, 8192, 12288) for name in rows}
     far = {name: find_digits(name, 12288, 16384) for name in rows}
     assert max(near, key=near.get) == "YaRN"
     assert sorted(far, key=far.get)[-2:] == ["Self-Extend", "ReRoPE"]
     trained = "LoRA with YaRN and skipped positions"
+    for name in ("position interpolation", "STRING"):
+        assert average_last(name) > average_last("truncated")
+        assert near[name] <= near["truncated"] + 0.1
     assert near[trained] < near["YaRN"] and far[trained] <= far["YaRN"]
     untouched = rows["untouched"]
     losses = list(untouched["nats_per_token_by_position"].values())
@@ -174,6 +181,7 @@ def claim_pretrained():
     def at(name, length):
         return small[name]["nats_per_byte_by_length"][str(length)]
 
+    assert at("truncated", 1024) == at("untouched", 128)
     assert abs(at("ALiBi", 1024) - at("ALiBi", 128)) < 0.02
     changed = ("randomized positions", "no rotation after training", "ALiBi")
     return two(
@@ -181,6 +189,7 @@ def claim_pretrained():
         average_last("truncated"),
         average_last("YaRN"),
         average_last(trained),
+        *(average_first("untouched"), average_first("YaRN")),
         *(near["YaRN"], far["YaRN"]),
         *(near["ReRoPE"], far["ReRoPE"], far["Self-Extend"]),
         *(at("untouched", 128), at("untouched", 1024)),

@@ -303,6 +303,17 @@ def test_every_table_of_results_has_a_command():
             if "training_seconds" in row
         ]
         seconds += [
+            row["seconds"]
+            for report in reports
+            for row in report.get("rows", ())
+            if row.get("trained")
+        ]
+        seconds += [
+            report["training_seconds"]
+            for report in reports
+            if "training_seconds" in report
+        ]
+        seconds += [
             report["train"]["seconds"]
             for report in reports
             if "train" in report
