@@ -135,8 +135,9 @@ class Conversation:
         Args:
             inputs: Token ids `(B, T)`, or a dict of `"token_ids"` and
                 optionally `"lengths"` or `"padding_mask"`, as for
-                `TransformerDecoder.generate`. `B` is the same in all calls. A
-                row that ended at an end token continues after it.
+                `TransformerDecoder.generate`, at least one token in each row.
+                `B` is the same in all calls. A row that ended at an end token
+                continues after it.
             max_new_tokens: int, at least 1. Number of tokens to generate.
             **options: Options of `TransformerDecoder.generate`.
 

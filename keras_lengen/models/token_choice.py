@@ -81,6 +81,11 @@ def check_options(
     )
     for name in ("top_k", "top_p"):
         value = getattr(options, name)
+        if options.num_beams > 1 and value is not None:
+            raise ValueError(
+                f"{name}={value} samples tokens, and num_beams={num_beams} "
+                "searches for the most likely sequence: leave one of them out."
+            )
         if options.temperature == 0 and value not in (None, 1):
             raise ValueError(
                 f"{name}={value} has no effect at temperature=0: pass a "

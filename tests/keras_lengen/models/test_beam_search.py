@@ -272,6 +272,7 @@ def test_half_precision_finds_a_likely_sequence(model):
         ({"num_beams": 0}, "num_beams must be a positive integer; got 0"),
         ({"num_beams": 2, "temperature": 1.0}, "temperature=0 instead of 1"),
         ({"num_beams": 2, "return_logits": True}, "leave return_logits out"),
+        ({"num_beams": 2, "top_k": 3}, "leave one of them out"),
         ({"length_penalty": 2.0}, "length_penalty=2.0 .* num_beams above 1"),
         ({"num_beams": 2, "length_penalty": -1}, "length_penalty .*least 0"),
     ],
