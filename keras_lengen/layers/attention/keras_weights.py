@@ -106,13 +106,10 @@ def _copy(name: str, own: Any, theirs: Any, shapes: dict[str, Shape]) -> None:
         wanted = None if variable is None else shape
         got = None if weight is None else tuple(weight.shape)
         if (got is None) != (wanted is None):
-            has = (
-                ("does not", "does") if wanted is None else ("does", "does not")
-            )
+            has = "no bias" if wanted is None else "a bias"
             raise ValueError(
-                f"this layer {has[0]} have a {part} of the {name} projection, "
-                f"and that of Keras {has[1]}: make a layer with the same "
-                "use_bias."
+                f"this layer has {has} of the {name} projection, unlike that "
+                "of Keras: make a layer with the same use_bias."
             )
         if got != wanted:
             raise ValueError(

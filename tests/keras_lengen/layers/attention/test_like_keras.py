@@ -489,7 +489,7 @@ def test_both_refuse_wrong_sizes(arguments):
     [
         ({"key_dim": 8}, r"kernel of the query .* \(8, 2, 8\); .* \(8, 2, 4\)"),
         ({"num_key_value_heads": 1}, r"kernel of the key .* \(8, 1, 4\)"),
-        ({"use_bias": False}, "does not have a bias .* same use_bias"),
+        ({"use_bias": False}, "has no bias of the query .* same use_bias"),
         ({"use_gate": True}, "use_gate=True is not that"),
         ({"output_shape": 3}, r"kernel of the output .* \(2, 4, 3\)"),
     ],
