@@ -21,7 +21,7 @@ QUICK = ("sigkill", "truncate", "foreign_files", "second_start")
 @pytest.mark.parametrize(
     ("kinds", "faults"),
     [
-        pytest.param(QUICK, 4, marks=pytest.mark.process, id="short"),
+        pytest.param(QUICK, 4, marks=pytest.mark.slow, id="short"),
         pytest.param(KINDS, 60, marks=pytest.mark.slow, id="long"),
     ],
 )

@@ -56,6 +56,7 @@ def test_an_encoding_for_causal_models(tmp_path):
             run_toy(tmp_path, encoding="XPos", sampler=sampler)
 
 
+@pytest.mark.product
 def test_another_attention(tmp_path):
     attention = {"attention": "GeometricAttention"}
     results = run_toy(tmp_path / "a", encoding="NoPE", **attention)
@@ -261,6 +262,7 @@ def test_the_demonstration_trains_both_variants(tmp_path):
         assert (tmp_path / variant / "results.json").exists()
 
 
+@pytest.mark.product
 def test_a_bfloat16_run(tmp_path):
     results = run_toy(tmp_path, precision="mixed_bfloat16")
     assert 0 <= results["final"]["score"] <= 1

@@ -47,6 +47,7 @@ def test_a_run(tmp_path, changes):
     assert results["floor_by_length"]["12"] == pytest.approx(0.1, abs=0.05)
 
 
+@pytest.mark.product
 def test_weights_without_a_gradient_compile_for_tpus():
     """A decoder of one token does not need the bias of its attention."""
     config = toy_config("imagenet", encoding="T5Bias(share_layers=False)")

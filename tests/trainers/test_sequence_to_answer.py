@@ -256,6 +256,7 @@ def test_what_written_answers_count_as():
     assert {fraction for n, fraction in progress if n == 6} == {128 / 130, 1}
 
 
+@pytest.mark.product
 def test_written_answers_of_kinds_count_apart():
     _, _, problem = make_parts(
         task="marked_addition",

@@ -210,7 +210,9 @@ def read_scores(scores: Tensor, indices: Tensor) -> Tensor:
     Returns:
         float32 `(B, H, T, S)`.
     """
-    few = scores.shape[2] <= FEW_ENTRIES
+    # Unknown in a program for all lengths.
+    known = scores.shape[2]
+    few = known is not None and known <= FEW_ENTRIES
     if few and len(indices.shape) == 2:
         return _multiply_scores(scores, indices)
     if few and avoids_gathers():

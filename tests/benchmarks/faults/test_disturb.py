@@ -38,6 +38,7 @@ def test_faults_that_a_run_escapes_stay_in_the_list(run_of):
     assert not tally.faults
 
 
+@pytest.mark.product
 def test_a_fault_without_effect_is_tried_again(run_of, monkeypatch):
     effects = iter([None, "killed"])
     monkeypatch.setitem(module.FAULTS, "sigkill", lambda *_: next(effects))

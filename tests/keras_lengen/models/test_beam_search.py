@@ -12,6 +12,7 @@ from keras_lengen.models import (
     TransformerDecoder,
 )
 from tests.keras_lengen.models.small import eagerly
+from tests.products import product
 
 VOCABULARY_SIZE, NEW_TOKENS = 4, 3
 PROMPTS = np.array([[1, 2, 3, 0], [3, 3, 1, 2], [2, 0, 0, 1]], "int32")
@@ -144,8 +145,10 @@ def search(model, prompt, beams, ends, length_penalty, penalty=1.0):
     return best + [ends[0]] * (5 - len(best))
 
 
-@pytest.mark.parametrize("beams", [2, 3])
-@pytest.mark.parametrize("penalty", [1.0, 1.7])
+@pytest.mark.parametrize(
+    ("beams", "penalty"),
+    product(itertools.product([2, 3], [1.0, 1.7]), keep=[(3, 1.7)]),
+)
 def test_few_beams_find_what_plain_python_finds(model, beams, penalty):
     options = {"length_penalty": 0.6, "repetition_penalty": penalty}
     found = model.generate(

@@ -260,6 +260,7 @@ def test_half_precision_tells_1000_from_1001():
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.product
 def test_a_training_step_under_xla_moves_every_weight():
     model = decoder(
         lists()["bias"], num_layers=4, dropout=0, dtype="mixed_bfloat16"

@@ -228,8 +228,9 @@ def test_a_second_run_in_a_directory_is_refused(nursery, tmp_path):
 
 @pytest.mark.process
 def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
-    process = nursery.start(flags(tmp_path / "run"), tmp_path / "log")
-    # While the first step is put together, which takes a second.
+    # While the first step is put together, which takes seconds.
+    deep = flags(tmp_path / "run", num_layers=12)
+    process = nursery.start(deep, tmp_path / "log")
     process.wait_for(lambda: "replica(s), here" in process.output)
     process.send(signal.SIGINT)
     process.wait_for(lambda: "stopping after these steps" in process.output)

@@ -125,6 +125,7 @@ def test_both_sizes_have_the_same_rows_and_columns(all_grids):
         assert set(paper) == set(small), name
 
 
+@pytest.mark.product
 def test_every_run_has_valid_flags(all_grids, tmp_path):
     root = SweepRoot(tmp_path, arguments={}, directory="", environment={})
     seen = set()
