@@ -411,9 +411,11 @@ class Benchmark:
         if "LoRA" in name:
             # Both recipes without new positions share their training.
             trained = name.removeprefix("truncated with ").replace(" ", "_")
-            sizes = (FLAGS.steps, FLAGS.batch_size, FLAGS.window, FLAGS.rank)
-            sizes = "-".join(map(str, sizes))
-            file = f"{trained}-{sizes}-{FLAGS.precision}.npz"
+            options = (
+                *(trained, FLAGS.steps, FLAGS.batch_size),
+                *(FLAGS.window, FLAGS.rank, FLAGS.precision),
+            )
+            file = "-".join(map(str, options)) + ".npz"
             seconds = train(model, self.windows, pathlib.Path(FLAGS.root, file))
             if name != "truncated with LoRA":
                 row["training_seconds"] = seconds

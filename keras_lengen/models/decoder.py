@@ -17,12 +17,12 @@ from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
+from keras_lengen.layers.encodings.copies import copy_encoding
 from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Inputs, Transformer
 from keras_lengen.models.conversation import Conversation
 from keras_lengen.models.generation import generate, stream
 from keras_lengen.models.options import DecoderOptions
-from keras_lengen.models.per_layer import copy_encoding
 from keras_lengen.types import Array, TensorLike
 
 

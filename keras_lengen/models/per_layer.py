@@ -10,10 +10,10 @@ from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
+from keras_lengen.layers.encodings.copies import copy_encoding
 from keras_lengen.layers.encodings.nope import NoPE
 
 T = TypeVar("T")
-E = TypeVar("E", bound=PositionalEncoding)
 
 ByLayer: TypeAlias = T | Sequence[T] | Callable[[int], T]
 """A value for all layers, a list with one for each, or a function."""
@@ -124,11 +124,11 @@ class EncodingPerLayer(PerLayer[PositionalEncoding]):
         for each in value:
             if id(each) in copies:
                 continue
-            config = each.get_config()
+            changes = {}
             sampler = samplers.get(id(each.sampler))
-            if sampler is not None and "sampler" in config:
-                config["sampler"] = sampler
-            copies[id(each)] = type(each).from_config(config)
+            if sampler is not None and "sampler" in each.get_config():
+                changes["sampler"] = sampler
+            copies[id(each)] = copy_encoding(each, **changes)
             samplers.setdefault(id(each.sampler), copies[id(each)].sampler)
         return [copies[id(each)] for each in value]
 
@@ -171,11 +171,6 @@ class EncodingPerLayer(PerLayer[PositionalEncoding]):
 def get_layer_value(value: Any, layer: int) -> Any:
     """Returns the value for one layer."""
     return value[layer] if isinstance(value, list) else value
-
-
-def copy_encoding(encoding: E) -> E:
-    """Returns an encoding of the same configuration with its own weights."""
-    return type(encoding).from_config(encoding.get_config())
 
 
 def give_own_weights(

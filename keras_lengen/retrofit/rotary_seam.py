@@ -13,9 +13,9 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     pass_on,
 )
+from keras_lengen.layers.encodings.copies import copy_encoding
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.retrofit.changes import Changes
-from keras_lengen.retrofit.copies import copy_encoding
 from keras_lengen.retrofit.families import RotaryFamily, find_scale
 from keras_lengen.retrofit.shared_positions import Pass, SharedPositions
 from keras_lengen.types import Positions, Size, Tensor
@@ -85,7 +85,7 @@ def fit_encoding(
             "rotary_fraction": min((rotated + 0.5) / width, 1.0),
             "layout": "halves",
         }
-    copy = copy_encoding(encoding, **changes)
+    copy = copy_encoding(encoding, default_sampler=True, **changes)
     shape = (None, None, getattr(attention, family.heads), width)
     copy.build(shape, shape)
     return copy

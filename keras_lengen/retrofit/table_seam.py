@@ -9,9 +9,9 @@ from keras_lengen.checks.guards import guard, is_integer
 from keras_lengen.checks.inputs import describe_range, find_static_size
 from keras_lengen.layers.attention.cache import find_new_positions
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.encodings.copies import copy_encoding
 from keras_lengen.layers.encodings.learned_encoding import LearnedEncoding
 from keras_lengen.retrofit.changes import Changes
-from keras_lengen.retrofit.copies import copy_encoding
 from keras_lengen.retrofit.families import TableFamily
 from keras_lengen.retrofit.shared_positions import SharedPositions
 from keras_lengen.types import Positions, Size, Tensor
@@ -40,7 +40,7 @@ def change_embedding(
     rows = getattr(embedding, family.table)
     own = None
     if encoding is not None:
-        own = copy_encoding(encoding)
+        own = copy_encoding(encoding, default_sampler=True)
         own.build((None, None, rows.shape[-1]))
         if isinstance(own, LearnedEncoding):
             own.table.assign(make_table(rows, own.max_position, table))

@@ -107,7 +107,8 @@ _FUSED = (
 """Flags of programs of JAX with fused attention."""
 
 _NOT_FUSED = (
-    *_list_long(("NoPE", "RoPE", "ALiBi"), ({}, *OTHER_CHIPS)),
+    *_list_long(("NoPE", "RoPE", "ALiBi"), ({},)),
+    *_list_long(("NoPE",), OTHER_CHIPS),
     {**TEXT, "encoding": "T5Bias", **LONG_TEXT},
 )
 """Flags of further programs of JAX to compare with these."""

@@ -1,4 +1,4 @@
-"""Copies of encodings for the layers of a backbone."""
+"""Copies of encodings with their own weights."""
 
 from typing import Any, TypeVar
 
@@ -7,18 +7,20 @@ from keras_lengen.layers.encodings.base import PositionalEncoding
 E = TypeVar("E", bound=PositionalEncoding)
 
 
-def copy_encoding(encoding: E, **changes: Any) -> E:
+def copy_encoding(
+    encoding: E, *, default_sampler: bool = False, **changes: Any
+) -> E:
     """Makes a copy of an encoding that shares no layer with it.
-
-    The copy has the default sampler, because positions come from
-    `SharedPositions`.
 
     Args:
         encoding: `PositionalEncoding`.
+        default_sampler: bool, whether the copy has the default sampler, which
+            is right if something else samples the positions.
         **changes: Arguments in which the copy differs.
     """
     config = {**encoding.get_config(), **changes}
-    config.pop("sampler", None)
+    if default_sampler:
+        config.pop("sampler", None)
     return type(encoding).from_config(_forget_ids(config))
 
 
