@@ -454,9 +454,7 @@ chip, which runs its share of the batch.
   copies an array in a loop, the compiler counts the entire array for each
   iteration, so *bytes* and *least time* are far too large. This is the case for
   `RandomizedRelativeEncoding`, which looks up sampled distances, at 1,024
-  tokens (`docs/guides/scaling.md`); and for the rows of `ShawEncoding` with
-  TensorFlow and of `CoPE` in `decoder`, which are of programs that still
-  gathered numbers.
+  tokens (`docs/guides/scaling.md`).
 
 The file `tpu_compile.jsonl` has the versions of the packages and everything
 that determines each program.
