@@ -153,8 +153,7 @@ the indices of the tokens, shifted rows could replace this gather. But positions
 may be given in any order, which is not known when a program is compiled, so the
 program would still contain the gather. With {short} tokens, a table of the
 distances of all pairs is small enough, and no number is gathered.
-`ClippedBias` gathers a row of its table for each pair. The row of
-`ShawEncoding` is of a program that still gathered numbers.
+`ClippedBias` gathers a row of its table for each pair.
 
 ## What the estimate ignores
 

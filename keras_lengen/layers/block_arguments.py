@@ -20,6 +20,7 @@ from keras_lengen.layers.attention.multi_head import (
     MultiHeadAttention,
     check_head_groups,
 )
+from keras_lengen.layers.layer_normalization import LayerNormalization
 
 
 class BlockOptions(TypedDict, total=False):
@@ -106,7 +107,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
 
     def make_norm(self, name: str) -> keras.Layer:
         """Makes a norm of the chosen kind."""
-        cls, epsilon = keras.layers.LayerNormalization, 1e-5
+        cls, epsilon = LayerNormalization, 1e-5
         if self.rms_norm:
             cls, epsilon = keras.layers.RMSNormalization, 1e-6
         norm = cls(

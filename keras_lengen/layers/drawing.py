@@ -97,14 +97,44 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
     Draws and scaling are at least float32: TensorFlow draws numbers of the
     inputs' dtype, and in bfloat16 it draws only 128 different numbers between
     0 and 1.
+
+    With TensorFlow, `rate` is rounded to a multiple of `2 ** -16`, because a
+    number of 32 bits is drawn for two features.
     """
 
     def call(self, inputs: TensorLike, training: bool | None = False) -> Tensor:
+        if not training or not self.rate:
+            return inputs
         dtype = keras.backend.standardize_dtype(inputs.dtype)
-        if training and self.rate and dtype in ("bfloat16", "float16"):
+        if dtype in ("bfloat16", "float16"):
             inputs = keras.ops.cast(inputs, "float32")
-        outputs = super().call(inputs, training=training)
+        if keras.backend.backend() == "tensorflow":
+            outputs = self._drop(inputs)
+        else:
+            outputs = super().call(inputs, training=training)
         return keras.ops.cast(outputs, dtype)
+
+    def _drop(self, inputs: Tensor) -> Tensor:
+        """Drops features with half of Keras' draws, and without a selection.
+
+        On a CPU, a selection and its gradient take longer than a product.
+        """
+        import tensorflow as tf
+
+        *others, width = keras.ops.shape(inputs)
+        seed = keras.ops.cast(self.seed_generator.next(), "int32")
+        draws = tf.random.stateless_uniform(
+            (*others, (width + 1) // 2), seed, None, None, "int32"
+        )
+        dropped = min(round(self.rate * 2**16), 2**16 - 1)
+        # The first 16 bits of each draw, and the last ones.
+        low = keras.ops.bitwise_and(draws, 2**16 - 1)
+        kept = keras.ops.concatenate(
+            [draws >= dropped * 2**16 - 2**31, low >= dropped],
+            axis=-1,
+        )
+        kept = keras.ops.cast(kept[..., :width], inputs.dtype)
+        return inputs * (kept * (2**16 / (2**16 - dropped)))
 
 
 def find_seed_generators(layer: Any) -> list[Any]:

@@ -12,6 +12,10 @@ from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.masks import join_masks, log_visible
+from keras_lengen.layers.attention.weighted_sums import (
+    is_tensorflow_graph,
+    sum_values,
+)
 from keras_lengen.layers.attention.windows import (
     KEY_AXES,
     Window,
@@ -303,6 +307,11 @@ class Computation(CachedKeys):
             self.train_length is not None and not training
         ):
             scores = self._scale_by_length(scores, mask)
+        if self._is_softmax(scores, training):
+            scores = hide_scores(scores, mask)
+            weights = ops.softmax(scores, axis=-1)
+            value = keys_and_values["value"]
+            return sum_values(scores, weights, value), weights
         weights = self._compute_weights(scores, mask, queries["indices"])
         dropped = weights
         if self.dropout:
@@ -399,16 +408,25 @@ class Computation(CachedKeys):
             mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
             indices: Indices of the queries among the keys, int32 `(T,)`.
         """
-        if mask is not None:
-            # Below any bias, but finite, so that a query without keys gives
-            # numbers and not NaN.
-            scores = ops.where(mask, scores, -1e30)
+        scores = hide_scores(scores, mask)
         if self.use_sinks:
             return softmax_with_sinks(scores, ops.cast(self.sinks, "float32"))
         # Keras warns about a softmax over an axis of size one.
         if scores.shape[-1] == 1:
             return ops.ones_like(scores)
         return ops.softmax(scores, axis=-1)
+
+    def _is_softmax(self, scores: Tensor, training: bool | None) -> bool:
+        """Whether `sum_values` computes the output and its gradient."""
+        return (
+            bool(training)
+            and is_tensorflow_graph()
+            and self.compute_dtype == "float32"
+            and type(self)._compute_weights is Computation._compute_weights
+            and not self.use_sinks
+            and not self.dropout
+            and scores.shape[-1] != 1
+        )
 
     def find_chunk_size(
         self, tokens: Any, keys: Any, *, sliced: bool = False
@@ -460,6 +478,19 @@ class Computation(CachedKeys):
             repeat(keys_and_values[name]) for name in ("key", "value")
         )
         return {**keys_and_values, "key": key, "value": value}
+
+
+def hide_scores(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Gives scores that a mask hides a value below any bias.
+
+    Args:
+        scores: float32 `(B, H, T, S)`.
+        mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
+    """
+    if mask is None:
+        return scores
+    # Finite, so that a query without keys gives numbers and not NaN.
+    return ops.where(mask, scores, -1e30)
 
 
 def softmax_with_sinks(scores: Tensor, sinks: Tensor) -> Tensor:

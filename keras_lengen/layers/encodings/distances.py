@@ -233,8 +233,17 @@ def _multiply_scores(scores: Tensor, indices: Tensor) -> Tensor:
     """
     entries = ops.arange(scores.shape[2], dtype="int32")
     chosen = ops.expand_dims(indices, 1) == ops.expand_dims(entries, -1)
-    with exact_products():
-        return ops.einsum("btrh,trs->bhts", scores, ops.cast(chosen, "float32"))
+    chosen = ops.cast(chosen, "float32")
+    if avoids_gathers():
+        with exact_products():
+            return ops.einsum("btrh,trs->bhts", scores, chosen)
+    # The gradient of an einsum would transpose the scores of all pairs twice.
+    tokens, heads = ops.shape(indices)[0], scores.shape[3]
+    scores = ops.transpose(scores, (1, 0, 3, 2))
+    scores = ops.reshape(scores, (tokens, -1, entries.shape[0]))
+    scores = ops.matmul(scores, chosen)
+    scores = ops.reshape(scores, (tokens, -1, heads, ops.shape(indices)[1]))
+    return ops.transpose(scores, (1, 2, 0, 3))
 
 
 def _pick_scores(scores: Tensor, indices: Tensor) -> Tensor:

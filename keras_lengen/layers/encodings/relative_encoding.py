@@ -15,6 +15,7 @@ from keras_lengen.layers.encodings.distances import (
     make_distance_table,
     read_scores,
 )
+from keras_lengen.layers.encodings.gathers import avoids_gathers
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     MaxWavelength,
     check_even,
@@ -116,15 +117,21 @@ class RelativeEncoding(BiasEncoding):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
-        if self._is_table_cheaper(spec, query_positions, key_positions):
+        as_table = self._is_table_cheaper(spec, query_positions, key_positions)
+        # A query alone has fewer keys than there are differences of ranks.
+        by_rank = self.distances == "sampled" and not (
+            as_table and (avoids_gathers() or query_positions.shape[0] == 1)
+        )
+        if by_rank:
+            # One distance for each difference of ranks, not for each pair.
+            indices, table = make_distance_table(query_positions, key_positions)
+            name = "rows" if as_table else "ranks"
+            return {name: self._make_sinusoid(table), "indices": indices}
+        if as_table:
             distances = find_signed_distances(
                 query_positions, key_positions, self.distances
             )
             return {"table": self._make_sinusoid(distances)}
-        if self.distances == "sampled":
-            # One distance for each difference of ranks, not for each pair.
-            indices, table = make_distance_table(query_positions, key_positions)
-            return {"indices": indices, "ranks": self._make_sinusoid(table)}
         queries = self._make_sinusoid(query_positions)
         if key_positions is query_positions:
             return {"queries": queries, "keys": queries}
@@ -132,17 +139,20 @@ class RelativeEncoding(BiasEncoding):
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
-        content_bias = ops.cast(self.content_bias, "float32")
+        # Scaled here, before there is a number for each pair of tokens.
+        scale = query.shape[-1] ** -0.5
+        content_bias = scale * ops.cast(self.content_bias, "float32")
         content = ops.einsum("hd,bshd->bhs", content_bias, key)
-        query = query + ops.cast(self.position_bias, "float32")
+        query = scale * (query + ops.cast(self.position_bias, "float32"))
         if "table" in prepared:
             position = self._score_by_table(query, prepared["table"])
+        elif "rows" in prepared:
+            position = self._score_by_row(query, **prepared)
         elif "ranks" in prepared:
             position = self._score_by_rank(query, **prepared)
         else:
             position = self._score_by_angle(query, **prepared)
-        scale = query.shape[-1] ** -0.5
-        return scale * (ops.expand_dims(content, -2) + position)
+        return ops.expand_dims(content, -2) + position
 
     def _is_table_cheaper(
         self,
@@ -181,10 +191,25 @@ class RelativeEncoding(BiasEncoding):
         scores = ops.einsum(f"bthd,{batch}rhd->btrh", query, table)
         return read_scores(scores, indices)
 
+    def _score_by_row(
+        self, query: Tensor, rows: Tensor, indices: Tensor
+    ) -> Tensor:
+        # Few distances are mapped, and each pair of tokens reads one of them.
+        rows = ops.transpose(self._project(rows), (1, 0, 2))
+        query = ops.transpose(query, (2, 1, 0, 3))
+        scores = ops.einsum(
+            "htbd,htsd->htbs", query, ops.take(rows, indices, axis=1)
+        )
+        return ops.transpose(scores, (2, 0, 1, 3))
+
     def _score_by_table(self, query: Tensor, table: Tensor) -> Tensor:
         table = self._project(table)
-        batch = "b" if len(table.shape) == 5 else ""
-        return ops.einsum(f"bthd,{batch}tshd->bhts", query, table)
+        if avoids_gathers():
+            return ops.einsum("bthd,tshd->bhts", query, table)
+        # The gradient of an einsum would transpose all scores twice.
+        query = ops.transpose(query, (2, 1, 0, 3))
+        scores = ops.matmul(query, ops.transpose(table, (2, 0, 3, 1)))
+        return ops.transpose(scores, (2, 0, 1, 3))
 
     def _project(self, sinusoid: Tensor) -> Tensor:
         """Maps sinusoids `(..., M)` by `W`, to float32 `(..., H, D)`."""

@@ -23,7 +23,10 @@ from keras_lengen.types import Array, InputShape, Positions, Size, Tensor
 
 WIDEST_SWAP = 512
 """Largest width of all heads whose pairs are swapped, on JAX, by a product with
-a matrix, which TPUs fuse with the rotation."""
+a matrix."""
+
+WIDEST_HEAD = 64
+"""Largest width of a head whose pairs are swapped so on other backends."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -117,10 +120,10 @@ class RoPE(RotaryEncoding):
         length = ops.shape(key_positions)[-1] if length is None else length
         rates = self._double(self._find_rates(width, length))
         magnitude = self._find_magnitude(length)
-        query_turn = self._turn(query_positions, rates, magnitude)
+        query_turn = self._turn(query_positions, rates, spec, magnitude)
         if key_positions is query_positions:
             return query_turn, query_turn
-        return query_turn, self._turn(key_positions, rates, magnitude)
+        return query_turn, self._turn(key_positions, rates, spec, magnitude)
 
     def rotate(
         self,
@@ -192,7 +195,11 @@ class RoPE(RotaryEncoding):
         return repeat(pairs, 2, axis=-1)
 
     def _turn(
-        self, positions: Tensor, rates: Tensor, magnitude: Tensor | None = None
+        self,
+        positions: Tensor,
+        rates: Tensor,
+        spec: AttentionSpec,
+        magnitude: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Computes the factors of a feature and of the other in its pair.
 
@@ -200,21 +207,33 @@ class RoPE(RotaryEncoding):
             positions: Integer or float tensor `(T,)` or `(B, T)`.
             rates: Angle per position of each feature, float32 `(R,)` or
                 `(B, 1, R)`.
+            spec: `AttentionSpec` of the queries.
             magnitude: Factor of the result, or `None` for 1.
 
         Returns:
             Cosines, which multiply the features, and signed sines, which
-            multiply the other feature of each pair; float32 `(T, 1, R)` or
-            `(B, T, 1, R)` each.
+            multiply the other feature of each pair; float32 `(T, H, D)` or
+            `(B, T, H, D)` each, 1 and 0 for features that are not rotated.
         """
         angles = expand_positions(positions, 1) * rates
+        rotated = angles.shape[-1]
         cosines, sines = (
             ops.cos(angles),
-            ops.sin(angles) * self._find_signs(angles.shape[-1]),
+            ops.sin(angles) * self._find_signs(rotated),
         )
         if magnitude is not None:
             cosines, sines = magnitude * cosines, magnitude * sines
-        return ops.expand_dims(cosines, -2), ops.expand_dims(sines, -2)
+        axes = len(cosines.shape) - 1
+        if rotated < spec.width:
+            padding = [*([[0, 0]] * axes), [0, spec.width - rotated]]
+            cosines = ops.pad(cosines, padding, constant_values=1)
+            sines = ops.pad(sines, padding)
+        # CPUs repeat numbers slower along an axis within than along the first.
+        heads = np.ones((spec.heads, 1), "float32")
+        return (
+            ops.expand_dims(cosines, -2) * heads,
+            ops.expand_dims(sines, -2) * heads,
+        )
 
     def _find_signs(self, width: int) -> Array:
         """Returns -1 for the first feature of every pair, else 1."""
@@ -229,45 +248,55 @@ class RoPE(RotaryEncoding):
         turn: tuple[Tensor, Tensor],
         sizes: tuple[Size, Size],
     ) -> Tensor:
-        cosines, sines = (ops.cast(each, features.dtype) for each in turn)
-        if keras.backend.backend() == "jax":
-            return self._apply_flat(features, cosines, sines, sizes)
-        width = cosines.shape[-1]
-        if width == features.shape[-1]:
-            return (
-                features * cosines + self._swap_pairs(features, sizes) * sines
-            )
-        turned, kept = ops.split(features, [width], axis=-1)
-        turned = turned * cosines + self._swap_pairs(turned, sizes) * sines
-        return ops.concatenate([turned, kept], axis=-1)
-
-    def _apply_flat(
-        self,
-        features: Tensor,
-        cosines: Tensor,
-        sines: Tensor,
-        sizes: tuple[Size, Size],
-    ) -> Tensor:
-        """Does the same with all heads in one axis.
-
-        TPUs keep the last axis in vectors of 128 numbers: an axis of the two
-        features of a pair would waste nearly all of each vector.
-        """
+        """Rotates features `(B, T, H, D)`; `sizes` are `(B, T)`."""
         heads, width = features.shape[2:]
-        rotated = cosines.shape[-1]
-        axes = len(cosines.shape)
-        padding = [*([[0, 0]] * (axes - 1)), [0, width - rotated]]
-        cosines = ops.pad(cosines, padding, constant_values=1)
-        sines = ops.pad(sines, padding)
-        cosines, sines = (
-            ops.tile(ops.squeeze(each, -2), [*([1] * (axes - 2)), heads])
-            for each in (cosines, sines)
+        cosines, sines = (ops.cast(each, features.dtype) for each in turn)
+        if heads < cosines.shape[-2]:
+            # Keys may have fewer heads than queries.
+            cosines, sines = cosines[..., :heads, :], sines[..., :heads, :]
+        rotated = self._find_rotary_width(width)
+        if keras.backend.backend() != "jax":
+            swapped = self._swap_in_heads(features, rotated, sizes)
+            return features * cosines + swapped * sines
+        # TPUs keep the last axis in vectors of 128 numbers: one axis of all
+        # heads wastes less of them.
+        flat, cosines, sines = (
+            ops.reshape(each, (*ops.shape(each)[:-2], heads * width))
+            for each in (features, cosines, sines)
         )
-        flat = ops.reshape(features, (*sizes, heads * width))
         swapped = self._swap_flat(flat, heads, rotated)
         return ops.reshape(
             flat * cosines + swapped * sines, (*sizes, heads, width)
         )
+
+    def _find_steps(self, width: int, rotated: int) -> Array:
+        """Finds how far away the other feature of each pair is.
+
+        Args:
+            width: int, width `D` of a head.
+            rotated: int, number of features of a head that are rotated.
+
+        Returns:
+            int32 `(D,)`, 0 for features that are not rotated.
+        """
+        steps = -self._find_signs(rotated)
+        if self.layout == "halves":
+            steps = steps * (rotated // 2)
+        return np.pad(steps, [0, width - rotated]).astype("int32")
+
+    def _swap_in_heads(
+        self, features: Tensor, rotated: int, sizes: tuple[Size, Size]
+    ) -> Tensor:
+        """Swaps the two features of every pair of `(B, T, H, D)`."""
+        heads, width = features.shape[2:]
+        steps = self._find_steps(width, rotated)
+        if width > WIDEST_HEAD:
+            return _swap_by_rolls(features, steps)
+        # On a CPU, half the time of a flip.
+        swapped = ops.matmul(
+            ops.reshape(features, (-1, width)), _make_swap(steps, features)
+        )
+        return ops.reshape(swapped, (*sizes, heads, width))
 
     def _swap_flat(self, flat: Tensor, heads: int, rotated: int) -> Tensor:
         """Swaps the two features of every pair of all heads.
@@ -277,32 +306,34 @@ class RoPE(RotaryEncoding):
             heads: int, number of heads.
             rotated: int, number of features of a head that are rotated.
         """
-        kept = flat.shape[-1] // heads - rotated
-        shift = rotated // 2 if self.layout == "halves" else 1
-        steps = np.pad(-shift * self._find_signs(rotated), [0, kept])
-        steps = np.tile(steps, heads).astype("int32")
+        steps = self._find_steps(flat.shape[-1] // heads, rotated)
+        steps = np.tile(steps, heads)
+        # Rounded in float32.
         bfloat16 = keras.backend.standardize_dtype(flat.dtype) == "bfloat16"
         if bfloat16 and flat.shape[-1] <= WIDEST_SWAP:
-            # Exact, because each result is one number times 1.
-            indices = np.arange(len(steps))
-            swap = indices[:, None] == indices + steps
-            return ops.matmul(flat, ops.cast(swap, flat.dtype))
-        # Pairs lie within heads, so none is torn apart.
-        return ops.where(
-            steps > 0,
-            ops.roll(flat, -shift, axis=-1),
-            ops.roll(flat, shift, axis=-1),
-        )
+            return ops.matmul(flat, _make_swap(steps, flat))
+        return _swap_by_rolls(flat, steps)
 
-    def _swap_pairs(self, features: Tensor, sizes: tuple[Size, Size]) -> Tensor:
-        """Swaps the two features of every pair; `sizes` are `(B, T)`."""
-        if self.layout == "halves":
-            first, second = ops.split(features, 2, axis=-1)
-            return ops.concatenate([second, first], axis=-1)
-        # Strided slices would take several times as long as a flip on a CPU.
-        heads, width = features.shape[2:]
-        pairs = ops.reshape(features, (*sizes, heads, width // 2, 2))
-        return ops.reshape(ops.flip(pairs, axis=-1), (*sizes, heads, width))
+
+def _make_swap(steps: Array, features: Tensor) -> Tensor:
+    """Makes the matrix by which a product swaps the features of pairs.
+
+    The product is exact, unless numbers are rounded before they are multiplied:
+    each result is one number times 1.
+    """
+    indices = np.arange(len(steps))
+    swap = (indices[:, None] == indices + steps).astype("float32")
+    return ops.cast(ops.convert_to_tensor(swap), features.dtype)
+
+
+def _swap_by_rolls(features: Tensor, steps: Array) -> Tensor:
+    """Swaps the features of all pairs in the last axis."""
+    shift = int(np.max(steps))
+    return ops.where(
+        steps > 0,
+        ops.roll(features, -shift, axis=-1),
+        ops.roll(features, shift, axis=-1),
+    )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -103,8 +103,8 @@ class XPos(RoPE):
         query_decay = self._find_decay(query_positions, width, spec.dtype)
         key_decay = self._find_decay(key_positions, width, spec.dtype)
         return (
-            self._turn(query_positions, rates, query_decay),
-            self._turn(key_positions, rates, 1 / key_decay),
+            self._turn(query_positions, rates, spec, query_decay),
+            self._turn(key_positions, rates, spec, 1 / key_decay),
         )
 
     def _find_decay(self, positions: Tensor, width: int, dtype: str) -> Tensor:

@@ -165,3 +165,33 @@ def test_a_model_trains_under_rematerialization(run_eagerly):
     losses = history.history["loss"]
     assert np.isfinite(losses).all()
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("width", [1, 7, 64])
+@pytest.mark.parametrize("rate", [1e-5, 0.1, 0.5, 0.99])
+def test_dropout_drops_its_rate_and_keeps_the_mean(rate, width):
+    layer = Dropout(rate, seed=0)
+    features = np.ones((200_000 // width, width), "float32")
+    outputs = np.array(layer(features, training=True))
+    dropped = outputs == 0
+    error = 4 * np.sqrt(rate * (1 - rate) / dropped.size) + 2**-16
+    assert abs(np.mean(dropped) - rate) < error
+    np.testing.assert_allclose(
+        outputs[~dropped], 1 / (1 - rate), rtol=2**-16 / (1 - rate)
+    )
+    again = np.array(layer(features, training=True)) == 0
+    if rate in (0.1, 0.5):
+        # Draws of two calls, and of neighbouring features, are independent.
+        both = [dropped & again]
+        if width > 1:
+            both.append(dropped[:, : width // 2] & dropped[:, -(width // 2) :])
+        for each in both:
+            assert abs(np.mean(each) - rate**2) < 0.005
+
+
+def test_dropout_of_empty_and_half_precision_features():
+    layer = Dropout(0.5, dtype="bfloat16")
+    assert layer(np.ones((2, 0), "float32"), training=True).shape == (2, 0)
+    half = layer(ops.ones((50, 50)), training=True)
+    assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
+    assert set(np.unique(np.array(half, "float32"))) == {0, 2}

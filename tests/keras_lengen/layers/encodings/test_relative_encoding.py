@@ -70,6 +70,7 @@ def trained(**kwargs):
 def test_both_ways_follow_the_definition(
     positions, max_wavelength, distances, by_table, distance, monkeypatch
 ):
+    by_table = by_table and positions is SHARED
     encoding = trained(distances=distances, max_wavelength=max_wavelength)
     monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)
     bias = encoding(QUERY, KEY, positions=positions)

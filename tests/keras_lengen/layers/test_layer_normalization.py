@@ -1,0 +1,63 @@
+"""Layer normalization equals that of Keras, and so do its gradients."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers.layer_normalization import LayerNormalization
+
+tf = pytest.importorskip("tensorflow")
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("other backends use Keras' layer", allow_module_level=True)
+
+INPUTS = np.random.default_rng(0).normal(2, 3, (3, 4, 6)).astype("float32")
+
+
+def make(cls, **arguments):
+    layer = cls(epsilon=1e-5, **arguments)
+    layer.build(INPUTS.shape)
+    layer.gamma.assign(np.linspace(0.5, 2, 6))
+    layer.beta.assign(np.linspace(-1, 1, 6))
+    return layer
+
+
+def differentiate(layer, inputs):
+    """Computes the outputs, all gradients, and gradients of these."""
+    weights = [each.value for each in (layer.gamma, layer.beta)]
+    with tf.GradientTape() as outer:
+        outer.watch(inputs)
+        with tf.GradientTape() as inner:
+            inner.watch(inputs)
+            outputs = layer(inputs, training=True)
+            loss = tf.reduce_sum(tf.sin(outputs))
+        first = inner.gradient(loss, [inputs, *weights])
+        loss = sum(tf.reduce_sum(each**2) for each in first)
+    return [outputs, *first, outer.gradient(loss, inputs)]
+
+
+@pytest.mark.parametrize("compiled", [None, False, True])
+def test_values_and_gradients_are_those_of_keras(compiled):
+    results = []
+    for cls in (LayerNormalization, keras.layers.LayerNormalization):
+        layer = make(cls)
+
+        def function(inputs, layer=layer):
+            return differentiate(layer, inputs)
+
+        if compiled is not None:
+            function = tf.function(function, jit_compile=compiled)
+        results.append(function(tf.constant(INPUTS)))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float16"])
+def test_half_precision_is_that_of_keras(policy):
+    found, expected = (
+        make(cls, dtype=policy)(INPUTS, training=True)
+        for cls in (LayerNormalization, keras.layers.LayerNormalization)
+    )
+    assert found.dtype == expected.dtype
+    found, expected = (np.array(each, "float32") for each in (found, expected))
+    np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.01)
