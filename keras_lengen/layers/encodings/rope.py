@@ -213,7 +213,7 @@ class RoPE(RotaryEncoding):
         Returns:
             Cosines, which multiply the features, and signed sines, which
             multiply the other feature of each pair; float32 `(T, H, D)` or
-            `(B, T, H, D)` each, 1 and 0 for features that are not rotated.
+            `(B, T, H or 1, D)` each, 1 and 0 for features that are not rotated.
         """
         angles = expand_positions(positions, 1) * rates
         rotated = angles.shape[-1]
@@ -228,12 +228,16 @@ class RoPE(RotaryEncoding):
             padding = [*([[0, 0]] * axes), [0, spec.width - rotated]]
             cosines = ops.pad(cosines, padding, constant_values=1)
             sines = ops.pad(sines, padding)
-        # CPUs repeat numbers slower along an axis within than along the first.
-        heads = np.ones((spec.heads, 1), "float32")
-        return (
-            ops.expand_dims(cosines, -2) * heads,
-            ops.expand_dims(sines, -2) * heads,
+        cosines, sines = (
+            ops.expand_dims(cosines, -2),
+            ops.expand_dims(sines, -2),
         )
+        if axes == 2 and keras.backend.backend() != "jax":
+            return cosines, sines
+        # For all heads: CPUs repeat numbers fastest along the first axis. For
+        # positions of each example, that would take too much memory.
+        heads = np.ones((spec.heads, 1), "float32")
+        return cosines * heads, sines * heads
 
     def _find_signs(self, width: int) -> Array:
         """Returns -1 for the first feature of every pair, else 1."""
@@ -289,6 +293,11 @@ class RoPE(RotaryEncoding):
     ) -> Tensor:
         """Swaps the two features of every pair of `(B, T, H, D)`."""
         heads, width = features.shape[2:]
+        if self.layout == "halves":
+            first, second, kept = ops.split(
+                features, [rotated // 2, rotated], axis=-1
+            )
+            return ops.concatenate([second, first, kept], axis=-1)
         steps = self._find_steps(width, rotated)
         if width > WIDEST_HEAD:
             return _swap_by_rolls(features, steps)
