@@ -76,25 +76,32 @@ LARGE_IMAGES = {"train_size": "45x44", "mode": "train"}
 """Flags that train on the largest images of the evaluation."""
 
 _LONG_PROGRAMS = (
-    TEXT,
+    {**TEXT, "lengths": "all"},
     {**TEXT, **LONG_TEXT},
-    IMAGES,
+    {**IMAGES, "lengths": "all"},
 )
 """Flags of the programs whose attention is compiled fused and not fused."""
 
 
-def _list_long(encodings, slices):
+def _list_long(encodings, slices, programs=_LONG_PROGRAMS):
     """Lists flags of these programs."""
     return tuple(
         {**flags, "encoding": encoding, **slice_}
         for slice_ in slices
-        for flags in _LONG_PROGRAMS
+        for flags in programs
         for encoding in encodings
     )
 
 
+_LARGE_PROGRAMS = tuple(
+    {**IMAGES, "encoding": encoding, **LARGE_IMAGES}
+    for encoding in ("NoPE", "RoPE", "ALiBi")
+)
+"""Flags of training steps that are compiled fused and not fused for v5e."""
+
 _FUSED = (
     *_list_long(("NoPE", "RoPE", "ALiBi"), ({}, *OTHER_CHIPS)),
+    *_LARGE_PROGRAMS,
     *(
         {**TEXT, "encoding": encoding, **more}
         for encoding in (
@@ -108,7 +115,9 @@ _FUSED = (
 
 _NOT_FUSED = (
     *_list_long(("NoPE", "RoPE", "ALiBi"), ({},)),
-    *_list_long(("NoPE",), OTHER_CHIPS),
+    # The compiler fails for an evaluation of images of 506 tokens on v6e.
+    *_list_long(("NoPE",), OTHER_CHIPS, (*_LONG_PROGRAMS[:2], IMAGES)),
+    *_LARGE_PROGRAMS,
     {**TEXT, "encoding": "T5Bias", **LONG_TEXT},
 )
 """Flags of further programs of JAX to compare with these."""
