@@ -93,9 +93,8 @@ def _list_long(encodings, slices, programs=_LONG_PROGRAMS):
     )
 
 
-_LARGE_PROGRAMS = tuple(
-    {**IMAGES, "encoding": encoding, **LARGE_IMAGES}
-    for encoding in ("NoPE", "RoPE", "ALiBi")
+_LARGE_PROGRAMS = _list_long(
+    ("NoPE", "RoPE", "ALiBi"), ({},), ({**IMAGES, **LARGE_IMAGES},)
 )
 """Flags of training steps that are compiled fused and not fused for v5e."""
 

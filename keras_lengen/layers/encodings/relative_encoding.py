@@ -118,7 +118,7 @@ class RelativeEncoding(BiasEncoding):
         spec: AttentionSpec,
     ) -> Any:
         as_table = self._is_table_cheaper(spec, query_positions, key_positions)
-        # A query alone has fewer keys than there are differences of ranks.
+        # For a single query, mapping the distances of its keys is cheaper.
         by_rank = self.distances == "sampled" and not (
             as_table and (avoids_gathers() or query_positions.shape[0] == 1)
         )
