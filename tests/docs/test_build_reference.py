@@ -85,6 +85,7 @@ def test_all_pictures_are_linked_and_nothing_else():
         ("RelativeEncoding", f"{64 * 64 + 2 * 64:,} in every layer"),
         ("ShawEncoding", f"{33 * 8} in every layer"),
         ("LogKERPLE", f"{2 * 8} for all layers"),
+        ("BAM", f"{3 * 8} in every layer"),
         ("T5Bias", f"{32 * 8} for all layers"),
         ("FIRE", f"{33 * 8 + 66} in every layer"),
     ],
@@ -113,6 +114,8 @@ def test_parameters_are_those_of_the_formulas(name, parameters):
         ("FIRE", "past and future", "equal"),
         ("LogKERPLE", "past and future", "different with `asymmetry`"),
         ("ALiBi", "past and future", "different"),
+        ("BAM", "past and future", "different"),
+        ("NAPE", "past and future", "equal"),
         ("RoPE", "past and future", "different"),
         ("SHAPE", "past and future", "different"),
         ("OrdinalPositions", "draws", "no"),
@@ -120,6 +123,8 @@ def test_parameters_are_those_of_the_formulas(name, parameters):
         ("OrdinalPositions", "in evaluation", "0, 1, 2, ..."),
         ("GridPositions", "positions", "int32 pairs"),
         ("AugmentedPositions", "positions", "float32"),
+        ("ContinuousPositions", "positions", "float32"),
+        ("ContinuousPositions", "draws", "one for the batch; `resample`"),
     ],
 )
 def test_properties_are_those_of_the_papers(name, column, expected):

@@ -83,6 +83,7 @@ TAKE_SAMPLERS = [
 REFUSED = {
     ("LearnedEncoding", sampler)
     for sampler in (
+        "ContinuousPositions",
         "InterpolatedPositions",
         "WarpedPositions",
         "AugmentedPositions",

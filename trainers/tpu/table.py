@@ -104,8 +104,9 @@ _FUSED = (
     *(
         {**TEXT, "encoding": encoding, **more}
         for encoding in (
-            *("HardALiBi", "ClippedBias", "PowerKERPLE", "LogKERPLE"),
-            *("Sandwich", "T5Bias", "FIRE", "RandomizedRoPE"),
+            *("HardALiBi", "NAPE", "ClippedBias", "PowerKERPLE"),
+            *("LogKERPLE", "BAM", "Sandwich", "T5Bias", "FIRE"),
+            "RandomizedRoPE",
         )
         for more in ({}, LONG_TEXT)
     ),

@@ -3,6 +3,7 @@
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
+from keras_lengen.layers.encodings.bam import BAM
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.cape import CAPE
@@ -21,6 +22,7 @@ from keras_lengen.layers.encodings.log_kerple import (
     RandomizedLogKERPLE,
 )
 from keras_lengen.layers.encodings.long_rope import LongRoPE
+from keras_lengen.layers.encodings.nape import NAPE
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.ntk_rope import NTKRoPE
 from keras_lengen.layers.encodings.power_kerple import (
@@ -49,7 +51,7 @@ from keras_lengen.layers.encodings.string import STRING
 from keras_lengen.layers.encodings.t5_bias import T5Bias
 from keras_lengen.layers.encodings.warped_rope import WarpedRoPE
 from keras_lengen.layers.encodings.xpos import XPos
-from keras_lengen.layers.encodings.yarn import YaRN
+from keras_lengen.layers.encodings.yarn import RandomizedYaRN, YaRN
 
 ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "NoPE": NoPE,
@@ -68,9 +70,11 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
     "HardALiBi": HardALiBi,
+    "NAPE": NAPE,
     "ClippedBias": ClippedBias,
     "PowerKERPLE": PowerKERPLE,
     "LogKERPLE": LogKERPLE,
+    "BAM": BAM,
     "Sandwich": Sandwich,
     "T5Bias": T5Bias,
     "CoPE": CoPE,
@@ -82,6 +86,7 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "RandomizedSinusoidalEncoding": RandomizedSinusoidalEncoding,
     "RandomizedLearnedEncoding": RandomizedLearnedEncoding,
     "RandomizedRoPE": RandomizedRoPE,
+    "RandomizedYaRN": RandomizedYaRN,
     "RandomizedRelativeEncoding": RandomizedRelativeEncoding,
     "RandomizedALiBi": RandomizedALiBi,
     "RandomizedPowerKERPLE": RandomizedPowerKERPLE,
@@ -93,9 +98,11 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
 # AxialEncoding is not in ENCODINGS because it cannot be built from its name
 # alone: it needs two other encodings.
 __all__ = [
+    "BAM",
     "CAPE",
     "DAPE",
     "FIRE",
+    "NAPE",
     "SHAPE",
     "STRING",
     "ALiBi",
@@ -122,6 +129,7 @@ __all__ = [
     "RandomizedRoPE",
     "RandomizedSandwich",
     "RandomizedSinusoidalEncoding",
+    "RandomizedYaRN",
     "ReRoPE",
     "RelativeEncoding",
     "RoPE",

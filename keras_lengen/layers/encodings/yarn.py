@@ -13,6 +13,7 @@ from keras_lengen.layers.encodings.ntk_rope import (
     ScalingFactor,
     find_relative_length,
 )
+from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.types import Size, Tensor
 
@@ -128,3 +129,31 @@ class YaRN(RoPE):
 
     def _find_magnitude(self, length: Size) -> Tensor:
         return 0.1 * ops.log(self._find_scale(length)) + 1.0
+
+
+@keras.saving.register_keras_serializable(package="keras_lengen")
+class RandomizedYaRN(Randomized, YaRN):
+    """`YaRN` with randomized positions.
+
+    Takes the arguments of `RandomizedPositions` and `YaRN`. Positions reach
+    `max_position` also in short sequences; for frequencies that are
+    interpolated over this range, set
+    `scaling_factor=max_position / original_length`. The dynamic form scales by
+    the number of tokens.
+
+    Differs from the paper: the lengths of the training sequences, which the
+    paper increases in the course of training, are a matter of the training
+    program (the trainers have `--curriculum`). The paper's code was not found;
+    sorted positions are assumed.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import RandomizedYaRN
+    >>> encoding = RandomizedYaRN(
+    ...     max_position=2048, original_length=256, scaling_factor=8)
+    >>> encoding(ops.ones((2, 5, 4, 8))).shape
+    TensorShape([2, 5, 4, 8])
+
+    Reference: Mehta et al., 2026. https://arxiv.org/abs/2606.23687
+    """

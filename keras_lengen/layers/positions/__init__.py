@@ -5,6 +5,9 @@ from keras_lengen.layers.positions.augmented_positions import (
     AugmentedPositions,
 )
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.continuous_positions import (
+    ContinuousPositions,
+)
 from keras_lengen.layers.positions.coupled_positions import (
     CoupledPositions,
 )
@@ -24,6 +27,7 @@ from keras_lengen.layers.positions.warped_positions import WarpedPositions
 SAMPLERS: dict[str, type[PositionSampler]] = {
     "OrdinalPositions": OrdinalPositions,
     "RandomizedPositions": RandomizedPositions,
+    "ContinuousPositions": ContinuousPositions,
     "ShiftedPositions": ShiftedPositions,
     "SkippedPositions": SkippedPositions,
     "InterpolatedPositions": InterpolatedPositions,
@@ -42,6 +46,7 @@ TOKEN_SAMPLERS: dict[str, type[TokenPositions]] = {
 __all__ = [
     "AbacusPositions",
     "AugmentedPositions",
+    "ContinuousPositions",
     "CoupledPositions",
     "GridPositions",
     "InterpolatedPositions",

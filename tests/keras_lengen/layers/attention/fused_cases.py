@@ -3,9 +3,11 @@
 ENCODINGS = {
     "ALiBi": {},
     "HardALiBi": {},
+    "NAPE": {},
     "ClippedBias": {"max_distance": 3},
     "PowerKERPLE": {},
     "LogKERPLE": {"asymmetry": 0.5},
+    "BAM": {},
     "T5Bias": {"num_buckets": 8},
     "FIRE": {"hidden_dim": 5},
     "Sandwich": {"dimension": 6},

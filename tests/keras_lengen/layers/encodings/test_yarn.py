@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import RoPE, YaRN
+from keras_lengen.layers import RandomizedYaRN, RoPE, YaRN
 from tests.keras_lengen.layers.encodings.test_rope import rotated
 
 POSITIONS = np.array([0, 1, 7, 100, 4000])
@@ -66,6 +66,30 @@ def test_a_short_training_length():
     turned = np.asarray(encoding(query, positions=POSITIONS)) / 1.069315
     # All pairs but the fastest are interpolated.
     np.testing.assert_allclose(turned[..., 2:], slowed[..., 2:], atol=1e-4)
+
+
+def test_the_randomized_form_turns_by_positions_of_the_longer_range():
+    encoding = RandomizedYaRN(
+        max_position=2048,
+        original_length=256,
+        scaling_factor=8,
+        evaluation="even",
+    )
+    query = np.random.default_rng(0).normal(size=(1, 4, 1, 32))
+    turned = encoding(query)
+    expected_rates, _ = rates(32, 256, 8)
+    for token, position in enumerate([0, 512, 1024, 1536]):
+        for pair, rate in enumerate(expected_rates):
+            features = query[0, token, 0, 2 * pair : 2 * pair + 2]
+            expected = rotated(features, position * rate, "interleaved", 2)
+            np.testing.assert_allclose(
+                turned[0, token, 0, 2 * pair : 2 * pair + 2],
+                1.207944 * np.array(expected),
+                atol=3e-3,
+            )
+    assert not np.array_equal(
+        encoding(query, training=True), encoding(query, training=True)
+    )
 
 
 def test_dynamic_is_fixed_at_the_scale_of_the_length():
