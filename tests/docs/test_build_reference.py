@@ -124,7 +124,6 @@ def test_parameters_are_those_of_the_formulas(name, parameters):
         ("GridPositions", "positions", "int32 pairs"),
         ("AugmentedPositions", "positions", "float32"),
         ("ContinuousPositions", "positions", "float32"),
-        ("ContinuousPositions", "draws", "one for the batch; `resample`"),
     ],
 )
 def test_properties_are_those_of_the_papers(name, column, expected):

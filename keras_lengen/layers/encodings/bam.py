@@ -35,9 +35,8 @@ class BAM(BiasEncoding):
     At first, the exponent is 1, the center 0 and the scale the slope of
     `ALiBi`.
 
-    It is a class beside `PowerKERPLE` because it has another distance, three
-    weights instead of two and no ranges of weights, so that an argument of
-    `PowerKERPLE` would change each of its parts.
+    It is no argument of `PowerKERPLE` because its distance, its number of
+    weights and their ranges are all different.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights, in every layer: `exponent (H,)`, `log_scale (H,)` and

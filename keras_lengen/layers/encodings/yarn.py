@@ -141,9 +141,9 @@ class RandomizedYaRN(Randomized, YaRN):
     `scaling_factor=max_position / original_length`. The dynamic form scales by
     the number of tokens.
 
-    Differs from the paper: the lengths of the training sequences, which the
-    paper increases in the course of training, are a matter of the training
-    program (the trainers have `--curriculum`). The paper's code was not found;
+    Differs from the paper: this is only the encoding. The paper also has a
+    curriculum of lengths, which is the business of the training program, such
+    as `--curriculum` of `trainers.algorithmic`. The paper's code was not found;
     sorted positions are assumed.
 
     Example:

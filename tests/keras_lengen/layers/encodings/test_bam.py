@@ -54,7 +54,7 @@ def test_training_starts_from_alibi():
 def test_the_center_is_where_the_penalty_is_smallest():
     # exp(mu) - exp(-mu) is -3 for one head and 2 for the other.
     mu = np.arcsinh(np.array([-3, 2]) / 2)
-    bias = trained(np.ones(2), np.zeros(2), mu)(np.ones((1, 9, 2, 4)))
+    bias = trained(np.ones(2), np.zeros(2), mu)(np.ones((1, 9, 2, 8)))
     np.testing.assert_array_equal(np.argmax(bias[0, :, 4], -1), [1, 6])
 
 
