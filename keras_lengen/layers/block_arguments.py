@@ -44,6 +44,7 @@ class BlockOptions(TypedDict, total=False):
     use_query_key_norm: bool
     use_gate: bool
     use_sinks: bool
+    use_entmax: bool
     sink_tokens: int
     chunk_size: int | Literal["auto"] | None
     fused: Literal["auto"] | bool
@@ -57,6 +58,7 @@ SELF_ATTENTION = (
     "use_query_key_norm",
     "use_gate",
     "use_sinks",
+    "use_entmax",
     "sliding_window",
     "sink_tokens",
 )
@@ -88,6 +90,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     use_query_key_norm = Boolean()
     use_gate = Boolean()
     use_sinks = Boolean()
+    use_entmax = Boolean()
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)

@@ -78,10 +78,11 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         use_gate: bool, whether gates multiply the results of the heads of
             self-attention.
         use_sinks: bool, whether the heads of self-attention have learned sinks.
+        use_entmax: bool, whether the weights of self-attention are sparse.
         sliding_window: int, at least 1, or `None`. Number of keys in the
             sliding window of self-attention, with the query's own.
         sink_tokens: int, at least 0. Number of first tokens that stay visible
-            outside of the window. These seven are as in `MultiHeadAttention`.
+            outside of the window. These eight are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
         fused: bool or `"auto"`. Whether attention uses fused kernels:
@@ -174,6 +175,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         use_query_key_norm: bool = False,
         use_gate: bool = False,
         use_sinks: bool = False,
+        use_entmax: bool = False,
         sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",

@@ -171,6 +171,7 @@ class Transformer(BlockArguments, TokenModel):
         use_query_key_norm: bool = False,
         use_gate: bool = False,
         use_sinks: bool = False,
+        use_entmax: bool = False,
         sliding_window: ByLayer[int | None] = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",

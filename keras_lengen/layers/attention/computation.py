@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
+from keras_lengen.layers.attention.entmax import entmax
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
@@ -410,10 +411,16 @@ class Computation(CachedKeys):
         """
         scores = hide_scores(scores, mask)
         if self.use_sinks:
-            return softmax_with_sinks(scores, ops.cast(self.sinks, "float32"))
+            sinks = ops.cast(self.sinks, "float32")
+            if not self.use_entmax:
+                return softmax_with_sinks(scores, sinks)
+            sinks = ops.broadcast_to(sinks, ops.shape(scores[..., :1]))
+            return entmax(ops.concatenate([scores, sinks], axis=-1))[..., :-1]
         # Keras warns about a softmax over an axis of size one.
         if scores.shape[-1] == 1:
             return ops.ones_like(scores)
+        if self.use_entmax:
+            return entmax(scores)
         return ops.softmax(scores, axis=-1)
 
     def _is_softmax(self, scores: Tensor, training: bool | None) -> bool:
@@ -424,6 +431,7 @@ class Computation(CachedKeys):
             and self.compute_dtype == "float32"
             and type(self)._compute_weights is Computation._compute_weights
             and not self.use_sinks
+            and not self.use_entmax
             and not self.dropout
             and scores.shape[-1] != 1
         )

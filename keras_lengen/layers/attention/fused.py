@@ -103,9 +103,10 @@ def find_obstacle(
             _scales_by_length(layer, training)
             and (encoding.stage == "bias" or layer.logit_soft_cap is not None),
         ),
+        ("weights are those of entmax", layer.use_entmax),
         (
-            f"{type(encoding).__name__} rotates queries and keys twice",
-            encoding.rotations > 1,
+            f"the products of {type(encoding).__name__} depend on distances",
+            encoding.reads_key_positions,
         ),
     ):
         if present:

@@ -143,6 +143,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             part in the softmax like the score of an additional key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
             their sum is less than 1.
+        use_entmax: bool, whether the weights are those of entmax with
+            `alpha = 1.5` and not those of softmax. Keys with low scores get
+            weight 0, and their number does not make attention flatter. The
+            number of `use_sinks` is then a further score of entmax.
         sink_tokens: int, at least 0. Number of first tokens of the sequence
             that stay visible outside of the window, which is needed. They
             keep their positions, unlike in StreamingLLM, which numbers the
@@ -282,6 +286,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     Normalization: Henry et al., 2020.
     https://arxiv.org/abs/2010.04245
     Learned sinks: OpenAI, 2025 (gpt-oss). https://arxiv.org/abs/2508.10925
+    Entmax: Peters et al., 2019. https://arxiv.org/abs/1905.05702
     Gate: Qiu et al., 2025. https://arxiv.org/abs/2505.06708
     Sliding window: Beltagy et al., 2020. https://arxiv.org/abs/2004.05150
     Sink tokens: Xiao et al., 2024. https://arxiv.org/abs/2309.17453
@@ -326,6 +331,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     use_query_key_norm = Boolean()
     norm_epsilon = Number(above=0, example=0.1)
     use_sinks = Boolean()
+    use_entmax = Boolean()
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
     fused = Choice("auto", True, False)
@@ -360,6 +366,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         use_query_key_norm: bool = False,
         norm_epsilon: float = 1e-6,
         use_sinks: bool = False,
+        use_entmax: bool = False,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         fused: Literal["auto"] | bool = "auto",
