@@ -38,7 +38,7 @@ class BlockOptions(TypedDict, total=False):
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     scale_scores: bool
-    score_factor: Literal["head", "log_length"] | None
+    score_factor: Literal["head", "log_length", "adaptive"] | None
     train_length: int | None
     logit_soft_cap: float | None
     use_query_key_norm: bool
@@ -84,7 +84,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
-    score_factor = Choice("head", "log_length", None)
+    score_factor = Choice("head", "log_length", "adaptive", None)
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()

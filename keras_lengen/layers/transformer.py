@@ -67,7 +67,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         scale_scores: bool, whether attention divides scores by the square root
             of the width of a head.
         score_factor: str or `None`. Learned factor of the scores of
-            self-attention, `"head"` or `"log_length"`, as in
+            self-attention, `"head"`, `"log_length"` or `"adaptive"`, as in
             `MultiHeadAttention`.
         train_length: int, at least 2, or `None`. Longest length in training,
             by which self-attention scales scores in evaluation.
@@ -169,7 +169,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length"] | None = None,
+        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,

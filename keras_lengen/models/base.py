@@ -165,7 +165,7 @@ class Transformer(BlockArguments, TokenModel):
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length"] | None = None,
+        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,

@@ -240,7 +240,7 @@ def _scale_queries(
 ) -> Tensor:
     """Multiplies queries `(B, T, H, D)` by the factors of their scores."""
     factor: Any = None
-    if layer.score_factor is not None:
+    if layer.score_factor in ("head", "log_length"):
         # (H, 1, 1) to (H, 1).
         factor = ops.cast(layer.factor, "float32")[:, 0]
     if _scales_by_length(layer, training):

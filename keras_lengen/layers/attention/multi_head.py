@@ -124,7 +124,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             multiplied by `s * log(n)`, where `s` is a learned number of each
             head and `n` the number of keys that neither a mask nor the
             encoding hides, so that attention does not get flatter in longer
-            sequences (scalable softmax).
+            sequences (scalable softmax). `"adaptive"`: queries are multiplied
+            by `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))` before
+            the product, but not for a bias, where `x` is the token that the
+            query is computed from, `i` is its index among the real tokens,
+            from 0, and `b` and `c` are learned vectors of each head, at first
+            0 (the scale of ASEntmax, for `use_entmax`).
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores with their bias are multiplied by
             `log(n) / log(train_length)` for queries that see `n` keys, more
@@ -280,6 +285,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     https://arxiv.org/abs/1706.03762
     Factor of each head: Wang et al., 2024. https://arxiv.org/abs/2404.12224
     Scalable softmax: Nakanishi, 2025. https://arxiv.org/abs/2501.19399
+    Adaptive scale: Vasylenko et al., 2025. https://arxiv.org/abs/2506.16640
     Trained length: Puvvada et al., 2025 (SWAN-GPT).
     https://arxiv.org/abs/2504.08719
     Soft cap: Gemma Team, 2024, section 2. https://arxiv.org/abs/2408.00118
@@ -325,7 +331,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     encoding = EncodingArgument(absent=NoPE)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
-    score_factor = Choice("head", "log_length", None)
+    score_factor = Choice("head", "log_length", "adaptive", None)
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
@@ -360,7 +366,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         encoding: PositionalEncoding | None = None,
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length"] | None = None,
+        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,

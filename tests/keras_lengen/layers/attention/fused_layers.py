@@ -48,6 +48,11 @@ CASES = {
         "sink_tokens": 2,
         "score_factor": "log_length",
     },
+    "adaptive": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "score_factor": "adaptive",
+    },
     "trained length": {
         "encoding": RoPE,
         "use_causal_mask": True,
