@@ -38,12 +38,13 @@ class BlockOptions(TypedDict, total=False):
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     scale_scores: bool
-    score_factor: Literal["head", "log_length"] | None
+    score_factor: Literal["head", "log_length", "adaptive"] | None
     train_length: int | None
     logit_soft_cap: float | None
     use_query_key_norm: bool
     use_gate: bool
     use_sinks: bool
+    use_entmax: bool
     sink_tokens: int
     chunk_size: int | Literal["auto"] | None
     fused: Literal["auto"] | bool
@@ -57,6 +58,7 @@ SELF_ATTENTION = (
     "use_query_key_norm",
     "use_gate",
     "use_sinks",
+    "use_entmax",
     "sliding_window",
     "sink_tokens",
 )
@@ -82,12 +84,13 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
-    score_factor = Choice("head", "log_length", None)
+    score_factor = Choice("head", "log_length", "adaptive", None)
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
     use_gate = Boolean()
     use_sinks = Boolean()
+    use_entmax = Boolean()
     sliding_window = Optional(Integer(example=3))
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)

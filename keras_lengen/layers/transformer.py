@@ -67,7 +67,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         scale_scores: bool, whether attention divides scores by the square root
             of the width of a head.
         score_factor: str or `None`. Learned factor of the scores of
-            self-attention, `"head"` or `"log_length"`, as in
+            self-attention, `"head"`, `"log_length"` or `"adaptive"`, as in
             `MultiHeadAttention`.
         train_length: int, at least 2, or `None`. Longest length in training,
             by which self-attention scales scores in evaluation.
@@ -78,10 +78,11 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         use_gate: bool, whether gates multiply the results of the heads of
             self-attention.
         use_sinks: bool, whether the heads of self-attention have learned sinks.
+        use_entmax: bool, whether the weights of self-attention are sparse.
         sliding_window: int, at least 1, or `None`. Number of keys in the
             sliding window of self-attention, with the query's own.
         sink_tokens: int, at least 0. Number of first tokens that stay visible
-            outside of the window. These seven are as in `MultiHeadAttention`.
+            outside of the window. These eight are as in `MultiHeadAttention`.
         chunk_size: Number of queries whose scores are in memory at a time,
             `"auto"` or `None`, as in `MultiHeadAttention`.
         fused: bool or `"auto"`. Whether attention uses fused kernels:
@@ -168,12 +169,13 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length"] | None = None,
+        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
         use_gate: bool = False,
         use_sinks: bool = False,
+        use_entmax: bool = False,
         sliding_window: int | None = None,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",

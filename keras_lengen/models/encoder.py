@@ -51,7 +51,7 @@ class TransformerEncoder(Transformer):
             `activation`, `gated_feedforward`, `use_bias`,
             `num_key_value_heads`, `scale_scores`, `score_factor`,
             `train_length`, `logit_soft_cap`, `use_query_key_norm`, `use_gate`,
-            `use_sinks`, `sink_tokens`, `chunk_size`, `fused` and
+            `use_sinks`, `use_entmax`, `sink_tokens`, `chunk_size`, `fused` and
             `kernel_initializer`. The last block is followed by another norm if
             `normalization` is `"pre"`. `use_bias` and `kernel_initializer`
             also concern the output layer.

@@ -258,6 +258,7 @@ def average_factor(factor, tokens):
     [
         ("none", "head"),
         ("none", "log_length"),
+        ("none", "adaptive"),
         ("none", "evaluation_log_length"),
         ("head", "log_length"),
         ("log_length", "none"),
@@ -270,7 +271,7 @@ def test_a_new_factor_of_scores_changes_little(tmp_path, before, after):
     model, _ = make_parts(tmp_path / "b", config)
     found = read_initial_weights(open_run(str(checkpoint)), config, model)
     weights = [f"{BLOCK}/score_factor"]
-    learned = ("head", "log_length")
+    learned = ("head", "log_length", "adaptive")
     assert found.new == weights * (after in learned and before != after)
     assert found.left_out == weights * (before in learned and before != after)
     parts = make_parts(tmp_path / "b", config, initial=found.values)
@@ -280,6 +281,9 @@ def test_a_new_factor_of_scores_changes_little(tmp_path, before, after):
     if found.new and after == "log_length":
         begun = checkpoints.copy()[weights[0]]
         np.testing.assert_allclose(average_factor(begun, tokens), 1, rtol=1e-5)
+    elif after == "adaptive":
+        begun = checkpoints.copy()[weights[0]]
+        np.testing.assert_array_equal(begun, np.zeros_like(begun))
     elif before == "none":
         # At trained lengths, the model computes what it computed before.
         other = make_parts(tmp_path / "c", toy_config(seed=1))[0]

@@ -43,7 +43,7 @@ METHODS = {
     },
     **{
         f"score_factor={name}": {"score_factor": name}
-        for name in ("head", "log_length")
+        for name in ("head", "log_length", "adaptive")
     },
     "loops": {"encoding": "NoPE", "loops": "length", "train_length": "2-3"},
 }

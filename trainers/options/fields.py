@@ -104,10 +104,14 @@ class TrainerConfig(DeviceConfig):
         "none",
         "Factor of attention scores: none; head, a learned number of each "
         "head; log_length, that times the logarithm of the number of keys "
-        "(scalable softmax); or evaluation_log_length, which learns nothing: "
-        "the logarithm, divided by that of the trained length, for queries "
-        "that see more keys.",
-        choices=("none", "head", "log_length", "evaluation_log_length"),
+        "(scalable softmax); adaptive, a learned function of each token and "
+        "its index; or evaluation_log_length, which learns nothing: the "
+        "logarithm, divided by that of the trained length, for queries that "
+        "see more keys.",
+        choices=(
+            *("none", "head", "log_length", "adaptive"),
+            "evaluation_log_length",
+        ),
         changes_program=True,
     )
     max_position: int = option(

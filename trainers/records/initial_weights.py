@@ -65,7 +65,8 @@ def read_initial_weights(opened, config, model):
     encoding, and the reverse. Only weights of the encodings, and of factors of
     the scores, may be left over. A new factor is 1 at first; one that grows
     with the logarithm of the number of keys is 1 on average over 1 to as many
-    keys as the longest training sequences have.
+    keys as the longest training sequences have. The weights of an adaptive one
+    are 0.
 
     Args:
         opened: The `OpenedRun`.
@@ -127,7 +128,7 @@ def _drop_factors(weights):
 def _find_start(config):
     """Returns what a new factor of the scores begins with."""
     if config.score_factor != "log_length":
-        return 1.0
+        return 0.0 if config.score_factor == "adaptive" else 1.0
     keys = np.arange(1, max(find_longest_trained(config), 2) + 1)
     return 1 / np.log(keys).mean()
 

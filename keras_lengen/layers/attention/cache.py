@@ -215,7 +215,7 @@ def check_cached_positions(
         )
     # Where keys are rotated once, their positions are not read again.
     of_all_keys = key_positions is not None or (
-        encoding.stage == "rotation" and encoding.rotations == 1
+        encoding.stage == "rotation" and not encoding.reads_key_positions
     )
     if is_self and positions is not None and not of_all_keys:
         raise ValueError(

@@ -15,6 +15,7 @@ Tensors: TypeAlias = dict[str, Any]
 QUERY_AXES = {
     "query": 1,
     "inputs": 1,
+    "factor": 1,
     "positions": -1,
     "indices": 0,
     "mask": 2,

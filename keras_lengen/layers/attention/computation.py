@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
+from keras_lengen.layers.attention.entmax import entmax
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
@@ -27,6 +28,7 @@ from keras_lengen.layers.attention.windows import (
 )
 from keras_lengen.layers.encodings.base import pass_on
 from keras_lengen.layers.encodings.distances import HIDDEN
+from keras_lengen.layers.real_tokens import rank_real_tokens
 from keras_lengen.types import Size, Tensor
 
 DIRECT_PAIRS = 2**22
@@ -53,13 +55,16 @@ class Computation(CachedKeys):
         """Creates the weights of the options of scores."""
         heads = self.num_heads
         if self.score_factor is not None:
-            start = {"head": 1.0, "log_length": 1 / _MEAN_LOG}
+            one, width = (heads, 1, 1), self.input_widths["query"]
+            shape, start = {
+                "head": (one, 1.0),
+                "log_length": (one, 1 / _MEAN_LOG),
+                "adaptive": ((2, width, heads), 0.0),
+            }[self.score_factor]
             self.factor = self.add_weight(
                 name="score_factor",
-                shape=(heads, 1, 1),
-                initializer=keras.initializers.Constant(
-                    start[self.score_factor]
-                ),
+                shape=shape,
+                initializer=keras.initializers.Constant(start),
                 autocast=False,
             )
         if self.use_query_key_norm:
@@ -114,6 +119,39 @@ class Computation(CachedKeys):
         )
         return rotated, key if key is None else new_key
 
+    def _find_query_factor(
+        self, inputs: Tensor, context: Context
+    ) -> Tensor | None:
+        """Computes factors of the queries that depend on their tokens.
+
+        Args:
+            inputs: `(B, T, M)`, from which the queries were computed.
+            context: `Context`.
+
+        Returns:
+            float32 `(B, T, H)`, or `None` if there are none.
+        """
+        if self.score_factor != "adaptive":
+            return None
+        indices = context.indices
+        if context.window is not None:
+            indices = context.window.ranks
+        elif context.key_mask is not None:
+            ranks = rank_real_tokens(context.key_mask)
+            indices = ops.take(ranks, indices, axis=-1)
+        logs = ops.log(ops.cast(ops.maximum(indices, 0) + 2, "float32"))
+        slope, power = ops.unstack(
+            ops.einsum(
+                "btm,nmh->nbth",
+                ops.cast(inputs, "float32"),
+                ops.cast(self.factor, "float32"),
+            ),
+            2,
+        )
+        # The power of the logarithm, which is never 0.
+        power = 2 * ops.tanh(power) * ops.expand_dims(ops.log(logs), -1)
+        return 1 + ops.softplus(slope) * ops.exp(power)
+
     def _attend_to_all(
         self,
         query: Tensor,
@@ -140,13 +178,16 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
+        factor = self._find_query_factor(inputs, context)
         if self.flash_attention:
             full = self._repeat({"key": key, "value": value})
+            query = scale_queries(query, factor)
             return attend_flash(
                 *(self, query, full["key"], full["value"], context),
                 return_weights,
             ), None
         if is_fused(self, query, key, context, return_weights, training):
+            query = scale_queries(query, factor)
             return attend_fused(
                 self, query, key, value, context, training
             ), None
@@ -154,6 +195,7 @@ class Computation(CachedKeys):
         queries = {
             "query": query,
             "inputs": inputs,
+            "factor": factor,
             "positions": context.positions,
             "indices": context.indices,
             "mask": context.attention_mask,
@@ -241,7 +283,9 @@ class Computation(CachedKeys):
         """The same, where each chunk reads only the keys that it can see."""
         indices, moved = queries["indices"], None
         queries = {
-            name: queries[name] for name in ("query", "positions", "ranks")
+            name: queries[name]
+            for name in ("query", "factor", "positions", "ranks")
+            if queries[name] is not None
         }
         keys_and_values = {name: keys_and_values[name] for name in KEY_AXES}
         if len(window.key_ranks.shape) == 2:
@@ -276,8 +320,9 @@ class Computation(CachedKeys):
 
         Args:
             queries: Dict of the rotated `"query"` `(B, T, H, D)`, the
-                `"inputs"` `(B, T, M)` of its projection, its `"positions"`,
-                `"indices"` among the keys, int32 `(T,)`, a boolean `"mask"`
+                `"inputs"` `(B, T, M)` of its projection, perhaps its
+                `"factor"`, float32 `(B, T, H)`, its `"positions"`, `"indices"`
+                among the keys, int32 `(T,)`, a boolean `"mask"`
                 `(1 or B, 1 or H, T, S)` or `None`, and, with a sliding window,
                 its `"ranks"`, int32 `(T,)` or `(B, T)`.
             keys_and_values: Dict of `"key"` and `"value"`
@@ -360,6 +405,7 @@ class Computation(CachedKeys):
     ) -> Tensor:
         """Computes scores without masks, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
+        query = scale_queries(query, queries.get("factor"))
         if self.scale_scores:
             query = query * self.key_dim**-0.5
         key = ops.cast(keys_and_values["key"], "float32")
@@ -410,10 +456,16 @@ class Computation(CachedKeys):
         """
         scores = hide_scores(scores, mask)
         if self.use_sinks:
-            return softmax_with_sinks(scores, ops.cast(self.sinks, "float32"))
+            sinks = ops.cast(self.sinks, "float32")
+            if not self.use_entmax:
+                return softmax_with_sinks(scores, sinks)
+            sinks = ops.broadcast_to(sinks, ops.shape(scores[..., :1]))
+            return entmax(ops.concatenate([scores, sinks], axis=-1))[..., :-1]
         # Keras warns about a softmax over an axis of size one.
         if scores.shape[-1] == 1:
             return ops.ones_like(scores)
+        if self.use_entmax:
+            return entmax(scores)
         return ops.softmax(scores, axis=-1)
 
     def _is_softmax(self, scores: Tensor, training: bool | None) -> bool:
@@ -424,6 +476,7 @@ class Computation(CachedKeys):
             and self.compute_dtype == "float32"
             and type(self)._compute_weights is Computation._compute_weights
             and not self.use_sinks
+            and not self.use_entmax
             and not self.dropout
             and scores.shape[-1] != 1
         )
@@ -478,6 +531,14 @@ class Computation(CachedKeys):
             repeat(keys_and_values[name]) for name in ("key", "value")
         )
         return {**keys_and_values, "key": key, "value": value}
+
+
+def scale_queries(query: Tensor, factor: Tensor | None) -> Tensor:
+    """Multiplies queries `(B, T, H, D)` by factors `(B, T, H)`, if any."""
+    if factor is None:
+        return query
+    scaled = ops.cast(query, "float32") * ops.expand_dims(factor, -1)
+    return ops.cast(scaled, query.dtype)
 
 
 def hide_scores(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -19,11 +19,12 @@ def check_flash(layer: "MultiHeadAttention") -> None:
     for obstacle, present in (
         ("dropout of attention weights", layer.dropout),
         (f"the bias of {name}", layer.encoding.stage == "bias"),
-        (f"the two rotations of {name}", layer.encoding.rotations > 1),
+        (f"the wider keys of {name}", layer.encoding.rotations > 1),
         ('score_factor="log_length"', layer.score_factor == "log_length"),
         ("train_length", layer.train_length is not None),
         ("logit_soft_cap", layer.logit_soft_cap is not None),
         ("learned sinks", layer.use_sinks),
+        ("the weights of entmax", layer.use_entmax),
         ("the kernels of fused=True", layer.fused is True),
         (
             f"the weights of {type(layer).__name__}",

@@ -103,9 +103,10 @@ def find_obstacle(
             _scales_by_length(layer, training)
             and (encoding.stage == "bias" or layer.logit_soft_cap is not None),
         ),
+        ("weights are those of entmax", layer.use_entmax),
         (
-            f"{type(encoding).__name__} rotates queries and keys twice",
-            encoding.rotations > 1,
+            f"the products of {type(encoding).__name__} depend on distances",
+            encoding.reads_key_positions,
         ),
     ):
         if present:
@@ -239,7 +240,7 @@ def _scale_queries(
 ) -> Tensor:
     """Multiplies queries `(B, T, H, D)` by the factors of their scores."""
     factor: Any = None
-    if layer.score_factor is not None:
+    if layer.score_factor in ("head", "log_length"):
         # (H, 1, 1) to (H, 1).
         factor = ops.cast(layer.factor, "float32")[:, 0]
     if _scales_by_length(layer, training):

@@ -65,6 +65,7 @@ class GeometricAttention(MultiHeadAttention):
         "train_length",
         "logit_soft_cap",
         "use_sinks",
+        "use_entmax",
         "sliding_window",
         "sink_tokens",
     )

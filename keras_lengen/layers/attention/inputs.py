@@ -199,7 +199,7 @@ def _place_window(
         return {"window": place_tokens(indices, slots, key_mask, sliced=sliced)}
     # Keys are rotated before they are cached.
     encoding = layer.encoding
-    reads_positions = encoding.stage == "bias" or encoding.rotations > 1
+    reads_positions = encoding.stage == "bias" or encoding.reads_key_positions
     window, key_positions = place_in_ring(
         index,
         tokens,

@@ -124,7 +124,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             multiplied by `s * log(n)`, where `s` is a learned number of each
             head and `n` the number of keys that neither a mask nor the
             encoding hides, so that attention does not get flatter in longer
-            sequences (scalable softmax).
+            sequences (scalable softmax). `"adaptive"`: queries are multiplied
+            by `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))` before
+            the product, but not for a bias, where `x` is the token that the
+            query is computed from, `i` is its index among the real tokens,
+            from 0, and `b` and `c` are learned vectors of each head, at first
+            0 (the scale of ASEntmax, for `use_entmax`).
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores with their bias are multiplied by
             `log(n) / log(train_length)` for queries that see `n` keys, more
@@ -143,6 +148,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             part in the softmax like the score of an additional key without a
             value: weights are `exp(score) / (exp(c) + sum(exp(scores)))`, and
             their sum is less than 1.
+        use_entmax: bool, whether the weights are those of entmax with
+            `alpha = 1.5` and not those of softmax. Keys with low scores get
+            weight 0, and their number does not make attention flatter. The
+            number of `use_sinks` is then a further score of entmax.
         sink_tokens: int, at least 0. Number of first tokens of the sequence
             that stay visible outside of the window, which is needed. They
             keep their positions, unlike in StreamingLLM, which numbers the
@@ -276,12 +285,14 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     https://arxiv.org/abs/1706.03762
     Factor of each head: Wang et al., 2024. https://arxiv.org/abs/2404.12224
     Scalable softmax: Nakanishi, 2025. https://arxiv.org/abs/2501.19399
+    Adaptive scale: Vasylenko et al., 2025. https://arxiv.org/abs/2506.16640
     Trained length: Puvvada et al., 2025 (SWAN-GPT).
     https://arxiv.org/abs/2504.08719
     Soft cap: Gemma Team, 2024, section 2. https://arxiv.org/abs/2408.00118
     Normalization: Henry et al., 2020.
     https://arxiv.org/abs/2010.04245
     Learned sinks: OpenAI, 2025 (gpt-oss). https://arxiv.org/abs/2508.10925
+    Entmax: Peters et al., 2019. https://arxiv.org/abs/1905.05702
     Gate: Qiu et al., 2025. https://arxiv.org/abs/2505.06708
     Sliding window: Beltagy et al., 2020. https://arxiv.org/abs/2004.05150
     Sink tokens: Xiao et al., 2024. https://arxiv.org/abs/2309.17453
@@ -320,12 +331,13 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     encoding = EncodingArgument(absent=NoPE)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
-    score_factor = Choice("head", "log_length", None)
+    score_factor = Choice("head", "log_length", "adaptive", None)
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
     norm_epsilon = Number(above=0, example=0.1)
     use_sinks = Boolean()
+    use_entmax = Boolean()
     sink_tokens = Integer(0, example=1)
     chunk_size = ChunkSize(example=3)
     fused = Choice("auto", True, False)
@@ -354,12 +366,13 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         encoding: PositionalEncoding | None = None,
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length"] | None = None,
+        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
         norm_epsilon: float = 1e-6,
         use_sinks: bool = False,
+        use_entmax: bool = False,
         sink_tokens: int = 0,
         chunk_size: int | Literal["auto"] | None = "auto",
         fused: Literal["auto"] | bool = "auto",

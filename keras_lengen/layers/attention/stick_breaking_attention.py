@@ -55,7 +55,12 @@ class StickBreakingAttention(MultiHeadAttention):
     """
 
     causal_only = True
-    unused_options = ("use_sinks", "sliding_window", "sink_tokens")
+    unused_options = (
+        "use_sinks",
+        "use_entmax",
+        "sliding_window",
+        "sink_tokens",
+    )
 
     attend_current = Boolean()
 

@@ -25,6 +25,7 @@ from keras_lengen.layers.encodings.long_rope import LongRoPE
 from keras_lengen.layers.encodings.nape import NAPE
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.ntk_rope import NTKRoPE
+from keras_lengen.layers.encodings.pope import PoPE
 from keras_lengen.layers.encodings.power_kerple import (
     PowerKERPLE,
     RandomizedPowerKERPLE,
@@ -66,6 +67,7 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "SelfExtend": SelfExtend,
     "ReRoPE": ReRoPE,
     "STRING": STRING,
+    "PoPE": PoPE,
     "RelativeEncoding": RelativeEncoding,
     "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
@@ -118,6 +120,7 @@ __all__ = [
     "LongRoPE",
     "NTKRoPE",
     "NoPE",
+    "PoPE",
     "PositionalEncoding",
     "PowerKERPLE",
     "RandomizedALiBi",

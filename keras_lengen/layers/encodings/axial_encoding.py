@@ -118,12 +118,13 @@ class AxialEncoding(PositionalEncoding):
                 f"row={type(row).__name__} counts tokens and has no use for "
                 "rows: choose another encoding, such as ALiBi."
             )
-        if row.rotations > 1:
-            raise ValueError(
-                f"row={type(row).__name__} rotates every query and key more "
-                "than once, for which one half of the features has no room: "
-                "choose another encoding, such as RoPE."
-            )
+        for name, encoding in (("row", row), ("column", column)):
+            if encoding.rotations > 1:
+                raise ValueError(
+                    f"{name}={type(encoding).__name__} returns queries and "
+                    "keys that are wider, for which one half of the features "
+                    "has no room: choose another encoding, such as RoPE."
+                )
         if column.causal_only:
             raise ValueError(
                 f"column={type(column).__name__} needs positions that grow "

@@ -212,8 +212,10 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     rotations = 1
     """How many rotations of each query and key `rotate` returns, side by side
-    along the axis of the features. If more than one, `multiply` reads the
-    positions of all keys."""
+    along the axis of the features."""
+
+    reads_key_positions = False
+    """Whether `multiply` reads the positions of all queries and keys."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -296,12 +298,15 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
         Raises:
             ValueError: If the encoding was built for another width or, as a
-                bias, for another number of heads.
+                bias or with weights, for another number of heads.
         """
         built = _find_query_shape(self.get_build_config())
         axes = {None: 0, "embeddings": 1, "rotation": 1, "bias": 2}[self.stage]
         if not axes or built is None:
             return
+        if self.stage == "rotation" and self.weights:
+            # Without heads, (B, T, D), they are those of one head.
+            axes = 2 if len(built) == len(query_shape) == 4 else 1
         wanted, got = tuple(built[-axes:]), tuple(query_shape[-axes:])
         if wanted != got:
             what = {1: "width", 2: "heads and their width"}[axes]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_lengen.layers.encodings.base import (
@@ -11,7 +10,7 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.encodings.distances import find_signed_distances
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.types import Positions, Shape, Size, Tensor
+from keras_lengen.types import Positions, Size, Tensor
 
 
 class NearFarRoPE(RoPE):
@@ -33,6 +32,7 @@ class NearFarRoPE(RoPE):
 
     causal_only = True
     rotations = 2
+    reads_key_positions = True
 
     @property
     def far_distance(self) -> int:
@@ -106,11 +106,3 @@ class NearFarRoPE(RoPE):
         # (T, S) or (B, T, S) to (1 or B, 1, T, S).
         is_near = ops.expand_dims(distances < self.far_distance, -3)
         return ops.where(is_near, near, far)
-
-    def compute_output_shape(
-        self, query_shape: Shape, key_shape: Shape | None = None
-    ) -> Any:
-        return keras.tree.map_shape_structure(
-            lambda shape: (*shape[:-1], self.rotations * shape[-1]),
-            super().compute_output_shape(query_shape, key_shape),
-        )

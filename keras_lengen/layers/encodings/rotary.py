@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import keras
 from keras import ops
 
 from keras_lengen.checks.inputs import read_reference_length
@@ -9,7 +10,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     check_no_key_positions,
 )
-from keras_lengen.types import Size, TensorLike
+from keras_lengen.types import Shape, Size, TensorLike
 
 
 class RotaryEncoding(PositionalEncoding):
@@ -71,3 +72,11 @@ class RotaryEncoding(PositionalEncoding):
         if flat:
             query, key = ops.squeeze(query, 2), ops.squeeze(key, 2)
         return query if alone else (query, key)
+
+    def compute_output_shape(
+        self, query_shape: Shape, key_shape: Shape | None = None
+    ) -> Any:
+        return keras.tree.map_shape_structure(
+            lambda shape: (*shape[:-1], self.rotations * shape[-1]),
+            super().compute_output_shape(query_shape, key_shape),
+        )

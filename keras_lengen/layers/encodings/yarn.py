@@ -142,7 +142,7 @@ class RandomizedYaRN(Randomized, YaRN):
     the number of tokens.
 
     Differs from the paper: this is only the encoding. The paper also has a
-    curriculum of lengths, which is the business of the training program, such
+    curriculum of lengths, which belongs to the training program, such
     as `--curriculum` of `trainers.algorithmic`. The paper's code was not found;
     sorted positions are assumed.
 

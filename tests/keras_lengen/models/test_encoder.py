@@ -66,6 +66,7 @@ ARGUMENTS = {
     "use_query_key_norm": True,
     "use_gate": True,
     "use_sinks": True,
+    "use_entmax": True,
     "sliding_window": 2,
     "sink_tokens": 1,
     "chunk_size": 2,

@@ -16,6 +16,7 @@ import numpy as np
 from keras_lengen.layers import (
     LogKERPLE,
     MultiHeadAttention,
+    PoPE,
     RandomizedALiBi,
     RoPE,
 )
@@ -25,6 +26,7 @@ from keras_lengen.models import TransformerDecoder
 CASES = {
     "without encoding": {},
     "rotated": {"encoding": RoPE},
+    "polar": {"encoding": PoPE, "num_key_value_heads": 2},
     "biased": {"encoding": LogKERPLE, "use_causal_mask": True},
     "factors and shared heads": {
         "encoding": LogKERPLE,
@@ -45,6 +47,11 @@ CASES = {
         "sliding_window": 3,
         "sink_tokens": 2,
         "score_factor": "log_length",
+    },
+    "adaptive": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "score_factor": "adaptive",
     },
     "trained length": {
         "encoding": RoPE,
@@ -197,6 +204,7 @@ def find_refusals():
             {"score_factor": "log_length", "logit_soft_cap": 2.0},
             {},
         ),
+        ("entmax", {"use_entmax": True}, {}),
         ("sampled", {"encoding": RandomizedALiBi()}, {}),
     ):
         layer = MultiHeadAttention(2, 8, fused=True, **arguments)

@@ -82,6 +82,7 @@ def test_results_are_those_without_it(
         ({"train_length": 8}, "train_length"),
         ({"logit_soft_cap": 5.0}, "logit_soft_cap"),
         ({"use_sinks": True}, "learned sinks"),
+        ({"use_entmax": True}, "weights of entmax"),
         ({"fused": True}, "fused=True"),
     ],
     ids=str,

@@ -735,6 +735,7 @@ ARGUMENTS = {
     "use_query_key_norm": True,
     "norm_epsilon": 0.5,
     "use_sinks": True,
+    "use_entmax": True,
     "sink_tokens": 1,
     "chunk_size": 4,
     "fused": False,

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy.special import softmax
 
 from keras_lengen.layers import (
@@ -86,6 +87,67 @@ def test_scores_grow_with_the_number_of_visible_keys(encoding, causal, padded):
     )
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padding", [None, "behind", "before"])
+@pytest.mark.parametrize("window", [None, 3])
+def test_adaptive_factors_are_the_formula(window, padding, causal):
+    encoding = ALiBi()
+    layer = make("adaptive", encoding=encoding, sliding_window=window)
+    np.testing.assert_array_equal(layer.factor, np.zeros((2, 12, 3)))
+    layer.factor.assign(np.random.default_rng(1).normal(size=(2, 12, 3)))
+    slope, power = np.einsum("btm,nmh->nbht", STATES, layer.factor.numpy())
+    mask = np.ones((2, 7), bool)
+    if padding:
+        mask[1, -3:] = False
+        mask = mask if padding == "behind" else mask[:, ::-1]
+    index = np.maximum(mask.cumsum(axis=-1) - 1, 0)[:, None]
+    factors = np.log1p(np.exp(slope)) * np.log(index + 2) ** (
+        2 * np.tanh(power)
+    )
+    bias = encoding(
+        np.ones((1, 7, 3, 4), "float32"), causal=causal, training=False
+    )
+    scores = products(layer) * (1 + factors[..., None]) + np.asarray(bias)
+    distances = np.arange(7)[:, None] - np.arange(7)
+    visible = mask[:, None, None] & np.ones((7, 7), bool)
+    if causal:
+        visible = visible & (distances >= 0)
+    if window:
+        visible = visible & (abs(distances) < window)
+    _, weights = layer(
+        STATES,
+        STATES,
+        positions=np.arange(7),
+        value_mask=mask,
+        use_causal_mask=causal,
+        return_attention_scores=True,
+    )
+    expected = softmax(np.where(visible, scores, -1e30), axis=-1)
+    real = np.broadcast_to(mask[:, None], (2, 3, 7))
+    np.testing.assert_allclose(
+        np.asarray(weights)[real], expected[real], atol=1e-5
+    )
+
+
+def test_gradients_of_adaptive_factors_are_differences():
+    layer = make("adaptive", use_entmax=True)
+    start = np.random.default_rng(1).normal(size=(2, 12, 3))
+    direction = np.random.default_rng(2).normal(size=start.shape)
+
+    def compute(step):
+        layer.factor.assign(start + step * direction)
+        outputs = layer(STATES, STATES, use_causal_mask=True)
+        return tf.reduce_sum(tf.sin(3 * outputs))
+
+    with tf.GradientTape() as tape:
+        loss = compute(0)
+    gradient = np.asarray(tape.gradient(loss, layer.factor.value))
+    expected = (compute(5e-3) - compute(-5e-3)) / 1e-2
+    np.testing.assert_allclose(
+        (gradient * direction).sum(), expected, rtol=0.02
+    )
+
+
 @pytest.mark.parametrize(
     ("count", "plain", "scaled"),
     [
@@ -123,10 +185,18 @@ def test_a_single_visible_key_has_all_the_weight(windowed):
 
 
 @pytest.mark.parametrize(
-    ("score_factor", "encoding"),
-    [("head", None), ("log_length", None), ("log_length", HardALiBi())],
+    ("score_factor", "encoding", "window"),
+    [
+        ("head", None, None),
+        ("log_length", None, None),
+        ("log_length", HardALiBi(), None),
+        ("adaptive", ALiBi(), None),
+        ("adaptive", None, 3),
+    ],
 )
-def test_generation_and_chunks_are_the_full_pass(score_factor, encoding):
+def test_generation_and_chunks_are_the_full_pass(
+    score_factor, encoding, window
+):
     keras.utils.set_random_seed(0)
     model = TransformerDecoder(
         vocabulary_size=9,
@@ -136,9 +206,12 @@ def test_generation_and_chunks_are_the_full_pass(score_factor, encoding):
         model_dim=16,
         score_factor=score_factor,
         encoding=encoding,
+        sliding_window=window,
     )
+    generator = np.random.default_rng(1)
     for block in model.blocks:
-        block.attention_layer.factor.assign([[[1.5]], [[0.3]]])
+        factor = block.attention_layer.factor
+        factor.assign(0.3 + generator.uniform(size=factor.shape))
     ids = np.random.default_rng(0).integers(0, 9, (2, 5))
     lengths = np.array([3, 5])
     assert_generation_is_the_full_pass(model, ids, lengths)

@@ -86,6 +86,7 @@ def test_attention_without_visible_keys(monkeypatch, chunk_size):
         ({}, True),
         ({"dropout": 0.1}, False),
         ({"use_sinks": True}, False),
+        ({"use_entmax": True}, False),
         ({"dtype": "mixed_bfloat16"}, False),
     ],
 )

@@ -230,7 +230,7 @@ def test_it_is_for_causal_attention(cls):
     x = np.ones((2, TOKENS, 16), "float32")
     with pytest.raises(ValueError, match=r"causal .* set use_causal_mask"):
         attention(x, x)
-    with pytest.raises(ValueError, match=rf"row={cls.__name__} rotates"):
+    with pytest.raises(ValueError, match=rf"row={cls.__name__} returns"):
         AxialEncoding(row=make(cls), column=RoPE())
 
 

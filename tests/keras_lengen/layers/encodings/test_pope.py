@@ -1,0 +1,174 @@
+"""Polar coordinates of queries and keys."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.layers import (
+    AxialEncoding,
+    MultiHeadAttention,
+    PoPE,
+    RoPE,
+)
+from tests.keras_lengen.layers.encodings.table import (
+    HEADS,
+    TOKENS,
+    WIDTH,
+    encode,
+    random_inputs,
+)
+from tests.keras_lengen.models.small import (
+    assert_chunks_change_nothing,
+    assert_generation_is_the_full_pass,
+    decoder,
+    encoder,
+    with_random_weights,
+)
+
+RANDOM = np.random.default_rng(3)
+PHASE = RANDOM.uniform(-6, 0, (HEADS, WIDTH))
+
+
+def built(phase=PHASE, **arguments):
+    encoding = PoPE(**arguments)
+    encoding.build((None, None, *phase.shape))
+    encoding.phase.assign(phase)
+    return encoding
+
+
+def find_scores(query, key, positions, phase, base=10000):
+    """Scores of every pair from the formula: `(B, H, T, T)`, float64."""
+    query, key = (np.log1p(np.exp(np.float64(each))) for each in (query, key))
+    batch, tokens, heads, width = query.shape
+    scores = np.zeros((batch, heads, tokens, tokens))
+    for (b, h), i, j in itertools.product(
+        np.ndindex(batch, heads), range(tokens), range(tokens)
+    ):
+        for c in range(width):
+            angle = (positions[i] - positions[j]) * base ** (-c / width)
+            product = query[b, i, h, c] * key[b, j, h, c]
+            scores[b, h, i, j] += product * math.cos(angle + phase[h, c])
+    return scores / math.sqrt(width)
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [np.arange(TOKENS), np.array([3.5, -2, 0, 70, 5, 71])],
+    ids=["ordinal", "any"],
+)
+@pytest.mark.parametrize("base", [10000, 100])
+def test_scores_are_the_formula(positions, base):
+    inputs = random_inputs("rotation")
+    encoding = built(max_wavelength=base)
+    np.testing.assert_allclose(
+        encode(encoding, inputs, positions),
+        find_scores(*inputs, positions, PHASE, base),
+        atol=1e-4,
+    )
+
+
+def test_the_phase_starts_at_zero_and_every_layer_has_its_own():
+    model = decoder(PoPE(), num_layers=2)
+    phases = [w for w in model.weights if w.name == "phase"]
+    assert [tuple(phase.shape) for phase in phases] == [(HEADS, WIDTH)] * 2
+    for phase in phases:
+        np.testing.assert_array_equal(phase, np.zeros((HEADS, WIDTH)))
+
+
+def test_steps_of_training_leave_the_phase_in_its_range():
+    encoding = built(np.full((1, 4), -1.0))
+    optimizer = keras.optimizers.SGD(1.0)
+    gradient = keras.ops.convert_to_tensor([[100.0, 0.25, 0, -100.0]])
+    optimizer.apply([gradient], encoding.trainable_variables)
+    np.testing.assert_allclose(
+        encoding.phase, [[-2 * math.pi, -1.25, -1, 0]], rtol=1e-6
+    )
+
+
+def test_gradients_are_those_of_the_formula():
+    """Along a random direction, by central differences; the phase at 0 too."""
+    inputs, positions = random_inputs("rotation"), np.arange(TOKENS)
+    phase = PHASE * (np.arange(WIDTH) > 2)
+    encoding = built(phase)
+    start = [np.float64(each) for each in (*inputs, phase)]
+    factors = RANDOM.normal(size=(len(inputs[0]), HEADS, TOKENS, TOKENS))
+    direction = [RANDOM.normal(size=each.shape) for each in start]
+    with tf.GradientTape() as tape:
+        tensors = [tf.constant(each) for each in inputs]
+        tape.watch(tensors)
+        scores = encode(encoding, tensors, positions)
+        loss = tf.reduce_sum(scores * factors.astype("float32"))
+    gradients = tape.gradient(loss, [*tensors, encoding.phase.value])
+    losses = []
+    for step in (1e-4, -1e-4):
+        moved = [e + step * d for e, d in zip(start, direction, strict=True)]
+        scores = find_scores(*moved[:2], positions, moved[2])
+        losses.append((scores * factors).sum())
+    found = sum(
+        (np.asarray(g) * d).sum()
+        for g, d in zip(gradients, direction, strict=True)
+    )
+    np.testing.assert_allclose(found, (losses[0] - losses[1]) / 2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("groups", [None, 1])
+@pytest.mark.parametrize("window", [None, 3])
+def test_a_cache_holds_wider_keys(groups, window):
+    attention = MultiHeadAttention(
+        HEADS,
+        WIDTH,
+        encoding=PoPE(),
+        num_key_value_heads=groups,
+        sliding_window=window,
+    )
+    x = RANDOM.normal(size=(2, TOKENS, 16)).astype("float32")
+    attention.build(x.shape, x.shape)
+    attention.encoding.phase.assign(PHASE)
+    whole = attention(x, x, use_causal_mask=True)
+    cache = attention.make_cache(2, TOKENS)
+    slots, heads = window or TOKENS, groups or HEADS
+    assert cache[0].shape == (2, slots, heads, 2 * WIDTH)
+    assert cache[1].shape == (2, slots, heads, WIDTH)
+    for first, last in (0, 3), (3, 4), (4, TOKENS):
+        new = x[:, first:last]
+        # The positions of the cached keys are not read again.
+        output, cache = attention(
+            *(new, new),
+            positions=np.arange(first, last),
+            cache=cache,
+            cache_update_index=first,
+            use_causal_mask=True,
+        )
+        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
+
+
+def test_generation_and_chunks_are_the_full_pass():
+    model = with_random_weights(decoder(PoPE()))
+    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
+    assert_generation_is_the_full_pass(model, ids, np.array([TOKENS, 4]))
+    assert_chunks_change_nothing(with_random_weights(encoder(PoPE())), ids)
+
+
+def test_symbols_are_twice_as_wide_too():
+    query = keras.Input((TOKENS, HEADS, WIDTH))
+    for symbol in PoPE()(query, query):
+        assert symbol.shape[1:] == (TOKENS, HEADS, 2 * WIDTH)
+    (inputs, _), encoding = random_inputs("rotation"), built(PHASE[:1])
+    assert encoding(inputs[:, :, :1]).shape[-1] == 2 * WIDTH
+    flat = encoding(inputs[:, :, 0])
+    np.testing.assert_array_equal(flat, encoding(inputs[:, :, :1])[:, :, 0])
+
+
+def test_what_it_does_not_fit_is_refused():
+    encoding = built()
+    with pytest.raises(ValueError, match="heads and their width 2 x 8"):
+        encoding(np.ones((2, TOKENS, 2 * HEADS, WIDTH), "float32"))
+    for others in ({"row": RoPE()}, {"column": RoPE()}):
+        with pytest.raises(ValueError, match=r"=PoPE returns .* wider"):
+            AxialEncoding(**{"row": PoPE(), "column": PoPE(), **others})
+    with pytest.raises(ValueError, match="cannot compute the wider keys of Po"):
+        MultiHeadAttention(2, 4, flash_attention=True, encoding=PoPE())
