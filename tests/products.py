@@ -35,6 +35,26 @@ def product(values, keep):
     ]
 
 
+def mark_slow(values, names):
+    """Marks the cases `slow` in which one of some names occurs.
+
+    Args:
+        values: As for `product`.
+        names: Names of encodings or samplers.
+
+    Returns:
+        A list of `pytest.param`.
+    """
+    return [
+        pytest.param(
+            *case.values, id=case.id, marks=[*case.marks, pytest.mark.slow]
+        )
+        if any(isinstance(v, str) and v in names for v in case.values)
+        else case
+        for case in map(as_param, values)
+    ]
+
+
 def as_param(value):
     if hasattr(value, "values") and hasattr(value, "marks"):
         return value

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.products import product
+from tests.products import mark_slow, product
 
 
 def marks(cases):
@@ -20,6 +20,21 @@ def test_a_function_of_the_values_says_what_is_kept():
         [("a", 1), ("b", 1), ("b", 2)], lambda x, n: x < "b" or n > 1
     )
     assert marks(cases) == [[], ["product"], []]
+
+
+def test_cases_with_a_name_are_slow():
+    cases = mark_slow([("a", None), ("b", 1), ("c", "b")], {"b"})
+    assert [case.values for case in cases] == [
+        ("a", None),
+        ("b", 1),
+        ("c", "b"),
+    ]
+    assert marks(cases) == [[], ["slow"], ["slow"]]
+    assert marks(product(cases, keep=[("b", 1)])) == [
+        ["product"],
+        ["slow"],
+        ["slow", "product"],
+    ]
 
 
 def test_a_kept_case_must_be_one():

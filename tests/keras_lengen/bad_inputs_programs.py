@@ -147,7 +147,7 @@ def short_programs(name):
             for evaluation in ("random", "even", "ordinal")
         ]
     for evaluation in evaluations:
-        encoding = ENCODINGS[name](max_position=TOKENS, **evaluation)
+        encoding = encodings.make(name, max_position=TOKENS, **evaluation)
         model = TransformerDecoder(**SIZES, encoding=encoding)
         yield Call(
             f"{name} with {evaluation}",

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
-from tests.products import product
+from tests.keras_lengen.layers.encodings.table import ALIKE
+from tests.products import mark_slow, product
 from tests.trainers.toy import run_toy, toy_config
 from trainers import export
 from trainers.algorithmic import EXPERIMENT
@@ -107,7 +108,9 @@ def test_saved_models_need_tensorflow(monkeypatch):
         resolve(ExportConfig, {}, {"format": "saved_model"})
 
 
-@pytest.mark.parametrize("name", product(IN_LITE, keep=("RandomizedRoPE",)))
+@pytest.mark.parametrize(
+    "name", product(mark_slow(IN_LITE, ALIKE), keep=("RandomizedRoPE",))
+)
 def test_tensorflow_lite_computes_the_same(name, tmp_path):
     config = toy_config(encoding=name)
     if "evaluation" in constructor_arguments(ENCODINGS[name]):

@@ -15,7 +15,7 @@ from keras_lengen.models import (
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.products import product
+from tests.products import mark_slow, product
 
 VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
 
@@ -77,7 +77,7 @@ def list_encodings_and_samplers(*names):
     pairs = [(variant, None) for variant in encodings.ROWS]
     pairs += itertools.product(names, samplers.VARIANTS)
     return product(
-        pairs,
+        mark_slow(pairs, {*encodings.ALIKE, *samplers.ALIKE}),
         keep=lambda variant, sampler: (
             variant in encodings.FAMILIES
             if sampler is None

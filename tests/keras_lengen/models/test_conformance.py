@@ -16,7 +16,7 @@ from tests.keras_lengen.models.small import (
     reset_samplers,
     token_ids,
 )
-from tests.products import product
+from tests.products import mark_slow, product
 
 SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
 
@@ -230,7 +230,7 @@ def padded(sequences, side):
 @pytest.mark.parametrize(
     ("model", "variant", "sampler"),
     product(
-        own_and_other_samplers(),
+        mark_slow(own_and_other_samplers(), samplers.ALIKE),
         keep=lambda model, variant, sampler: (
             in_families(model, variant)
             and (sampler is None or variant == "RelativeEncoding")

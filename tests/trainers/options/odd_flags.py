@@ -52,6 +52,8 @@ WRONG_TOGETHER = {
     "tail_fraction": ("1",),
     # At least the longest length.
     "max_position": ("1",),
+    # A range of real numbers has room for any length.
+    "ContinuousPositions.max_position": (),
     # More than the buckets of single distances.
     "T5Bias.max_distance": ("1",),
 }

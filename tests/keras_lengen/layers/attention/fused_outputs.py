@@ -11,6 +11,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import keras
 import numpy as np
 
 from keras_lengen import layers
@@ -89,6 +90,7 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
         **options: `keys`, `key_heads`, `width`, `value_width`, `padding`, and
             attributes of the `Plan`.
     """
+    keras.utils.set_random_seed(0)
     random = np.random.default_rng(0)
     keys = options.pop("keys", tokens)
     key_heads = options.pop("key_heads", heads)

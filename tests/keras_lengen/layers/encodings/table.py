@@ -188,6 +188,11 @@ FAMILIES = (
 """One encoding of each kind, for what is the same for all of a kind."""
 
 
+ALIKE = ("NAPE", "BAM", "RandomizedYaRN")
+"""Encodings that differ from `ALiBi`, `PowerKERPLE` and `RandomizedRoPE` in
+their formula only, so that most of their tests in models are slow tests."""
+
+
 def in_families(variant, *others):
     """Whether the default run tests it, where a test takes long."""
     return variant in FAMILIES

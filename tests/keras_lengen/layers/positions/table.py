@@ -107,6 +107,15 @@ VARIANTS = {
 """Name and arguments of every case: the rows, and each with an alternative."""
 
 
+ALIKE = tuple(
+    variant
+    for variant in VARIANTS
+    if variant.startswith("ContinuousPositions-")
+)
+"""Variants whose arguments `RandomizedPositions` has too, so that most of their
+tests with encodings are slow tests."""
+
+
 def row_of(variant):
     return ROWS[VARIANTS[variant][0]]
 

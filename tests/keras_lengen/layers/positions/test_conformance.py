@@ -12,13 +12,14 @@ from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import SAMPLERS, GridPositions
 from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.positions.table import (
+    ALIKE,
     ROWS,
     VARIANTS,
     make,
     reset,
     row_of,
 )
-from tests.products import product
+from tests.products import mark_slow, product
 
 BATCH, TOKENS = 3, 8
 INPUTS = np.zeros((BATCH, TOKENS), "int32")
@@ -154,7 +155,9 @@ def test_graph_is_eager(variant, training):
     )
 
 
-@pytest.mark.parametrize("variant", product(VARIANTS, keep=DRAWING))
+@pytest.mark.parametrize(
+    "variant", product(mark_slow(VARIANTS, ALIKE), keep=DRAWING)
+)
 @training_or_not
 def test_padding_changes_no_position_under_xla(variant, training):
     # XLA has its own random numbers, so that eager is no comparison.

@@ -28,7 +28,7 @@ from tests.keras_lengen.layers import arguments
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions.table import EQUALS, TOKEN_ROWS
 from tests.keras_lengen.models.small import eagerly
-from tests.products import product
+from tests.products import mark_slow, product
 
 PAD = 13
 CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
@@ -287,11 +287,14 @@ def small(model, encoding, **kwargs):
 @pytest.mark.parametrize(
     "encoding",
     product(
-        [
-            name
-            for name in TAKING
-            if name == ADAPTED or not ENCODINGS[name].causal_only
-        ],
+        mark_slow(
+            [
+                name
+                for name in TAKING
+                if name == ADAPTED or not ENCODINGS[name].causal_only
+            ],
+            encodings.ALIKE,
+        ),
         keep=["ClippedBias", "LearnedEncoding"],
     ),
 )
@@ -316,7 +319,10 @@ def test_models_read_the_ids(name, encoding):
 @pytest.mark.parametrize(
     ("name", "encoding", "side"),
     product(
-        itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
+        mark_slow(
+            itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
+            encodings.ALIKE,
+        ),
         keep=[
             ("CoupledPositions", "ClippedBias", "right"),
         ],
