@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import RoPE, XPos
+from keras_lengen.layers.attention.entmax import entmax
 from keras_lengen.layers.encodings import cope, distances, rope
 
 if keras.backend.backend() != "jax":
@@ -90,3 +91,17 @@ def test_scores_without_a_gather(monkeypatch):
     indices = RANDOM.integers(0, 7, (2, 4, 6))
     read = functools.partial(distances.read_scores, indices=indices)
     compare(monkeypatch, read, draw(2, 4, 7, 3))
+
+
+def test_the_gradient_of_entmax():
+    """`s * (g - m)`, where `m` is the mean of `g` weighted by `s`."""
+    import jax
+
+    scores, upstream = 2 * draw(1, 2, 3, 9), draw(1, 2, 3, 9)
+    weights, back = jax.vjp(jax.jit(entmax), scores)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+    roots = np.sqrt(weights)
+    mean = (roots * upstream).sum(axis=-1, keepdims=True)
+    mean = mean / roots.sum(axis=-1, keepdims=True)
+    (found,) = back(upstream)
+    np.testing.assert_allclose(found, roots * (upstream - mean), atol=2e-6)
