@@ -243,6 +243,9 @@ def _compare_past_and_future(encoding):
     """Describes whether swapping the positions of two tokens changes scores."""
     if encoding.causal_only:
         return ""
+    for weight in encoding.trainable_weights:
+        # Weights that start at 0 may not distinguish them yet.
+        weight.assign(weight + 0.1)
     forwards, backwards = (
         _apply(encoding, np.array(positions)) for positions in ([0, 5], [5, 0])
     )
