@@ -191,9 +191,7 @@ class PaTHAttention(MultiHeadAttention):
         )
         strengths = 2 * ops.sigmoid(ops.cast(strengths, "float32"))
         if mask is not None:
-            strengths = ops.where(
-                ops.expand_dims(mask, (2, 3)), strengths, 0.0
-            )
+            strengths = ops.where(ops.expand_dims(mask, (2, 3)), strengths, 0.0)
         solved = solve_blocks(
             ops.cast(keys_and_values["key"], "float32"),
             self._find_directions(features, mask),

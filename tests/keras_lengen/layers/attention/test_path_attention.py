@@ -9,7 +9,6 @@ from scipy.special import expit, softmax
 
 from keras_lengen.layers import (
     ALiBi,
-    ForgettingAttention,
     PaTHAttention,
     PoPE,
     RoPE,
@@ -184,9 +183,7 @@ def test_gradients_are_those_of_finite_differences():
     @tf.function(jit_compile=True)
     def compute():
         with tf.GradientTape() as tape:
-            output = layer(
-                STATES, STATES, use_causal_mask=True, training=True
-            )
+            output = layer(STATES, STATES, use_causal_mask=True, training=True)
             total = tf.reduce_sum(output * factors)
         return total, tape.gradient(total, layer.trainable_variables)
 
@@ -210,25 +207,29 @@ def test_gradients_are_those_of_finite_differences():
         )
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class PaTHAttentionWithGates(PaTHAttention):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{"use_forget_gate": True, **kwargs})
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("attention", "groups"),
     [
-        pytest.param({}, marks=pytest.mark.product),
-        {"num_key_value_heads": 1, "use_forget_gate": True},
+        pytest.param(PaTHAttention, None, marks=pytest.mark.product),
+        (PaTHAttentionWithGates, 1),
     ],
-    ids=str,
 )
-def test_generation_and_chunks_are_the_full_pass(arguments):
+def test_generation_and_chunks_are_the_full_pass(attention, groups):
     keras.utils.set_random_seed(0)
-    use_forget_gate = arguments.pop("use_forget_gate", False)
     model = TransformerDecoder(
         vocabulary_size=9,
         output_size=9,
         num_layers=2,
         num_heads=2,
         model_dim=16,
-        attention=PaTHAttention,
-        **arguments,
+        num_key_value_heads=groups,
+        attention=attention,
     )
     ids = np.random.default_rng(0).integers(0, 9, (2, 5))
     assert_generation_is_the_full_pass(model, ids)
