@@ -32,11 +32,12 @@ class PaTHAttention(MultiHeadAttention):
     """Multiplies keys by matrices of the tokens between them and the query.
 
     Each token `t` has a matrix `H[t] = I - beta[t] w[t] w[t]^T` in every head,
-    computed from its features `x[t]`: the strength is
-    `beta[t] = 2 sigmoid(b . x[t])`, and the direction `w[t]`, a vector of
-    length 1, is the normalized SiLU of a causal convolution over a linear map
-    of rank 32 of `x[t - 2]`, `x[t - 1]` and `x[t]`. The score of query `i` and
-    key `j` becomes
+    computed from its features `x[t]`. The strength is
+    `beta[t] = 2 sigmoid(b . x[t])`. The direction `w[t]` comes from a linear
+    map of rank 32 of `x[t - 2]`, `x[t - 1]` and `x[t]`, of which a convolution
+    takes a weighted sum, feature by feature; its SiLU is divided by its length,
+    with 1e-6 added to the squared length. The score of query `i` and key `j`
+    becomes
 
     `q[i] . H[i] H[i - 1] ... H[j + 1] k[j] / sqrt(D)`.
 
@@ -304,6 +305,7 @@ def solve_blocks(
     key, directions, strengths = map(split, (key, directions, strengths))
     index = ops.arange(size, dtype="int32")
     before = index < ops.expand_dims(index, -1)
+    own = ops.cast(index == ops.expand_dims(index, -1), "float32")
     with exact_products():
         # One product for both parts.
         products = ops.matmul(
@@ -313,7 +315,7 @@ def solve_blocks(
             ),
         )
         between, of_keys = products[..., :size], products[..., size:]
-        matrix = ops.where(before, between, ops.eye(size))
+        matrix = ops.where(before, between, own)
         right = ops.concatenate(
             [directions, ops.where(before, of_keys, 0.0)], axis=-1
         )

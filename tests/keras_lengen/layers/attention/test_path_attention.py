@@ -51,7 +51,8 @@ def find_paths(states, layer):
         for back in range(min(t + 1, 3)):
             directions[t] += kernel[2 - back] * maps[t - back]
     directions *= expit(directions)
-    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    square = np.sum(directions**2, axis=-1, keepdims=True)
+    directions /= np.sqrt(square + 1e-6)
     return directions, 2 * expit(states @ layer.strength_dense.kernel.numpy())
 
 
@@ -84,7 +85,8 @@ def test_weights_by_the_definition(padding, arguments):
     layer = make(**arguments)
     real = np.ones((2, TOKENS), bool)
     real[0, {"none": [], "right": [5, 6], "left": [0, 1]}.get(padding, 3)] = 0
-    _, weights = layer(STATES, STATES, value_mask=real, **CAUSAL)
+    masks = {"query_mask": real, "value_mask": real}
+    _, weights = layer(STATES, STATES, **masks, **CAUSAL)
     for example in range(2):
         kept = np.flatnonzero(real[example])
         states = STATES[example, kept]
