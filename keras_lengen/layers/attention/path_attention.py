@@ -15,10 +15,11 @@ from keras_lengen.layers.encodings.gathers import exact_products
 from keras_lengen.types import Shape, Tensor
 
 BLOCK = 64
-"""Number of keys in a block of at most 4,096 keys."""
+"""Number of keys in a block, for sequences of at most 2,048 keys."""
 
-MOST_BLOCKS = 64
-"""Largest number of blocks, because a program has operations for each."""
+MOST_BLOCKS = 32
+"""Largest number of blocks. A program has operations for each, and the time to
+compile it grows with their number."""
 
 RANK = 32
 """Rank of the map from features to directions."""
@@ -57,15 +58,16 @@ class PaTHAttention(MultiHeadAttention):
     `(M, H)` and bias. With `num_key_value_heads`, heads that share keys share
     all of these.
 
-    The products are exact and computed in blocks of 64 keys, or of
-    `S / 64` keys of sequences with more than 4,096, by a system of linear
-    equations for each block. Time grows with `T S`, as in `MultiHeadAttention`,
-    and memory besides the scores with `S` times the size of a block. If the
-    number of keys is not known when a program is traced, all keys are one
-    block: time then grows with `S ** 3`. A cache holds each token's map before
-    the convolution, and `b . x`, beside the values, `value_dim + key_dim + 1`
-    numbers and one for a gate. Each call with a cache solves the equations of
-    all its entries.
+    The products are exact. They are computed in blocks of 64 keys, or of
+    `S / 32` keys in sequences of more than 2,048, with a system of linear
+    equations for each block, which has a result of `size of a block` numbers
+    for each key and head. If the number of keys is not known when a program is
+    traced, all keys are one block, and time grows with `S ** 3`.
+
+    A cache holds each token's map before the convolution, and `b . x`, beside
+    the values: `value_dim + key_dim + 1` numbers, and one for a gate. Each call
+    with a cache solves the equations of all its entries, so a step of
+    generation takes several times as long as that of `ForgettingAttention`.
 
     Args:
         num_heads: int, at least 1. Number of heads.
