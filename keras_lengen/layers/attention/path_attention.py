@@ -60,9 +60,9 @@ class PaTHAttention(MultiHeadAttention):
 
     The products are exact. They are computed in blocks of 64 keys, or of
     `S / 32` keys in sequences of more than 2,048, with a system of linear
-    equations for each block, which has a result of `size of a block` numbers
-    for each key and head. If the number of keys is not known when a program is
-    traced, all keys are one block, and time grows with `S ** 3`.
+    equations for each block. The results take as many numbers for each key and
+    head as a block has keys. If the number of keys is not known when a program
+    is traced, all keys are one block, and time grows with `S ** 3`.
 
     A cache holds each token's map before the convolution, and `b . x`, beside
     the values: `value_dim + key_dim + 1` numbers, and one for a gate. Each call
