@@ -26,6 +26,7 @@ def find_picture(name):
         "GeometricAttention": draw_nearest,
         "StickBreakingAttention": draw_nearest,
         "ForgettingAttention": draw_nearest,
+        "PaTHAttention": draw_paths,
         "MultiHeadAttention": None,
         "NoPE": draw_no_positions,
     }
@@ -258,7 +259,27 @@ def draw_nearest(plot, attention):
     """
     tokens = 17
     x = np.random.default_rng(SEED).normal(size=(1, 1, MODEL_WIDTH))
-    x = ops.convert_to_tensor(np.repeat(x, tokens, axis=1), "float32")
+    _draw_weights(plot, attention, np.repeat(x, tokens, axis=1))
+
+
+def draw_paths(plot, attention):
+    """Attention weights of a query for equal keys, one line for each head.
+
+    Queries and keys are all ones. The tokens are random, and those between a
+    key and the query multiply it by their matrices. Weights of the layer have
+    their initial values.
+    """
+    tokens = 33
+    x = np.random.default_rng(SEED).normal(size=(1, tokens, MODEL_WIDTH))
+    attention.build(x.shape, x.shape)
+    for dense in (attention.query_dense, attention.key_dense):
+        dense.kernel.assign(ops.zeros_like(dense.kernel))
+        dense.bias.assign(ops.ones_like(dense.bias))
+    _draw_weights(plot, attention, x)
+
+
+def _draw_weights(plot, attention, x):
+    tokens, x = x.shape[1], ops.convert_to_tensor(x, "float32")
     _, weights = attention(
         x,
         x,

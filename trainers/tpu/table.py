@@ -141,7 +141,10 @@ METHODS = (
     },
     *(
         {**ADDITION, "encoding": "NoPE", "attention": attention}
-        for attention in ("StickBreakingAttention", "ForgettingAttention")
+        for attention in (
+            *("StickBreakingAttention", "ForgettingAttention"),
+            "PaTHAttention",
+        )
     ),
     *(
         {**ADDITION, "encoding": "RoPE", "score_factor": factor}

@@ -7,6 +7,7 @@ from keras_lengen.layers.attention.geometric_attention import (
     GeometricAttention,
 )
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.path_attention import PaTHAttention
 from keras_lengen.layers.attention.stick_breaking_attention import (
     StickBreakingAttention,
 )
@@ -16,11 +17,13 @@ ATTENTIONS = {
     "GeometricAttention": GeometricAttention,
     "StickBreakingAttention": StickBreakingAttention,
     "ForgettingAttention": ForgettingAttention,
+    "PaTHAttention": PaTHAttention,
 }
 
 __all__ = [
     "ForgettingAttention",
     "GeometricAttention",
     "MultiHeadAttention",
+    "PaTHAttention",
     "StickBreakingAttention",
 ]

@@ -409,8 +409,7 @@ class Computation(CachedKeys):
         if self.scale_scores:
             query = query * self.key_dim**-0.5
         key = ops.cast(keys_and_values["key"], "float32")
-        positions = queries["positions"], keys_and_values["positions"]
-        scores = self.encoding.multiply(query, key, *positions)
+        scores = self._multiply(query, key, queries, keys_and_values)
         if self.score_factor == "head":
             scores = scores * ops.cast(self.factor, "float32")
         if self.logit_soft_cap is not None:
@@ -421,10 +420,32 @@ class Computation(CachedKeys):
         return scores + self.encoding.attention_bias(
             queries["query"],
             keys_and_values["key"],
-            *positions,
+            queries["positions"],
+            keys_and_values["positions"],
             causal=causal and self.encoding.sampler.keeps_order,
             **pass_on(keys_and_values.get("prepared")),
         )
+
+    def _multiply(
+        self,
+        query: Tensor,
+        key: Tensor,
+        queries: Tensors,
+        keys_and_values: Tensors,
+    ) -> Tensor:
+        """Computes the products of queries and keys.
+
+        Args:
+            query: Scaled queries, float32 `(B, T, H, D)`.
+            key: float32 `(B, S, H, D)`.
+            queries: As for `_attend`.
+            keys_and_values: As for `_attend`.
+
+        Returns:
+            float32 `(B, H, T, S)`.
+        """
+        positions = queries["positions"], keys_and_values["positions"]
+        return self.encoding.multiply(query, key, *positions)
 
     def _scale_by_length(self, scores: Tensor, mask: Tensor | None) -> Tensor:
         """Multiplies scores by a function of the number of visible keys."""
@@ -520,17 +541,17 @@ class Computation(CachedKeys):
 
     def _repeat(self, keys_and_values: Tensors) -> Tensors:
         """Repeats heads of keys and values, to one for each query head."""
-
-        def repeat(features: Tensor) -> Tensor:
-            groups = self.num_heads // features.shape[2]
-            if groups == 1:
-                return features
-            return ops.repeat(features, groups, axis=2)
-
         key, value = (
-            repeat(keys_and_values[name]) for name in ("key", "value")
+            repeat_heads(keys_and_values[name], self.num_heads)
+            for name in ("key", "value")
         )
         return {**keys_and_values, "key": key, "value": value}
+
+
+def repeat_heads(features: Tensor, heads: int) -> Tensor:
+    """Repeats the heads of `(B, S, heads that divide it, width)`."""
+    groups = heads // features.shape[2]
+    return features if groups == 1 else ops.repeat(features, groups, axis=2)
 
 
 def scale_queries(query: Tensor, factor: Tensor | None) -> Tensor:

@@ -111,13 +111,26 @@ class ForgettingAttention(MultiHeadAttention):
         scores = super()._compute_scores(
             queries, keys_and_values, causal=causal
         )
-        kept = ops.log_sigmoid(ops.cast(keys_and_values["gate"], "float32"))
-        mask = keys_and_values["mask"]
-        if mask is not None:
-            kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
-        # (B, S, H) to (B, H, S).
-        kept = ops.transpose(kept, (0, 2, 1))
-        return scores + _sum_between(kept, queries["indices"])
+        return scores + sum_log_gates(keys_and_values, queries["indices"])
+
+
+def sum_log_gates(keys_and_values: Tensors, indices: Tensor) -> Tensor:
+    """Sums the logarithms of the gates after each key, up to each query.
+
+    Args:
+        keys_and_values: Dict of the `"gate"` of each key before its sigmoid,
+            `(B, S, H)`, and the keys' boolean `"mask"` `(B, S)` or `None`.
+        indices: Indices of the queries among the keys, int32 `(T,)`.
+
+    Returns:
+        float32 `(B, H, T, S)`, 0 for keys that are not before the query.
+    """
+    kept = ops.log_sigmoid(ops.cast(keys_and_values["gate"], "float32"))
+    mask = keys_and_values["mask"]
+    if mask is not None:
+        kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
+    # (B, S, H) to (B, H, S).
+    return _sum_between(ops.transpose(kept, (0, 2, 1)), indices)
 
 
 def _sum_between(numbers: Tensor, indices: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from keras_lengen.layers import (
     GridPositions,
     LearnedEncoding,
     NTKRoPE,
+    PaTHAttention,
     RandomizedPositions,
     RandomizedRoPE,
     RoPE,
@@ -160,6 +161,7 @@ def other_decoders():
         "window": decoder(ALiBi(), sliding_window=3, sink_tokens=1),
         "loops": decoder(RoPE(), cls=LoopedDecoder, loops=2),
         "gates": decoder(attention=ForgettingAttention),
+        "paths": decoder(attention=PaTHAttention),
         "geometric": decoder(attention=GeometricAttention),
         "tokens": decoder(
             SinusoidalEncoding(

@@ -13,6 +13,7 @@ from keras_lengen.layers import (
     GeometricAttention,
     HardALiBi,
     MultiHeadAttention,
+    PaTHAttention,
     RelativeEncoding,
     RoPE,
     StickBreakingAttention,
@@ -264,6 +265,7 @@ def test_half_precision(policy):
     ("kind", "options"),
     [
         (ForgettingAttention, ["sinks", "cap", "norm", "length"]),
+        (PaTHAttention, ["sinks", "cap", "norm", "length"]),
         (StickBreakingAttention, ["cap", "norm", "length"]),
         (GeometricAttention, ["norm"]),
     ],

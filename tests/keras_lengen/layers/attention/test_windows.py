@@ -11,6 +11,7 @@ from keras_lengen.layers import (
     GeometricAttention,
     MultiHeadAttention,
     NTKRoPE,
+    PaTHAttention,
     RandomizedPositions,
     RandomizedRoPE,
     RoPE,
@@ -425,7 +426,11 @@ def test_a_window_counts_tokens_and_not_positions():
 
 
 @pytest.mark.parametrize(
-    "kind", [GeometricAttention, StickBreakingAttention, ForgettingAttention]
+    "kind",
+    [
+        *(GeometricAttention, StickBreakingAttention, ForgettingAttention),
+        PaTHAttention,
+    ],
 )
 def test_other_rules_of_attention_refuse_a_window(kind):
     message = f"{kind.__name__} has no use for sliding_window=4"
