@@ -8,7 +8,6 @@ The report is written after every encoding; those that it has are not repeated.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import tempfile
 
 from absl import app, flags
 
-from benchmarks.measure import write_report
+from benchmarks.measure import run_measured, write_report
 from keras_lengen.layers import ENCODINGS
 
 FLAGS = flags.FLAGS
@@ -50,20 +49,11 @@ def measure(encoding):
     """Runs the trainer; returns a row of the report."""
     command = make_command(encoding)
     with tempfile.TemporaryDirectory() as directory:
-        process = subprocess.Popen(
+        measured = run_measured(
             [sys.executable, *command[1:], f"--workdir={directory}/run"],
             stdout=subprocess.DEVNULL,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed, see above.")
-    return {
-        "encoding": encoding,
-        "command": " ".join(command),
-        # Linux counts in KiB.
-        "peak_gibibytes": usage.ru_maxrss / 2**20,
-        "processor_seconds": usage.ru_utime + usage.ru_stime,
-    }
+    return {"encoding": encoding, "command": " ".join(command), **measured}
 
 
 def main(argv):

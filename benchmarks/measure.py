@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 import time
 
+import numpy as np
 import tensorflow as tf
 from absl import flags
 
@@ -39,7 +41,8 @@ def time_in_turns(variants, *, rounds, repeats):
     """Measures the time of several variants that take turns.
 
     Args:
-        variants: `{name: function}`; a function returns a tensor to wait for.
+        variants: `{name: function}`; a function returns a tensor, or an array
+            of JAX, to wait for.
         rounds: Number of turns of each variant.
         repeats: Number of calls in a turn.
 
@@ -47,14 +50,14 @@ def time_in_turns(variants, *, rounds, repeats):
         `{name: [seconds of a call, in each round]}`.
     """
     for function in variants.values():
-        function().numpy()
+        np.asarray(function())
     seconds = {name: [] for name in variants}
     for _ in range(rounds):
         for name, function in variants.items():
             start = time.perf_counter()
             for _ in range(repeats):
                 result = function()
-            result.numpy()
+            np.asarray(result)
             seconds[name].append((time.perf_counter() - start) / repeats)
     return seconds
 
@@ -88,6 +91,32 @@ class PeakMemory:
 def _read_status(name):
     text = pathlib.Path("/proc/self/status").read_text()
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
+
+
+def run_measured(command, **options):
+    """Runs a command to its end, and measures time and memory. Linux only.
+
+    Args:
+        command: List of str.
+        **options: Further arguments of `subprocess.Popen`.
+
+    Returns:
+        Dict of numbers: `seconds`, `processor_seconds`, `peak_gibibytes`.
+
+    Raises:
+        SystemExit: If the command fails.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, **options)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed, see above.")
+    return {
+        "seconds": time.perf_counter() - start,
+        "processor_seconds": usage.ru_utime + usage.ru_stime,
+        # Linux counts in KiB.
+        "peak_gibibytes": usage.ru_maxrss / 2**20,
+    }
 
 
 def write_report(path, module, content):

@@ -229,19 +229,41 @@ def make_evidence():
 
 
 def make_long_attention():
-    """Time and peak memory of attention, with and without chunks."""
-    rows = read_rows("long_attention")
-    lengths = sorted({row["length"] for row in rows})
+    """Time of attention, relative to no encoding, and its peak memory."""
+    report = read_report("long_attention")
+    lengths = [str(length) for length in report["options"]["lengths"]]
     cells = []
-    for (name, size), found in group(rows, "encoding", "chunk_size").items():
-        shown = {
-            row["length"]: f"{row['seconds']:.1f} s, "
-            f"{row['peak_mebibytes'] / 1024:.1f} GiB"
-            for row in found
-        }
-        label = code(name) + ", without chunks" * (size is None)
-        cells.append((label, *(shown.get(length, "") for length in lengths)))
-    head = ("forward and backward pass; tokens", *(f"{n:,}" for n in lengths))
+    for row in report["rows"]:
+        found = [row["by_length"][length] for length in lengths]
+        times = [f"{each['time_of_nope']:.2f}" for each in found]
+        if row["recipe"] == "NoPE":
+            times = [f"{each['seconds']:.2f} s" for each in found]
+        peaks = [f"{each['peak_mebibytes'] / 1024:.2f} GiB" for each in found]
+        cells.append((code(row["recipe"]), *times, *peaks))
+    lengths = [f"{int(length):,}" for length in lengths]
+    head = (
+        "forward and backward pass",
+        *(f"time, {length} tokens" for length in lengths),
+        *(f"memory, {length} tokens" for length in lengths),
+    )
+    return table(head, cells)
+
+
+def make_published_code():
+    """Training speed relative to the published code, by encoding."""
+    cells = [
+        (
+            code(row["encoding"]),
+            f"{row['published_steps_per_second']:.2f}",
+            f"{row['ours_steps_per_second']:.2f}",
+            f"{row['speed_of_published']:.2f}",
+        )
+        for row in read_rows("published_code")
+    ]
+    head = (
+        "training steps per second, 128 x 41",
+        *("published code", "this library", "ratio"),
+    )
     return table(head, cells)
 
 
@@ -609,7 +631,8 @@ TABLES = {
     function.__name__.removeprefix("make_"): function
     for function in (
         *(make_demonstration, make_train_step, make_evidence),
-        *(make_long_attention, make_generation, make_plain_and_randomized),
+        *(make_published_code, make_long_attention, make_generation),
+        make_plain_and_randomized,
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_kinds, make_frontier, make_frontier_lengths),

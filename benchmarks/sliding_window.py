@@ -13,7 +13,7 @@ import multiprocessing
 import keras
 from absl import app, flags
 
-from benchmarks.attention_pass import measure_passes
+from benchmarks.attention_pass import make_pass, measure_passes
 from benchmarks.measure import DEFINE_count, write_report
 from keras_lengen.layers import MultiHeadAttention, RoPE
 
@@ -35,8 +35,9 @@ def measure(lengths, rounds, window, num_heads, key_dim, compile):
         num_heads, key_dim, encoding=RoPE(), sliding_window=window
     )
     rows = []
+    run = make_pass(attention, compile=compile)
     for length, seconds, peak in measure_passes(
-        attention, lengths, compile=compile, rounds=rounds
+        attention, run, lengths, rounds=rounds
     ):
         rows.append(
             {

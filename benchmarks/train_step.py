@@ -8,12 +8,13 @@ The peer is an encoder of the same size made of `keras.layers`, with
 
 import statistics
 
-import keras
-import numpy as np
-import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.encoders import make_encoder, make_keras_encoder
+from benchmarks.encoders import (
+    make_encoder,
+    make_keras_encoder,
+    make_training_step,
+)
 from benchmarks.measure import (
     DEFINE_count,
     compare_speeds,
@@ -41,40 +42,15 @@ flags.DEFINE_string(
 PEER = "keras.layers.MultiHeadAttention"
 
 
-def make_training_step(model, batch_size, tokens):
-    """Makes a function that trains for one step and returns the loss."""
-    generator = np.random.default_rng(0)
-    token_ids = generator.integers(0, 3, (batch_size, tokens), np.int32)
-    targets = generator.integers(0, 2, (batch_size, tokens), np.int32)
-    optimizer = keras.optimizers.Adam(1e-4)
-    optimizer.build(model.trainable_variables)
-
-    @tf.function(jit_compile=FLAGS.compile)
-    def forward_backward(token_ids, targets):
-        with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-                targets, model(token_ids, training=True)
-            )
-            loss = tf.reduce_mean(losses)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        return loss, [tf.convert_to_tensor(each) for each in gradients]
-
-    @tf.function
-    def step(token_ids, targets):
-        loss, gradients = forward_backward(token_ids, targets)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
-
-    return lambda: step(tf.constant(token_ids), tf.constant(targets))
-
-
 def measure(batch_size, tokens):
     """Measures all encodings at one shape; returns rows of the table."""
     models = {PEER: make_keras_encoder()}
     models.update({name: make_encoder(name) for name in FLAGS.encodings})
     seconds = time_in_turns(
         {
-            name: make_training_step(model, batch_size, tokens)
+            name: make_training_step(
+                model, batch_size, tokens, compile=FLAGS.compile
+            )
             for name, model in models.items()
         },
         rounds=FLAGS.rounds,

@@ -23,6 +23,10 @@ COMMANDS = {
         *("--lengths=8,16", "--window=4", "--num_heads=1", "--key_dim=2"),
         "--rounds=1",
     ],
+    "long_attention": [
+        *("--lengths=8,16", "--layers=SinusoidalEncoding", "--num_heads=1"),
+        *("--key_dim=2", "--rounds=1"),
+    ],
     "encoding_layers": ["--lengths=8,16", "--encodings=RoPE,ALiBi"],
     "evidence": [
         *STEPS,
