@@ -267,6 +267,23 @@ def make_published_code():
     return table(head, cells)
 
 
+def make_published_job():
+    """Time and memory of the published example, with either program."""
+    names = {"published": "published code", "ours": "this library"}
+    jobs = group(read_report("published_code")["jobs"], "program")
+    cells = [
+        (
+            names[name],
+            f"{_average(rows, 'seconds'):.0f} s",
+            f"{_average(rows, 'processor_seconds'):.0f} s",
+            f"{_average(rows, 'peak_gibibytes'):.1f} GiB",
+        )
+        for name, rows in jobs.items()
+    ]
+    head = ("the published example", "time", "processor time", "peak memory")
+    return table(head, cells)
+
+
 def make_generation():
     """Time of generation with and without a cache, and the ratio."""
     report = read_report("generation")
@@ -631,7 +648,8 @@ TABLES = {
     function.__name__.removeprefix("make_"): function
     for function in (
         *(make_demonstration, make_train_step, make_evidence),
-        *(make_published_code, make_long_attention, make_generation),
+        *(make_published_code, make_published_job, make_long_attention),
+        make_generation,
         make_plain_and_randomized,
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),

@@ -28,7 +28,8 @@ PAGES = (
         ROOT / "docs" / "results" / f"{name}.md"
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
-            *("images", "language", "methods", "paper_table", "pretrained"),
+            *("images", "language", "methods", "paper_table", "performance"),
+            "pretrained",
         )
     ),
 )
