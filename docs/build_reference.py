@@ -230,6 +230,8 @@ def _count_parameters(layer):
 def _describe_past_training(encoding):
     if not encoding.defined_past_training:
         return "no: the table ends"
+    if encoding.reads_inputs:
+        return "yes"
     near, far = (
         _apply(encoding, np.array([1000, 1000 + distance]))
         for distance in (1000, 2000)
@@ -243,6 +245,9 @@ def _compare_past_and_future(encoding):
     """Describes whether swapping the positions of two tokens changes scores."""
     if encoding.causal_only:
         return ""
+    if encoding.reads_inputs:
+        # The sign of an angle, which depends on tokens and not on positions.
+        return "different"
     # Initial values may treat both sides alike where trained ones do not.
     generator = np.random.default_rng(1)
     for weight in encoding.weights:

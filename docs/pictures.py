@@ -29,6 +29,7 @@ def find_picture(name):
         "PaTHAttention": draw_paths,
         "MultiHeadAttention": None,
         "NoPE": draw_no_positions,
+        "SelectiveRoPE": draw_turns,
     }
     if name in special:
         return special[name]
@@ -224,6 +225,35 @@ def draw_counts(plot, encoding):
             label=f"head {head + 1}",
         )
     axes.set(xlabel="key minus query, in tokens", ylabel="position")
+    plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
+
+
+def draw_turns(plot, encoding):
+    """Angle of the first pair of features, one line for each head.
+
+    Tokens are random, and weights are those of a new encoding.
+    """
+    generator = np.random.default_rng(SEED)
+    tokens = generator.normal(size=(1, REACH, HEADS * WIDTH))
+    build(encoding, heads=HEADS, width=WIDTH)
+    query = np.ones((1, REACH, HEADS, WIDTH), "float32")
+    query[..., WIDTH // 2 :] = 0
+    steps = encoding.find_steps(ops.convert_to_tensor(tokens, "float32"))
+    turned, _ = encoding.turn(
+        *[ops.convert_to_tensor(query)] * 2,
+        steps,
+        ops.arange(REACH, dtype="int32"),
+    )
+    turned = np.asarray(turned)[0]
+    angles = np.unwrap(
+        np.arctan2(turned[..., WIDTH // 2], turned[..., 0]), axis=0
+    )
+    axes = plot.subplots()
+    for head, line in enumerate(angles.T):
+        axes.plot(
+            line, color=_choose_shade(head, HEADS), label=f"head {head + 1}"
+        )
+    axes.set(xlabel="index of the token", ylabel="angle, in radians")
     plot.legend(*axes.get_legend_handles_labels(), loc="outside right center")
 
 

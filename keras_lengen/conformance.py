@@ -136,7 +136,9 @@ def _check_stage(encoding: PositionalEncoding) -> None:
             encoding,
             "must treat positions (B, T) as those of each example",
         )
-    if copy.stage != "embeddings" and not copy.uses_length:
+    if not (
+        copy.stage == "embeddings" or copy.uses_length or copy.reads_inputs
+    ):
         query, key = inputs
         last = _apply_stage(
             copy, [query[:, -1:], key], positions[-1:], positions

@@ -32,6 +32,7 @@ from datasets.tasks.stack_manipulation import StackManipulation
 from datasets.tasks.two_back import TwoBack
 from datasets.tasks.unique_copy import UniqueCopy
 from datasets.tasks.unique_sort import UniqueSort
+from datasets.tasks.variable_tracking import VariableTracking
 
 TASKS = {
     # The Chomsky hierarchy benchmark: regular.
@@ -69,6 +70,7 @@ TASKS = {
     "mqar": MQAR(),
     "mqmtar": MQMTAR(),
     "needle": Needle(),
+    "variable_tracking": VariableTracking(),
     # Counting.
     "common_words": CommonWords(),
     "frequent_words": FrequentWords(),

@@ -640,6 +640,11 @@ def check_cross_encoding(
             f"{name} is for causal attention, but cross attention sees all "
             "tokens of the memory: choose another encoding."
         )
+    if encoding.reads_inputs:
+        raise ValueError(
+            f"{name} rotates by the tokens between a query and a key, but "
+            "cross attention is between two sequences: choose another encoding."
+        )
     if encoding.reads_ranks:
         raise ValueError(
             f"{name} samples distances by the rank of a token among the keys, "

@@ -364,6 +364,12 @@ def _check_encoding(
     """Raises `ValueError` if a family cannot take an encoding."""
     if encoding is None or encoding.stage is None:
         return
+    if encoding.reads_inputs:
+        raise ValueError(
+            f"encoding={type(encoding).__name__} needs the features of the "
+            f"tokens, which a {type(backbone).__name__} does not pass on: "
+            "choose another encoding, such as RoPE."
+        )
     stages = {
         True: ("rotation", "bias"),
         False: ("embeddings",),

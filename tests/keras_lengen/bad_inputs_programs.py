@@ -121,6 +121,8 @@ def encoding_programs(variant):
         {"positions": ROWS_OF_POSITIONS},
         idle,
     )
+    if encoding.reads_inputs:
+        return
     yield Call(
         f"{variant} to others",
         functools.partial(attention, use_causal_mask=True),

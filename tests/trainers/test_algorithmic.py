@@ -85,6 +85,7 @@ TAKE_SAMPLERS = [
     name
     for name in FOR_ENCODERS
     if not issubclass(ENCODINGS[name], FixedSampler)
+    and not ENCODINGS[name].counts_tokens
 ]
 REFUSED = {
     ("LearnedEncoding", sampler)

@@ -51,7 +51,10 @@ class CachedKeys(keras.layers.Layer):
     @property
     def cached_widths(self) -> tuple[int, int]:
         """Widths of a head's keys and of its values in a cache."""
-        return self.key_dim * self.encoding.rotations, self.value_width
+        keys = self.key_dim * self.encoding.rotations
+        if self.encoding.reads_inputs:
+            keys += self.key_dim // 2
+        return keys, self.value_width
 
     def make_cache(self, batch_size: Size, length: Size) -> Cache:
         """Makes an empty cache, to be passed as `cache`.
@@ -66,7 +69,8 @@ class CachedKeys(keras.layers.Layer):
             `(batch_size, slots, heads, key_dim)` and values
             `(batch_size, slots, heads, value_dim)`, where `heads` is
             `num_key_value_heads`. Keys that the encoding rotates more than
-            once are wider. A subclass may have other widths. `slots` is
+            once, or whose rotation depends on their tokens, are wider. A
+            subclass may have other widths. `slots` is
             `length`, but at most `sliding_window + sink_tokens` if there is
             a window: new keys then replace those that left it.
 

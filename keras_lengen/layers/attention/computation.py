@@ -104,11 +104,23 @@ class Computation(CachedKeys):
         return query, key if key is None else normalize(key, self.key_scale)
 
     def _rotate(
-        self, query: Tensor, key: Tensor | None, context: Context
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        inputs: Tensor,
+        context: Context,
     ) -> tuple[Tensor, Tensor | None]:
-        """Rotates queries and keys, if the encoding does so."""
+        """Rotates queries and keys, if the encoding does so.
+
+        If it reads `inputs` `(B, T, M)`, keys get their steps, for `_turn`.
+        """
         if self.encoding.stage != "rotation":
             return query, key
+        if self.encoding.reads_inputs:
+            if key is None:
+                return query, None
+            steps = ops.cast(self.encoding.find_steps(inputs), key.dtype)
+            return query, ops.concatenate([key, steps], axis=-1)
         rotated, new_key = self.encoding.rotate(
             query,
             query if key is None else key,
@@ -118,6 +130,17 @@ class Computation(CachedKeys):
             **pass_on(context.prepared),
         )
         return rotated, key if key is None else new_key
+
+    def _turn(
+        self, query: Tensor, key: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Rotates queries and all keys by the steps behind the keys, if any."""
+        if not self.encoding.reads_inputs:
+            return query, key
+        key, steps = ops.split(key, [self.key_dim], axis=-1)
+        return self.encoding.turn(
+            query, key, steps, context.indices, context.key_mask
+        )
 
     def _find_query_factor(
         self, inputs: Tensor, context: Context

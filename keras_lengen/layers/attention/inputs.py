@@ -116,6 +116,7 @@ def make_context(
         `Context`.
     """
     encoding = layer.encoding
+    _check_own_tokens(encoding, is_self=known.get("is_self", True))
     tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
     index = known.get("index")
     first = keys - tokens if index is None else index
@@ -449,6 +450,16 @@ def _check_causal(layer: "MultiHeadAttention", masked: bool) -> None:
             )
 
 
+def _check_own_tokens(encoding: PositionalEncoding, *, is_self: bool) -> None:
+    """Raises `ValueError` if an encoding needs self-attention."""
+    if encoding.reads_inputs and not is_self:
+        raise ValueError(
+            f"{type(encoding).__name__} rotates by the tokens between a query "
+            "and a key, so that keys must be the queries' own tokens: pass one "
+            "tensor as query and value, or choose another encoding."
+        )
+
+
 def _read_masks(
     tensors: dict[str, Any],
     keys: Tensor,
@@ -655,6 +666,9 @@ def find_output_spec(
     if axes is not None:
         query, value, key = axes.fold_specs(query, value, key)
     check_shapes(layer, query, value, value if key is None else key)
+    if cache is None:
+        own = is_self or bool(options.get("self_attention"))
+        _check_own_tokens(encoding, is_self=own)
     if encoding.stage is not None and cache is None:
         positions, key_positions = (
             options.get(name) for name in ("positions", "key_positions")

@@ -440,9 +440,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         if self.encoding.built:
             self.encoding.check_widths((*query_shape[:2], *head))
         else:
-            self.encoding.build(
-                (*query_shape[:2], *head), (*key_shape[:2], *head)
-            )
+            shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
+            if self.encoding.reads_inputs:
+                heads = self.num_key_value_heads or self.num_heads
+                shapes[1] = (*key_shape[:2], heads, self.key_dim)
+                shapes.append(query_shape)
+            self.encoding.build(*shapes)
         self.settle_policies()
 
     def __call__(
@@ -518,13 +521,15 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         query, key, value = self._project(x, key, value)
         self._add_activity_losses(context, query, key, value)
         query, key = self._normalize(query, key)
-        # Rotated before they are cached, so that every key is rotated once. An
-        # encoding that rotates has no bias, which would need other keys.
-        query, key = self._rotate(query, key, context)
+        # Rotated before they are cached, so that every key is rotated once,
+        # unless the rotation depends on all tokens. An encoding that rotates
+        # has no bias, which would need other keys.
+        query, key = self._rotate(query, key, x, context)
         if cache is not None:
             key, value, cache = update_cache(
                 cache, key, value, context.index, context.window
             )
+        query, key = self._turn(query, key, context)
         output, weights = self._attend_to_all(
             query, key, value, x, context, return_attention_scores, training
         )

@@ -41,6 +41,7 @@ from keras_lengen.layers.encodings.sandwich import (
     RandomizedSandwich,
     Sandwich,
 )
+from keras_lengen.layers.encodings.selective_rope import SelectiveRoPE
 from keras_lengen.layers.encodings.self_extend import SelfExtend
 from keras_lengen.layers.encodings.shape import SHAPE
 from keras_lengen.layers.encodings.shaw_encoding import ShawEncoding
@@ -68,6 +69,7 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "ReRoPE": ReRoPE,
     "STRING": STRING,
     "PoPE": PoPE,
+    "SelectiveRoPE": SelectiveRoPE,
     "RelativeEncoding": RelativeEncoding,
     "ShawEncoding": ShawEncoding,
     "ALiBi": ALiBi,
@@ -138,6 +140,7 @@ __all__ = [
     "RoPE",
     "RotaryEncoding",
     "Sandwich",
+    "SelectiveRoPE",
     "SelfExtend",
     "ShawEncoding",
     "SinusoidalEncoding",

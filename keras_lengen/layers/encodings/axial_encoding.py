@@ -119,6 +119,12 @@ class AxialEncoding(PositionalEncoding):
                 "rows: choose another encoding, such as ALiBi."
             )
         for name, encoding in (("row", row), ("column", column)):
+            if encoding.reads_inputs:
+                raise ValueError(
+                    f"{name}={type(encoding).__name__} rotates by what tokens "
+                    "contain and has no use for rows and columns: choose "
+                    "another encoding, such as RoPE."
+                )
             if encoding.rotations > 1:
                 raise ValueError(
                     f"{name}={type(encoding).__name__} returns queries and "

@@ -217,6 +217,12 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     reads_key_positions = False
     """Whether `multiply` reads the positions of all queries and keys."""
 
+    reads_inputs = False
+    """Whether a rotation depends on the features of the tokens. Attention then
+    calls `find_steps` and `turn` instead of `rotate`, and needs keys that are
+    the queries' own tokens; `build` gets the shapes of queries, keys and
+    features."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for method, stage in _STAGES.items():
@@ -577,6 +583,46 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
                 takes pairs and gets none.
         """
         return query, key
+
+    def find_steps(self, inputs: Tensor) -> Tensor:
+        """Computes what each token contributes to a rotation.
+
+        Called if `reads_inputs`. A cache holds the result behind the keys.
+
+        Args:
+            inputs: Features of the tokens, `(B, T, M)`.
+
+        Returns:
+            float32 `(B, T, heads, D / 2)`, with the heads of the keys.
+        """
+        raise NotImplementedError
+
+    def turn(
+        self,
+        query: Tensor,
+        key: Tensor,
+        steps: Tensor,
+        indices: Tensor,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Rotates queries and keys by the steps of the tokens.
+
+        Called if `reads_inputs`.
+
+        Args:
+            query: Float tensor `(B, T, H, D)`.
+            key: Float tensor `(B, S, heads, D)`, of the whole sequence; the
+                queries are some of its tokens.
+            steps: `(B, S, heads, D / 2)`, what `find_steps` returns for the
+                whole sequence.
+            indices: Indices of the queries among the keys, int32 `(T,)`.
+            mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
+
+        Returns:
+            The rotated query and key, with the shapes and dtypes of the
+            arguments.
+        """
+        raise NotImplementedError
 
     def multiply(
         self,

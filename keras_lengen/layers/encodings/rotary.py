@@ -52,6 +52,26 @@ class RotaryEncoding(PositionalEncoding):
         length: TensorLike | None = None,
         training: bool | None = None,
     ) -> Any:
+        return self._rotate_inputs(
+            *(query, key, positions, key_positions),
+            start_index=start_index,
+            length=length,
+            training=training,
+        )
+
+    def _rotate_inputs(
+        self,
+        query: TensorLike,
+        key: TensorLike | None,
+        positions: TensorLike | None,
+        key_positions: TensorLike | None,
+        *,
+        start_index: Size,
+        length: TensorLike | None,
+        training: bool | None,
+        **others: Any,
+    ) -> Any:
+        """Checks the call arguments and rotates; `rotate` gets the `others`."""
         alone = key is None
         if alone:
             check_no_key_positions(key_positions)
@@ -67,7 +87,7 @@ class RotaryEncoding(PositionalEncoding):
             query = ops.expand_dims(query, 2)
             key = query if alone else ops.expand_dims(key, 2)
         query, key = self.rotate(
-            query, key, positions, key_positions, length=length
+            query, key, positions, key_positions, length=length, **others
         )
         if flat:
             query, key = ops.squeeze(query, 2), ops.squeeze(key, 2)

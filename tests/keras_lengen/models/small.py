@@ -66,7 +66,9 @@ def make(model, variant, *, encoding_changes=None, **changes):
     Cross attention has the same encoding where it can have one.
     """
     encoding = encodings.make(variant, **(encoding_changes or {}))
-    crosses = encoding.stage != "embeddings" and not encoding.reads_ranks
+    crosses = encoding.stage != "embeddings" and not (
+        encoding.reads_ranks or encoding.reads_inputs
+    )
     if model == "encoder_decoder" and crosses:
         changes = {"cross_encoding": encoding, **changes}
     return MODELS[model](encoding, **changes)

@@ -25,6 +25,7 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RandomizedRoPE,
     RoPE,
+    SelectiveRoPE,
     SelfExtend,
     ShiftedPositions,
     SinusoidalEncoding,
@@ -593,6 +594,11 @@ WRONG = {
         "GPT2",
         {"encoding": YaRN(original_length=8)},
         "GPT2Backbone, which adds a table",
+    ),
+    "no features": (
+        "Llama",
+        {"encoding": SelectiveRoPE()},
+        "features of the tokens, which a LlamaBackbone does not pass on",
     ),
     "two samplers": (
         "Llama",

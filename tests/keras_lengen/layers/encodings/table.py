@@ -291,7 +291,14 @@ def encode(encoding, inputs, positions, *, queries=ALL, keys=ALL, causal=False):
     bias = encoding.attention_bias(
         query, key, query_positions, key_positions, causal=causal
     )
-    query, key = encoding.rotate(query, key, query_positions, key_positions)
+    if encoding.reads_inputs:
+        # The features of the tokens are the queries of all heads.
+        features = ops.reshape(inputs[0], (*inputs[0].shape[:2], -1))
+        steps = encoding.find_steps(features)[:, keys]
+        indices = np.arange(inputs[0].shape[1], dtype="int32")[queries]
+        query, key = encoding.turn(query, key, steps, indices)
+    else:
+        query, key = encoding.rotate(query, key, query_positions, key_positions)
     scores = encoding.multiply(
         ops.cast(query, "float32"),
         ops.cast(key, "float32"),

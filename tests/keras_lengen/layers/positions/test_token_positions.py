@@ -247,6 +247,7 @@ def test_t5_tells_both_sides_apart():
 
 REFUSED = {
     "CoPE": "has no use in CoPE",
+    "SelectiveRoPE": "has no use in SelectiveRoPE",
     "XPos": "earlier tokens larger positions",
     **{
         name: "brings its own sampler"

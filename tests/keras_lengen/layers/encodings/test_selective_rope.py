@@ -1,0 +1,189 @@
+"""Rotations by angles that the tokens choose."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_lengen.layers import (
+    AxialEncoding,
+    MultiHeadAttention,
+    RandomizedPositions,
+    RoPE,
+    SelectiveRoPE,
+)
+from tests.keras_lengen.layers.encodings.table import HEADS, TOKENS, WIDTH
+from tests.keras_lengen.models.small import (
+    assert_chunks_change_nothing,
+    assert_generation_is_the_full_pass,
+    decoder,
+    encoder,
+    with_random_weights,
+)
+
+RANDOM = np.random.default_rng(3)
+MODEL_WIDTH = 12
+
+
+def make_attention(groups=None, **arguments):
+    attention = MultiHeadAttention(
+        HEADS,
+        WIDTH,
+        encoding=SelectiveRoPE(max_wavelength=100, rank=3),
+        num_key_value_heads=groups,
+        **arguments,
+    )
+    attention.build((None, None, MODEL_WIDTH), (None, None, MODEL_WIDTH))
+    for weight in attention.encoding.weights:
+        weight.assign(2 * RANDOM.normal(size=weight.shape))
+    return attention
+
+
+def find_angles(encoding, tokens, base=100):
+    """Angles from the formula, of one sequence `(T, M)` without padding."""
+    down, up, kernel = map(np.float64, encoding.get_weights())
+    steps = [
+        np.einsum("m,mr,rhc->hc", x / np.linalg.norm(x), down, up)
+        for x in np.float64(tokens)
+    ]
+    angles, total = [], np.zeros_like(steps[0])
+    for t in range(len(steps)):
+        for lag in range(min(t, 3) + 1):
+            total = total + kernel[lag] * steps[t - lag]
+        rates = [base ** (-2 * m / WIDTH) for m in range(WIDTH // 2)]
+        angles.append(total * rates)
+    return np.array(angles)
+
+
+def find_weights(attention, x, real):
+    """Causal attention weights of one example, `(H, n, n)`."""
+    x = np.float64(x[real])
+    query, key = (
+        (x @ np.float64(dense.kernel)).reshape(len(x), -1, WIDTH)
+        for dense in (attention.query_dense, attention.key_dense)
+    )
+    angles, half = find_angles(attention.encoding, x), WIDTH // 2
+    weights = np.zeros((HEADS, len(x), len(x)))
+    for h, i in itertools.product(range(HEADS), range(len(x))):
+        group = h * key.shape[1] // HEADS
+        for j in range(i + 1):
+            score = 0
+            for m in range(half):
+                angle = angles[i, group, m] - angles[j, group, m]
+                q, k = (
+                    complex(features[m], features[m + half])
+                    for features in (query[i, h], key[j, group])
+                )
+                turned = q * complex(math.cos(angle), math.sin(angle))
+                score += (turned * k.conjugate()).real
+            weights[h, i, j] = math.exp(score / math.sqrt(WIDTH))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("groups", [None, 1])
+def test_weights_are_the_formula_and_padding_makes_no_step(groups):
+    attention = make_attention(groups, use_bias=False)
+    x = RANDOM.normal(size=(3, 8, MODEL_WIDTH)).astype("float32")
+    mask = np.ones((3, 8), bool)
+    mask[1, [0, 1, 4]] = mask[2, 6:] = False
+    _, weights = attention(
+        x,
+        x,
+        value_mask=mask,
+        use_causal_mask=True,
+        return_attention_scores=True,
+    )
+    for example, real in enumerate(mask):
+        np.testing.assert_allclose(
+            np.asarray(weights)[example][:, real][:, :, real],
+            find_weights(attention, x[example], real),
+            atol=1e-4,
+        )
+
+
+def test_a_layer_takes_the_features():
+    attention = make_attention(use_bias=False)
+    x = RANDOM.normal(size=(2, 5, MODEL_WIDTH)).astype("float32")
+    query = RANDOM.normal(size=(2, 5, HEADS, WIDTH)).astype("float32")
+    turned = np.asarray(attention.encoding(query, inputs=x))
+    for example, features in enumerate(x):
+        angles = find_angles(attention.encoding, features)
+        expected = query[example, ..., : WIDTH // 2] * np.cos(angles)
+        expected -= query[example, ..., WIDTH // 2 :] * np.sin(angles)
+        np.testing.assert_allclose(
+            turned[example, ..., : WIDTH // 2], expected, atol=1e-4
+        )
+    alone = SelectiveRoPE()
+    np.testing.assert_array_equal(
+        alone(query), alone(query, inputs=query.reshape(2, 5, -1))
+    )
+
+
+def test_equal_steps_are_rope():
+    encoding = SelectiveRoPE(max_wavelength=100, rank=1)
+    encoding.build((None, None, HEADS, WIDTH))
+    # A step of 1 for each token, once.
+    encoding.down.assign(np.full(encoding.down.shape, 0.25))
+    encoding.up.assign(np.ones(encoding.up.shape))
+    kernel = np.zeros(encoding.kernel.shape)
+    kernel[0] = 1
+    encoding.kernel.assign(kernel)
+    x = np.ones((1, TOKENS, HEADS, WIDTH), "float32")
+    expected = RoPE(max_wavelength=100, layout="halves")
+    positions = np.arange(1, TOKENS + 1)
+    for one, other in zip(
+        encoding(x, x), expected(x, x, positions=positions), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("groups", [None, 1])
+@pytest.mark.parametrize("window", [None, 3])
+def test_a_cache_holds_the_steps(groups, window):
+    attention = make_attention(groups, sliding_window=window)
+    x = RANDOM.normal(size=(2, TOKENS, MODEL_WIDTH)).astype("float32")
+    whole = attention(x, x, use_causal_mask=True)
+    cache = attention.make_cache(2, TOKENS)
+    assert cache[0].shape == (2, TOKENS, groups or HEADS, WIDTH + WIDTH // 2)
+    for first, last in (0, 3), (3, 4), (4, TOKENS):
+        new = x[:, first:last]
+        output, cache = attention(
+            *(new, new),
+            cache=cache,
+            cache_update_index=first,
+            use_causal_mask=True,
+        )
+        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
+
+
+def test_generation_and_chunks_are_the_full_pass():
+    model = with_random_weights(decoder(SelectiveRoPE(), num_layers=2))
+    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
+    assert_generation_is_the_full_pass(model, ids, np.array([TOKENS, 4]))
+    model = with_random_weights(encoder(SelectiveRoPE()))
+    assert_chunks_change_nothing(model, ids)
+
+
+def test_a_saved_model_gives_the_same(tmp_path):
+    model = with_random_weights(decoder(SelectiveRoPE(rank=2)))
+    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
+    expected = model(ids)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(ids), expected)
+
+
+def test_what_it_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="RandomizedPositions has no use"):
+        SelectiveRoPE(sampler=RandomizedPositions(max_position=64))
+    attention, x = make_attention(), np.ones((1, 4, MODEL_WIDTH), "float32")
+    with pytest.raises(ValueError, match="the queries' own tokens"):
+        attention(x, x + 1)
+    with pytest.raises(ValueError, match="between two sequences"):
+        decoder(cross_attention=True, cross_encoding=SelectiveRoPE())
+    with pytest.raises(ValueError, match="no use for rows"):
+        AxialEncoding(row=RoPE(), column=SelectiveRoPE())
+    with pytest.raises(ValueError, match="width of a head is 3"):
+        SelectiveRoPE()(np.ones((1, 2, 2, 3), "float32"))
