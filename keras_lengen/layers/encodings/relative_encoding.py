@@ -177,7 +177,10 @@ class RelativeEncoding(BiasEncoding):
             return False
         if self.distances == "sampled":
             # A chunk of the queries of a long sequence reads few distances
-            # more than once, but there are many chunks.
+            # more than once, but there are many chunks. A single example would
+            # read a row for each pair of tokens, and use it once.
+            if batch_size == 1 and pairs[0] != 1 and not avoids_gathers():
+                return False
             return None in pairs or pairs[0] in (1, pairs[1])
         if batch_size is None:
             return False
