@@ -2,10 +2,11 @@
 
 The published code is your own copy, which runs on JAX. Two comparisons:
 
-- Steps of training per second for several encodings. The models take turns in
-  one process, with the same sizes, batches of 128 x 41 tokens, Adam and clipping.
-- The whole job of the published example: its training of lengths 1 to 40, for
-  `--steps` steps, and its evaluation of 512 examples of each length up to 100.
+- Steps of training per second for several encodings. The models have the same
+  sizes, batches of 128 x 41 tokens, Adam and clipping, and take turns in one
+  process.
+- The whole job of the published example: `--steps` steps of training with
+  lengths 1 to 40, and an evaluation with 512 examples of each length up to 100.
   The programs take turns, each in a process of its own.
 
     git clone https://github.com/google-deepmind/randomized_positional_encodings

@@ -303,7 +303,61 @@ def claim_performance():
         *two(window["seconds"], *overheads),
         f"{whole['seconds']:.1f}",
         *(f"{peak:.1f}" for peak in peaks),
+        f"{long['keras.layers.MultiHeadAttention']['8192']['time_of_nope']:.1f}",
+        *compare_with_published_code(),
+        *compare_long_sequences(
+            {name: row["2025"]["time_of_nope"] for name, row in long.items()}
+        ),
+        *compare_layers(),
     ]
+
+
+def compare_with_published_code():
+    seconds = {
+        row["program"]: row["seconds"] for row in read("published_code")["jobs"]
+    }
+    steps = (
+        select_one("published_code", encoding=name)["speed_of_published"]
+        for name in ("RoPE", "RandomizedRelativeEncoding")
+    )
+    return [*two(*steps), f"{seconds['published'] / seconds['ours']:.1f}"]
+
+
+def compare_long_sequences(times):
+    twice = [times[name] for name in ("SelfExtend", "ReRoPE", "STRING")]
+    learned, heavy = (
+        [times[name] for name in names]
+        for names in (
+            ("ClippedBias", "PowerKERPLE", "LogKERPLE", "T5Bias"),
+            ("CoPE", "DAPE", "FIRE"),
+        )
+    )
+    relative = [times["RelativeEncoding"], times["ShawEncoding"]]
+    others = ("RandomizedPowerKERPLE", "RandomizedLogKERPLE", "RandomizedFIRE")
+    cheap = max(
+        time
+        for name, time in times.items()
+        if time not in (*twice, *learned, *heavy, *relative)
+        and name not in (*others, "RandomizedRelativeEncoding")
+        and not name.startswith("keras")
+    )
+    bounds = (cheap, min(twice), max(twice), min(learned), max(learned))
+    return [
+        *two(*bounds, *relative),
+        *(f"{bound:.1f}" for bound in (min(heavy), max(heavy))),
+    ]
+
+
+def compare_layers():
+    speeds = {"others": []}
+    for row in read("encoding_layers")["rows"]:
+        if "speed_of_peer" in row:
+            name = row["encoding"]
+            key = name if name in ("LearnedEncoding", "ALiBi") else "others"
+            speeds.setdefault(key, []).append(row["speed_of_peer"])
+    return two(
+        *(bound(each) for each in speeds.values() for bound in (min, max))
+    )
 
 
 def claim_paper_table():

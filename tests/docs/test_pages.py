@@ -232,6 +232,8 @@ def find_benchmark_flags(name):
     text = pathlib.Path(importlib.util.find_spec(name).origin).read_text()
     if "define_flags" in text:
         text += (ROOT / "benchmarks/runs.py").read_text()
+    if "published_example" in text:
+        text += (ROOT / "benchmarks/published_example.py").read_text()
     # A benchmark may have the flags of another one, with other defaults.
     return re.findall(r'(?:DEFINE_\w+|set_default)\(\s*"(\w+)"', text)
 
