@@ -108,6 +108,7 @@ def test_saved_models_need_tensorflow(monkeypatch):
         resolve(ExportConfig, {}, {"format": "saved_model"})
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "name", product(mark_slow(IN_LITE, ALIKE), keep=("RandomizedRoPE",))
 )

@@ -289,6 +289,7 @@ def test_programs_that_cannot_run(changes, status, reason):
     assert bool(found.get("reason")) == bool(reason)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("message", "status"),
     [

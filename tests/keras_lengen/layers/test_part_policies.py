@@ -57,6 +57,7 @@ def computed(model):
     return keras.ops.convert_to_numpy(model(batch)).astype("float32")
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "dtype"),
     product(

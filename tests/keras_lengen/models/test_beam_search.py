@@ -145,6 +145,7 @@ def search(model, prompt, beams, ends, length_penalty, penalty=1.0):
     return best + [ends[0]] * (5 - len(best))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("beams", "penalty"),
     product(itertools.product([2, 3], [1.0, 1.7]), keep=[(3, 1.7)]),
@@ -164,6 +165,7 @@ def test_few_beams_find_what_plain_python_finds(model, beams, penalty):
         np.testing.assert_array_equal(tokens, expected)
 
 
+@pytest.mark.product
 def test_compiled_is_not_compiled(model):
     options = {"num_beams": 3, "end_token": 2}
     inputs = {"token_ids": PROMPTS, "lengths": LENGTHS}

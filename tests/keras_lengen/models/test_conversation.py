@@ -171,6 +171,7 @@ def other_decoders():
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "name",
     product(

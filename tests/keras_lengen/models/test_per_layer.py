@@ -116,6 +116,7 @@ def lists():
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", lists())
 def test_a_saved_model_is_the_same(name, tmp_path):
     model = with_random_weights(decoder(lists()[name], num_layers=4))
@@ -202,6 +203,7 @@ def test_generation_is_the_full_pass(name, changes):
     assert_generation_is_the_full_pass(model, IDS, np.array([6, 3]))
 
 
+@pytest.mark.product
 def test_a_length_reaches_the_layers_that_use_it():
     given = [NTKRoPE(scaling_factor=2.0, original_length=4), None, XPos()]
     model = with_random_weights(decoder(given, num_layers=3, output_size=None))

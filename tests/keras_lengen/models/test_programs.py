@@ -114,6 +114,7 @@ def test_programs_of_an_unchanged_model_are_kept():
     assert kept == model.programs._programs
 
 
+@pytest.mark.product
 @pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
 def test_tied_embeddings_survive_quantization():
     model = decoder(ALiBi(), **SIZES, tie_embeddings=True)
