@@ -25,11 +25,13 @@ from benchmarks.measure import (
     time_in_turns,
     write_report,
 )
-from keras_lengen.layers import ENCODINGS
+from keras_lengen.layers import ENCODINGS, RoPE
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
-flags.DEFINE_list("encodings", list(ENCODINGS), "Encodings to measure.")
+HALVES = "RoPE(layout='halves')"
+"""`RoPE` with the pairs of KerasHub's layer."""
+flags.DEFINE_list("encodings", [*ENCODINGS, HALVES], "Encodings to measure.")
 DEFINE_count("num_heads", 4, "Attention heads.")
 DEFINE_count("key_dim", 64, "Width of a head.")
 DEFINE_count("rounds", 5, "Number of turns of every layer.")
@@ -59,11 +61,19 @@ PEERS = {
         keras_hub.layers.PositionEmbedding(MAX_POSITION)
     ),
     "RoPE": lambda: rotate_both(keras_hub.layers.RotaryEmbedding()),
+    HALVES: lambda: rotate_both(keras_hub.layers.RotaryEmbedding()),
     "ALiBi": lambda: (
         lambda scores, query, key: keras_hub.layers.AlibiBias()(scores)
     ),
 }
 """Functions that make the KerasHub layer of the same kind."""
+
+
+def make_layer(name):
+    """Makes one of our layers."""
+    if name == HALVES:
+        return RoPE(layout="halves")
+    return make_encoding(name, MAX_POSITION)
 
 
 def make_stage(layer):
@@ -92,7 +102,7 @@ def make_inputs(stage, length, num_heads, key_dim):
 def make_variant(name):
     """Makes the stage and the function of a layer, ours or a peer's."""
     ours = name.removeprefix("KerasHub ")
-    layer = make_encoding(ours, MAX_POSITION)
+    layer = make_layer(ours)
     if name == ours:
         return layer.stage, tf.function(make_stage(layer))
     return layer.stage, tf.function(PEERS[ours]())
@@ -154,7 +164,7 @@ def main(argv):
     lengths = sorted(map(int, FLAGS.lengths))
     stages = {}
     for name in FLAGS.encodings:
-        stage = make_encoding(name, MAX_POSITION).stage
+        stage = make_layer(name).stage
         if stage:
             names = stages.setdefault(stage, [])
             names += [name, *([f"KerasHub {name}"] if name in PEERS else [])]

@@ -14,6 +14,7 @@ The published code is your own copy, which runs on JAX. Two comparisons:
     python -m benchmarks.published_code --copy=.
 """
 
+import importlib.metadata
 import statistics
 import sys
 import tempfile
@@ -154,9 +155,15 @@ def main(argv):
             for name in ("published", "ours")
         )
         print(f"The whole job: {published / ours:.2f} times as fast.")
-    write_report(
-        FLAGS.output, "benchmarks.published_code", {"rows": rows, "jobs": jobs}
-    )
+    content = {
+        "packages": {
+            name: importlib.metadata.version(name)
+            for name in ("jax", "dm-haiku", "optax")
+        },
+        "rows": rows,
+        "jobs": jobs,
+    }
+    write_report(FLAGS.output, "benchmarks.published_code", content)
 
 
 if __name__ == "__main__":
