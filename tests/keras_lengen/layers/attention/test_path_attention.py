@@ -79,7 +79,7 @@ def multiply(query, key, directions, strengths):
         ("left", {"encoding": ALiBi(), "num_key_value_heads": 1}),
         ("between", {"encoding": RoPE()}),
     ],
-    ids=str,
+    ids=["none", "right", "left", "between"],
 )
 def test_weights_by_the_definition(padding, arguments):
     layer = make(**arguments)
