@@ -215,7 +215,10 @@ def test_scores_take_the_stages_of_the_encoding(variant):
         for dense in (layer.query_dense, layer.key_dense)
     )
     bias = layer.encoding.attention_bias(query, key, positions, positions)
-    query, key = layer.encoding.rotate(query, key, positions, positions)
+    features = {"inputs": INPUTS} if layer.encoding.reads_inputs else {}
+    query, key = layer.encoding.rotate(
+        query, key, positions, positions, **features
+    )
     scores = ops.einsum("bthd,bshd->bhts", query, key) / WIDTH**0.5
     scores = scores if bias is None else scores + bias
     np.testing.assert_allclose(weights, ops.softmax(scores), atol=1e-5)
@@ -226,6 +229,11 @@ def test_one_token_at_a_time_is_the_full_pass(variant):
     layer = attention(make(variant))
     positions = POSITIONS["shared"]
     full = layer(INPUTS, INPUTS, positions=positions, use_causal_mask=True)
+    if layer.encoding.reads_inputs:
+        # Only a cache has the features of earlier tokens.
+        with pytest.raises(ValueError, match="the queries' own tokens"):
+            layer(INPUTS[:, 1:], INPUTS, use_causal_mask=True)
+        return
     for token in range(TOKENS):
         step = layer(
             INPUTS[:, token : token + 1],
