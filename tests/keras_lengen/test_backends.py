@@ -53,7 +53,7 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
         pytest.param("models/test_beam_search.py", marks=pytest.mark.slow),
         pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
         pytest.param("models/test_export.py", marks=pytest.mark.slow),
-        "models/test_per_layer.py",
+        pytest.param("models/test_per_layer.py", marks=pytest.mark.slow),
     ],
 )
 def test_tests_of_all_backends_pass_on_jax(file):
