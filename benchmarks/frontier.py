@@ -15,15 +15,12 @@ interrupted is resumed.
 """
 
 import pathlib
-import statistics
 
 from absl import app, flags
-from matplotlib.figure import Figure
 
-from benchmarks.result_tables import get_shares, group
-from benchmarks.runs import define_flags, make_row, report
+from benchmarks.comparison import Comparison
+from benchmarks.runs import define_flags
 from trainers.answers.options import DEMONSTRATIONS
-from trainers.engine.problem import average_unseen
 
 FLAGS = flags.FLAGS
 define_flags("frontier", jobs=2)
@@ -88,137 +85,41 @@ DECODER_ONLY = (
     *("CoPE", "stick-breaking", "forgetting", "looped", "Abacus"),
     *(name for name in METHODS if name.startswith("coupled")),
 )
-TICKS = (1, 2, 5, 10, 20, 50, 100)
-BASELINES = ("RoPE", "RandomizedRoPE")
-BEST = 3
-SEEDS = 3
 
 
-def list_methods(task):
-    """Returns the methods that a task takes."""
-    left_out = {"index hints"} if task != "addition" else set()
-    if task == "missing duplicate":
-        left_out.update(DECODER_ONLY)
-    return [name for name in METHODS if name not in left_out]
+class Frontier(Comparison):
+    """Methods on five tasks; some methods take some tasks only."""
+
+    def takes(self, task, method):
+        if method == "index hints":
+            return task == "addition"
+        return task != "missing duplicate" or method not in DECODER_ONLY
+
+    def make_run(self, task, method, seed, changes=(), **columns):
+        if (task, method) == ("addition", "Abacus"):
+            # Positions within a number count from its least significant digit.
+            changes = {"task": "reversed_addition", **dict(changes)}
+        return super().make_run(task, method, seed, changes, **columns)
 
 
-def make_run(task, method, seed, changes=(), **columns):
-    """Makes the `Row` of a run.
-
-    Args:
-        task: str, one of `TASKS`.
-        method: str, one of `METHODS`.
-        seed: int.
-        changes: Dict of further flags of the trainer.
-        **columns: Further columns of the report.
-    """
-    trainer, of_task = TASKS[task]
-    if (task, method) == ("addition", "Abacus"):
-        # Positions within a number count from its least significant digit.
-        of_task = {**of_task, "task": "reversed_addition"}
-    given = {**MODEL, **of_task, **METHODS[method], "seed": seed}
-    columns = {"task": task, "method": method, **columns, "seed": seed}
-    return make_row(trainer, {**given, **dict(changes)}, **columns)
-
-
-def choose_more(rows):
-    """Lists the tasks and methods that are trained with further seeds.
-
-    Args:
-        rows: Rows of the report. Once a task has all of its first runs, the
-            methods are the best ones of these, and the baselines.
-    """
-    for task in TASKS:
-        scores = {
-            row["method"]: row["score"]
-            for row in rows
-            if row["task"] == task and row["seed"] == 0
-        }
-        methods = list_methods(task)
-        if scores.keys() >= set(methods):
-            best = sorted(methods, key=scores.get, reverse=True)[:BEST]
-            yield from ((task, method) for method in (*best, *BASELINES))
-
-
-def measure(row, workdir, results):
-    """Returns what the report has of a finished run."""
-    del row, workdir
-    metric = results["score_metric"]
-    shares = results["final"][f"{metric}_by_length"]
-    return {
-        "score": average_unseen(shares, TRAINED),
-        "floor": average_unseen(results["floor_by_length"], TRAINED),
-        f"{metric}_by_length": shares,
-    }
-
-
-def plot(rows, path):
-    """Draws the share of right answers of every method against the length."""
-    figure = Figure(figsize=(4 * len(TASKS), 4.5), layout="constrained")
-    panels = figure.subplots(1, len(TASKS), sharey=True)
-    for axes, task in zip(panels, TASKS, strict=True):
-        of_task = [row for row in rows if row["task"] == task]
-        medians = sorted(
-            (
-                (statistics.median(row["score"] for row in some), some)
-                for some in group(of_task, "method").values()
-            ),
-            key=lambda pair: pair[0],
-            reverse=True,
-        )
-        for number, (_, some) in enumerate(medians):
-            shares = [get_shares(row) for row in some]
-            middle = [
-                statistics.median(of_run[n] for of_run in shares)
-                for n in shares[0]
-            ]
-            named = number < BEST or some[0]["method"] in BASELINES
-            axes.plot(
-                [int(length) for length in shares[0]],
-                middle,
-                **(
-                    {"label": some[0]["method"], "linewidth": 2}
-                    if named
-                    else {"color": "0.8", "linewidth": 1, "zorder": 0}
-                ),
-            )
-        axes.axvspan(1, TRAINED, color="0.95", zorder=-1)
-        axes.set(title=task, xlabel="length", xscale="log", ylim=(0, 1.02))
-        axes.set_xticks(TICKS, TICKS, minor=False)
-        axes.set_xticks([], minor=True)
-        if of_task:
-            axes.legend(fontsize=8)
-    panels[0].set_ylabel("share of right answers")
-    figure.savefig(path, dpi=100)
+FRONTIER = Frontier(
+    "frontier",
+    tasks=TASKS,
+    methods=METHODS,
+    model=MODEL,
+    trained=TRAINED,
+    baselines=("RoPE", "RandomizedRoPE"),
+    seeds=(1, 2),
+    ticks=(1, 2, 5, 10, 20, 50, 100),
+)
 
 
 def main(argv):
     """Trains what is missing, and reports."""
     del argv
-    runs = [
-        make_run(task, method, seed)
-        for task in TASKS
-        for method in list_methods(task)
-        for seed in range(SEEDS)
-    ]
-    wanted = FLAGS.only or METHODS
-    rows = report(
-        "frontier",
-        runs,
-        measure,
-        chosen=lambda row: row["seed"] == 0 and row["method"] in wanted,
+    FRONTIER.run(
+        pathlib.Path(FLAGS.output), methods=FLAGS.only or METHODS, tasks=TASKS
     )
-    # The results of the first runs choose the further ones.
-    more = set(choose_more(rows))
-    rows = report(
-        "frontier",
-        runs,
-        measure,
-        chosen=lambda row: (
-            (row["task"], row["method"]) in more and row["method"] in wanted
-        ),
-    )
-    plot(rows, pathlib.Path(FLAGS.output).with_suffix(".png"))
 
 
 if __name__ == "__main__":

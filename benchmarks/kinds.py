@@ -13,7 +13,7 @@ Flags, resuming and the report are as in `benchmarks.frontier`.
 
 from absl import app, flags
 
-from benchmarks.frontier import METHODS, make_run
+from benchmarks.frontier import FRONTIER, METHODS
 from benchmarks.measure import DEFINE_count
 from benchmarks.runs import report
 from trainers.records.results import find_kinds
@@ -53,7 +53,7 @@ def list_rows():
 
 def _make_row(task, method, seed, training, changes=()):
     changes = {**EVALUATION, **dict(changes)}
-    return make_run(task, method, seed, changes, training=training)
+    return FRONTIER.make_run(task, method, seed, changes, training=training)
 
 
 def measure(row, workdir, results):

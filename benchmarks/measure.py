@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 from absl import flags
 
+from datasets.files import write_whole
 from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import ENCODINGS
 from trainers.records.results import versions
@@ -136,7 +137,8 @@ def write_report(path, module, content):
     }
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
+    with write_whole(path) as file:
+        file.write((json.dumps(report, indent=2) + "\n").encode())
     print(f"report: {path}")
 
 

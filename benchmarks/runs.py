@@ -117,17 +117,18 @@ def make_comparison(task, encoding, seed, steps):
     )
 
 
-def train(rows):
+def train(rows, after_each=lambda row, path, results: None):
     """Trains the runs that are not finished, several at a time.
 
     It resumes interrupted runs, and starts again those that failed.
 
     Args:
         rows: Iterable of `Row`.
+        after_each: Function of a `Row` whose run has just finished, the
+            `pathlib.Path` of its working directory, and its results, a dict.
 
     Returns:
-        List of pairs: the `pathlib.Path` of the working directory of each run,
-        and its results, a dict.
+        List of pairs: the working directory of each run, and its results.
 
     Raises:
         SystemExit: If a run cannot start or fails, after all others have run.
@@ -136,6 +137,16 @@ def train(rows):
     if not rows:
         return []
     root = open_root(pathlib.Path(FLAGS.root))
+
+    def read(row):
+        path = root.find_workdir(row.run)
+        return path, read_results(path / "results.json")
+
+    def pass_on(run):
+        for row in rows:
+            if row.run.name == run.name:
+                after_each(row, *read(row))
+
     runs = list_runs(row.run for row in rows)
     handle_signals(raise_stopped)
     with errors_as_statuses():
@@ -145,14 +156,17 @@ def train(rows):
             if root.find_state(run) == "failed":
                 root.forget_failure(run)
         config = SweepConfig(jobs=FLAGS.jobs)
-        train_all(config, root, runs, retry="run the same command again")
+        train_all(
+            *(config, root, runs),
+            retry="run the same command again",
+            after_each=pass_on,
+        )
     handle_signals(end_at_once)
-    paths = [root.find_workdir(row.run) for row in rows]
-    return [(path, read_results(path / "results.json")) for path in paths]
+    return [read(row) for row in rows]
 
 
 def report(module, rows, measure, *, chosen=None):
-    """Trains the runs that a report lacks, and adds them to it.
+    """Trains the runs that a report lacks, and adds each to it.
 
     Args:
         module: str, name of the benchmark.
@@ -177,19 +191,28 @@ def report(module, rows, measure, *, chosen=None):
         and (chosen is None or chosen(row.columns))
     ]
     print(f"{FLAGS.output} has {len(known)} runs, {len(missing)} are missing")
-    for row, trained in zip(missing, train(missing), strict=True):
-        results = trained[1]
+    keys = [identify(row.command) for row in rows]
+
+    def write():
+        found = [known[key] for key in keys if key in known]
+        write_report(FLAGS.output, f"benchmarks.{module}", {"rows": found})
+        return found
+
+    def add(row, workdir, results):
         known[identify(row.command)] = {
             **row.columns,
             "command": row.command,
             "training_seconds": results["train"]["seconds"],
             "devices": results["computed_by"]["devices"],
-            **measure(row, *trained),
+            **measure(row, workdir, results),
         }
-    keys = [identify(row.command) for row in rows]
-    found = [known[key] for key in keys if key in known]
-    write_report(FLAGS.output, f"benchmarks.{module}", {"rows": found})
-    return found
+        write()
+
+    # Runs that had finished before, without a report, are read at the end.
+    for row, trained in zip(missing, train(missing, add), strict=True):
+        if identify(row.command) not in known:
+            add(row, *trained)
+    return write()
 
 
 def read_known(rows):

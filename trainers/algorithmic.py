@@ -5,17 +5,19 @@ encoding and with its randomized form, both curves in one plot.
 
     python -m trainers.algorithmic
     python -m trainers.algorithmic --task=reverse_string --encoding=ALiBi
+    python -m trainers.algorithmic --task=mqar --model=decoder --encoding=NAPE
 """
 
 import dataclasses
 
 from datasets.curricula import CURRICULA
 from datasets.tasks import TASKS, batches
+from keras_lengen.models import TransformerDecoder
 from trainers.engine.losses import sum_answer_losses, sum_answer_metrics
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import LengthsConfig, option
-from trainers.options.layers import build
+from trainers.options.layers import build, model_arguments
 from trainers.populations import model
 
 
@@ -25,6 +27,14 @@ class AlgorithmicConfig(LengthsConfig):
 
     task: str = option(
         "even_pairs", "Task.", choices=TASKS, changes_program=True
+    )
+    model: str = option(
+        "encoder",
+        "encoder: attention in both directions, and an empty token for each "
+        "output; decoder: causal attention, and each output is predicted from "
+        "the input and the correct outputs before it.",
+        choices=("encoder", "decoder"),
+        changes_program=True,
     )
     curriculum: str = option(
         "Uniform",
@@ -38,8 +48,11 @@ class AlgorithmicConfig(LengthsConfig):
         build(self, "--curriculum")
 
     def total_length(self, length):
-        """Returns the tokens of a problem: its input and its output slots."""
-        return TASKS[self.task].total_length(length)
+        """Returns the tokens of a problem that the model reads."""
+        task = TASKS[self.task]
+        if self.model == "decoder":
+            return task.causal_length(length)
+        return task.total_length(length)
 
 
 PRESETS = {
@@ -50,11 +63,18 @@ PRESETS = {
 
 def build_model(config):
     """Builds the model of a configuration."""
-    return model.build_model(config, TASKS[config.task])
+    task = TASKS[config.task]
+    if config.model == "encoder":
+        return model.build_model(config, task)
+    return TransformerDecoder(
+        vocabulary_size=batches.count_causal_ids(task),
+        output_size=task.output_vocabulary_size,
+        **model_arguments(config),
+    )
 
 
 class TaskProblem(Problem):
-    """Answers to an algorithmic task, one empty token for each output."""
+    """Answers to an algorithmic task."""
 
     metrics = (
         Metric("accuracy"),
@@ -70,6 +90,7 @@ class TaskProblem(Problem):
         super().__init__(config)
         self.title = config.task
         self.task = TASKS[config.task]
+        self.is_causal = config.model == "decoder"
         self.drawing = {
             "seed": config.seed,
             "lengths": config.trained_lengths,
@@ -79,7 +100,11 @@ class TaskProblem(Problem):
     def training_batches(self, **steps):
         size = self.config.batch_size
         return batches.training_dataset(
-            self.task, batch_size=size, **self.drawing, **steps
+            self.task,
+            batch_size=size,
+            causal=self.is_causal,
+            **self.drawing,
+            **steps,
         )
 
     def tokens_at(self, step):
@@ -89,8 +114,9 @@ class TaskProblem(Problem):
         return sum_answer_losses(outputs, batch)
 
     def evaluation_batch(self, **which):
-        seed = self.config.seed
-        return batches.evaluation_batch(self.task, seed=seed, **which)
+        return batches.evaluation_batch(
+            self.task, seed=self.config.seed, causal=self.is_causal, **which
+        )
 
     def sums(self, outputs, batch):
         return sum_answer_metrics(outputs, batch)

@@ -42,6 +42,9 @@ class Task:
         random_accuracy: float. Accuracy of guessing that the papers report, or
             one divided by the number of possible answers. The accuracy that a
             model has to exceed is `floor_accuracy`.
+        answers_in_place: bool, of the class. Whether the outputs belong to the
+            last input tokens, one to each, and depend only on tokens up to
+            there, so that a causal model can give them there.
 
     Reference: Delétang et al., 2023. https://arxiv.org/abs/2207.02098
     """
@@ -50,6 +53,8 @@ class Task:
     output_vocabulary_size: int
     level: str
     random_accuracy: float
+
+    answers_in_place = False
 
     def input_length(self, length):
         """Returns the number of input tokens of a problem of `length`.
@@ -70,6 +75,15 @@ class Task:
         They are the input tokens and one empty token for each output token.
         """
         return self.input_length(length) + self.output_length(length)
+
+    def causal_length(self, length):
+        """Returns the number of tokens that a causal model reads.
+
+        It is `total_length`, or `input_length` if answers are in place.
+        """
+        if self.answers_in_place:
+            return self.input_length(length)
+        return self.total_length(length)
 
     def sample(self, seed, batch_size, length):
         """Draws a batch of independent problems of one length.

@@ -41,6 +41,8 @@ class GroupWords(Task):
     Reference: Merrill et al., 2024, section 5. https://arxiv.org/abs/2404.08819
     """
 
+    answers_in_place = True
+
     def output_length(self, length):
         """One product for each input element."""
         return length

@@ -42,6 +42,8 @@ class LocalCount(MeasuredFloors):
     level: str = "regular"
     random_accuracy: float = 1 / 48
 
+    answers_in_place = True
+
     def output_length(self, length):
         """One output for each input token."""
         return length

@@ -30,7 +30,8 @@ class MQAR(Task):
 
     Zoology asks for a value where its query stands, spreads the queries over
     the rest of the sequence by a power law, and fills gaps with random tokens;
-    here the queries follow each other, and the answers follow the queries. Its
+    here the queries follow each other. A causal model answers at the queries,
+    as published; an encoder answers at empty tokens behind them. Zoology's
     vocabulary has 8,192 ids: `MQAR(input_vocabulary_size=8192,
     output_vocabulary_size=4096)`. Published lengths are
     `--train_length=64,128,256 --test_lengths=64,128,256,512,1024` with 4 to 64
@@ -53,6 +54,8 @@ class MQAR(Task):
     output_vocabulary_size: int = 32
     level: str = "regular"
     random_accuracy: float = 1 / 32
+
+    answers_in_place = True
 
     def __post_init__(self):
         if self.input_vocabulary_size != 2 * self.output_vocabulary_size:

@@ -32,8 +32,8 @@ class TwoBack(MeasuredFloors):
 
     Theory: a causal Transformer needs one attention to a fixed distance, which
     the variant of C-RASP with local relations has (Huang et al., 2025,
-    https://arxiv.org/abs/2410.02140), and generalises with positions. An output
-    token of this library's trainer must also find its own input token.
+    https://arxiv.org/abs/2410.02140), and generalises with positions. The empty
+    token of an encoder must also find its own input token.
 
     Reference: Vasylenko et al., 2025. https://arxiv.org/abs/2506.16640, with
     its published `generate_data.py`.
@@ -43,6 +43,8 @@ class TwoBack(MeasuredFloors):
     output_vocabulary_size: int = 16
     level: str = "regular"
     random_accuracy: float = 1 / 16
+
+    answers_in_place = True
 
     def output_length(self, length):
         """One output for each input token."""

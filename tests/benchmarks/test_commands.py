@@ -51,6 +51,11 @@ COMMANDS = {
         "--only=coupled RoPE",
         "--flags=steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2",
     ],
+    "published_tasks": [
+        *("--root={path}/runs", "--tasks=mqar", "--only=ASEntmax"),
+        "--flags=steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2,"
+        "test_lengths=40",
+    ],
     "kinds": [
         "--root={path}/runs",
         "--only=Abacus",

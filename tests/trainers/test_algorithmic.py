@@ -62,6 +62,22 @@ def test_an_encoding_for_causal_models(tmp_path):
             run_toy(tmp_path, encoding="XPos", sampler=sampler)
 
 
+@pytest.mark.parametrize(
+    ("task", "method"),
+    [
+        ("reverse_string", {"encoding": "CoPE"}),
+        ("two_back", {"encoding": "NoPE", "attention": "PaTHAttention"}),
+    ],
+)
+def test_a_decoder(tmp_path, task, method):
+    results = run_toy(
+        tmp_path,
+        **{"task": task, "model": "decoder", **method},
+        attention_weights="softmax" if "attention" in method else "entmax",
+    )
+    assert 0 <= results["final"]["score"] <= 1
+
+
 @pytest.mark.product
 def test_another_attention(tmp_path):
     attention = {"attention": "GeometricAttention"}

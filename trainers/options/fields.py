@@ -114,6 +114,13 @@ class TrainerConfig(DeviceConfig):
         ),
         changes_program=True,
     )
+    attention_weights: str = option(
+        "softmax",
+        "How scores become weights of attention: softmax; or entmax, which "
+        "gives keys with low scores the weight 0.",
+        choices=("softmax", "entmax"),
+        changes_program=True,
+    )
     max_position: int = option(
         0,
         "Range of positions of encodings and samplers that have one; 0: a "

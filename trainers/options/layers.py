@@ -69,6 +69,7 @@ def model_arguments(config):
         "encoding": build_encoding(config),
         "attention": ATTENTIONS[config.attention],
         **_score_arguments(config),
+        "use_entmax": config.attention_weights == "entmax",
         "chunk_size": config.chunk_size or "auto",
         "fused": {"true": True, "false": False}.get(config.fused, "auto"),
         "draw": config.draw,

@@ -14,8 +14,9 @@ from trainers.populations.model import PAPER
 
 SHARED = (
     *("preset", "encoding", "sampler", "attention", "score_factor"),
-    *("max_position", "chunk_size", "fused", "draw", "num_layers"),
-    *("num_heads", "model_dim", "dropout", "train_length", "test_lengths"),
+    *("attention_weights", "max_position", "chunk_size", "fused", "draw"),
+    *("num_layers", "num_heads", "model_dim", "dropout"),
+    *("train_length", "test_lengths"),
     *("evaluation_examples", "steps", "batch_size", "clip_norm", "buckets"),
     *("steps_per_loop", "checkpoint_every", "keep_checkpoints", "workdir"),
 )

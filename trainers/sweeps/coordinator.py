@@ -31,6 +31,7 @@ class Coordinator:
         retries: int. How often a run is started again after its process was
             lost.
         table: `Table` for the progress.
+        after_each: Function of a `Run` that has just finished.
 
     Attributes:
         finished: Set of the names of finished runs.
@@ -39,13 +40,24 @@ class Coordinator:
         gave_up: bool. Whether runs were left that may not have run.
     """
 
-    def __init__(self, root, pool, runs, *, jobs, retries, table):
+    def __init__(
+        self,
+        root,
+        pool,
+        runs,
+        *,
+        jobs,
+        retries,
+        table,
+        after_each=lambda run: None,
+    ):
         self._root = root
         self._pool = pool
         self._runs = {run.name: run for run in runs}
         self._jobs = jobs
         self._retries = retries
         self._table = table
+        self._after_each = after_each
         self._waiting = dict(self._runs)
         self._submitted = {}
         self._losses = collections.Counter()
@@ -140,6 +152,7 @@ class Coordinator:
                 f"{run.name} ({format_seconds(record.get('seconds', 0))})"
                 f"{self._seconds_left}"
             )
+            self._after_each(run)
 
     def _wait_for_others(self, run):
         self._elsewhere.add(run.name)

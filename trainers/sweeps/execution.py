@@ -67,7 +67,7 @@ def open_pool(config, root):
 RETRY = "run the same command with --retry_failed=true"
 
 
-def train_all(config, root, runs, retry=RETRY):
+def train_all(config, root, runs, retry=RETRY, **options):
     """Trains runs that are not finished, several at a time.
 
     Args:
@@ -75,6 +75,7 @@ def train_all(config, root, runs, retry=RETRY):
         root: The `SweepRoot`.
         runs: Tuple of `Run`, from `list_runs`.
         retry: str. What a user does to start failed runs again.
+        **options: `after_each` of the `Coordinator`.
 
     Raises:
         TrainingError: If runs have failed, after all others have ended.
@@ -85,6 +86,7 @@ def train_all(config, root, runs, retry=RETRY):
             jobs=pool.count_jobs(),
             retries=config.retries,
             table=Table(),
+            **options,
         )
         coordinator.run()
     if coordinator.failed:

@@ -1,0 +1,114 @@
+"""Which method generalizes on the tasks of newer benchmarks.
+
+Trains a small decoder of each method on every task at lengths 4 to 20, with the
+same number of steps, and tests it at 2, 4, 10 and 64 times the longest one.
+Tasks are associative recall (MQAR and MQMTAR), memory and state (flip-flop,
+words in groups), the suite of C-RASP, and the synthetic tasks of RULER. Scores
+are as published: exact match of the whole answer, or accuracy. The methods that
+are best at unseen lengths of a task, and two baselines, are then trained with
+further seeds.
+
+Two models are trained at a time, a core each. The report is written after every
+run; runs that it has are not repeated, and an interrupted one is resumed.
+
+    python -m benchmarks.published_tasks
+    python -m benchmarks.published_tasks --tasks=mqar --only=RoPE,NAPE
+"""
+
+import pathlib
+
+from absl import app, flags
+
+from benchmarks.comparison import Comparison
+from benchmarks.runs import define_flags
+
+FLAGS = flags.FLAGS
+define_flags("published_tasks", jobs=2)
+TRAINED = 20
+MODEL = {
+    "model": "decoder",
+    "num_layers": 2,
+    "num_heads": 4,
+    "model_dim": 128,
+    "dropout": 0.0,
+    "batch_size": 32,
+    "steps": 3000,
+    "checkpoint_every": 1000,
+    "learning_rate": 1e-3,
+    "learning_rate_schedule": "Cosine(end=1e-5)",
+    "warmup_steps": 100,
+    "evaluation_examples": 64,
+    "train_length": f"4-{TRAINED}",
+    "test_lengths": "40,80,200,1280",
+}
+EXACT_MATCH = (
+    *("mqmtar", "words_s3", "words_a5", "words_s5"),
+    *("unique_copy", "repeat_copy", "unique_sort", "binary_addition"),
+)
+"""Tasks whose score is the share of wholly correct answers."""
+TASKS = {
+    task: ("algorithmic", {"task": task})
+    for task in (
+        *("mqar", "mqmtar", "flip_flop", "words_s3", "words_a5", "words_s5"),
+        *("majority", "unique_copy", "repeat_copy", "unique_sort"),
+        *("parity_check", "binary_addition", "needle", "variable_tracking"),
+        *("common_words", "frequent_words"),
+    )
+}
+METHODS = {
+    **{
+        name: {"encoding": name}
+        for name in (
+            *("NoPE", "SinusoidalEncoding", "T5Bias", "ALiBi", "RoPE", "FIRE"),
+            *("LogKERPLE", "DAPE", "CoPE", "BAM", "NAPE", "PoPE"),
+            *("RandomizedRoPE", "RandomizedSinusoidalEncoding"),
+            *("RandomizedRelativeEncoding", "RandomizedYaRN", "SelectiveRoPE"),
+        )
+    },
+    "continuous RoPE": {"encoding": "RoPE", "sampler": "ContinuousPositions"},
+    "stick-breaking": {
+        "encoding": "NoPE",
+        "attention": "StickBreakingAttention",
+    },
+    "forgetting": {"encoding": "NoPE", "attention": "ForgettingAttention"},
+    "PaTH": {"encoding": "NoPE", "attention": "PaTHAttention"},
+    "scalable softmax": {"encoding": "NoPE", "score_factor": "log_length"},
+    "ASEntmax": {
+        "encoding": "NAPE",
+        "score_factor": "adaptive",
+        "attention_weights": "entmax",
+    },
+}
+flags.DEFINE_list("only", [], "Methods to train; none: all.")
+flags.DEFINE_list("tasks", [], "Tasks to train; none: all.")
+for name, known in (("only", METHODS), ("tasks", TASKS)):
+    flags.register_validator(
+        name,
+        lambda names, known=known: set(names) <= known.keys(),
+        message=f"known names are {', '.join(known)}.",
+    )
+COMPARISON = Comparison(
+    "published_tasks",
+    tasks=TASKS,
+    methods=METHODS,
+    model=MODEL,
+    trained=TRAINED,
+    baselines=("RoPE", "NoPE"),
+    seeds=(1, 2),
+    ticks=(5, 20, 40, 80, 200, 1280),
+    metrics=dict.fromkeys(EXACT_MATCH, "exact_match"),
+)
+
+
+def main(argv):
+    """Trains what is missing, and reports."""
+    del argv
+    COMPARISON.run(
+        pathlib.Path(FLAGS.output),
+        methods=FLAGS.only or METHODS,
+        tasks=FLAGS.tasks or TASKS,
+    )
+
+
+if __name__ == "__main__":
+    app.run(main)
