@@ -53,6 +53,8 @@ class FlipFlop(MeasuredFloors):
     random_accuracy: float = 0.5
     ignored: float = 0.8
 
+    answers_in_place = True
+
     def input_length(self, length):
         """One less than the length, or two less if it is odd; at least 3."""
         return larger(length - 1 - length % 2, 3)

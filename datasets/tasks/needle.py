@@ -52,6 +52,8 @@ class Needle(MeasuredFloors):
     level: str = "regular"
     random_accuracy: float = 1 / 16
 
+    answers_in_place = True
+
     def input_length(self, length):
         """The length, but at least 3."""
         return larger(length, 3)
