@@ -1,6 +1,7 @@
 """Makes the tables of results on the pages from the committed reports."""
 
 import csv
+import functools
 import json
 import pathlib
 
@@ -15,6 +16,14 @@ WRITTEN = "generated_exact_match_by_length"
 
 ADDED = ("10", "20", "50", "100", "200", "500")
 """Numbers of digits in the tables of sums."""
+
+PUBLISHED_TASKS = {
+    "recall": ("mqar", "mqmtar", "needle", "variable_tracking"),
+    "state": ("flip_flop", "parity_check", "words_s3", "words_a5", "words_s5"),
+    "order": ("unique_copy", "repeat_copy", "unique_sort", "binary_addition"),
+    "counts": ("majority", "common_words", "frequent_words"),
+}
+"""Tasks of newer benchmarks that a table compares."""
 
 LEARNED = 0.9
 """Least share of right answers at trained lengths of a model that learned."""
@@ -56,9 +65,9 @@ def read_demonstration():
     }
 
 
-def read_frontier():
+def read_comparison(name):
     """Reads the rows of each method of each task, dicts of dicts of lists."""
-    tasks = group(read_rows("frontier"), "task")
+    tasks = group(read_rows(name), "task")
     return {task: group(rows, "method") for task, rows in tasks.items()}
 
 
@@ -508,7 +517,29 @@ def make_kinds():
 
 def make_frontier():
     """Mean share of right answers at unseen lengths, by method and task."""
-    tasks = read_frontier()
+    return _compare_methods(
+        read_comparison("frontier"), "mean over lengths 15-100", range(1, 11)
+    )
+
+
+def make_published_tasks(tasks):
+    """The same of some tasks of newer benchmarks."""
+    found = read_comparison("published_tasks")
+    return _compare_methods(
+        {task: found[task] for task in tasks if task in found},
+        "mean over lengths 40-1280",
+        range(4, 21),
+    )
+
+
+def _compare_methods(tasks, heading, trained):
+    """Makes a table of the scores of methods, a column for each task.
+
+    Args:
+        tasks: Dict of dicts of lists, as of `read_comparison`.
+        heading: str, of the first column.
+        trained: The trained lengths.
+    """
     methods = dict.fromkeys(name for found in tasks.values() for name in found)
     best = {
         task: max(_median(runs, _get_score) for runs in found.values())
@@ -518,21 +549,24 @@ def make_frontier():
         (
             _format_method(method),
             *(
-                _format_scores(found.get(method), best[task])
+                _format_scores(found.get(method), best[task], trained)
                 for task, found in tasks.items()
             ),
         )
         for method in methods
     ]
-    floors = [
-        f"{max(run['floor'] for runs in found.values() for run in runs):.2f}"
-        for found in tasks.values()
-    ]
+    floors = [_format_floor(found.values()) for found in tasks.values()]
     cells.append(("floor", *floors))
-    return table(("mean over lengths 15-100", *tasks), cells)
+    return table((heading, *tasks), cells)
 
 
-def _format_scores(runs, best):
+def _format_floor(methods):
+    """Formats the largest floor of a task, if its metric has one."""
+    floors = [run["floor"] for runs in methods for run in runs]
+    return "" if None in floors else f"{max(floors):.2f}"
+
+
+def _format_scores(runs, best, trained):
     """Formats the median and the range of a method's scores; bold: the best.
 
     A star marks a method that has not learned the trained lengths.
@@ -546,15 +580,27 @@ def _format_scores(runs, best):
         text += f" ({scores[0]:.2f}-{scores[-1]:.2f})"
     if middle == best > 0:
         text = f"**{text}**"
-    has_learned = _median(runs, _average_trained) >= LEARNED
+    has_learned = (
+        _median(runs, lambda row: _average_at(row, trained)) >= LEARNED
+    )
     return text if has_learned else f"{text} \\*"
 
 
 def make_frontier_lengths():
     """Share of right answers by length: each task's best, and baselines."""
     shown = ["10", "15", "20", "30", "50", "100"]
+    return _compare_lengths(read_comparison("frontier"), shown)
+
+
+def make_published_tasks_lengths():
+    """The same of the tasks of newer benchmarks."""
+    shown = ["20", "40", "80", "200", "1280"]
+    return _compare_lengths(read_comparison("published_tasks"), shown)
+
+
+def _compare_lengths(tasks, shown):
     cells = []
-    for task, methods in read_frontier().items():
+    for task, methods in tasks.items():
         several = [item for item in methods.items() if len(item[1]) > 1]
         several.sort(
             key=lambda item: _median(item[1], _get_score), reverse=True
@@ -640,8 +686,8 @@ def _get_score(row):
     return row["score"]
 
 
-def _average_trained(row):
-    return float(np.mean([get_shares(row)[str(n)] for n in range(1, 11)]))
+def _average_at(row, lengths):
+    return float(np.mean([get_shares(row)[str(n)] for n in lengths]))
 
 
 TABLES = {
@@ -654,7 +700,13 @@ TABLES = {
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_kinds, make_frontier, make_frontier_lengths),
+        make_published_tasks_lengths,
         *(make_retrofit, make_smollm2),
     )
 }
 """Functions that make a table, by the name in its marker."""
+
+TABLES |= {
+    f"published_{name}": functools.partial(make_published_tasks, tasks)
+    for name, tasks in PUBLISHED_TASKS.items()
+}

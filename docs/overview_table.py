@@ -8,8 +8,8 @@ from benchmarks.result_tables import (
     find_digits,
     get_shares,
     group,
+    read_comparison,
     read_demonstration,
-    read_frontier,
     read_rows,
 )
 from trainers.records.markdown import table
@@ -85,7 +85,7 @@ def _summarize_evidence(task):
 
 
 def _summarize_frontier(task, length):
-    methods = read_frontier()[task]
+    methods = read_comparison("frontier")[task]
     scores = {
         NAMES.get(name, name): np.median(
             [get_shares(run)[length] for run in runs]

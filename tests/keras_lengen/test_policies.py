@@ -106,9 +106,8 @@ def assert_promises(case, arrays):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "extent", ["", pytest.param("everything", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("extent", ["", "everything"])
 def test_jax_keeps_the_promises(tmp_path, extent):
     pytest.importorskip("jax")
     path = tmp_path / "outputs.npz"

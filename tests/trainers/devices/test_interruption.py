@@ -89,6 +89,7 @@ def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_a_run_stopped_four_times_goes_on(nursery, tmp_path):
     undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
     path, stops = tmp_path / "stopped", 0

@@ -241,6 +241,7 @@ def cluster():
     cluster.shutdown()
 
 
+@pytest.mark.slow
 def test_ray_loses_a_node_and_gets_another(tmp_path, cluster):
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     root = tmp_path / "root"
@@ -264,6 +265,7 @@ def test_ray_loses_a_node_and_gets_another(tmp_path, cluster):
         cluster.remove_node(node)
 
 
+@pytest.mark.slow
 def test_half_on_this_machine_and_half_on_ray(tmp_path, cluster):
     sweep = start(tmp_path, "--jobs=1", fake="--pause=0.3")
     wait_for(lambda: len(find_runs(tmp_path, "results.json")) == 3)
@@ -292,6 +294,7 @@ def test_a_stopped_sweep_on_ray_saves_its_runs(tmp_path, cluster):
     cluster.remove_node(node)
 
 
+@pytest.mark.slow
 def test_two_engines_at_once(tmp_path, cluster):
     node = cluster.add_node(num_cpus=2)
     ray = ("--engine=ray", f"--address={cluster.address}")
