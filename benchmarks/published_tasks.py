@@ -2,10 +2,11 @@
 
 Trains a small decoder of each method on every task at lengths 4 to 20, with the
 same number of steps, and tests it at 2, 4, 10 and 64 times the longest one.
-Tasks are associative recall (MQAR and MQMTAR), memory and state (flip-flop,
-words in groups), the suite of C-RASP, and the synthetic tasks of RULER. Scores
-are as published: exact match of the whole answer, or accuracy. The methods that
-are best at unseen lengths of a task, and two baselines, are then trained with
+Strings of distinct symbols are tested at 2, 4 and 7 times. Tasks are
+associative recall (MQAR and MQMTAR), memory and state (flip-flop, words in
+groups), the suite of C-RASP, and the synthetic tasks of RULER. Scores are as
+published: exact match of the whole answer, or accuracy. The methods that are
+best at unseen lengths of a task, and two baselines, are then trained with
 further seeds.
 
 Two models are trained at a time, a core each. The report is written after every
@@ -55,6 +56,9 @@ TASKS = {
         *("common_words", "frequent_words"),
     )
 }
+for task in ("unique_copy", "unique_sort"):
+    # There are 150 symbols.
+    TASKS[task][1]["test_lengths"] = "40,80,140"
 METHODS = {
     **{
         name: {"encoding": name}

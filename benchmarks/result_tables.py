@@ -121,7 +121,10 @@ def _format_medians(shares, lengths):
     """Formats medians at some lengths, and the lowest of several runs."""
     found = []
     for length in lengths:
-        values = [of_run[length] for of_run in shares]
+        values = [of_run[length] for of_run in shares if length in of_run]
+        if not values:
+            found.append("")
+            continue
         lowest = f" ({min(values):.3f})" if len(values) > 1 else ""
         found.append(f"{np.median(values):.3f}{lowest}")
     return found

@@ -5,6 +5,7 @@ import tensorflow as tf
 from datasets.curricula import Uniform
 from datasets.tasks import TASKS
 from datasets.tasks import batches as task_batches
+from datasets.tasks.indirect_indexing import IndirectIndexing
 from datasets.tasks.local_count import LocalCount
 from datasets.tasks.mqar import MQAR
 from datasets.tasks.needle import Needle
@@ -72,6 +73,9 @@ SMALL = {
     "mqar": MQAR(input_vocabulary_size=8, output_vocabulary_size=4),
     "local_count": LocalCount(
         input_vocabulary_size=3, output_vocabulary_size=4
+    ),
+    "indirect_indexing": IndirectIndexing(
+        input_vocabulary_size=6, output_vocabulary_size=4
     ),
     "needle": Needle(input_vocabulary_size=8, output_vocabulary_size=4),
     "two_back": TwoBack(input_vocabulary_size=4, output_vocabulary_size=4),
