@@ -13,6 +13,7 @@ from datasets.tasks.even_pairs import EvenPairs
 from datasets.tasks.flip_flop import FlipFlop
 from datasets.tasks.frequent_words import FrequentWords
 from datasets.tasks.group_words import WordsA5, WordsS3, WordsS5
+from datasets.tasks.indirect_indexing import IndirectIndexing
 from datasets.tasks.local_count import LocalCount
 from datasets.tasks.majority import Majority
 from datasets.tasks.missing_duplicate_string import MissingDuplicateString
@@ -70,6 +71,7 @@ TASKS = {
     "mqar": MQAR(),
     "mqmtar": MQMTAR(),
     "needle": Needle(),
+    "indirect_indexing": IndirectIndexing(),
     "variable_tracking": VariableTracking(),
     # Counting.
     "common_words": CommonWords(),
