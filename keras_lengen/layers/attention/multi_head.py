@@ -437,15 +437,17 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self._build_projections(query_shape, value_shape, key_shape)
         self._add_score_weights()
         head = (self.num_heads, self.key_dim)
-        if self.encoding.built:
-            self.encoding.check_widths((*query_shape[:2], *head))
-        else:
-            shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
-            if self.encoding.reads_inputs:
-                heads = self.num_key_value_heads or self.num_heads
-                shapes[1] = (*key_shape[:2], heads, self.key_dim)
-                shapes.append(query_shape)
+        shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
+        if self.encoding.reads_inputs:
+            heads = self.num_key_value_heads or self.num_heads
+            shapes[1] = (*key_shape[:2], heads, self.key_dim)
+            shapes.append(query_shape)
+        if not self.encoding.built:
             self.encoding.build(*shapes)
+        else:
+            self.encoding.check_widths(shapes[0])
+            if self.encoding.reads_inputs:
+                self.encoding.check_features(*shapes[1:])
         self.settle_policies()
 
     def __call__(
