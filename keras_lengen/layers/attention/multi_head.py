@@ -129,7 +129,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             the product, but not for a bias, where `x` is the token that the
             query is computed from, `i` is its index among the real tokens,
             from 0, and `b` and `c` are learned vectors of each head, at first
-            0 (the scale of ASEntmax, for `use_entmax`).
+            0 (the scale of ASEntmax, for `use_entmax`). Keys must then be the
+            queries' own tokens, unless there is a causal mask.
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores with their bias are multiplied by
             `log(n) / log(train_length)` for queries that see `n` keys, more
