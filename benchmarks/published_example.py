@@ -1,8 +1,8 @@
 """Runs the example of the published code of Ruoss et al. (2023), with JAX.
 
-It trains and evaluates the example of your copy of
-https://github.com/google-deepmind/randomized_positional_encodings with another
-number of steps. `benchmarks.published_code` measures this command.
+It trains the example in your copy of
+https://github.com/google-deepmind/randomized_positional_encodings for `--steps`
+steps and evaluates it. `benchmarks.published_code` measures this command.
 
     pip install -e '.[tensorflow,published]'
     python -m benchmarks.published_example --copy=~/src --steps=1000

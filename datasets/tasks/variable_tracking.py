@@ -35,10 +35,11 @@ class VariableTracking(Task):
     first variable.
 
     This is the task `vt` of RULER with its 5 variables in a chain, of single
-    tokens instead of text. RULER has one chain by default, whose variables are
-    all that occur; with a second chain, assignments must be followed. RULER
-    takes the answers in any order and scores recall; its noise is a few
-    sentences again and again. It trains nothing and tests from 4,096 tokens on.
+    tokens instead of text. RULER has one chain by default, so that all
+    variables that occur are the answer; with a second chain, a model must
+    follow the assignments. RULER takes the answers in any order and scores
+    recall; its noise repeats a few sentences. It trains nothing and tests
+    from 4,096 tokens on.
 
     Counts of tokens do not tell the chains apart. They show which variables are
     last in a chain, because these occur once and others twice, so the best
@@ -113,8 +114,8 @@ class VariableTracking(Task):
     def floor_accuracy(self, length):
         """Accuracy of a variable that occurs as often as the answer does.
 
-        The last output is one of two variables, and each other one is one of
-        twice as many as there are others.
+        With `n` outputs, the last one is one of 2 variables, which occur once,
+        and each other one is one of `2 * (n - 1)`, which occur twice.
         """
         return 1 / max(self.output_length(length), CHAINS)
 

@@ -112,7 +112,8 @@ class Computation(CachedKeys):
     ) -> tuple[Tensor, Tensor | None]:
         """Rotates queries and keys, if the encoding does so.
 
-        If it reads `inputs` `(B, T, M)`, keys get their steps, for `_turn`.
+        If the encoding reads `inputs` `(B, T, M)`, the tokens' steps are
+        appended to the features of the keys, for `_turn`.
         """
         if self.encoding.stage != "rotation":
             return query, key
@@ -134,7 +135,7 @@ class Computation(CachedKeys):
     def _turn(
         self, query: Tensor, key: Tensor, context: Context
     ) -> tuple[Tensor, Tensor]:
-        """Rotates queries and all keys by the steps behind the keys, if any."""
+        """Rotates queries and all keys by the steps in the keys, if any."""
         if not self.encoding.reads_inputs:
             return query, key
         key, steps = ops.split(key, [self.key_dim], axis=-1)

@@ -116,7 +116,11 @@ def make_context(
         `Context`.
     """
     encoding = layer.encoding
-    _check_own_tokens(encoding, is_self=known.get("is_self", True))
+    _check_own_tokens(
+        layer,
+        is_self=known.get("is_self", True),
+        causal=known.get("causal", False),
+    )
     tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
     index = known.get("index")
     first = keys - tokens if index is None else index
@@ -450,13 +454,23 @@ def _check_causal(layer: "MultiHeadAttention", masked: bool) -> None:
             )
 
 
-def _check_own_tokens(encoding: PositionalEncoding, *, is_self: bool) -> None:
-    """Raises `ValueError` if an encoding needs self-attention."""
+def _check_own_tokens(
+    layer: "MultiHeadAttention", *, is_self: bool, causal: bool
+) -> None:
+    """Raises `ValueError` if an encoding or a factor needs self-attention."""
+    encoding = layer.encoding
     if encoding.reads_inputs and not is_self:
         raise ValueError(
             f"{type(encoding).__name__} rotates by the tokens between a query "
             "and a key, so that keys must be the queries' own tokens: pass one "
             "tensor as query and value, or choose another encoding."
+        )
+    # With a causal mask, queries are the last of the keys' tokens.
+    if layer.score_factor == "adaptive" and not (is_self or causal):
+        raise ValueError(
+            'score_factor="adaptive" depends on the index of a query among the '
+            "keys, so that keys must be the queries' own tokens: pass one "
+            "tensor as query and value, or choose another score_factor."
         )
 
 
@@ -668,7 +682,8 @@ def find_output_spec(
     check_shapes(layer, query, value, value if key is None else key)
     if cache is None:
         own = is_self or bool(options.get("self_attention"))
-        _check_own_tokens(encoding, is_self=own)
+        causal = bool(options.get("use_causal_mask"))
+        _check_own_tokens(layer, is_self=own, causal=causal)
     if encoding.stage is not None and cache is None:
         positions, key_positions = (
             options.get(name) for name in ("positions", "key_positions")

@@ -129,7 +129,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             the product, but not for a bias, where `x` is the token that the
             query is computed from, `i` is its index among the real tokens,
             from 0, and `b` and `c` are learned vectors of each head, at first
-            0 (the scale of ASEntmax, for `use_entmax`).
+            0 (the scale of ASEntmax, for `use_entmax`). Keys must then be the
+            queries' own tokens, unless there is a causal mask.
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores with their bias are multiplied by
             `log(n) / log(train_length)` for queries that see `n` keys, more
@@ -437,15 +438,17 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self._build_projections(query_shape, value_shape, key_shape)
         self._add_score_weights()
         head = (self.num_heads, self.key_dim)
-        if self.encoding.built:
-            self.encoding.check_widths((*query_shape[:2], *head))
-        else:
-            shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
-            if self.encoding.reads_inputs:
-                heads = self.num_key_value_heads or self.num_heads
-                shapes[1] = (*key_shape[:2], heads, self.key_dim)
-                shapes.append(query_shape)
+        shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
+        if self.encoding.reads_inputs:
+            heads = self.num_key_value_heads or self.num_heads
+            shapes[1] = (*key_shape[:2], heads, self.key_dim)
+            shapes.append(query_shape)
+        if not self.encoding.built:
             self.encoding.build(*shapes)
+        else:
+            self.encoding.check_widths(shapes[0])
+            if self.encoding.reads_inputs:
+                self.encoding.check_features(*shapes[1:])
         self.settle_policies()
 
     def __call__(

@@ -14,11 +14,11 @@ from keras_lengen.layers.encodings.distances import find_signed_distances
 from keras_lengen.types import InputShape, Positions, Tensor
 
 SMALLEST = 1e-5
-"""What is added to distances, so that they have powers with any exponent."""
+"""Number added to distances, so that 0 has a power with any exponent."""
 
 LARGEST = 20.0
-"""Largest logarithm of a penalty. Softmax gives keys with `exp(20)` exactly 0,
-and float32 has no power with a very negative exponent."""
+"""Largest logarithm of a penalty. With the penalty `exp(20)`, a key has a
+weight of exactly 0 next to others; larger ones may overflow float32."""
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -35,8 +35,8 @@ class BAM(BiasEncoding):
     At first, the exponent is 1, the center 0 and the scale the slope of
     `ALiBi`.
 
-    It is no argument of `PowerKERPLE` because its distance, its number of
-    weights and their ranges are all different.
+    It is a class of its own and not an option of `PowerKERPLE`, because
+    distances, weights and the ranges of the weights all differ.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
     scores. Weights, in every layer: `exponent (H,)`, `log_scale (H,)` and

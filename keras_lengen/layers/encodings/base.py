@@ -311,8 +311,12 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         if not axes or built is None:
             return
         if self.stage == "rotation" and self.weights:
-            # Without heads, (B, T, D), they are those of one head.
-            axes = 2 if len(built) == len(query_shape) == 4 else 1
+            # (B, T, D) is one head.
+            built, query_shape = (
+                shape if len(shape) == 4 else (*shape[:2], 1, *shape[2:])
+                for shape in (built, query_shape)
+            )
+            axes = 2
         wanted, got = tuple(built[-axes:]), tuple(query_shape[-axes:])
         if wanted != got:
             what = {1: "width", 2: "heads and their width"}[axes]
@@ -584,10 +588,26 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         return query, key
 
+    def check_features(self, key_shape: Shape, inputs_shape: Shape) -> None:
+        """Checks that the encoding was built for such keys and features.
+
+        Called if `reads_inputs`.
+
+        Args:
+            key_shape: tuple, shape `(B, S, heads, D)` of the keys.
+            inputs_shape: tuple, shape `(B, T, M)` of the features.
+
+        Raises:
+            ValueError: If the encoding was built for another number of heads
+                or another width of the features.
+        """
+        raise NotImplementedError
+
     def find_steps(self, inputs: Tensor) -> Tensor:
         """Computes what each token contributes to a rotation.
 
-        Called if `reads_inputs`. A cache holds the result behind the keys.
+        Called if `reads_inputs`. A cache holds the result after the features
+        of each key.
 
         Args:
             inputs: Features of the tokens, `(B, T, M)`.

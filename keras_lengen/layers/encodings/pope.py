@@ -21,7 +21,7 @@ from keras_lengen.types import InputShape, Positions, Size, Tensor
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class PoPE(RotaryEncoding):
-    """Separates what matches from where it stands, in polar coordinates (PoPE).
+    """Represents content by magnitudes and positions by angles (PoPE).
 
     Each feature becomes a complex number: its length is the softplus of the
     feature, its angle depends on the position only. The product of a query `q`
@@ -128,7 +128,7 @@ class PoPE(RotaryEncoding):
 
 
 def _apply(features: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Gives the softplus of features `(B, T, H, D)` their angles."""
+    """Multiplies the softplus of features by cosines and sines."""
     lengths = ops.softplus(features)
     return ops.concatenate(
         [lengths * ops.cast(each, features.dtype) for each in turn], axis=-1

@@ -21,6 +21,7 @@ from keras_lengen.layers.real_tokens import (
 from keras_lengen.types import (
     InputShape,
     Positions,
+    Shape,
     Size,
     Tensor,
     TensorLike,
@@ -32,7 +33,7 @@ KERNEL_SIZE = 4
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
 class SelectiveRoPE(RotaryEncoding):
-    """Rotates queries and keys by angles that the tokens themselves choose.
+    """Rotates queries and keys by angles computed from the tokens' features.
 
     Each token `t`, with features `x[t]`, makes a step
     `z[t] = W2 W1 x[t] / |x[t]|`, `D / 2` numbers for each head. Feature pair
@@ -41,19 +42,19 @@ class SelectiveRoPE(RotaryEncoding):
     `a[u] = sum(k[l] * z[u - l] for l in 0 .. 3)`, a causal convolution with a
     learned kernel for each number. A product of a query and a key thus depends
     on all tokens between them: a token can turn by much, not at all or back.
-    With equal steps it is `RoPE`, whose angles grow by the same amount for each
-    token.
+    If all `a[u]` are equal, it is `RoPE`, whose angles grow by the same amount
+    for each token.
 
     Stage: `rotate`, `(B, T, H, D)` to the same; features `m` and `m + D / 2`
     form a pair. Attention passes it the features of the tokens, in
-    self-attention only. A cache holds the steps behind the keys,
+    self-attention only. A cache holds the steps after the features of each key,
     `D + D / 2` numbers. Called as a layer, it takes the features as `inputs`,
     float `(B, T, M)`; `None` for the queries of all heads.
     Weights: float32, `(M, rank)`, `(rank, heads, D / 2)` and
     `(4, heads, D / 2)`, where `heads` are those of the keys; every layer of a
     model has its own.
-    Positions: any, which are ignored. Tokens are read in their order, and
-    padding makes no step.
+    Positions: ignored. Tokens are read in their order, and padding makes no
+    step.
 
     Args:
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
@@ -66,9 +67,9 @@ class SelectiveRoPE(RotaryEncoding):
             or there is a sampler; in attention, if keys are not the queries'
             own tokens.
 
-    Differs from the authors' code: features are divided by their norm, and not
-    those of each head by theirs. A gate and a bias of the steps, which it has
-    as options, are left out.
+    Differs from the authors' code: all features of a token are divided by their
+    common norm, and not those of each head by a norm of their own. The optional
+    gate and bias of the steps are left out.
 
     Example:
 
@@ -155,6 +156,18 @@ class SelectiveRoPE(RotaryEncoding):
             inputs=inputs,
         )
 
+    def check_features(self, key_shape: Shape, inputs_shape: Shape) -> None:
+        width, heads = self.down.shape[0], self.up.shape[1]
+        for what, wanted, got in (
+            ("keys of {} heads", heads, key_shape[2]),
+            ("inputs of width {}", width, inputs_shape[-1]),
+        ):
+            if wanted != got:
+                raise ValueError(
+                    f"this SelectiveRoPE was built for {what.format(wanted)}; "
+                    f"got {what.format(got)}: make another encoding for them."
+                )
+
     def find_steps(self, inputs: Tensor) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         square = ops.sum(ops.square(inputs), axis=-1, keepdims=True)
@@ -197,11 +210,7 @@ class SelectiveRoPE(RotaryEncoding):
         if inputs is None:
             inputs = ops.reshape(query, (batch_size, tokens, heads * width))
         check_rank("inputs", inputs, (3,), "(B, T, M)")
-        if inputs.shape[-1] != self.down.shape[0]:
-            raise ValueError(
-                f"inputs have width {inputs.shape[-1]}, but this SelectiveRoPE "
-                f"was built for {self.down.shape[0]}."
-            )
+        self.check_features(key.shape, inputs.shape)
         for name, tensor in (("key", key), ("inputs", inputs)):
             query = guard_same_size(query, 1, query=query, **{name: tensor})
         indices = ops.arange(tokens, dtype="int32")

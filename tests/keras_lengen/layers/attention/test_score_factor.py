@@ -223,3 +223,14 @@ def test_attention_without_scores_refuses_it():
         GeometricAttention(2, 4, score_factor="head")
     with pytest.raises(ValueError, match=r'score_factor .* "log_length"'):
         MultiHeadAttention(2, 4, score_factor="heads")
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_adaptive_factors_need_the_index_of_a_query(symbolic):
+    layer = MultiHeadAttention(3, 4, score_factor="adaptive")
+    query, value = STATES[:, :3], STATES
+    if symbolic:
+        query, value = keras.Input((3, 12)), keras.Input((7, 12))
+    with pytest.raises(ValueError, match="index of a query among the keys"):
+        layer(query, value)
+    assert layer(query, value, use_causal_mask=True).shape[1:] == (3, 12)

@@ -167,6 +167,12 @@ def test_what_it_does_not_fit_is_refused():
     encoding = built()
     with pytest.raises(ValueError, match="heads and their width 2 x 8"):
         encoding(np.ones((2, TOKENS, 2 * HEADS, WIDTH), "float32"))
+    with pytest.raises(ValueError, match=r"width 2 x 8, .* got 1 x 8: make"):
+        encoding(np.ones((2, TOKENS, WIDTH), "float32"))
+    flat = PoPE()
+    flat.build((None, None, WIDTH))
+    with pytest.raises(ValueError, match=r"width 1 x 8, .* got 2 x 8: make"):
+        flat(np.ones((2, TOKENS, HEADS, WIDTH), "float32"))
     for others in ({"row": RoPE()}, {"column": RoPE()}):
         with pytest.raises(ValueError, match=r"=PoPE returns .* wider"):
             AxialEncoding(**{"row": PoPE(), "column": PoPE(), **others})
