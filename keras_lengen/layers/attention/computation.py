@@ -361,7 +361,8 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`.
         """
-        scores = self._compute_scores(queries, keys_and_values, causal=causal)
+        scores = self._compute_scores(queries, keys_and_values)
+        bias = self._compute_bias(queries, keys_and_values, causal=causal)
         mask = joined
         if mask is None:
             mask = self.join_masks(
@@ -375,7 +376,9 @@ class Computation(CachedKeys):
         if self.score_factor == "log_length" or (
             self.train_length is not None and not training
         ):
-            scores = self._scale_by_length(scores, mask)
+            scores = scores * self._find_length_factor(scores, bias, mask)
+        if bias is not None:
+            scores = scores + bias
         if self._is_softmax(scores, training):
             scores = hide_scores(scores, mask)
             weights = ops.softmax(scores, axis=-1)
@@ -425,9 +428,9 @@ class Computation(CachedKeys):
         )
 
     def _compute_scores(
-        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+        self, queries: Tensors, keys_and_values: Tensors
     ) -> Tensor:
-        """Computes scores without masks, float32 `(B, H, T, S)`."""
+        """Computes scores without biases and masks, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")
         query = scale_queries(query, queries.get("factor"))
         if self.scale_scores:
@@ -439,9 +442,18 @@ class Computation(CachedKeys):
         if self.logit_soft_cap is not None:
             cap = self.logit_soft_cap
             scores = cap * ops.tanh(scores / cap)
+        return scores
+
+    def _compute_bias(
+        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+    ) -> Tensor | None:
+        """Computes what is added to the scores, float32 `(B, H, T, S)`.
+
+        The batch may have size 1; `None`: nothing.
+        """
         if self.encoding.stage != "bias":
-            return scores
-        return scores + self.encoding.attention_bias(
+            return None
+        return self.encoding.attention_bias(
             queries["query"],
             keys_and_values["key"],
             queries["positions"],
@@ -471,23 +483,26 @@ class Computation(CachedKeys):
         positions = queries["positions"], keys_and_values["positions"]
         return self.encoding.multiply(query, key, *positions)
 
-    def _scale_by_length(self, scores: Tensor, mask: Tensor | None) -> Tensor:
-        """Multiplies scores by a function of the number of visible keys."""
+    def _find_length_factor(
+        self, scores: Tensor, bias: Tensor | None, mask: Tensor | None
+    ) -> Tensor:
+        """Computes the factor of the scores for the number of visible keys.
 
-        def find_scale(mask: Tensor | None) -> Tensor:
-            log = log_visible(scores, mask)
-            if self.train_length is None:
-                return ops.cast(self.factor, "float32") * log
-            return ops.maximum(log / math.log(self.train_length), 1.0)
+        Args:
+            scores: float32 `(B, H, T, S)`.
+            bias: float32 that broadcasts to the scores, or `None`.
+            mask: Boolean tensor that broadcasts to them, or `None`.
 
-        if not self.encoding.hides_keys:
-            return scores * find_scale(mask)
-        hidden = scores < HIDDEN / 2
-        shown = ops.logical_not(hidden)
-        visible = shown if mask is None else ops.logical_and(shown, mask)
-        # The scores of hidden keys are kept: of a single visible key, the
-        # logarithm is 0.
-        return ops.where(hidden, scores, scores * find_scale(visible))
+        Returns:
+            float32 that broadcasts to `(B, H, T, 1)`.
+        """
+        if bias is not None and self.encoding.hides_keys:
+            shown = bias >= HIDDEN / 2
+            mask = shown if mask is None else ops.logical_and(shown, mask)
+        log = log_visible(scores, mask)
+        if self.train_length is None:
+            return ops.cast(self.factor, "float32") * log
+        return ops.maximum(log / math.log(self.train_length), 1.0)
 
     def _compute_weights(
         self, scores: Tensor, mask: Tensor | None, indices: Tensor

@@ -32,7 +32,9 @@ def check_flash(layer: "MultiHeadAttention") -> None:
             or type(layer)._compute_weights
             is not MultiHeadAttention._compute_weights
             or type(layer)._compute_scores
-            is not MultiHeadAttention._compute_scores,
+            is not MultiHeadAttention._compute_scores
+            or type(layer)._compute_bias
+            is not MultiHeadAttention._compute_bias,
         ),
     ):
         if present:

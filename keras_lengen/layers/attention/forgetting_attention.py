@@ -105,13 +105,12 @@ class ForgettingAttention(MultiHeadAttention):
         }
         return super()._attend(queries, keys_and_values, **options)
 
-    def _compute_scores(
+    def _compute_bias(
         self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
     ) -> Tensor:
-        scores = super()._compute_scores(
-            queries, keys_and_values, causal=causal
-        )
-        return scores + sum_log_gates(keys_and_values, queries["indices"])
+        bias = super()._compute_bias(queries, keys_and_values, causal=causal)
+        gates = sum_log_gates(keys_and_values, queries["indices"])
+        return gates if bias is None else gates + bias
 
 
 def sum_log_gates(keys_and_values: Tensors, indices: Tensor) -> Tensor:

@@ -92,16 +92,19 @@ def find_obstacle(
     obstacle = find_device_obstacle(query.shape[0], any_kind=INTERPRET)
     if obstacle is not None:
         return obstacle
-    encoding = layer.encoding
+    encoding, scales = layer.encoding, _scales_by_length(layer, training)
     for obstacle, present in (
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", context.attention_mask is not None),
         ("there is a cache", context.index is not None),
         (
-            "a bias or a soft cap is multiplied by a function of the number "
-            "of keys",
-            _scales_by_length(layer, training)
-            and (encoding.stage == "bias" or layer.logit_soft_cap is not None),
+            "a soft cap is multiplied by a function of the number of keys",
+            scales and layer.logit_soft_cap is not None,
+        ),
+        (
+            "scores depend on the number of keys that "
+            f"{type(encoding).__name__} does not hide",
+            scales and encoding.hides_keys,
         ),
         ("weights are those of entmax", layer.use_entmax),
         (
@@ -122,6 +125,7 @@ def _differs(layer: "MultiHeadAttention") -> bool:
     return (
         own._attend is not base._attend
         or own._compute_scores is not base._compute_scores
+        or own._compute_bias is not base._compute_bias
         or own._compute_weights is not base._compute_weights
     )
 

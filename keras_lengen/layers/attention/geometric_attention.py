@@ -132,7 +132,7 @@ class GeometricAttention(MultiHeadAttention):
         return super()._project(query, key, value)
 
     def _compute_scores(
-        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
+        self, queries: Tensors, keys_and_values: Tensors
     ) -> Tensor:
         """Computes the logits of the matches, float32 `(B, H, T, S)`."""
         query = ops.cast(queries["query"], "float32")

@@ -118,23 +118,21 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         scale_scores: bool, whether scores are divided by `sqrt(key_dim)`. If
             not, the initial kernel of the query projection is divided by it,
             as in T5.
-        score_factor: str or `None`. `"head"`: products of queries and keys are
-            multiplied by a learned number of each head, at first 1, before
-            the bias is added. `"log_length"`: scores with their bias are
-            multiplied by `s * log(n)`, where `s` is a learned number of each
-            head and `n` the number of keys that neither a mask nor the
-            encoding hides, so that attention does not get flatter in longer
-            sequences (scalable softmax). `"adaptive"`: queries are multiplied
-            by `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))` before
-            the product, but not for a bias, where `x` is the token that the
-            query is computed from, `i` is its index among the real tokens,
-            from 0, and `b` and `c` are learned vectors of each head, at first
-            0 (the scale of ASEntmax, for `use_entmax`). Keys must then be the
+        score_factor: str or `None`. Factor of the products of queries and keys,
+            before the bias is added. `"head"`: a learned number of each head,
+            at first 1. `"log_length"`: `s * log(n)`, where `s` is a learned
+            number of each head and `n` the number of keys that neither a mask
+            nor the encoding hides, so that attention does not get flatter in
+            longer sequences (scalable softmax). `"adaptive"`: `1 + softplus(x .
+            b) * log(i + 2) ** (2 * tanh(x . c))`, where `x` is the token that
+            the query is computed from, `i` is its index among the real tokens,
+            from 0, and `b` and `c` are learned vectors of each head, at first 0
+            (the scale of ASEntmax, for `use_entmax`). Keys must then be the
             queries' own tokens, unless there is a causal mask.
         train_length: int, at least 2, or `None`. Longest length in training: in
-            evaluation, scores with their bias are multiplied by
-            `log(n) / log(train_length)` for queries that see `n` keys, more
-            than `train_length`. It has no weights and does not change training.
+            evaluation, scores are multiplied by `log(n) / log(train_length)`
+            before the bias is added, for queries that see `n` keys, more than
+            `train_length`. It has no weights and does not change training.
             Not together with `score_factor="log_length"`.
         logit_soft_cap: float above 0 or `None`. With it, products of queries
             and keys, after `scale_scores` and the factor of a head, become

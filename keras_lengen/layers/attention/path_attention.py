@@ -248,15 +248,14 @@ class PaTHAttention(MultiHeadAttention):
             query, key, keys_and_values["solved"], queries["indices"]
         )
 
-    def _compute_scores(
+    def _compute_bias(
         self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
-    ) -> Tensor:
-        scores = super()._compute_scores(
-            queries, keys_and_values, causal=causal
-        )
+    ) -> Tensor | None:
+        bias = super()._compute_bias(queries, keys_and_values, causal=causal)
         if not self.use_forget_gate:
-            return scores
-        return scores + sum_log_gates(keys_and_values, queries["indices"])
+            return bias
+        gates = sum_log_gates(keys_and_values, queries["indices"])
+        return gates if bias is None else gates + bias
 
 
 def solve_blocks(

@@ -54,7 +54,7 @@ CASES = {
         "score_factor": "adaptive",
     },
     "trained length": {
-        "encoding": RoPE,
+        "encoding": LogKERPLE,
         "use_causal_mask": True,
         "train_length": 4,
     },

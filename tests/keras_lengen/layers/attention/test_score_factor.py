@@ -78,8 +78,8 @@ def test_scores_grow_with_the_number_of_visible_keys(encoding, causal, padded):
     _, weights = layer(
         STATES, STATES, return_attention_scores=True, **arguments
     )
-    scores = (products(layer) + bias) * FACTORS
-    scores = scores * np.log(np.maximum(visible.sum(-1, keepdims=True), 1))
+    logs = np.log(np.maximum(visible.sum(-1, keepdims=True), 1))
+    scores = products(layer) * FACTORS * logs + bias
     expected = softmax(np.where(visible, scores, -1e30), axis=-1)
     sees = visible.any(axis=-1) & np.ones((2, 3, 7), bool)
     np.testing.assert_allclose(

@@ -73,12 +73,12 @@ def reference(layer, states, mask, bias=0.0):
     scores = np.einsum("bihd,bjhd->bhij", query, key) / WIDTH**0.5
     if layer.logit_soft_cap:
         scores = layer.logit_soft_cap * np.tanh(scores / layer.logit_soft_cap)
-    scores = scores + bias
     mask = np.broadcast_to(mask, scores.shape)
     if layer.train_length:
         count = np.maximum(mask.sum(-1, keepdims=True), 1)
         length = np.log(layer.train_length)
         scores = scores * np.maximum(np.log(count) / length, 1)
+    scores = scores + bias
     powers = np.where(mask, np.exp(scores), 0)
     total = powers.sum(-1, keepdims=True)
     if layer.use_sinks:
