@@ -142,20 +142,23 @@ class Comparison:
         # The results of the first runs choose the further ones.
         more = set(self.choose_more(rows))
         rows = train(lambda row: (row["task"], row["method"]) in more)
-        self.plot(rows, output.with_suffix(".png"))
+        if rows:
+            self.plot(rows, output.with_suffix(".png"))
 
     def plot(self, rows, path):
         """Draws the share of right answers of every method by length."""
-        columns = min(len(self.tasks), 5)
-        lines = math.ceil(len(self.tasks) / columns)
+        tasks = group(rows, "task")
+        columns = min(len(tasks), 5)
+        lines = math.ceil(len(tasks) / columns)
         figure = Figure(
             figsize=(4 * columns, 4.5 * lines), layout="constrained"
         )
         panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
-        for axes in panels.flat[len(self.tasks) :]:
+        for axes in panels.flat[len(tasks) :]:
             axes.set_axis_off()
-        for axes, task in zip(panels.flat, self.tasks, strict=False):
-            of_task = [row for row in rows if row["task"] == task]
+        for axes, (task, of_task) in zip(
+            panels.flat, tasks.items(), strict=False
+        ):
             medians = sorted(
                 (
                     (statistics.median(row["score"] for row in some), some)
@@ -182,10 +185,9 @@ class Comparison:
                 )
             axes.axvspan(1, self.trained, color="0.95", zorder=-1)
             axes.set(title=task, xlabel="length", xscale="log", ylim=(0, 1.02))
-            axes.set_xticks(self.ticks, self.ticks, minor=False)
+            axes.set_xticks(self.ticks, self.ticks)
             axes.set_xticks([], minor=True)
-            if of_task:
-                axes.legend(fontsize=8)
+            axes.legend(fontsize=8)
         for axes in panels[:, 0]:
             axes.set_ylabel("share of right answers")
         figure.savefig(path, dpi=100)

@@ -525,7 +525,7 @@ def make_frontier():
     )
 
 
-def make_published_tasks(tasks):
+def _compare_published(tasks):
     """The same of some tasks of newer benchmarks."""
     found = read_comparison("published_tasks")
     return _compare_methods(
@@ -595,7 +595,7 @@ def make_frontier_lengths():
     return _compare_lengths(read_comparison("frontier"), shown)
 
 
-def make_published_tasks_lengths():
+def make_published_tasks():
     """The same of the tasks of newer benchmarks."""
     shown = ["20", "40", "80", "200", "1280"]
     return _compare_lengths(read_comparison("published_tasks"), shown)
@@ -703,13 +703,13 @@ TABLES = {
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_kinds, make_frontier, make_frontier_lengths),
-        make_published_tasks_lengths,
+        make_published_tasks,
         *(make_retrofit, make_smollm2),
     )
 }
 """Functions that make a table, by the name in its marker."""
 
 TABLES |= {
-    f"published_{name}": functools.partial(make_published_tasks, tasks)
+    f"published_{name}": functools.partial(_compare_published, tasks)
     for name, tasks in PUBLISHED_TASKS.items()
 }

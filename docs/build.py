@@ -29,7 +29,7 @@ PAGES = (
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
             *("images", "language", "methods", "paper_table", "performance"),
-            "pretrained",
+            *("pretrained", "published_tasks"),
         )
     ),
 )
