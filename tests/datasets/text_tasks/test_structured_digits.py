@@ -7,9 +7,9 @@ import pytest
 
 from datasets.text_tasks.structured_digits import (
     DIGITS_OF_KIND,
-    PAIRS_OF_KIND,
+    TERMS_OF_KIND,
     as_number,
-    draw_pair,
+    draw_terms,
     draw_parts,
 )
 
@@ -89,11 +89,11 @@ PAIRS = {
 """What is true of all pairs of numbers of a kind."""
 
 
-@pytest.mark.parametrize("kind", PAIRS_OF_KIND)
+@pytest.mark.parametrize("kind", TERMS_OF_KIND)
 def test_pairs_of_a_kind(kind):
     rng = np.random.default_rng(0)
     for count in (1, 2, 3, 7, 40):
-        drawn = [PAIRS_OF_KIND[kind](rng, count) for _ in range(50)]
+        drawn = [TERMS_OF_KIND[kind](rng, count) for _ in range(50)]
         for first, second in drawn:
             assert type(first) is type(second) is int
             assert min(first, second) >= 0
@@ -107,7 +107,7 @@ def test_training_has_long_equal_and_complementary_parts():
     rng = np.random.default_rng(0)
     found = {"equal": 0, "complementary": 0, "zeros": 0}
     for _ in range(2000):
-        first, second = draw_pair(rng, 8)
+        first, second = draw_terms(rng, 8)
         assert len(first) == len(second) == 8
         assert {*first, *second} <= {*range(10)}
         pairs = list(zip(first[:4], second[:4], strict=True))
