@@ -12,6 +12,7 @@ from datasets.text_tasks.aligned import (
     ReversedAddition,
 )
 from datasets.text_tasks.arithmetic import (
+    CarriedMultiplication,
     DigitMultiplication,
     MarkedSum,
     TwoDigitMultiplication,
@@ -61,6 +62,7 @@ TEXT_TASKS = {
     "marked_sum": MarkedSum,
     "digit_multiplication": DigitMultiplication,
     "two_digit_multiplication": TwoDigitMultiplication,
+    "carried_multiplication": CarriedMultiplication,
     "reversed_addition": ReversedAddition,
     "hinted_addition": HintedAddition,
     # Lists of problems.

@@ -14,8 +14,8 @@ from datasets.text_tasks.structured_digits import (
     DIGITS_OF_KIND,
     TERMS_OF_KIND,
     as_number,
-    draw_terms,
     draw_parts,
+    draw_terms,
 )
 from datasets.text_tasks.symbols import DIGITS, draw_number, read_number
 
@@ -157,10 +157,13 @@ class AlignedNumbers(Aligned):
 
     def describe_answer(self, problem, words):
         """Writes the answer from left to right, and whether it is right."""
-        if read_number(words) is None:
+        if self.read_answer(list(words)) is None:
             return None
         right = self.respond(problem)
-        written, known = (int("".join(each)[::-1]) for each in (words, right))
+        written, known = (
+            int("".join(word[-1] for word in reversed(each)))
+            for each in (words, right)
+        )
         is_right = list(words) == right
         verdict = "right" if is_right else f"wrong, it is {known}"
         asked = f" {self.operator} ".join(map(str, problem))

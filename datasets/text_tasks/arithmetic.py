@@ -3,7 +3,7 @@
 For example, with the digits of the answer from right to left:
 
     $ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 = 2 0 6 1
-    $ ^ 4 0 3 * x7 = 1 2 8 2
+    $ x7 * ^ 4 0 3 = 1 2 8 2
 """
 
 import dataclasses
@@ -80,15 +80,15 @@ TENS = tuple(f"y{digit}" for digit in range(10))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DigitMultiplication(AlignedNumbers):
-    """The product of a number and one digit, least significant digit first.
+    """The product of one digit and a number, least significant digit first.
 
-    The digit is a word of its own, which is no item: its coupled position is
+    The factor is a word of its own, which is no item: its coupled position is
     0, like that of the first word. A model whose encoding hides far keys but
     not these reads the factor at every digit. The mark is an item. The length
     of a problem is the number of digits of the number; the product has one
     digit more:
 
-        $ ^ 4 0 3 * x7 = 1 2 8 2
+        $ x7 * ^ 4 0 3 = 1 2 8 2
     """
 
     operator = "*"
@@ -98,7 +98,7 @@ class DigitMultiplication(AlignedNumbers):
     symbols = (*DIGITS, operator, MARK, *UNITS)
     alignment = Alignment((*DIGITS, MARK), "=", (operator,))
     kinds = tuple(FACTORS_OF_KIND)
-    typed = "403 * 7"
+    typed = "7 * 403"
 
     @property
     def most(self):
@@ -114,59 +114,97 @@ class DigitMultiplication(AlignedNumbers):
         return [(length,)]
 
     def draw(self, rng, place, number):
-        """Draws a uniform number of the bin's digits and a factor."""
-        return draw_number(rng, *place), int(rng.integers(self.most + 1))
+        """Draws a factor and a uniform number of the bin's digits."""
+        return int(rng.integers(self.most + 1)), draw_number(rng, *place)
 
     def draw_kind(self, kind, rng, place):
-        """Draws a number and a factor of a kind."""
+        """Draws a factor and a number of a kind."""
         draw_digits, draw_factor = FACTORS_OF_KIND[kind]
         number = as_number(rng, draw_digits(rng, *place))
-        return number, draw_factor(rng, self.most)
+        return draw_factor(rng, self.most), number
 
     def draw_structured(self, rng, place):
-        """Draws a number with structure, and a uniform factor."""
+        """Draws a uniform factor, and a number with structure."""
         number = as_number(rng, draw_parts(rng, *place))
-        return number, int(rng.integers(self.most + 1))
+        return int(rng.integers(self.most + 1)), number
 
     def longest(self, place):
         """Returns nines: all problems of a length have equally many words."""
-        return 10 ** place[0] - 1, self.most
+        return self.most, 10 ** place[0] - 1
 
     def read_problem(self, text):
-        """Reads a number and a factor, with spaces or without."""
+        """Reads a factor and a number in any order, with spaces or without."""
         text = re.sub(rf"[\s{MARK}xy]", "", text.strip().removeprefix("$"))
         found = re.fullmatch(r"([0-9]+)\*([0-9]+)=?", text)
-        if not found or int(found[2]) > self.most:
-            return None
-        return int(found[1]), int(found[2])
+        factor, number = map(int, found.groups()) if found else (-1, -1)
+        if factor > self.most:
+            factor, number = number, factor
+        return (factor, number) if 0 <= factor <= self.most else None
 
     def write_runs(self, problem):
-        """Returns the digits of the number after a mark, and the factor."""
-        number, factor = problem
+        """Returns the words of the factor, and the digits after a mark."""
+        factor, number = problem
         digits = map(int, str(factor).zfill(len(self.factors)))
         words = [
             known[digit]
             for known, digit in zip(self.factors, digits, strict=True)
         ]
-        return [MARK, *str(number), self.operator, *words]
+        return [*words, self.operator, MARK, *str(number)]
 
     def respond(self, problem):
         """Returns the digits of the product from right to left."""
-        number, factor = problem
+        factor, number = problem
         width = len(str(number)) + len(self.factors)
         return [*str(number * factor).zfill(width)[::-1]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoDigitMultiplication(DigitMultiplication):
-    """The product of a number and one from 00 to 99, least significant first.
+    """The product of one from 00 to 99 and a number, least significant first.
 
     Each digit of the factor is a word of its own, and the product has two
     digits more than the number:
 
-        $ ^ 4 0 3 * y2 x5 = 5 7 0 0 1
+        $ y2 x5 * ^ 4 0 3 = 5 7 0 0 1
     """
 
     factors = (TENS, UNITS)
     symbols = (*DigitMultiplication.symbols, *TENS)
-    typed = "403 * 25"
+    typed = "25 * 403"
+
+
+TOTALS = tuple(f"t{total}" for total in range(180))
+"""Words of the totals of columns: `t112` is the digit 2 and the carry 11."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CarriedMultiplication(TwoDigitMultiplication):
+    """The same products, with the carry in the word of each digit.
+
+    A word of the answer is the total of a column: two products of digits and
+    the carry of the column before, which is the total there without its last
+    digit. With the digits of the product alone, the carry is known only modulo
+    10, and a model has to recover the rest of it from several columns. In the
+    example `t26` is 4 times 5, 3 times 2 (0 here, as the digit is 0), and so
+    on; the last digits are those of the product:
+
+        $ y2 x5 * ^ 4 0 3 = t15 t7 t20 t10 t1
+    """
+
+    symbols = (*TwoDigitMultiplication.symbols, *TOTALS)
+    alignment = Alignment((*DIGITS, MARK, *TOTALS), "=", ("*",))
+
+    def respond(self, problem):
+        """Returns the totals of the columns from right to left."""
+        factor, number = problem
+        digits = [*map(int, str(number)[::-1]), 0, 0]
+        tens, units = divmod(factor, 10)
+        words, total = [], 0
+        for digit, before in zip(digits, [0, *digits], strict=False):
+            total = units * digit + tens * before + total // 10
+            words.append(TOTALS[total])
+        return words
+
+    def read_value(self, words):
+        """Returns the totals, all of them right or not."""
+        return tuple(words) if set(words) <= set(TOTALS) else None
