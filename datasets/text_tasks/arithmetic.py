@@ -124,9 +124,10 @@ class DigitMultiplication(AlignedNumbers):
         return draw_factor(rng, self.most), number
 
     def draw_structured(self, rng, place):
-        """Draws a uniform factor, and a number with structure."""
+        """Draws a factor and a number with structure."""
         number = as_number(rng, draw_parts(rng, *place))
-        return int(rng.integers(self.most + 1)), number
+        factor = draw_parts(rng, len(self.factors))
+        return int("".join(map(str, factor))), number
 
     def longest(self, place):
         """Returns nines: all problems of a length have equally many words."""
@@ -185,8 +186,8 @@ class CarriedMultiplication(TwoDigitMultiplication):
     the carry of the column before, which is the total there without its last
     digit. With the digits of the product alone, the carry is known only modulo
     10, and a model has to recover the rest of it from several columns. In the
-    example `t26` is 4 times 5, 3 times 2 (0 here, as the digit is 0), and so
-    on; the last digits are those of the product:
+    example `t7` is 5 times 0 plus 2 times 3 and the carry of `t15`. The last
+    digits of the words are those of the product:
 
         $ y2 x5 * ^ 4 0 3 = t15 t7 t20 t10 t1
     """

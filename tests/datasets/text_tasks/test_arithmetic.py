@@ -165,7 +165,7 @@ def test_answers_are_described_as_people_write_them(
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_factors_are_uniform_but_for_usual_ones(name):
+def test_training_has_all_factors_and_people_type_few(name):
     task = TEXT_TASKS[name]()
     most = 9 if name == "digit_multiplication" else 99
     for structured in (0.0, 1.0):
@@ -174,7 +174,8 @@ def test_factors_are_uniform_but_for_usual_ones(name):
             examples.problem(index)[0] for index in range(4000)
         )
         assert set(factors) == set(range(most + 1))
-        assert max(factors.values()) < 4 * min(factors.values())
+        if not structured:
+            assert max(factors.values()) < 4 * min(factors.values())
     rng = np.random.default_rng(0)
     usual = {task.draw_kind("usual_factor", rng, (3,))[0] for _ in range(400)}
     assert {0, 1, 9} < usual and max(usual) == most and len(usual) < 14
