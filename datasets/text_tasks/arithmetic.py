@@ -3,7 +3,7 @@
 For example, with the digits of the answer from right to left:
 
     $ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 = 2 0 6 1
-    $ x7 * ^ 4 0 3 = 1 2 8 2
+    $ x7 x7 x7 * ^ 4 0 3 = 1 2 8 2
 """
 
 import dataclasses
@@ -82,13 +82,13 @@ TENS = tuple(f"y{digit}" for digit in range(10))
 class DigitMultiplication(AlignedNumbers):
     """The product of one digit and a number, least significant digit first.
 
-    The factor is a word of its own, which is no item: its coupled position is
-    0, like that of the first word. A model whose encoding hides far keys but
-    not these reads the factor at every digit. The mark is an item. The length
+    The factor is a word of its own, which occurs once for each digit of the
+    number. Its coupled positions are those of the digits, so a model that
+    attends only to nearby positions reads the factor at every digit. The length
     of a problem is the number of digits of the number; the product has one
     digit more:
 
-        $ x7 * ^ 4 0 3 = 1 2 8 2
+        $ x7 x7 x7 * ^ 4 0 3 = 1 2 8 2
     """
 
     operator = "*"
@@ -96,7 +96,7 @@ class DigitMultiplication(AlignedNumbers):
     """Words of each digit of the factor, the first digit first."""
 
     symbols = (*DIGITS, operator, MARK, *UNITS)
-    alignment = Alignment((*DIGITS, MARK), "=", (operator,))
+    alignment = Alignment((*DIGITS, MARK, *UNITS), "=", (operator,))
     kinds = tuple(FACTORS_OF_KIND)
     typed = "7 * 403"
 
@@ -135,7 +135,13 @@ class DigitMultiplication(AlignedNumbers):
 
     def read_problem(self, text):
         """Reads a factor and a number in any order, with spaces or without."""
-        text = re.sub(rf"[\s{MARK}xy]", "", text.strip().removeprefix("$"))
+        # Repeated words of the prompt are one digit of the factor.
+        text = re.sub(
+            r"([xy](\d))(\s*\1)*(\s*\*\s*(?=x))?",
+            r"\2",
+            text.strip().removeprefix("$"),
+        )
+        text = re.sub(rf"[\s{MARK}]", "", text)
         found = re.fullmatch(r"([0-9]+)\*([0-9]+)=?", text)
         factor, number = map(int, found.groups()) if found else (-1, -1)
         if factor > self.most:
@@ -143,14 +149,14 @@ class DigitMultiplication(AlignedNumbers):
         return (factor, number) if 0 <= factor <= self.most else None
 
     def write_runs(self, problem):
-        """Returns the words of the factor, and the digits after a mark."""
+        """Returns runs of the factor's words, and the digits after a mark."""
         factor, number = problem
-        digits = map(int, str(factor).zfill(len(self.factors)))
-        words = [
-            known[digit]
-            for known, digit in zip(self.factors, digits, strict=True)
-        ]
-        return [*words, self.operator, MARK, *str(number)]
+        digits, runs = [*str(number)], []
+        for words, digit in zip(
+            self.factors, str(factor).zfill(len(self.factors)), strict=True
+        ):
+            runs += [words[int(digit)]] * len(digits) + [self.operator]
+        return [*runs, MARK, *digits]
 
     def respond(self, problem):
         """Returns the digits of the product from right to left."""
@@ -166,11 +172,12 @@ class TwoDigitMultiplication(DigitMultiplication):
     Each digit of the factor is a word of its own, and the product has two
     digits more than the number:
 
-        $ y2 x5 * ^ 4 0 3 = 5 7 0 0 1
+        $ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = 5 7 0 0 1
     """
 
     factors = (TENS, UNITS)
     symbols = (*DigitMultiplication.symbols, *TENS)
+    alignment = Alignment((*DIGITS, MARK, *UNITS, *TENS), "=", ("*",))
     typed = "25 * 403"
 
 
@@ -189,11 +196,11 @@ class CarriedMultiplication(TwoDigitMultiplication):
     example `t7` is 5 times 0 plus 2 times 3 and the carry of `t15`. The last
     digits of the words are those of the product:
 
-        $ y2 x5 * ^ 4 0 3 = t15 t7 t20 t10 t1
+        $ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = t15 t7 t20 t10 t1
     """
 
     symbols = (*TwoDigitMultiplication.symbols, *TOTALS)
-    alignment = Alignment((*DIGITS, MARK, *TOTALS), "=", ("*",))
+    alignment = Alignment((*DIGITS, MARK, *UNITS, *TENS, *TOTALS), "=", ("*",))
 
     def respond(self, problem):
         """Returns the totals of the columns from right to left."""

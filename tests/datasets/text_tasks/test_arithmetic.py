@@ -33,14 +33,20 @@ def add(prompt):
 
 
 def read_factors(prompt):
-    """Returns the digits of the number and those of the factor."""
-    found = re.fullmatch(r"\$ (?:y(\d) )?x(\d) \* \^ ([0-9 ]+) =", prompt)
-    factor = [int(digit) for digit in found.groups()[:2] if digit]
-    return [*map(int, found[3].split())], factor
+    """Returns the digits of the factor and those of the number."""
+    *factor, number = re.fullmatch(r"\$ (.+) =", prompt)[1].split(" * ")
+    mark, *digits = number.split()
+    assert mark == "^"
+    read = []
+    for run, letter in zip(factor, "yx"[-len(factor) :], strict=True):
+        (word,) = set(run.split())
+        assert word[0] == letter and len(run.split()) == len(digits)
+        read.append(int(word[1:]))
+    return read, [*map(int, digits)]
 
 
 def multiply(prompt):
-    digits, factor = read_factors(prompt)
+    factor, digits = read_factors(prompt)
     number = int("".join(map(str, digits))) * int("".join(map(str, factor)))
     return " ".join(f"{number:0{len(digits) + len(factor)}d}"[::-1])
 
@@ -65,16 +71,20 @@ ROWS = {
         wrong=("1 x", "1 + 2"),
     ),
     "digit_multiplication": Row(
-        golden=((7, 403), "$ x7 * ^ 4 0 3 = ", "1 2 8 2"),
+        golden=((7, 403), "$ x7 x7 x7 * ^ 4 0 3 = ", "1 2 8 2"),
         solver=multiply,
         wrong=("1 x1",),
     ),
     "two_digit_multiplication": Row(
-        golden=((25, 403), "$ y2 x5 * ^ 4 0 3 = ", "5 7 0 0 1"),
+        golden=((25, 403), "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ", "5 7 0 0 1"),
         solver=multiply,
     ),
     "carried_multiplication": Row(
-        golden=((25, 403), "$ y2 x5 * ^ 4 0 3 = ", "t15 t7 t20 t10 t1"),
+        golden=(
+            (25, 403),
+            "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ",
+            "t15 t7 t20 t10 t1",
+        ),
         solver=total_columns,
         wrong=("5 7 0 0 1", "t1 2"),
     ),
@@ -85,13 +95,13 @@ ROWS = {
     ("name", "text", "places"),
     [
         ("marked_sum", "^65+^04+^90=951", [4, 3, 2, 1] * 3),
-        ("digit_multiplication", "x7*^403=1282", [0, 1, 5, 4, 3, 2, 1]),
-        ("two_digit_multiplication", "y2x5*^7=571", [0, 0, 1, 3, 2, 1]),
-        ("carried_multiplication", "y2x5*^7=t35t17t1", [0, 0, 1, 3, 2, 1]),
+        ("digit_multiplication", "x7x7*^43=103", [3, 2, 1, 4, 3, 2, 1]),
+        ("two_digit_multiplication", "y2*x5*^7=571", [2, 1, 2, 1, 3, 2, 1]),
+        ("carried_multiplication", "y2*x5*^7=t35t17t1", [2, 1, 2, 1, 3, 2, 1]),
     ],
 )
 def test_coupled_positions_are_those_of_counterparts(name, text, places):
-    """A factor has the position 0, which no query hides."""
+    """Words of a factor have the positions of the digits."""
     task = TEXT_TASKS[name]()
     vocabulary = WordVocabulary(task)
     sampler = CoupledPositions(**vocabulary.align(task.alignment))
@@ -107,10 +117,22 @@ def test_coupled_positions_are_those_of_counterparts(name, text, places):
     [
         ("marked_sum", "12+345 + 6", "$ ^ 0 1 2 + ^ 3 4 5 + ^ 0 0 6 = "),
         ("marked_sum", "1+1+1+1+1=", "$ ^ 1 + ^ 1 + ^ 1 + ^ 1 + ^ 1 = "),
-        ("digit_multiplication", "403*7", "$ x7 * ^ 4 0 3 = "),
-        ("digit_multiplication", "$ x7 * ^ 4 0 3 =", "$ x7 * ^ 4 0 3 = "),
-        ("two_digit_multiplication", "403 * 7 =", "$ y0 x7 * ^ 4 0 3 = "),
-        ("carried_multiplication", "4 0 3 * 25", "$ y2 x5 * ^ 4 0 3 = "),
+        ("digit_multiplication", "403*7", "$ x7 x7 x7 * ^ 4 0 3 = "),
+        (
+            "digit_multiplication",
+            "$ x7 x7 x7 * ^ 4 0 3 =",
+            "$ x7 x7 x7 * ^ 4 0 3 = ",
+        ),
+        (
+            "two_digit_multiplication",
+            "403 * 7 =",
+            "$ y0 y0 y0 * x7 x7 x7 * ^ 4 0 3 = ",
+        ),
+        (
+            "carried_multiplication",
+            "4 0 3 * 25",
+            "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ",
+        ),
     ],
 )
 def test_problems_as_people_type_them(name, text, prompt):
