@@ -24,7 +24,7 @@ FLAGS = {
 }
 TRAINING = (
     *("addition", "answers", "evidence", "frontier", "images", "kinds"),
-    *("language", "randomized_forms"),
+    *("language", "multiplication", "randomized_forms"),
 )
 
 
