@@ -1,6 +1,6 @@
 """Sums of three to five numbers, and products with one or two digits.
 
-Trains models with coupled positions on numbers of up to 10 digits, each with
+Trains models with coupled positions on numbers of up to 6 digits, each with
 several seeds, and evaluates them on longer ones, by kind of digits.
 
 Flags, resuming and the report are as in `benchmarks.addition`.
@@ -18,35 +18,42 @@ FLAGS = flags.FLAGS
 define_flags("multiplication", jobs=2)
 DEFINE_count("seeds", 3, "Number of seeds.")
 MODELS = {
-    "marked_sum": {
-        "encoding": "ClippedBias(max_distance=3, slope=None)",
-        "evaluation_examples": 42,
-        "generated_examples": 42,
-    },
     "digit_multiplication": {
-        "encoding": "ClippedBias(max_distance=3, slope=None)",
+        "encoding": "ClippedBias(max_distance=2, slope=None)",
+        "num_layers": 2,
+        "steps": 1500,
     },
     "carried_multiplication": {
+        "encoding": "ClippedBias(max_distance=2, slope=None)",
+        "num_layers": 3,
+        "steps": 2000,
+    },
+    "marked_sum": {
         "encoding": "ClippedBias(max_distance=3, slope=None)",
+        "num_layers": 1,
+        "steps": 3000,
     },
 }
 """Flags of the model of each task."""
-MEASURED = (
-    "generated_exact_match_by_length",
-    "generated_exact_match_by_group",
-    "exact_match_by_length",
-    "answers_by_length",
-    "unfinished_by_length",
-    "mistakes",
-)
+TRAINING = {
+    "preset": "addition",
+    "sampler": "CoupledPositions",
+    "train_length": "1-6",
+    "test_lengths": "10,20,50,100,200",
+    "batch_size": 64,
+    "learning_rate": 2e-3,
+    "evaluation_examples": 84,
+    "generated_examples": 0,
+}
+"""Flags of all models."""
+MEASURED = ("exact_match_by_length", "token_accuracy_by_length")
 
 
 def list_rows():
     """Yields the `Row` of every run."""
     for seed in range(FLAGS.seeds):
         for task, given in MODELS.items():
-            flags = {"preset": "addition", "task": task, **given}
-            flags |= {"sampler": "CoupledPositions", "seed": seed}
+            flags = {**TRAINING, "task": task, "seed": seed, **given}
             yield make_row("sequence_to_answer", flags, task=task, seed=seed)
 
 
