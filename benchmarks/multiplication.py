@@ -31,7 +31,7 @@ MODELS = {
     "marked_sum": {
         "encoding": "ClippedBias(max_distance=3, slope=None)",
         "num_layers": 1,
-        "steps": 3000,
+        "steps": 2000,
     },
 }
 """Flags of the model of each task."""
