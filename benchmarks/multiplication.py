@@ -29,9 +29,10 @@ MODELS = {
         "steps": 2000,
     },
     "marked_sum": {
-        "encoding": "ClippedBias(max_distance=3, slope=None)",
-        "num_layers": 1,
-        "steps": 2000,
+        "encoding": "ClippedBias(max_distance=2, slope=None)",
+        "num_layers": 2,
+        "steps": 1500,
+        "train_length": "1-4",
     },
 }
 """Flags of the model of each task."""

@@ -2,7 +2,7 @@
 
 For example, with the digits of the answer from right to left:
 
-    $ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 = 2 0 6 1
+    $ ^ 6 5 + ^ 0 4 + ^ 9 0 + ^ 0 0 + ^ 0 0 = 9 5 1
     $ x7 x7 x7 * ^ 4 0 3 = 1 2 8 2
 """
 
@@ -27,7 +27,11 @@ class MarkedSum(MarkedAddition):
     """The sum of three to five numbers, with a mark before each.
 
     Zeros before shorter numbers make all equally long, and the sum has one
-    digit more. The length of a problem is the largest number of digits.
+    digit more. Numbers of zeros make fewer numbers five: attention averages
+    over the digits at a position, so the sum is known only with their number.
+    The length of a problem is the largest number of digits:
+
+        $ ^ 6 5 + ^ 0 4 + ^ 9 0 + ^ 0 0 + ^ 0 0 = 9 5 1
     """
 
     counts: ClassVar[tuple] = (3, 4, 5)
@@ -60,6 +64,11 @@ class MarkedSum(MarkedAddition):
             as_number(rng, digits)
             for digits in draw_terms(rng, place[0], len(place))
         )
+
+    def write_runs(self, problem):
+        """Returns the digits of five numbers, a mark before each."""
+        missing = self.counts[-1] - len(problem)
+        return super().write_runs((*problem, *(0,) * missing))
 
     def read_problem(self, text):
         """Reads numbers of any digits, with spaces or without."""

@@ -12,6 +12,7 @@ from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.layers import CoupledPositions
 from tests.datasets.text_tasks.row import Row
 
+ZEROS = " + ^ 0 0"
 PRODUCTS = (
     "digit_multiplication",
     "two_digit_multiplication",
@@ -22,6 +23,7 @@ PRODUCTS = (
 def read_numbers(prompt):
     """Returns the numbers of a prompt, which has a mark before each."""
     words = re.fullmatch(r"\$ \^ (.+) =", prompt)[1].split(" + ^ ")
+    assert len(words) == 5
     assert len({len(text) for text in words}) == 1
     return [text.replace(" ", "") for text in words]
 
@@ -64,7 +66,7 @@ ROWS = {
     "marked_sum": Row(
         golden=(
             (653, 49, 900),
-            "$ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 = ",
+            "$ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 + ^ 0 0 0 + ^ 0 0 0 = ",
             "2 0 6 1",
         ),
         solver=add,
@@ -115,7 +117,7 @@ def test_coupled_positions_are_those_of_counterparts(name, text, places):
 @pytest.mark.parametrize(
     ("name", "text", "prompt"),
     [
-        ("marked_sum", "12+345 + 6", "$ ^ 0 1 2 + ^ 3 4 5 + ^ 0 0 6 = "),
+        ("marked_sum", "1+34 + 6", f"$ ^ 0 1 + ^ 3 4 + ^ 0 6{ZEROS * 2} = "),
         ("marked_sum", "1+1+1+1+1=", "$ ^ 1 + ^ 1 + ^ 1 + ^ 1 + ^ 1 = "),
         ("digit_multiplication", "403*7", "$ x7 x7 x7 * ^ 4 0 3 = "),
         (
