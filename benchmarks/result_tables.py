@@ -481,7 +481,7 @@ def make_addition_changes():
 
 
 def make_multiplication():
-    """Share of right sums and products by length, and the worst kind."""
+    """Share of right products by length, and the worst kind."""
     cells = []
     for task, runs in group(read_rows("multiplication"), "task").items():
         shown = list(runs[0]["exact_match_by_length"])[-5:]
