@@ -492,6 +492,52 @@ def make_addition_changes():
     return table(("exact match; digits", *ADDED), cells)
 
 
+def make_multiplication():
+    """Share of right products by length, and the worst kind."""
+    cells = []
+    for task, runs in group(read_rows("multiplication"), "task").items():
+        shown = list(runs[0]["exact_match_by_length"])[-5:]
+        shares = [run["exact_match_by_length"] for run in runs]
+        cells.append(
+            (
+                code(task),
+                str(len(runs)),
+                *_format_medians(shares, shown),
+                _format_worst(runs, shown[-2]).strip(" ()"),
+                _format_minutes(runs),
+            )
+        )
+    head = (
+        *("task", "seeds", *(f"at {n}" for n in shown)),
+        *(f"worst kind at {shown[-2]}", "training"),
+    )
+    return table(head, cells)
+
+
+def make_multiplication_kinds():
+    """Lowest share of right answers of all seeds, by kind and task."""
+    found = group(read_rows("multiplication"), "task")
+    kinds = dict.fromkeys(
+        kind for runs in found.values() for kind in runs[0]["by_kind"]
+    )
+    cells = [
+        (
+            kind.replace("_", " "),
+            *(
+                " / ".join(
+                    f"{min(run['by_kind'][kind][n] for run in runs):.2f}"
+                    for n in ("20", "50", "100", "200")
+                )
+                if kind in runs[0]["by_kind"]
+                else ""
+                for runs in found.values()
+            ),
+        )
+        for kind in kinds
+    ]
+    return table(("at 20 / 50 / 100 / 200 digits", *map(code, found)), cells)
+
+
 def make_kinds():
     """Right answers to each kind of problem, of methods of the frontier."""
     shown = ("10", "20", "50", "100")
@@ -702,6 +748,7 @@ TABLES = {
         make_plain_and_randomized,
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
+        *(make_multiplication, make_multiplication_kinds),
         *(make_kinds, make_frontier, make_frontier_lengths),
         make_published_tasks,
         *(make_retrofit, make_smollm2),

@@ -28,8 +28,8 @@ PAGES = (
         ROOT / "docs" / "results" / f"{name}.md"
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
-            *("images", "language", "methods", "paper_table", "performance"),
-            *("pretrained", "published_tasks"),
+            *("images", "language", "methods", "multiplication"),
+            *("paper_table", "performance", "pretrained", "published_tasks"),
         )
     ),
 )

@@ -11,6 +11,12 @@ from datasets.text_tasks.aligned import (
     MarkedAddition,
     ReversedAddition,
 )
+from datasets.text_tasks.arithmetic import (
+    CarriedMultiplication,
+    DigitMultiplication,
+    MarkedSum,
+    TwoDigitMultiplication,
+)
 from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
 from datasets.text_tasks.copy import (
     Copy,
@@ -53,6 +59,10 @@ TEXT_TASKS = {
     "aligned_reverse": AlignedReverse,
     "aligned_parity": AlignedParity,
     "marked_addition": MarkedAddition,
+    "marked_sum": MarkedSum,
+    "digit_multiplication": DigitMultiplication,
+    "two_digit_multiplication": TwoDigitMultiplication,
+    "carried_multiplication": CarriedMultiplication,
     "reversed_addition": ReversedAddition,
     "hinted_addition": HintedAddition,
     # Lists of problems.

@@ -12,10 +12,10 @@ import re
 from datasets.text_tasks.base import Alignment, Template, TextTask
 from datasets.text_tasks.structured_digits import (
     DIGITS_OF_KIND,
-    PAIRS_OF_KIND,
+    TERMS_OF_KIND,
     as_number,
-    draw_pair,
     draw_parts,
+    draw_terms,
 )
 from datasets.text_tasks.symbols import DIGITS, draw_number, read_number
 
@@ -155,6 +155,20 @@ class AlignedNumbers(Aligned):
         """Returns the digits; zeros at their end count."""
         return None if read_number(words) is None else tuple(words)
 
+    def describe_answer(self, problem, words):
+        """Writes the answer from left to right, and whether it is right."""
+        if self.read_answer(list(words)) is None:
+            return None
+        right = self.respond(problem)
+        written, known = (
+            int("".join(word[-1] for word in reversed(each)))
+            for each in (words, right)
+        )
+        is_right = list(words) == right
+        verdict = "right" if is_right else f"wrong, it is {known}"
+        asked = f" {self.operator} ".join(map(str, problem))
+        return f"{asked} = {written} ({verdict})"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedAddition(AlignedNumbers):
@@ -168,16 +182,16 @@ class AlignedAddition(AlignedNumbers):
     operator = "+"
     symbols = (*DIGITS, operator)
     alignment = Alignment(DIGITS, "=", (operator,))
-    kinds = tuple(PAIRS_OF_KIND)
+    kinds = tuple(TERMS_OF_KIND)
     typed = "12 + 345"
 
     def draw_kind(self, kind, rng, place):
         """Draws two numbers of a kind, the first one as long as the longer."""
-        return PAIRS_OF_KIND[kind](rng, max(place))
+        return TERMS_OF_KIND[kind](rng, max(place))
 
     def draw_structured(self, rng, place):
         """Draws two numbers with structure, of the bin's digits."""
-        pair = draw_pair(rng, max(place))
+        pair = draw_terms(rng, max(place))
         return tuple(
             as_number(rng, digits[-count:])
             for digits, count in zip(pair, place, strict=True)
@@ -189,21 +203,11 @@ class AlignedAddition(AlignedNumbers):
         found = re.fullmatch(rf"\$?{number}\+{number}=?\s*", text.strip())
         return found and tuple(int("".join(n.split())) for n in found.groups())
 
-    def describe_answer(self, problem, words):
-        """Writes the sum from left to right, and whether it is right."""
-        if read_number(words) is None:
-            return None
-        first, second = problem
-        is_right = list(words) == self.respond(problem)
-        verdict = "right" if is_right else f"wrong, it is {first + second}"
-        total = int("".join(words)[::-1])
-        return f"{first} + {second} = {total} ({verdict})"
-
     def write_runs(self, problem):
         """Returns the digits of both numbers."""
         width = len(str(max(problem)))
-        first, second = (str(number).zfill(width) for number in problem)
-        return [*first, self.operator, *second]
+        numbers = [str(number).zfill(width) for number in problem]
+        return [*self.operator.join(numbers)]
 
     def respond(self, problem):
         """Returns the digits of the sum from right to left."""
@@ -230,9 +234,10 @@ class MarkedAddition(AlignedAddition):
 
     def write_runs(self, problem):
         """Returns the digits of both numbers, a mark before each."""
-        words = super().write_runs(problem)
-        middle = words.index(self.operator) + 1
-        return [MARK, *words[:middle], MARK, *words[middle:]]
+        words = [MARK]
+        for word in super().write_runs(problem):
+            words += [word, MARK] if word == self.operator else [word]
+        return words
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 People write numbers like 1000, 1999 or 250000. Uniform digits hardly ever look
 like these, so a model that was only trained and tested on uniform digits may
-fail on them. `DIGITS_OF_KIND` and `PAIRS_OF_KIND` list the kinds of problems
-to evaluate; training draws `draw_parts` and `draw_pair`.
+fail on them. `DIGITS_OF_KIND`, `TERMS_OF_KIND` and `FACTORS_OF_KIND` list the
+kinds of problems to evaluate; training draws `draw_parts` and `draw_terms`.
 """
+
+import itertools
 
 import numpy as np
 
@@ -56,7 +58,7 @@ STYLES = (draw_uniform, draw_repeated, draw_few, draw_sparse)
 """Functions that draw a part."""
 
 
-def draw_parts(rng, count, choices=10, relations=()):
+def draw_parts(rng, count, choices=10, relations=(), rows=2):
     """Draws digits in one to three parts, each with a structure of its own.
 
     Args:
@@ -64,19 +66,22 @@ def draw_parts(rng, count, choices=10, relations=()):
         count: int. Number of digits.
         choices: int. Number of digits to draw from.
         relations: Tuple of functions of the generator and the digits of a
-            part, which return the same part of a second row of digits; one of
+            part, which return the same part of a further row of digits; one of
             them is chosen for each part.
+        rows: int, at least 2. Number of rows of digits with relations.
 
     Returns:
-        List of int; with relations, two of them.
+        List of int; with relations, a tuple of `rows` of them.
     """
-    first, second = [], []
+    first, *others = ([] for _ in range(rows))
     for size in _split(rng, count, int(rng.integers(1, min(3, count) + 1))):
         part = _choose(rng, STYLES)(rng, size, choices)
         first += part
         if relations:
-            second += _choose(rng, relations)(rng, part)
-    return (first, second) if relations else first
+            relation = _choose(rng, relations)
+            for row in others:
+                row += relation(rng, part)
+    return (first, *others) if relations else first
 
 
 def repeat_digits(rng, digits):
@@ -104,19 +109,20 @@ def _split(rng, count, parts):
     return np.diff([0, *cuts, count]).tolist()
 
 
-def draw_pair(rng, count):
-    """Draws two numbers in parts that are independent, equal or complementary.
+def draw_terms(rng, count, terms=2):
+    """Draws numbers in parts that are independent, equal or complementary.
 
     Args:
         rng: `numpy.random.Generator`.
-        count: int. Number of digits of both, zeros before the first included.
+        count: int. Number of digits of each, zeros before the first included.
+        terms: int, at least 2. Number of numbers.
 
     Returns:
-        Pair of lists of int, the digits.
+        Tuple of lists of int, the digits.
     """
     relations = (draw_other, draw_other, repeat_digits, complement_digits)
-    pair = draw_parts(rng, count, relations=relations)
-    return pair if rng.random() < 0.5 else pair[::-1]
+    drawn = draw_parts(rng, count, relations=relations, rows=terms)
+    return drawn if rng.random() < 0.5 else drawn[::-1]
 
 
 def as_number(rng, digits):
@@ -130,11 +136,11 @@ def as_number(rng, digits):
     return int("".join(map(str, [first, *rest])))
 
 
-def _draw_both(draw):
-    """Returns a function that draws two numbers of the same kind."""
+def _draw_all(draw):
+    """Returns a function that draws numbers of the same kind."""
 
-    def draw_numbers(rng, count):
-        return tuple(as_number(rng, draw(rng, count)) for _ in range(2))
+    def draw_numbers(rng, count, terms=2):
+        return tuple(as_number(rng, draw(rng, count)) for _ in range(terms))
 
     return draw_numbers
 
@@ -145,40 +151,47 @@ def _draw_round(rng, count):
     return draw_uniform(rng, kept) + [0] * (count - kept)
 
 
-def _draw_equal(rng, count):
-    number = as_number(rng, draw_uniform(rng, count))
-    return number, number
+def _draw_equal(rng, count, terms=2):
+    return (as_number(rng, draw_uniform(rng, count)),) * terms
 
 
-def _draw_complementary(rng, count):
-    """Draws two numbers whose sum has only nines."""
+def _draw_complementary(rng, count, terms=2):
+    """Draws numbers whose sum has only nines, without a carry."""
     first = int(rng.integers(1, 9)), *draw_uniform(rng, count - 1)
-    return as_number(rng, first), as_number(rng, complement_digits(rng, first))
+    numbers, rest = [as_number(rng, first)], complement_digits(rng, first)
+    for _ in range(terms - 2):
+        part = [int(rng.integers(digit + 1)) for digit in rest]
+        numbers.append(int("".join(map(str, part))))
+        rest = [all_ - some for all_, some in zip(rest, part, strict=True)]
+    return *numbers, int("".join(map(str, rest)))
 
 
-def _draw_full_carry(rng, count):
-    """Draws two numbers whose sum is a power of ten."""
-    first, second = _draw_complementary(rng, count)
-    return first, second + 1
+def _draw_full_carry(rng, count, terms=2):
+    """Draws numbers whose sum is a power of ten."""
+    *numbers, last = _draw_complementary(rng, count, terms)
+    return *numbers, last + 1
 
 
-def _draw_nines(rng, count):
-    """Draws a number of nines, and the same number or 1."""
-    nines = 10**count - 1
-    return _choose(rng, [(nines, nines), (nines, 1), (1, nines)])
+def _draw_nines(rng, count, terms=2):
+    """Draws numbers of nines, or all but one or more of them 1."""
+    every = itertools.product((10**count - 1, 1), repeat=terms)
+    return _choose(rng, list(every)[:-1])
 
 
-def _draw_powers(rng, count):
-    """Draws a power of ten, and the same or any smaller one."""
+def _draw_powers(rng, count, terms=2):
+    """Draws a power of ten, and the same or any smaller ones."""
     power = 10 ** (count - 1)
-    return power, _choose(rng, [power, 10 ** int(rng.integers(count))])
+    return power, *(
+        _choose(rng, [power, 10 ** int(rng.integers(count))])
+        for _ in range(terms - 1)
+    )
 
 
-def _draw_shorter(rng, count):
-    """Draws uniform numbers, the second with fewer digits."""
-    fewer = int(rng.integers(1, max(count, 2)))
+def _draw_shorter(rng, count, terms=2):
+    """Draws uniform numbers, all but the first with fewer digits."""
+    fewer = rng.integers(1, max(count, 2), terms - 1).tolist()
     return tuple(
-        as_number(rng, draw_uniform(rng, digits)) for digits in (count, fewer)
+        as_number(rng, draw_uniform(rng, digits)) for digits in (count, *fewer)
     )
 
 
@@ -196,9 +209,9 @@ DIGITS_OF_KIND = {
 }
 """Dict from kinds to functions of a generator, a count and `choices`."""
 
-PAIRS_OF_KIND = {
-    **{kind: _draw_both(draw) for kind, draw in DIGITS_OF_KIND.items()},
-    "round": _draw_both(_draw_round),
+TERMS_OF_KIND = {
+    **{kind: _draw_all(draw) for kind, draw in DIGITS_OF_KIND.items()},
+    "round": _draw_all(_draw_round),
     "equal": _draw_equal,
     "complementary": _draw_complementary,
     "full_carry": _draw_full_carry,
@@ -206,4 +219,28 @@ PAIRS_OF_KIND = {
     "powers_of_ten": _draw_powers,
     "shorter_second": _draw_shorter,
 }
-"""Dict from kinds to functions of a generator and a number of digits."""
+"""Dict from kinds to functions of a generator, a number of digits, and how many
+numbers to draw."""
+
+
+def _draw_factor(rng, most):
+    """Draws a uniform factor."""
+    return int(rng.integers(most + 1))
+
+
+def _draw_usual_factor(rng, most):
+    """Draws a factor that people often type."""
+    usual = (0, 1, 2, 5, 9, 10, 11, 12, 20, 25, 50, 90, 99)
+    return int(rng.choice([factor for factor in usual if factor <= most]))
+
+
+FACTORS_OF_KIND = {
+    **{kind: (draw, _draw_factor) for kind, draw in DIGITS_OF_KIND.items()},
+    "round": (_draw_round, _draw_factor),
+    "nines": (lambda rng, count: [9] * count, _draw_factor),
+    "powers_of_ten": (lambda rng, count: [1] + [0] * (count - 1), _draw_factor),
+    "usual_factor": (draw_uniform, _draw_usual_factor),
+    "nines_usual_factor": (lambda rng, count: [9] * count, _draw_usual_factor),
+}
+"""Dict from kinds to pairs: a function of a generator and a count that draws
+the digits of a number, and one of a generator and the largest factor."""

@@ -24,7 +24,7 @@ FLAGS = {
 }
 TRAINING = (
     *("addition", "answers", "evidence", "frontier", "images", "kinds"),
-    *("language", "published_tasks", "randomized_forms"),
+    *("language", "multiplication", "published_tasks", "randomized_forms"),
 )
 
 

@@ -251,6 +251,16 @@ def claim_published_tasks():
     return [*two(*means, recall("scalable softmax", 40, 80, 200, 1280)), "0.1"]
 
 
+def claim_multiplication():
+    many = ("uniform", "palindrome", "usual_factor")
+    for row in select("multiplication", task="digit_multiplication"):
+        for kind, by_length in row["by_kind"].items():
+            # Errors only at the largest length, of kinds with many digits.
+            assert {by_length[n] for n in ("20", "50", "100")} == {1}
+            assert by_length["200"] == 1 or kind in many
+    return []
+
+
 def claim_methods():
     learned = [
         exact_match(task, "coupled learned", 20)

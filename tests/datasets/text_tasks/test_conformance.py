@@ -9,6 +9,7 @@ import importlib
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS, base, scratchpad
+from datasets.text_tasks.aligned import AlignedDigits
 from datasets.text_tasks.examples import (
     evaluation_examples,
     length_examples,
@@ -140,19 +141,19 @@ def test_kinds_take_turns_and_are_answered(name):
     task = TEXT_TASKS[name]()
     training = training_examples(task, [1, 2, 5], size=0, structured=0.5)
     evaluated = evaluation_examples(training, (5, 30), (1, 2, 5), task.kinds)
-    longest = {n: examples.longest()[0] for n, examples in evaluated.items()}
-    for length, examples in evaluated.items():
+    for examples in evaluated.values():
+        longest = [base.split_words(text[0]) for text in examples.longest()]
         named = [examples.name_kind(index) for index in range(60)]
         assert tuple(named[: len(task.kinds)]) == task.kinds
         drawn = [examples.problem(index) for index in range(60)]
         assert drawn == [examples.problem(index) for index in range(60)]
-        for problem in drawn:
+        for index, problem in enumerate(drawn):
             prompt = task.write_prompt(problem)
             assert task.write_answer(problem) == ROWS[name].solve(prompt)
             words = base.split_words(prompt)
             assert set(words) <= set(task.words)
             # Programs and positions have to fit the longest problem.
-            assert len(words) == len(base.split_words(longest[length][0]))
+            assert len(words) == len(longest[examples.find(index)[0]])
 
 
 @pytest.mark.parametrize("name", WITH_KINDS)
@@ -167,13 +168,14 @@ def test_structured_training_has_the_bins_and_the_share(name):
         problem = every.problem(index)
         answer = ROWS[name].solve(task.write_prompt(problem))
         assert task.write_answer(problem) == answer
-        if len(mixed.bins[0]) == 2:
-            for number, digits in zip(
-                problem, mixed.bins[index % bins], strict=True
-            ):
-                assert len(str(number)) == digits
-        else:
-            assert len(problem) == mixed.bins[index % bins][0]
+        digits = mixed.bins[index % bins]
+        sizes = (
+            [len(problem)]
+            if isinstance(task, AlignedDigits)
+            # Factors have no bins.
+            else [len(str(number)) for number in problem[-len(digits) :]]
+        )
+        assert sizes == list(digits)
         same += mixed.problem(index) == problem
     # Half of the problems, and some that are equal by chance.
     assert 0.45 < same / (400 * bins) < 0.8

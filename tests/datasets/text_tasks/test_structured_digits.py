@@ -7,10 +7,11 @@ import pytest
 
 from datasets.text_tasks.structured_digits import (
     DIGITS_OF_KIND,
-    PAIRS_OF_KIND,
+    FACTORS_OF_KIND,
+    TERMS_OF_KIND,
     as_number,
-    draw_pair,
     draw_parts,
+    draw_terms,
 )
 
 
@@ -89,11 +90,11 @@ PAIRS = {
 """What is true of all pairs of numbers of a kind."""
 
 
-@pytest.mark.parametrize("kind", PAIRS_OF_KIND)
+@pytest.mark.parametrize("kind", TERMS_OF_KIND)
 def test_pairs_of_a_kind(kind):
     rng = np.random.default_rng(0)
     for count in (1, 2, 3, 7, 40):
-        drawn = [PAIRS_OF_KIND[kind](rng, count) for _ in range(50)]
+        drawn = [TERMS_OF_KIND[kind](rng, count) for _ in range(50)]
         for first, second in drawn:
             assert type(first) is type(second) is int
             assert min(first, second) >= 0
@@ -103,11 +104,71 @@ def test_pairs_of_a_kind(kind):
             assert len(set(drawn)) > 1
 
 
+TERMS = {
+    "equal": lambda terms: len(set(terms)) == 1,
+    "complementary": lambda terms: {*str(sum(terms))} == {"9"},
+    "full_carry": lambda terms: is_power_of_ten(sum(terms)),
+    "nines": lambda terms: {*str(max(terms))} == {"9"} and min(terms) > 0,
+    "powers_of_ten": lambda terms: all(map(is_power_of_ten, terms)),
+    "shorter_second": lambda terms: terms[0] > max(terms[1:]),
+}
+"""What is true of all numbers of a kind; of other kinds, it is the digits."""
+
+
+@pytest.mark.parametrize("terms", [3, 5])
+@pytest.mark.parametrize("kind", TERMS_OF_KIND)
+def test_several_numbers_of_a_kind(kind, terms):
+    rng = np.random.default_rng(0)
+    for count in (2, 3, 7, 40):
+        for _ in range(50):
+            drawn = TERMS_OF_KIND[kind](rng, count, terms)
+            assert len(drawn) == terms
+            assert len(str(max(drawn))) == count
+            assert all(type(term) is int and term >= 0 for term in drawn)
+            if kind in TERMS:
+                assert TERMS[kind](drawn), drawn
+            else:
+                assert all(PAIRS[kind](term, term) for term in drawn), drawn
+
+
+NUMBERS = {
+    "round": lambda number, factor: len(str(number).rstrip("0")) <= 2,
+    "nines": lambda number, factor: {*str(number)} == {"9"},
+    "powers_of_ten": lambda number, factor: is_power_of_ten(number),
+    "usual_factor": lambda number, factor: factor in USUAL,
+    "nines_usual_factor": lambda number, factor: (
+        {*str(number)} == {"9"} and factor in USUAL
+    ),
+}
+"""What is true of numbers and factors of a kind that are not of all digits."""
+
+USUAL = {0, 1, 2, 5, 9, 10, 11, 12, 20, 25, 50, 90, 99}
+
+
+@pytest.mark.parametrize("most", [9, 99])
+@pytest.mark.parametrize("kind", FACTORS_OF_KIND)
+def test_factors_of_a_kind(kind, most):
+    rng = np.random.default_rng(0)
+    draw_digits, draw_factor = FACTORS_OF_KIND[kind]
+    factors = set()
+    for count in (2, 3, 7, 40):
+        for _ in range(100):
+            number = as_number(rng, draw_digits(rng, count))
+            factor = draw_factor(rng, most)
+            assert len(str(number)) == count
+            factors.add(factor)
+            if kind in NUMBERS:
+                assert NUMBERS[kind](number, factor), (number, factor)
+            else:
+                assert PAIRS[kind](number, number)
+    assert {0, most} <= factors <= {*range(most + 1)}
+
+
 def test_training_has_long_equal_and_complementary_parts():
     rng = np.random.default_rng(0)
     found = {"equal": 0, "complementary": 0, "zeros": 0}
     for _ in range(2000):
-        first, second = draw_pair(rng, 8)
+        first, second = draw_terms(rng, 8)
         assert len(first) == len(second) == 8
         assert {*first, *second} <= {*range(10)}
         pairs = list(zip(first[:4], second[:4], strict=True))
