@@ -526,6 +526,42 @@ def make_multiplication_kinds():
     return table(("at 20 / 50 / 100 / 200 digits", *map(code, found)), cells)
 
 
+def make_long_multiplication():
+    """Share of right steps and products, by number of digits."""
+    runs = read_rows("long_multiplication")
+    shown = list(runs[0]["products"][UNIFORM])
+    products = [_average_kinds(run["products"]) for run in runs]
+    cells = [
+        (name, *_format_medians(shares, shown))
+        for name, shares in (
+            (
+                "one digit times a number, plus a number",
+                [run["exact_match_by_length"] for run in runs],
+            ),
+            ("products, uniform digits", [uniform for uniform, _ in products]),
+            ("products, structured digits", [other for _, other in products]),
+        )
+    ]
+    return table(("exact match; digits of each number", *shown), cells)
+
+
+def make_long_multiplication_kinds():
+    """Share of right products of each kind, of all seeds."""
+    runs = read_rows("long_multiplication")
+    shown = list(runs[0]["products"][UNIFORM])
+    cells = [
+        (
+            kind.replace("_", " "),
+            *(
+                f"{np.mean([run['products'][kind][n] for run in runs]):.2f}"
+                for n in shown
+            ),
+        )
+        for kind in runs[0]["products"]
+    ]
+    return table(("products; digits of each number", *shown), cells)
+
+
 def make_kinds():
     """Right answers to each kind of problem, of methods of the frontier."""
     shown = ("10", "20", "50", "100")
@@ -700,6 +736,7 @@ TABLES = {
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_multiplication, make_multiplication_kinds),
+        *(make_long_multiplication, make_long_multiplication_kinds),
         *(make_kinds, make_frontier, make_frontier_lengths),
         *(make_retrofit, make_smollm2),
     )

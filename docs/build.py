@@ -28,8 +28,8 @@ PAGES = (
         ROOT / "docs" / "results" / f"{name}.md"
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
-            *("images", "language", "methods", "multiplication"),
-            *("paper_table", "performance", "pretrained"),
+            *("images", "language", "long_multiplication", "methods"),
+            *("multiplication", "paper_table", "performance", "pretrained"),
         )
     ),
 )

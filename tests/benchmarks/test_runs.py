@@ -24,7 +24,8 @@ FLAGS = {
 }
 TRAINING = (
     *("addition", "answers", "evidence", "frontier", "images", "kinds"),
-    *("language", "multiplication", "randomized_forms"),
+    *("language", "long_multiplication", "multiplication"),
+    "randomized_forms",
 )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.result_tables import RESULTS
+from datasets.text_tasks.structured_digits import TERMS_OF_KIND
 from tests.docs.test_pages import TEXTS
 
 PREFIX = "docs/results/"
@@ -235,6 +236,15 @@ def claim_multiplication():
             # Errors only at the largest length, of kinds with many digits.
             assert {by_length[n] for n in ("20", "50", "100")} == {1}
             assert by_length["200"] == 1 or kind in many
+    return []
+
+
+def claim_long_multiplication():
+    for row in select("long_multiplication"):
+        assert list(row["products"]) == list(TERMS_OF_KIND)
+        assert len(row["products"]) == 1 + 13
+        assert "evaluation_examples=60" in row["command"]
+        assert "train_length=1-6" in row["command"]
     return []
 
 
