@@ -23,7 +23,7 @@ from trainers.records.results import find_kinds
 
 FLAGS = flags.FLAGS
 define_flags("long_multiplication", jobs=2)
-DEFINE_count("seeds", 2, "Number of seeds.")
+DEFINE_count("seeds", 1, "Number of seeds.")
 flags.DEFINE_list(
     "factors", ["5", "20", "50", "100"], "Digits of numbers to multiply."
 )
@@ -43,15 +43,22 @@ TRAINING = {
     "evaluation_examples": 60,
     "generated_examples": 0,
 }
-"""Flags of all runs."""
+"""Flags of the first part of the training of all models."""
 MEASURED = ("exact_match_by_length", "token_accuracy_by_length")
 
 
+CONTINUED = {"steps": 2000, "learning_rate": 1e-3}
+"""Flags of the second part of the training."""
+
+
 def list_rows():
-    """Yields the `Row` of every run."""
+    """Yields the `Row` of every model, which is trained in two parts."""
     for seed in range(FLAGS.seeds):
         flags = {**TRAINING, "seed": seed}
-        yield make_row("sequence_to_answer", flags, seed=seed)
+        first = make_row("sequence_to_answer", flags, seed=seed)
+        # Another seed, for other problems.
+        flags = {**CONTINUED, "seed": seed + 100}
+        yield make_row("sequence_to_answer", flags, after=first, seed=seed)
 
 
 def measure(row, workdir, results):
