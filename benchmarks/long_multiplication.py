@@ -52,13 +52,16 @@ CONTINUED = {"steps": 2000, "learning_rate": 1e-3}
 
 
 def list_rows():
-    """Yields the `Row` of every model, which is trained in two parts."""
+    """Yields the `Row` of each part of the training of every model."""
     for seed in range(FLAGS.seeds):
         flags = {**TRAINING, "seed": seed}
-        first = make_row("sequence_to_answer", flags, seed=seed)
+        first = make_row("sequence_to_answer", flags, seed=seed, part=1)
+        yield first
         # Another seed, for other problems.
         flags = {**CONTINUED, "seed": seed + 100}
-        yield make_row("sequence_to_answer", flags, after=first, seed=seed)
+        yield make_row(
+            "sequence_to_answer", flags, after=first, seed=seed, part=2
+        )
 
 
 def measure(row, workdir, results):
@@ -179,7 +182,12 @@ def main(argv):
     """Trains what is missing, and reports."""
     del argv
     for row in report("long_multiplication", list(list_rows()), measure):
-        print(row["seed"], row["exact_match_by_length"], row["products"])
+        print(
+            row["seed"],
+            row["part"],
+            row["exact_match_by_length"],
+            row["products"],
+        )
 
 
 if __name__ == "__main__":

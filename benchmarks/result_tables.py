@@ -527,27 +527,26 @@ def make_multiplication_kinds():
 
 
 def make_long_multiplication():
-    """Share of right steps and products, by number of digits."""
-    runs = read_rows("long_multiplication")
-    shown = list(runs[0]["products"][UNIFORM])
-    products = [_average_kinds(run["products"]) for run in runs]
-    cells = [
-        (name, *_format_medians(shares, shown))
+    """Share of right steps and products after each part of the training."""
+    cells = []
+    for part, runs in group(read_rows("long_multiplication"), "part").items():
+        shown = list(runs[0]["products"][UNIFORM])
+        pairs = [_average_kinds(run["products"]) for run in runs]
         for name, shares in (
-            (
-                "one digit times a number, plus a number",
-                [run["exact_match_by_length"] for run in runs],
-            ),
-            ("products, uniform digits", [uniform for uniform, _ in products]),
-            ("products, structured digits", [other for _, other in products]),
-        )
-    ]
-    return table(("exact match; digits of each number", *shown), cells)
+            ("steps", [run["exact_match_by_length"] for run in runs]),
+            ("products, uniform digits", [uniform for uniform, _ in pairs]),
+            ("products, structured digits", [other for _, other in pairs]),
+        ):
+            minutes = _format_minutes(runs) if name == "steps" else ""
+            row = (f"{name}, part {part}", *_format_medians(shares, shown))
+            cells.append((*row, minutes))
+    head = ("exact match; digits of each number", *shown, "training")
+    return table(head, cells)
 
 
 def make_long_multiplication_kinds():
-    """Share of right products of each kind, of all seeds."""
-    runs = read_rows("long_multiplication")
+    """Share of right products of each kind after the whole training."""
+    runs = group(read_rows("long_multiplication"), "part")[2]
     shown = list(runs[0]["products"][UNIFORM])
     cells = [
         (
