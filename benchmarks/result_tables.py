@@ -533,11 +533,14 @@ def make_long_multiplication():
         shown = list(runs[0]["products"][UNIFORM])
         pairs = [_average_kinds(run["products"]) for run in runs]
         for name, shares in (
-            ("steps", [run["exact_match_by_length"] for run in runs]),
+            (
+                "steps of products",
+                [run["exact_match_by_length"] for run in runs],
+            ),
             ("products, uniform digits", [uniform for uniform, _ in pairs]),
             ("products, structured digits", [other for _, other in pairs]),
         ):
-            minutes = _format_minutes(runs) if name == "steps" else ""
+            minutes = _format_minutes(runs) if "steps" in name else ""
             row = (f"{name}, part {part}", *_format_medians(shares, shown))
             cells.append((*row, minutes))
     head = ("exact match; digits of each number", *shown, "training")
