@@ -67,28 +67,67 @@ def list_rows():
 def measure(row, workdir, results):
     """Returns what the report has of a finished run."""
     del row
+    model, problem = load(workdir)
     return {
         **{name: results["final"][name] for name in MEASURED},
         "by_kind": find_kinds(results),
-        "products": measure_products(workdir),
+        "products": measure_products(model, problem),
+        "columns": count_columns(model, problem),
     }
 
 
-def measure_products(workdir):
-    """Measures long multiplication with a model of `multiply_add`.
-
-    Args:
-        workdir: `pathlib.Path` of its run.
-
-    Returns:
-        Dict from kinds of pairs of numbers to dicts from numbers of digits to
-        the shares of right products.
-    """
+def load(workdir):
+    """Returns the model and the `AnswerProblem` of a run."""
     opened = open_run(str(workdir))
     model, _, problem = opened.experiment.make_parts(
         opened.config, make_strategy("one_device")
     )
     opened.load(model)
+    return model, problem
+
+
+def count_columns(model, problem, digits=20, steps=600):
+    """Counts the wrong totals of uniform steps, after right words.
+
+    Returns:
+        Dict with the numbers of `"totals"`, of those that are `"wrong"`, and of
+        the different `"combinations"` of a factor, a digit, a digit that is
+        added and a carry that these have.
+    """
+    task, vocabulary = problem.task, problem.vocabulary
+    rng = np.random.default_rng(0)
+    wrong = []
+    for _ in range(steps):
+        added, factor, number = asked = task.draw(rng, (digits,), 0)
+        answer = vocabulary.tokenize(task.write_answer(asked))
+        ids = [*vocabulary.tokenize(task.write_prompt(asked)), *answer]
+        inputs = {"token_ids": np.array([ids[:-1]], np.int32)}
+        logits = np.asarray(model(inputs, training=False))
+        written = logits[0, -len(answer) :].argmax(-1).tolist()
+        for place in range(len(answer)):
+            unit = 10**place
+            carry = (factor * (number % unit) + added % unit) // unit
+            if written[place] != answer[place]:
+                column = number // unit % 10, added // unit % 10
+                wrong.append((factor, *column, carry))
+    return {
+        "totals": steps * (digits + 1),
+        "wrong": len(wrong),
+        "combinations": len(set(wrong)),
+    }
+
+
+def measure_products(model, problem):
+    """Measures long multiplication with a model of `multiply_add`.
+
+    Args:
+        model: The model.
+        problem: `AnswerProblem` of its run.
+
+    Returns:
+        Dict from kinds of pairs of numbers to dicts from numbers of digits to
+        the shares of right products.
+    """
     found = {kind: {} for kind in TERMS_OF_KIND}
     for digits in FLAGS.factors:
         kinds = [kind for kind in found for _ in range(FLAGS.products)]

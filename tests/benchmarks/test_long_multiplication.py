@@ -16,7 +16,7 @@ def test_right_steps_make_right_products():
         asked.append(problems)
         words = [task.respond(problem) for problem in problems]
         return [
-            int("".join(word[1:] for word in reversed(answer)))
+            int("".join(word[-1] for word in reversed(answer)))
             for answer in words
         ]
 
