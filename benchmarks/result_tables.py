@@ -538,6 +538,44 @@ def make_multiplication_kinds():
     return table(("at 20 / 50 / 100 / 200 digits", *map(code, found)), cells)
 
 
+def make_long_multiplication():
+    """Share of right steps and products after each part of the training."""
+    cells = []
+    for part, runs in group(read_rows("long_multiplication"), "part").items():
+        shown = list(runs[0]["products"][UNIFORM])
+        pairs = [_average_kinds(run["products"]) for run in runs]
+        for name, shares in (
+            (
+                "steps of products",
+                [run["exact_match_by_length"] for run in runs],
+            ),
+            ("products, uniform digits", [uniform for uniform, _ in pairs]),
+            ("products, structured digits", [other for _, other in pairs]),
+        ):
+            minutes = _format_minutes(runs) if "steps" in name else ""
+            row = (f"{name}, part {part}", *_format_medians(shares, shown))
+            cells.append((*row, minutes))
+    head = ("exact match; digits of each number", *shown, "training")
+    return table(head, cells)
+
+
+def make_long_multiplication_kinds():
+    """Share of right products of each kind after the whole training."""
+    runs = group(read_rows("long_multiplication"), "part")[2]
+    shown = list(runs[0]["products"][UNIFORM])
+    cells = [
+        (
+            kind.replace("_", " "),
+            *(
+                f"{np.mean([run['products'][kind][n] for run in runs]):.2f}"
+                for n in shown
+            ),
+        )
+        for kind in runs[0]["products"]
+    ]
+    return table(("products; digits of each number", *shown), cells)
+
+
 def make_kinds():
     """Right answers to each kind of problem, of methods of the frontier."""
     shown = ("10", "20", "50", "100")
@@ -749,6 +787,7 @@ TABLES = {
         *(make_language, make_finetuning, make_images, make_answers),
         *(make_addition, make_addition_kinds, make_addition_changes),
         *(make_multiplication, make_multiplication_kinds),
+        *(make_long_multiplication, make_long_multiplication_kinds),
         *(make_kinds, make_frontier, make_frontier_lengths),
         make_published_tasks,
         *(make_retrofit, make_smollm2),

@@ -28,8 +28,9 @@ PAGES = (
         ROOT / "docs" / "results" / f"{name}.md"
         for name in (
             *("addition", "algorithmic", "answers", "demonstration"),
-            *("images", "language", "methods", "multiplication"),
-            *("paper_table", "performance", "pretrained", "published_tasks"),
+            *("images", "language", "long_multiplication", "methods"),
+            *("multiplication", "paper_table", "performance", "pretrained"),
+            "published_tasks",
         )
     ),
 )

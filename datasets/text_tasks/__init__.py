@@ -15,6 +15,7 @@ from datasets.text_tasks.arithmetic import (
     CarriedMultiplication,
     DigitMultiplication,
     MarkedSum,
+    MultiplyAdd,
     TwoDigitMultiplication,
 )
 from datasets.text_tasks.base import TEMPLATES, TextTask, TextTaskError
@@ -63,6 +64,7 @@ TEXT_TASKS = {
     "digit_multiplication": DigitMultiplication,
     "two_digit_multiplication": TwoDigitMultiplication,
     "carried_multiplication": CarriedMultiplication,
+    "multiply_add": MultiplyAdd,
     "reversed_addition": ReversedAddition,
     "hinted_addition": HintedAddition,
     # Lists of problems.

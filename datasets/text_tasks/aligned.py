@@ -166,8 +166,11 @@ class AlignedNumbers(Aligned):
         )
         is_right = list(words) == right
         verdict = "right" if is_right else f"wrong, it is {known}"
-        asked = f" {self.operator} ".join(map(str, problem))
-        return f"{asked} = {written} ({verdict})"
+        return f"{self.state(problem)} = {written} ({verdict})"
+
+    def state(self, problem):
+        """Writes a problem as people do."""
+        return f" {self.operator} ".join(map(str, problem))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

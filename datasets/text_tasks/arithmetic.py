@@ -225,3 +225,98 @@ class CarriedMultiplication(TwoDigitMultiplication):
     def read_value(self, words):
         """Returns the totals, all of them right or not."""
         return tuple(words) if set(words) <= set(TOTALS) else None
+
+
+ADDED = tuple(f"p{digit}" for digit in range(10))
+"""Words of the digits that are added to a product."""
+
+COLUMNS = TOTALS[:100]
+"""Words of all totals of one product of digits, a digit and a carry."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiplyAdd(DigitMultiplication):
+    """The product of one digit and a number, plus another number.
+
+    Both numbers are equally long, with zeros before the shorter one. Digits
+    that are added are other words than those of the number, because they share
+    positions. A word of the answer is the total of a column: a product of
+    digits, a digit, and the carry, which is the total before without its last
+    digit. The last digits are those of the result. In the example, the totals
+    are 7 times 3 and 9, 7 times 0 and 5 and the carry 3, and so on:
+
+        $ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = t30 t8 t28 t2
+
+    A problem is what is added, the factor, and the number. It is one step of
+    long multiplication: the last digit of the result is one of the product, and
+    the others are what the next digit of the factor adds to.
+    """
+
+    symbols = (*DigitMultiplication.symbols, "+", *ADDED, *COLUMNS)
+    alignment = Alignment(
+        (*DIGITS, MARK, *UNITS, *ADDED, *COLUMNS), "=", ("*", "+")
+    )
+    typed = "7 * 403 + 59"
+
+    def draw(self, rng, place, number):
+        """Draws uniform numbers; half of the time, what is added is shorter."""
+        product = super().draw(rng, place, number)
+        fewer = int(rng.integers(1, place[0] + 1))
+        digits = place[0] if rng.random() < 0.5 else fewer
+        return draw_number(rng, digits), *product
+
+    def draw_kind(self, kind, rng, place):
+        """Draws a factor and two numbers of a kind."""
+        product = super().draw_kind(kind, rng, place)
+        draw_digits, _ = FACTORS_OF_KIND[kind]
+        return as_number(rng, draw_digits(rng, *place)), *product
+
+    def draw_structured(self, rng, place):
+        """Draws a factor and two numbers with structure."""
+        product = super().draw_structured(rng, place)
+        added = draw_parts(rng, *place)
+        return int("".join(map(str, added))), *product
+
+    def longest(self, place):
+        """Returns nines: all problems of a length have equally many words."""
+        return 0, *super().longest(place)
+
+    def read_problem(self, text):
+        """Reads a product and a number to add to it."""
+        product, plus, added = text.strip().removesuffix("=").partition("+")
+        problem = super().read_problem(product)
+        added = re.sub(rf"[\s{MARK}p]", "", added)
+        if problem is None or not (plus and re.fullmatch("[0-9]+", added)):
+            return None
+        return int(added), *problem
+
+    def state(self, problem):
+        """Writes a problem as people do."""
+        added, factor, number = problem
+        return f"{factor} * {number} + {added}"
+
+    def write_runs(self, problem):
+        """Returns the runs of the product, and the digits that are added."""
+        added, factor, number = problem
+        width = len(str(max(number, added)))
+        return [
+            *([UNITS[factor]] * width),
+            *(self.operator, MARK, *str(number).zfill(width)),
+            *("+", MARK),
+            *(ADDED[int(digit)] for digit in str(added).zfill(width)),
+        ]
+
+    def respond(self, problem):
+        """Returns the totals of the columns from right to left."""
+        added, factor, number = problem
+        total, words = 0, []
+        for _ in range(len(str(max(number, added))) + 1):
+            number, digit = divmod(number, 10)
+            added, other = divmod(added, 10)
+            total = factor * digit + other + total // 10
+            words.append(TOTALS[total])
+        return words
+
+    def read_value(self, words):
+        """Returns the totals, all of them right or not."""
+        return tuple(words) if set(words) <= set(COLUMNS) else None

@@ -73,6 +73,11 @@ COMMANDS = {
         "--seeds=1",
         "--flags=steps=2,warmup_steps=0,evaluation_examples=2,test_lengths=12",
     ],
+    "long_multiplication": [
+        "--root={path}/runs",
+        *("--seeds=1", "--factors=2", "--products=1"),
+        "--flags=steps=2,warmup_steps=0,evaluation_examples=2,test_lengths=12",
+    ],
     "efficiency": [*STEPS, "--long_steps=2", "--points=2"],
     "retrofit": [
         "--root={path}/runs",

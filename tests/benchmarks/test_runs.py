@@ -24,7 +24,8 @@ FLAGS = {
 }
 TRAINING = (
     *("addition", "answers", "evidence", "frontier", "images", "kinds"),
-    *("language", "multiplication", "published_tasks", "randomized_forms"),
+    *("language", "long_multiplication", "multiplication", "published_tasks"),
+    "randomized_forms",
 )
 
 

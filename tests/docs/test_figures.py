@@ -261,6 +261,25 @@ def claim_multiplication():
     return []
 
 
+def claim_long_multiplication():
+    first, last = select("long_multiplication")
+    assert "evaluation_examples=60" in first["command"]
+    assert "train_length=1-6" in first["command"]
+    assert "--steps=3000" in first["command"]
+    assert "--steps=2000" in last["command"]
+    for row, wrong, combinations in ((first, 33, 28), (last, 5, 5)):
+        assert len(row["products"]) == 1 + 13
+        assert row["columns"] == {
+            "totals": 12600,
+            "wrong": wrong,
+            "combinations": combinations,
+        }
+    assert last["products"]["uniform"]["100"] == 0
+    for kind in ("few_digits", "runs", "round"):
+        assert last["products"][kind]["100"] == 1
+    return []
+
+
 def claim_methods():
     learned = [
         exact_match(task, "coupled learned", 20)

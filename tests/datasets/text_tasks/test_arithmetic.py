@@ -53,6 +53,24 @@ def multiply(prompt):
     return " ".join(f"{number:0{len(digits) + len(factor)}d}"[::-1])
 
 
+def multiply_and_add(prompt):
+    """Returns the totals of columns, from what the columns so far add up to."""
+    product, added = re.fullmatch(r"(.+) \+ (.+) =", prompt).groups()
+    (factor,), digits = read_factors(f"{product} =")
+    mark, *added = added.split()
+    assert mark == "^" and len(added) == len(digits)
+    assert {word[0] for word in added} == {"p"}
+    number = int("".join(map(str, digits)))
+    other = int("".join(word[1:] for word in added))
+    words = []
+    for place in range(len(digits) + 1):
+        unit = 10**place
+        carried = (factor * (number % unit) + other % unit) // unit
+        column = factor * (number // unit % 10) + other // unit % 10
+        words.append(f"t{column + carried}")
+    return " ".join(words)
+
+
 def total_columns(prompt):
     """Returns the totals of columns, from the convolution of the digits."""
     totals, carry = [], 0
@@ -90,6 +108,15 @@ ROWS = {
         solver=total_columns,
         wrong=("5 7 0 0 1", "t1 2"),
     ),
+    "multiply_add": Row(
+        golden=(
+            (59, 7, 403),
+            "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
+            "t30 t8 t28 t2",
+        ),
+        solver=multiply_and_add,
+        wrong=("0 8 8 2", "t1 2", "p1", "t100"),
+    ),
 }
 
 
@@ -100,6 +127,11 @@ ROWS = {
         ("digit_multiplication", "x7x7*^43=103", [3, 2, 1, 4, 3, 2, 1]),
         ("two_digit_multiplication", "y2*x5*^7=571", [2, 1, 2, 1, 3, 2, 1]),
         ("carried_multiplication", "y2*x5*^7=t35t17t1", [2, 1, 2, 1, 3, 2, 1]),
+        (
+            "multiply_add",
+            "x7x7*^43+^p0p5=t26t30t3",
+            [3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1],
+        ),
     ],
 )
 def test_coupled_positions_are_those_of_counterparts(name, text, places):
@@ -135,6 +167,17 @@ def test_coupled_positions_are_those_of_counterparts(name, text, places):
             "4 0 3 * 25",
             "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ",
         ),
+        (
+            "multiply_add",
+            "7*403 + 59 =",
+            "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
+        ),
+        ("multiply_add", "3 * 7 + 12", "$ x3 x3 * ^ 0 7 + ^ p1 p2 = "),
+        (
+            "multiply_add",
+            "$ x7 x7 * ^ 0 3 + ^ p5 p9 =",
+            "$ x7 x7 * ^ 0 3 + ^ p5 p9 = ",
+        ),
     ],
 )
 def test_problems_as_people_type_them(name, text, prompt):
@@ -152,6 +195,7 @@ def test_problems_as_people_type_them(name, text, prompt):
             ["", "12", "12 * 10", "10 * 10", "-1 * 2", "1 * 2 * 3"],
         ),
         ("two_digit_multiplication", ["120 * 100", "12 + 1"]),
+        ("multiply_add", ["12 * 10 + 1", "7 * 403", "7 * 403 +", "7 + 3"]),
     ],
 )
 def test_what_people_type_that_is_no_problem(name, texts):
@@ -179,6 +223,7 @@ def test_what_people_type_that_is_no_problem(name, texts):
             "25 * 7 = 175 (wrong, it is 175)",
         ),
         ("carried_multiplication", (25, 7), "5 7 1", None),
+        ("multiply_add", (59, 7, 3), "t30 t8 t0", "7 * 3 + 59 = 80 (right)"),
     ],
 )
 def test_answers_are_described_as_people_write_them(
@@ -219,10 +264,11 @@ def test_numbers_of_sums_have_the_bins_digits_or_fewer():
     assert {(3, 1, 2), (1, 2, 3), (2, 3, 1), (3, 3, 3)} < orders
 
 
-@pytest.mark.parametrize("name", [*PRODUCTS, "marked_sum"])
+@pytest.mark.parametrize("name", ROWS)
 def test_every_word_of_an_answer_counts(name):
     task = TEXT_TASKS[name]()
-    digit = "t1" if name == "carried_multiplication" else "1"
+    letters = {"carried_multiplication": "t", "multiply_add": "t"}
+    digit = letters.get(name, "") + "1"
     zero = digit.replace("1", "0")
     read = [
         task.read_answer(base.split_words(text))
@@ -230,3 +276,31 @@ def test_every_word_of_an_answer_counts(name):
     ]
     assert read[0] != read[1]
     assert None not in read
+
+
+@pytest.mark.parametrize("place", [(1,), (3,), (7,)])
+def test_what_is_added_is_no_longer_than_the_number(place):
+    """Long multiplication begins with 0 and adds numbers of all lengths."""
+    task = TEXT_TASKS["multiply_add"]()
+    rng = np.random.default_rng(0)
+    lengths = set()
+    for _ in range(400):
+        added, factor, number = task.draw(rng, place, 0)
+        assert 0 <= factor <= 9 and len(str(number)) == place[0]
+        lengths.add(len(str(added)))
+    assert lengths == {*range(1, place[0] + 1)}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_largest_answers_have_known_words(name):
+    """Nines alone have the largest carries and totals."""
+    task = TEXT_TASKS[name]()
+    for digits in (1, 2, 5):
+        nines, length = 10**digits - 1, (digits,) * 3
+        problem = {
+            "marked_sum": (nines,) * 5,
+            "multiply_add": (nines, 9, nines),
+        }.get(name, task.longest(length))
+        answer = base.split_words(task.write_answer(problem))
+        assert {*answer} <= {*task.words}
+        assert task.read_answer(answer) is not None
