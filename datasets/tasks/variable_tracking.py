@@ -56,6 +56,18 @@ class VariableTracking(Task):
     level: str = "regular"
     random_accuracy: float = 1 / 16
 
+    def __post_init__(self):
+        variables = self.output_vocabulary_size
+        values = self.input_vocabulary_size - 1 - variables
+        if min(variables, values) < CHAINS:
+            raise ValueError(
+                f"{CHAINS} chains need {CHAINS} variables and {CHAINS} values, "
+                "but VariableTracking has input_vocabulary_size="
+                f"{self.input_vocabulary_size} and output_vocabulary_size="
+                f"{variables}: set the second to at least {CHAINS}, and the "
+                f"first to at least {CHAINS + 1} more."
+            )
+
     def input_length(self, length):
         """The length, but at least 5."""
         return larger(length, 1 + 2 * CHAINS)

@@ -108,3 +108,12 @@ def test_values_and_variables_are_uniform():
     for numbers in (batch["inputs"][:, -1] - 1, *batch["targets"].numpy().T):
         counts = collections.Counter(np.asarray(numbers).tolist())
         assert_counts_follow(counts, dict.fromkeys(range(16), 1 / 16))
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(18, 16), (4, 1)])
+def test_each_chain_needs_a_variable_and_a_value(inputs, outputs):
+    VariableTracking(input_vocabulary_size=19, output_vocabulary_size=16)
+    with pytest.raises(ValueError, match="set the second to at least 2, and"):
+        VariableTracking(
+            input_vocabulary_size=inputs, output_vocabulary_size=outputs
+        )
