@@ -624,8 +624,9 @@ def softmax_with_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
     Returns:
         float32 `(B, H, T, S)`, the weights without that of the number.
     """
-    largest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), sinks)
-    largest = ops.stop_gradient(largest)
+    # With `initial`, tensors may also be empty.
+    largest = ops.max(scores, axis=-1, keepdims=True, initial=-math.inf)
+    largest = ops.stop_gradient(ops.maximum(largest, sinks))
     powers = ops.exp(scores - largest)
     total = ops.sum(powers, axis=-1, keepdims=True)
     return powers / (total + ops.exp(sinks - largest))

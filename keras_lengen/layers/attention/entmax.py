@@ -1,5 +1,7 @@
 """Sparse attention weights."""
 
+import math
+
 from keras import ops
 
 from keras_lengen.types import Tensor
@@ -28,7 +30,10 @@ def entmax(scores: Tensor) -> Tensor:
         float32 `(B, H, T, S)`. If all scores are equal, as those of a query
         without keys, the weights are too.
     """
-    largest = ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
+    # With `initial`, tensors may also be empty.
+    largest = ops.stop_gradient(
+        ops.max(scores, axis=-1, keepdims=True, initial=-math.inf)
+    )
     # The threshold is at least -1, so lower scores have no weight anyway; their
     # squares could overflow.
     scores = ops.maximum((scores - largest) / 2, -1.0)

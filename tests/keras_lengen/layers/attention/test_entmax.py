@@ -88,6 +88,15 @@ def test_two_scores():
     )
 
 
+@pytest.mark.parametrize("use_sinks", [True, False])
+@pytest.mark.parametrize("use_entmax", [True, False])
+@pytest.mark.parametrize("shape", [(0, 7, 12), (2, 0, 12)])
+def test_inputs_may_be_empty(shape, use_entmax, use_sinks):
+    layer = MultiHeadAttention(3, 4, use_entmax=use_entmax, use_sinks=use_sinks)
+    states = tf.zeros(shape)
+    assert layer(states, states).shape == shape
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_are_those_of_a_bisection(compiled):
     """Of every score, by central differences."""
