@@ -43,7 +43,10 @@ class VariableTracking(Task):
 
     Counts of tokens do not tell the chains apart. They show which variables are
     last in a chain, because these occur once and others twice, so the best
-    simple rule is a variable that occurs as often as the answer does.
+    simple rule is a variable that occurs as often as the answer does, with an
+    accuracy of 0.2. A rule that reads the order of assignments, and follows
+    none, reaches 0.36: the variables that are assigned first, third, fifth,
+    eighth and tenth.
 
     Theory: as for `mqar`, with a lookup for every variable; the next lookup
     needs the result of the one before.

@@ -117,3 +117,18 @@ def test_each_chain_needs_a_variable_and_a_value(inputs, outputs):
         VariableTracking(
             input_vocabulary_size=inputs, output_vocabulary_size=outputs
         )
+
+
+def test_the_order_of_assignments_tells_more_than_counts():
+    batch = VariableTracking().sample((1, 2), 5000, 60)
+    found = []
+    for tokens in batch["inputs"].numpy()[:, :-1].tolist():
+        listed = [token for token in tokens if token]
+        assigned = listed[::2]
+        found.append([assigned[rank - 1] - 17 for rank in (1, 3, 5, 8, 10)])
+    accuracy = (np.array(found) == batch["targets"].numpy()).mean()
+    # The first and the last one have 1 / 2, the middle one 60 / 252.
+    expected = (1 / 2 + 70 / 252 + 60 / 252 + 70 / 252 + 1 / 2) / 5
+    assert round(expected, 2) == 0.36
+    assert abs(accuracy - expected) < 0.01
+    assert VariableTracking().floor_accuracy(60) == 0.2
