@@ -66,7 +66,7 @@ def read_initial_weights(opened, config, model):
     the scores, may be left over. A new factor is 1 at first; one that grows
     with the logarithm of the number of keys is 1 on average over 1 to as many
     keys as the longest training sequences have. The weights of an adaptive one
-    are 0.
+    are 0, which makes it `1 + log(2)`.
 
     Args:
         opened: The `OpenedRun`.

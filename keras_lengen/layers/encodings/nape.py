@@ -31,9 +31,10 @@ class NAPE(BiasEncoding):
         sampler: `PositionSampler`, or `None` for positions 0, 1, 2, ...
 
     Differs from the paper: future keys are penalised too, which changes only
-    bidirectional models. The paper combines these biases with sparse weights
-    (entmax) and with a scale of the scores of the heads without positions; here
-    there are only the biases.
+    bidirectional models. The paper also has sparse weights and an adaptive
+    scale of the scores of the heads without positions, for which attention
+    layers have `use_entmax` and `score_factor="adaptive"`; here, the scale is
+    for the products of all heads.
 
     Example:
 
