@@ -30,6 +30,11 @@ PEER = "keras.layers.MultiHeadAttention"
 LAYERS = ["NoPE", PEER, *(name for name in ENCODINGS if name != "NoPE")]
 flags.DEFINE_list("lengths", ["512", "2025", "8192"], "Lengths.")
 flags.DEFINE_list("layers", LAYERS, f"Encodings to measure, and {PEER}.")
+flags.register_validator(
+    "layers",
+    lambda names: set(names) <= set(LAYERS),
+    message=f"names of layers are {', '.join(LAYERS)}.",
+)
 DEFINE_count("num_heads", 8, "Attention heads.")
 DEFINE_count("key_dim", 32, "Width of a head.")
 DEFINE_count("rounds", 3, "Number of turns; 1 above 4,096 tokens.")

@@ -38,6 +38,11 @@ from benchmarks.published_example import (
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("encodings", list(PUBLISHED), "Encodings to measure.")
+flags.register_validator(
+    "encodings",
+    lambda names: set(names) <= PUBLISHED.keys(),
+    message=f"names of encodings are {', '.join(PUBLISHED)}.",
+)
 DEFINE_count("rounds", 5, "Number of turns of every model.")
 DEFINE_count("repeats", 3, "Number of training steps in a turn.")
 flags.DEFINE_integer("jobs", 1, "Number of turns of the job.", lower_bound=0)

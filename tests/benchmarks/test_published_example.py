@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from absl import app
+from absl import app, flags
 from absl.testing import flagsaver
 
 from tests.benchmarks.modules import imported
@@ -98,3 +98,15 @@ def test_copy_is_needed(benchmark, tmp_path):
         pytest.raises(app.UsageError, match="is not a clone"),
     ):
         benchmark.import_example()
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [("published_code", "encodings"), ("long_attention", "layers")],
+)
+def test_unknown_names_are_refused(name, flag):
+    with (
+        imported(name) as module,
+        pytest.raises(flags.IllegalFlagValueError, match="names of"),
+    ):
+        setattr(module.FLAGS, flag, ["RoPE", "RoPe"])
