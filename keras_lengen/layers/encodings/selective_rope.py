@@ -43,7 +43,8 @@ class SelectiveRoPE(RotaryEncoding):
     learned kernel for each number. A product of a query and a key thus depends
     on all tokens between them: a token can turn by much, not at all or back.
     If all `a[u]` are equal, it is `RoPE`, whose angles grow by the same amount
-    for each token.
+    for each token. 1e-6 is added to the squared norm of `x[t]`, so that the
+    gradients of tokens of zeros are not too large.
 
     Stage: `rotate`, `(B, T, H, D)` to the same; features `m` and `m + D / 2`
     form a pair. Attention passes it the features of the tokens, in
@@ -171,7 +172,7 @@ class SelectiveRoPE(RotaryEncoding):
     def find_steps(self, inputs: Tensor) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         square = ops.sum(ops.square(inputs), axis=-1, keepdims=True)
-        inputs = inputs * ops.rsqrt(square + 1e-12)
+        inputs = inputs * ops.rsqrt(square + 1e-6)
         low = ops.matmul(inputs, ops.cast(self.down, "float32"))
         return ops.einsum("btr,rhc->bthc", low, ops.cast(self.up, "float32"))
 

@@ -6,6 +6,7 @@ import math
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_lengen.layers import (
     AxialEncoding,
@@ -101,6 +102,23 @@ def test_weights_are_the_formula_and_padding_makes_no_step(groups):
             find_weights(attention, x[example], real),
             atol=1e-4,
         )
+
+
+def test_a_token_of_zeros_has_a_finite_gradient():
+    attention = MultiHeadAttention(
+        *(HEADS, WIDTH),
+        bias_initializer="ones",
+        encoding=SelectiveRoPE(),
+        dtype="mixed_float16",
+    )
+    x = RANDOM.normal(size=(2, 8, MODEL_WIDTH))
+    x[:, 2] = 0
+    x = tf.constant(x, "float16")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = attention(x, x, use_causal_mask=True)
+        loss = tf.reduce_sum(tf.square(outputs))
+    assert np.isfinite(tape.gradient(loss, x)).all()
 
 
 def test_a_layer_takes_the_features():
