@@ -123,12 +123,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             at first 1. `"log_length"`: `s * log(n)`, where `s` is a learned
             number of each head and `n` the number of keys that neither a mask
             nor the encoding hides, so that attention does not get flatter in
-            longer sequences (scalable softmax). `"adaptive"`: `1 + softplus(x .
-            b) * log(i + 2) ** (2 * tanh(x . c))`, where `x` is the token that
-            the query is computed from, `i` is its index among the real tokens,
-            from 0, and `b` and `c` are learned vectors of each head, at first 0
-            (the scale of ASEntmax, for `use_entmax`). Keys must then be the
-            queries' own tokens, unless there is a causal mask.
+            longer sequences (scalable softmax). `"adaptive"`:
+            `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))`, where `x`
+            is the token that the query is computed from, `i` is its index among
+            the real tokens, from 0, and `b` and `c` are learned vectors of each
+            head, at first 0 (the scale of ASEntmax, for `use_entmax`). Keys
+            must then be the queries' own tokens, unless there is a causal mask.
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores are multiplied by `log(n) / log(train_length)`
             before the bias is added, for queries that see `n` keys, more than
