@@ -19,12 +19,12 @@ import pathlib
 from absl import app, flags
 
 from benchmarks.comparison import Comparison
+from benchmarks.measure import DEFINE_names
 from benchmarks.runs import define_flags
 from trainers.answers.options import DEMONSTRATIONS
 
 FLAGS = flags.FLAGS
 define_flags("frontier", jobs=2)
-flags.DEFINE_list("only", [], "Methods to train; none: all.")
 TRAINED = 10
 MODEL = {
     "num_layers": 2,
@@ -76,11 +76,7 @@ METHODS = {
     "coupled RoPE": {"encoding": "RoPE", **COUPLED},
     "coupled near keys": {**NEAR, **COUPLED},
 }
-flags.register_validator(
-    "only",
-    lambda names: set(names) <= METHODS.keys(),
-    message=f"names of methods are {', '.join(METHODS)}.",
-)
+DEFINE_names("only", [], "Methods to train; none: all.", METHODS)
 DECODER_ONLY = (
     *("CoPE", "stick-breaking", "forgetting", "looped", "Abacus"),
     *(name for name in METHODS if name.startswith("coupled")),

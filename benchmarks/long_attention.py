@@ -18,6 +18,7 @@ from absl import app, flags
 from benchmarks.attention_pass import make_inputs, make_pass, measure_passes
 from benchmarks.measure import (
     DEFINE_count,
+    DEFINE_names,
     compare_speeds,
     make_encoding,
     measure_rows,
@@ -29,12 +30,7 @@ FLAGS = flags.FLAGS
 PEER = "keras.layers.MultiHeadAttention"
 LAYERS = ["NoPE", PEER, *(name for name in ENCODINGS if name != "NoPE")]
 flags.DEFINE_list("lengths", ["512", "2025", "8192"], "Lengths.")
-flags.DEFINE_list("layers", LAYERS, f"Encodings to measure, and {PEER}.")
-flags.register_validator(
-    "layers",
-    lambda names: set(names) <= set(LAYERS),
-    message=f"names of layers are {', '.join(LAYERS)}.",
-)
+DEFINE_names("layers", LAYERS, f"Encodings to measure, and {PEER}.", LAYERS)
 DEFINE_count("num_heads", 8, "Attention heads.")
 DEFINE_count("key_dim", 32, "Width of a head.")
 DEFINE_count("rounds", 3, "Number of turns; 1 above 4,096 tokens.")

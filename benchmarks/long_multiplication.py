@@ -44,11 +44,9 @@ TRAINING = {
     "generated_examples": 0,
 }
 """Flags of the first part of the training of all models."""
-MEASURED = ("exact_match_by_length", "token_accuracy_by_length")
-
-
 CONTINUED = {"steps": 2000, "learning_rate": 1e-3}
 """Flags of the second part of the training."""
+MEASURED = ("exact_match_by_length", "token_accuracy_by_length")
 
 
 def list_rows():

@@ -31,6 +31,23 @@ DEFINE_count = functools.partial(flags.DEFINE_integer, lower_bound=1)
 """Defines a flag that is a number of things, at least one."""
 
 
+def DEFINE_names(name, default, help, known):
+    """Defines a flag that is a list of known names.
+
+    Args:
+        name: str, name of the flag.
+        default: List of str.
+        help: str.
+        known: Collection of str.
+    """
+    flags.DEFINE_list(name, default, help)
+    flags.register_validator(
+        name,
+        lambda names: set(names) <= set(known),
+        message=f"names of --{name} are {', '.join(known)}.",
+    )
+
+
 def make_encoding(name, longest):
     """Makes one of our encodings; its ranges and lengths are `longest`."""
     needed = {"max_position", "train_length", "original_length"}

@@ -25,6 +25,7 @@ from absl import app, flags
 from benchmarks.encoders import make_encoder, make_training_step
 from benchmarks.measure import (
     DEFINE_count,
+    DEFINE_names,
     compare_speeds,
     run_measured,
     time_in_turns,
@@ -37,12 +38,7 @@ from benchmarks.published_example import (
 )
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("encodings", list(PUBLISHED), "Encodings to measure.")
-flags.register_validator(
-    "encodings",
-    lambda names: set(names) <= PUBLISHED.keys(),
-    message=f"names of encodings are {', '.join(PUBLISHED)}.",
-)
+DEFINE_names("encodings", list(PUBLISHED), "Encodings to measure.", PUBLISHED)
 DEFINE_count("rounds", 5, "Number of turns of every model.")
 DEFINE_count("repeats", 3, "Number of training steps in a turn.")
 flags.DEFINE_integer("jobs", 1, "Number of turns of the job.", lower_bound=0)

@@ -21,6 +21,8 @@ import pathlib
 from absl import app, flags
 
 from benchmarks.comparison import Comparison
+from benchmarks.measure import DEFINE_names
+from benchmarks.result_tables import PUBLISHED_TASKS
 from benchmarks.runs import define_flags
 
 FLAGS = flags.FLAGS
@@ -49,12 +51,8 @@ EXACT_MATCH = (
 """Tasks whose score is the share of wholly correct answers."""
 TASKS = {
     task: ("algorithmic", {"task": task})
-    for task in (
-        *("mqar", "mqmtar", "flip_flop", "words_s3", "words_a5", "words_s5"),
-        *("majority", "unique_copy", "repeat_copy", "unique_sort"),
-        *("parity_check", "binary_addition", "needle", "variable_tracking"),
-        *("common_words", "frequent_words"),
-    )
+    for tasks in PUBLISHED_TASKS.values()
+    for task in tasks
 }
 for task in ("unique_copy", "unique_sort"):
     # There are 150 symbols.
@@ -83,14 +81,8 @@ METHODS = {
         "attention_weights": "entmax",
     },
 }
-flags.DEFINE_list("only", [], "Methods to train; none: all.")
-flags.DEFINE_list("tasks", [], "Tasks to train; none: all.")
-for name, known in (("only", METHODS), ("tasks", TASKS)):
-    flags.register_validator(
-        name,
-        lambda names, known=known: set(names) <= known.keys(),
-        message=f"known names are {', '.join(known)}.",
-    )
+DEFINE_names("only", [], "Methods to train; none: all.", METHODS)
+DEFINE_names("tasks", [], "Tasks to train; none: all.", TASKS)
 COMPARISON = Comparison(
     "published_tasks",
     tasks=TASKS,

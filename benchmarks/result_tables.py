@@ -778,24 +778,25 @@ def _average_at(row, lengths):
 
 
 TABLES = {
-    function.__name__.removeprefix("make_"): function
-    for function in (
-        *(make_demonstration, make_train_step, make_evidence),
-        *(make_published_code, make_published_job, make_long_attention),
-        make_generation,
-        make_plain_and_randomized,
-        *(make_language, make_finetuning, make_images, make_answers),
-        *(make_addition, make_addition_kinds, make_addition_changes),
-        *(make_multiplication, make_multiplication_kinds),
-        *(make_long_multiplication, make_long_multiplication_kinds),
-        *(make_kinds, make_frontier, make_frontier_lengths),
-        make_published_tasks,
-        *(make_retrofit, make_smollm2),
-    )
+    **{
+        function.__name__.removeprefix("make_"): function
+        for function in (
+            *(make_demonstration, make_train_step, make_evidence),
+            *(make_published_code, make_published_job, make_long_attention),
+            make_generation,
+            make_plain_and_randomized,
+            *(make_language, make_finetuning, make_images, make_answers),
+            *(make_addition, make_addition_kinds, make_addition_changes),
+            *(make_multiplication, make_multiplication_kinds),
+            *(make_long_multiplication, make_long_multiplication_kinds),
+            *(make_kinds, make_frontier, make_frontier_lengths),
+            make_published_tasks,
+            *(make_retrofit, make_smollm2),
+        )
+    },
+    **{
+        f"published_{name}": functools.partial(_compare_published, tasks)
+        for name, tasks in PUBLISHED_TASKS.items()
+    },
 }
 """Functions that make a table, by the name in its marker."""
-
-TABLES |= {
-    f"published_{name}": functools.partial(_compare_published, tasks)
-    for name, tasks in PUBLISHED_TASKS.items()
-}

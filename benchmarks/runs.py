@@ -124,7 +124,7 @@ def train(rows, after_each=lambda row, path, results: None):
 
     Args:
         rows: Iterable of `Row`.
-        after_each: Function of a `Row` whose run has just finished, the
+        after_each: Function of a `Row`, called once its run is finished, the
             `pathlib.Path` of its working directory, and its results, a dict.
 
     Returns:
@@ -137,15 +137,14 @@ def train(rows, after_each=lambda row, path, results: None):
     if not rows:
         return []
     root = open_root(pathlib.Path(FLAGS.root))
+    trained = {}
 
-    def read(row):
-        path = root.find_workdir(row.run)
-        return path, read_results(path / "results.json")
-
-    def pass_on(run):
+    def read(run):
+        path = root.find_workdir(run)
+        trained[run.name] = path, read_results(path / "results.json")
         for row in rows:
             if row.run.name == run.name:
-                after_each(row, *read(row))
+                after_each(row, *trained[run.name])
 
     runs = list_runs(row.run for row in rows)
     handle_signals(raise_stopped)
@@ -159,10 +158,10 @@ def train(rows, after_each=lambda row, path, results: None):
         train_all(
             *(config, root, runs),
             retry="run the same command again",
-            after_each=pass_on,
+            after_each=read,
         )
     handle_signals(end_at_once)
-    return [read(row) for row in rows]
+    return [trained[row.run.name] for row in rows]
 
 
 def report(module, rows, measure, *, chosen=None):
@@ -208,10 +207,7 @@ def report(module, rows, measure, *, chosen=None):
         }
         write()
 
-    # Runs that had finished before, without a report, are read at the end.
-    for row, trained in zip(missing, train(missing, add), strict=True):
-        if identify(row.command) not in known:
-            add(row, *trained)
+    train(missing, add)
     return write()
 
 

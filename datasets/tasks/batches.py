@@ -129,10 +129,10 @@ def assemble_causal(task, sample, padded_length):
             `task.answers_in_place`. Number of tokens P.
 
     Returns:
-        A dict as of `assemble`. In `"token_ids"`, the input, the id
-        `task.input_vocabulary_size` and all targets but the last one, counted
-        from the id after that; if `task.answers_in_place`, the input alone.
-        The targets are at the last m tokens before the padding.
+        A dict as of `assemble`. `"token_ids"` has the input. Unless
+        `task.answers_in_place`, then come `V = task.input_vocabulary_size` and
+        `V + 1 + target` for all targets but the last one. The targets are at
+        the last m tokens before the padding.
     """
     token_ids = sample["inputs"]
     if not task.answers_in_place:

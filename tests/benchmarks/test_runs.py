@@ -60,7 +60,7 @@ def measure(row, workdir, results):
 
 
 @pytest.mark.process
-def test_only_what_is_missing_is_trained(given, capsys):
+def test_only_what_is_missing_is_trained(given, capsys, monkeypatch):
     first, second = make_rows(0.25, 0.5)
     with pytest.raises(SystemExit):
         runs.report("x", [first, *make_rows(2.0)], measure)
@@ -90,6 +90,17 @@ def test_only_what_is_missing_is_trained(given, capsys):
         runs.report("x", [first], measure)
     assert "choose another --output" in capsys.readouterr().err
     assert pathlib.Path(given.output).read_text() == written
+
+    # Rows are written one by one, also those of runs that had finished.
+    pathlib.Path(given.output).unlink()
+    counts = []
+    monkeypatch.setattr(
+        runs,
+        "write_report",
+        lambda path, module, content: counts.append(len(content["rows"])),
+    )
+    assert runs.report("x", [first, second], measure) == rows
+    assert counts == [1, 2, 2]
 
 
 def test_further_flags_reach_continued_runs(given):
@@ -127,12 +138,10 @@ def test_committed_reports_are_of_the_runs_of_today(name, monkeypatch):
 
     with imported(name) as benchmark:
         flags.FLAGS([name])
-        if not hasattr(benchmark, "report"):
-            monkeypatch.setattr(
-                sys.modules["benchmarks.comparison"], "report", read
-            )
-        else:
-            monkeypatch.setattr(benchmark, "report", read)
+        # Comparisons of methods share a module that reports.
+        comparison = sys.modules.get("benchmarks.comparison")
+        module = benchmark if hasattr(benchmark, "report") else comparison
+        monkeypatch.setattr(module, "report", read)
         with pytest.raises(StopIteration):
             benchmark.main([])
     assert found

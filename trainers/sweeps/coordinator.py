@@ -31,7 +31,8 @@ class Coordinator:
         retries: int. How often a run is started again after its process was
             lost.
         table: `Table` for the progress.
-        after_each: Function of a `Run` that has just finished.
+        after_each: Function of a `Run`, called once it is finished or is found
+            to be.
 
     Attributes:
         finished: Set of the names of finished runs.
@@ -95,6 +96,7 @@ class Coordinator:
         if state == "finished":
             self.finished.add(run.name)
             del self._waiting[run.name]
+            self._after_each(run)
         elif state == "failed":
             self._fail(run, self._root.read_record(run).get("lines", []))
         elif state == "running":

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from keras import ops
 
+from keras_lengen.layers.attention.fused import computes_otherwise
 from keras_lengen.types import Tensor
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 def check_flash(layer: "MultiHeadAttention") -> None:
     """Raises `ValueError` if flash attention cannot compute a layer."""
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-
     name = type(layer.encoding).__name__
     for obstacle, present in (
         ("dropout of attention weights", layer.dropout),
@@ -28,13 +27,7 @@ def check_flash(layer: "MultiHeadAttention") -> None:
         ("the kernels of fused=True", layer.fused is True),
         (
             f"the weights of {type(layer).__name__}",
-            type(layer)._attend is not MultiHeadAttention._attend
-            or type(layer)._compute_weights
-            is not MultiHeadAttention._compute_weights
-            or type(layer)._compute_scores
-            is not MultiHeadAttention._compute_scores
-            or type(layer)._compute_bias
-            is not MultiHeadAttention._compute_bias,
+            computes_otherwise(layer),
         ),
     ):
         if present:

@@ -109,27 +109,33 @@ class ForgettingAttention(MultiHeadAttention):
         self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
     ) -> Tensor:
         bias = super()._compute_bias(queries, keys_and_values, causal=causal)
-        gates = sum_log_gates(keys_and_values, queries["indices"])
-        return gates if bias is None else gates + bias
+        return add_log_gates(bias, keys_and_values, queries["indices"])
 
 
-def sum_log_gates(keys_and_values: Tensors, indices: Tensor) -> Tensor:
-    """Sums the logarithms of the gates after each key, up to each query.
+def add_log_gates(
+    bias: Tensor | None, keys_and_values: Tensors, indices: Tensor
+) -> Tensor:
+    """Adds the sums of the logarithms of the gates from each key to each query.
+
+    The gate of the query counts, and that of the key does not.
 
     Args:
+        bias: float32 that broadcasts to the result, or `None` for zeros.
         keys_and_values: Dict of the `"gate"` of each key before its sigmoid,
             `(B, S, H)`, and the keys' boolean `"mask"` `(B, S)` or `None`.
         indices: Indices of the queries among the keys, int32 `(T,)`.
 
     Returns:
-        float32 `(B, H, T, S)`, 0 for keys that are not before the query.
+        float32 `(B, H, T, S)`; the sums are 0 for keys that are not before the
+        query.
     """
     kept = ops.log_sigmoid(ops.cast(keys_and_values["gate"], "float32"))
     mask = keys_and_values["mask"]
     if mask is not None:
         kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
     # (B, S, H) to (B, H, S).
-    return _sum_between(ops.transpose(kept, (0, 2, 1)), indices)
+    sums = _sum_between(ops.transpose(kept, (0, 2, 1)), indices)
+    return sums if bias is None else sums + bias
 
 
 def _sum_between(numbers: Tensor, indices: Tensor) -> Tensor:

@@ -84,7 +84,7 @@ def find_obstacle(
     """
     if keras.backend.backend() != "jax":
         return f"its kernels need JAX, not {keras.backend.backend()}"
-    if _differs(layer):
+    if computes_otherwise(layer):
         return f"{type(layer).__name__} computes weights of its own"
     sizes = (*query.shape, *key.shape)
     if not all(isinstance(size, int) and size for size in sizes):
@@ -117,7 +117,7 @@ def find_obstacle(
     return _find_bias_obstacle(layer) if encoding.stage == "bias" else None
 
 
-def _differs(layer: "MultiHeadAttention") -> bool:
+def computes_otherwise(layer: "MultiHeadAttention") -> bool:
     """Whether a subclass computes attention weights in another way."""
     from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 

@@ -8,7 +8,7 @@ from keras import ops
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.computation import repeat_heads
-from keras_lengen.layers.attention.forgetting_attention import sum_log_gates
+from keras_lengen.layers.attention.forgetting_attention import add_log_gates
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.windows import pack_tokens, take_tokens
 from keras_lengen.layers.encodings.gathers import exact_products
@@ -254,8 +254,7 @@ class PaTHAttention(MultiHeadAttention):
         bias = super()._compute_bias(queries, keys_and_values, causal=causal)
         if not self.use_forget_gate:
             return bias
-        gates = sum_log_gates(keys_and_values, queries["indices"])
-        return gates if bias is None else gates + bias
+        return add_log_gates(bias, keys_and_values, queries["indices"])
 
 
 def solve_blocks(

@@ -293,7 +293,7 @@ def test_what_is_added_is_no_longer_than_the_number(place):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_largest_answers_have_known_words(name):
-    """Nines alone have the largest carries and totals."""
+    """The largest carries and totals occur in products of nines."""
     task = TEXT_TASKS[name]()
     for digits in (1, 2, 5):
         nines, length = 10**digits - 1, (digits,) * 3
