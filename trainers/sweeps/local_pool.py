@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import threading
+import time
 
 from trainers.errors import ConfigError, TrainingError
 from trainers.sweeps.run_process import read_claim, run_job
@@ -95,7 +96,10 @@ class LocalPool:
                 process.terminate()
             if self._processes:
                 print(describe_stopping(len(self._processes)), flush=True)
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        # A signal that comes just before a wait is handled after it.
+        while not all(future.done() for future in self._futures):
+            time.sleep(0.1)
 
     def _wait_for_orphan(self, path, about, slot):
         """Keeps a slot until a command that another sweep started has ended.
