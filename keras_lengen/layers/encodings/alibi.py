@@ -14,6 +14,7 @@ from keras_lengen.layers.encodings.distances import (
     Asymmetry,
     Distances,
     SampledDistances,
+    add_head_axis,
     find_signed_distances,
     shorten_past,
 )
@@ -98,10 +99,8 @@ class ALiBi(BiasEncoding):
         steps = find_signed_distances(
             query_positions, key_positions, self.distances
         )
-        if len(steps.shape) == 2:
-            steps = ops.expand_dims(steps, 0)
         slopes = make_slopes(spec.heads, self.alibi_bias_max)[:, None, None]
-        return self._penalize(slopes, ops.expand_dims(steps, 1), spec.causal)
+        return self._penalize(slopes, add_head_axis(steps), spec.causal)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared

@@ -10,7 +10,10 @@ from keras import ops
 from keras_lengen.layers.encodings.alibi import make_slopes
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
-from keras_lengen.layers.encodings.distances import find_signed_distances
+from keras_lengen.layers.encodings.distances import (
+    add_head_axis,
+    find_signed_distances,
+)
 from keras_lengen.types import InputShape, Positions, Tensor
 
 SMALLEST = 1e-5
@@ -93,12 +96,9 @@ class BAM(BiasEncoding):
         key_positions: Positions,
         spec: AttentionSpec,
     ) -> Any:
-        steps = find_signed_distances(
-            query_positions, key_positions, "positions"
+        return add_head_axis(
+            find_signed_distances(query_positions, key_positions, "positions")
         )
-        if len(steps.shape) == 2:
-            steps = ops.expand_dims(steps, 0)
-        return ops.expand_dims(steps, 1)
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return _penalize(

@@ -99,6 +99,20 @@ def find_signed_distances(
     return _read(table, indices)
 
 
+def add_head_axis(distances: Tensor) -> Tensor:
+    """Adds axes to distances, to broadcast over heads.
+
+    Args:
+        distances: float32 `(T, S)` or `(B, T, S)`.
+
+    Returns:
+        float32 `(1 or B, 1, T, S)`.
+    """
+    if len(distances.shape) == 2:
+        distances = ops.expand_dims(distances, 0)
+    return ops.expand_dims(distances, 1)
+
+
 def as_indices(steps: Tensor) -> Tensor:
     """Casts distances to int32 indices; NaN becomes 0."""
     return ops.cast(ops.where(ops.isnan(steps), 0, steps), "int32")
@@ -113,10 +127,7 @@ def make_nan_factor(steps: Tensor) -> Tensor:
     Returns:
         float32 `(1 or B, 1, T, S)`: NaN where the distance is NaN, else 1.
     """
-    factor = ops.where(ops.isnan(steps), steps, 1.0)
-    if len(factor.shape) == 2:
-        factor = ops.expand_dims(factor, 0)
-    return ops.expand_dims(factor, 1)
+    return add_head_axis(ops.where(ops.isnan(steps), steps, 1.0))
 
 
 def find_asymmetric_distances(
@@ -142,10 +153,8 @@ def find_asymmetric_distances(
         negative for past keys nearer than `asymmetry`.
     """
     steps = find_signed_distances(query_positions, key_positions, distances)
-    lengths = shorten_past(steps, asymmetry=0.0 if causal else asymmetry)
-    if len(lengths.shape) == 2:
-        lengths = ops.expand_dims(lengths, 0)
-    return ops.expand_dims(lengths, 1)
+    asymmetry = 0.0 if causal else asymmetry
+    return add_head_axis(shorten_past(steps, asymmetry=asymmetry))
 
 
 def shorten_past(steps: Tensor, *, asymmetry: float) -> Tensor:

@@ -12,6 +12,7 @@ from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     HIDDEN,
+    add_head_axis,
     find_signed_distances,
     make_nan_factor,
 )
@@ -87,11 +88,9 @@ class HardALiBi(BiasEncoding):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
-        distances = ops.abs(steps)
-        if len(distances.shape) == 2:
-            distances = ops.expand_dims(distances, 0)
+        distances = add_head_axis(ops.abs(steps))
         windows = self._find_windows(spec.heads)
-        outside = ops.greater(ops.expand_dims(distances, 1), windows)
+        outside = ops.greater(distances, windows)
         bias = ops.where(outside, HIDDEN, 0.0)
         return make_nan_factor(steps) * ops.cast(bias, "float32")
 

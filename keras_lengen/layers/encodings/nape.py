@@ -9,7 +9,10 @@ from keras import ops
 
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
-from keras_lengen.layers.encodings.distances import find_signed_distances
+from keras_lengen.layers.encodings.distances import (
+    add_head_axis,
+    find_signed_distances,
+)
 from keras_lengen.types import Array, Positions, Tensor
 
 
@@ -58,10 +61,8 @@ class NAPE(BiasEncoding):
         steps = find_signed_distances(
             query_positions, key_positions, "positions"
         )
-        if len(steps.shape) == 2:
-            steps = ops.expand_dims(steps, 0)
         slopes = _make_slopes(spec.heads)[:, None, None]
-        return _penalize(slopes, ops.expand_dims(steps, 1))
+        return _penalize(slopes, add_head_axis(steps))
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
