@@ -84,7 +84,8 @@ class Comparison:
 
         Args:
             rows: Rows of the report. Once a task has all of its first runs,
-                the methods are the best ones of these, and the baselines.
+                the methods are the best ones of these, and the baselines;
+                none if all methods fail at all unseen lengths.
         """
         for task in self.tasks:
             scores = {
@@ -93,7 +94,7 @@ class Comparison:
                 if row["task"] == task and row["seed"] == 0
             }
             methods = self.list_methods(task)
-            if scores.keys() >= set(methods):
+            if scores.keys() >= set(methods) and any(scores.values()):
                 best = sorted(methods, key=scores.get, reverse=True)[:BEST]
                 for method in (*best, *self.baselines):
                     yield task, method
