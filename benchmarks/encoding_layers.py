@@ -19,6 +19,7 @@ from absl import app, flags
 
 from benchmarks.measure import (
     DEFINE_count,
+    DEFINE_names,
     PeakMemory,
     compare_speeds,
     make_encoding,
@@ -31,7 +32,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list("lengths", ["256", "1024", "4096", "8192"], "Lengths.")
 HALVES = "RoPE(layout='halves')"
 """`RoPE` with the pairs of KerasHub's layer."""
-flags.DEFINE_list("encodings", [*ENCODINGS, HALVES], "Encodings to measure.")
+LAYERS = [*ENCODINGS, HALVES]
+DEFINE_names("encodings", LAYERS, "Encodings to measure.", LAYERS)
 DEFINE_count("num_heads", 4, "Attention heads.")
 DEFINE_count("key_dim", 64, "Width of a head.")
 DEFINE_count("rounds", 5, "Number of turns of every layer.")

@@ -9,11 +9,11 @@ import time
 import tensorflow as tf
 from absl import app, flags
 
-from benchmarks.measure import DEFINE_count, write_report
+from benchmarks.measure import DEFINE_count, DEFINE_names, write_report
 from datasets.tasks import TASKS
 
 FLAGS = flags.FLAGS
-flags.DEFINE_list("tasks", list(TASKS), "Tasks to measure.")
+DEFINE_names("tasks", list(TASKS), "Tasks to measure.", TASKS)
 flags.DEFINE_list("lengths", ["40", "500"], "Lengths to measure.")
 DEFINE_count("batch_size", 128, "Number of examples in a batch.")
 DEFINE_count("rounds", 5, "Number of turns of every task.")

@@ -17,6 +17,7 @@ from benchmarks.encoders import (
 )
 from benchmarks.measure import (
     DEFINE_count,
+    DEFINE_names,
     compare_speeds,
     time_in_turns,
     write_report,
@@ -25,11 +26,8 @@ from keras_lengen.layers import ENCODINGS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("shapes", ["128x41", "8x512"], "Batch size x tokens.")
-flags.DEFINE_list(
-    "encodings",
-    [name for name in ENCODINGS if not ENCODINGS[name].causal_only],
-    "Encodings to measure.",
-)
+BIDIRECTIONAL = [name for name in ENCODINGS if not ENCODINGS[name].causal_only]
+DEFINE_names("encodings", BIDIRECTIONAL, "Encodings to measure.", BIDIRECTIONAL)
 DEFINE_count("rounds", 7, "Number of turns of every encoding.")
 DEFINE_count("repeats", 3, "Number of training steps in a turn.")
 flags.DEFINE_bool(
