@@ -49,27 +49,28 @@ EXACT_MATCH = (
     *("unique_copy", "repeat_copy", "unique_sort", "binary_addition"),
 )
 """Tasks whose score is the share of wholly correct answers."""
-TASKS = {
-    task: ("algorithmic", {"task": task})
-    for tasks in PUBLISHED_TASKS.values()
-    for task in tasks
-}
-for task in ("unique_copy", "unique_sort"):
-    # There are 150 symbols.
-    TASKS[task][1]["test_lengths"] = "40,80,140"
 LONGER = "longer words_s3"
 """The name of words in S3 with 10 times as many examples of training."""
 
-TASKS[LONGER] = (
-    "algorithmic",
-    {
+CHANGED = {
+    # There are 150 symbols.
+    "unique_copy": {"test_lengths": "40,80,140"},
+    "unique_sort": {"test_lengths": "40,80,140"},
+    LONGER: {
         "task": "words_s3",
         "batch_size": 128,
         "steps": 10_000,
         "learning_rate": 1e-3,
         "test_lengths": "40,80",
     },
-)
+}
+"""Further flags of some tasks."""
+
+TASKS = {
+    task: ("algorithmic", {"task": task, **CHANGED.get(task, {})})
+    for tasks in PUBLISHED_TASKS.values()
+    for task in tasks
+}
 METHODS = {
     **{
         name: {"encoding": name}

@@ -22,7 +22,11 @@ PUBLISHED_TASKS = {
         ("mqar", "mqmtar", "needle", "variable_tracking"), "yes"
     ),
     "state": dict.fromkeys(
-        ("flip_flop", "parity_check", "words_s3", "words_a5", "words_s5"), "no"
+        (
+            *("flip_flop", "parity_check"),
+            *("words_s3", "longer words_s3", "words_a5", "words_s5"),
+        ),
+        "no",
     ),
     "order": {
         "unique_copy": "yes",
