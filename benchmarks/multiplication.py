@@ -1,4 +1,4 @@
-"""Products of a number with one or two digits.
+"""Products of a number with one or two digits, and sums of several numbers.
 
 Trains models with coupled positions on numbers of up to 6 digits, each with
 several seeds, and evaluates them on longer ones, by kind of digits.
@@ -23,8 +23,16 @@ MODELS = {
         "steps": 1500,
     },
     "carried_multiplication": {
+        "model_dim": 64,
         "num_layers": 3,
-        "steps": 2000,
+        "steps": 12000,
+        "learning_rate": 4e-3,
+    },
+    "marked_sum": {
+        "model_dim": 64,
+        "num_layers": 3,
+        "steps": 9000,
+        "learning_rate": 4e-3,
     },
 }
 """Flags of the model of each task."""
