@@ -14,7 +14,11 @@ from benchmarks.result_tables import (
 )
 from trainers.records.markdown import table
 
-NAMES = {"coupled near keys": "coupled positions", "NTK": "NTKRoPE"}
+NAMES = {
+    "coupled near keys": "coupled positions",
+    "NTK": "NTKRoPE",
+    "ASEntmax": "sparse `NAPE`",
+}
 """Names of methods in this table that differ from those in their reports."""
 
 
@@ -34,6 +38,7 @@ def make_overview():
         _summarize_evidence("missing_duplicate_string"),
         _summarize_frontier("copy", "100"),
         _summarize_addition("500"),
+        _summarize_recall("1280"),
         _summarize_language("1024"),
         _summarize_images(),
         _summarize_pretrained(8192, 12288),
@@ -96,6 +101,18 @@ def _summarize_frontier(task, length):
     lengths = ("1-10 words", f"{length} words", "exact match")
     link = _link_results(task, "methods")
     return (link, *lengths, *_compare(scores, "RoPE", floor))
+
+
+def _summarize_recall(length):
+    scores = {
+        NAMES.get(name, name): np.median(
+            [get_shares(run)[length] for run in runs]
+        )
+        for name, runs in read_comparison("published_tasks")["mqar"].items()
+    }
+    lengths = ("4-20 tokens", f"{int(length):,} tokens", "accuracy")
+    link = _link_results("recall", "published_tasks")
+    return (link, *lengths, *_compare(scores, "RoPE"))
 
 
 def _summarize_addition(digits):

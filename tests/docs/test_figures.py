@@ -543,6 +543,9 @@ def test_the_overview_of_readme_has_the_figures_of_the_reports():
             exact_match("copy", "coupled near keys", 100),
         ),
         "addition": two(0, statistics.median(sums)),
+        "recall": two(
+            score("mqar", "RoPE", 1280), score("mqar", "ASEntmax", 1280)
+        ),
         "text": two(text["RoPE"]["1024"], text["ALiBi"]["1024"]),
         "numbers in a text, SmolLM2": two(
             *(
