@@ -174,16 +174,8 @@ class Comparison:
                     statistics.median(of_run[n] for of_run in shares)
                     for n in shares[0]
                 ]
-                named = number < BEST or some[0]["method"] in self.baselines
-                axes.plot(
-                    [int(length) for length in shares[0]],
-                    middle,
-                    **(
-                        {"label": some[0]["method"], "linewidth": 2}
-                        if named
-                        else {"color": "0.8", "linewidth": 1, "zorder": 0}
-                    ),
-                )
+                style = self._choose_style(some[0]["method"], number < BEST)
+                axes.plot([int(n) for n in shares[0]], middle, **style)
             axes.axvspan(1, self.trained, color="0.95", zorder=-1)
             axes.set(title=task, xlabel="length", xscale="log", ylim=(0, 1.02))
             axes.set_xticks(self.ticks, self.ticks)
@@ -192,3 +184,12 @@ class Comparison:
         for axes in panels[:, 0]:
             axes.set_ylabel("share of right answers")
         figure.savefig(path, dpi=100)
+
+    def _choose_style(self, method, is_best):
+        """Returns how a line is drawn: a baseline alike in all panels."""
+        if method in self.baselines:
+            color = f"C{BEST + self.baselines.index(method)}"
+            return {"label": method, "linestyle": "--", "color": color}
+        if is_best:
+            return {"label": method, "linewidth": 2}
+        return {"color": "0.8", "linewidth": 1, "zorder": 0}
