@@ -277,6 +277,14 @@ def claim_published_tasks():
         assert trained < LEARNED and at_end < 0.335
     for name in follow:
         assert score("variable_tracking", name, 1280, choose=min) > 0.965
+    for name in ("stick-breaking", "BAM", "ASEntmax"):
+        assert score("unique_copy", name, 140, choose=min) > 0.9
+    for name in ("NAPE", "LogKERPLE"):
+        assert 0.5 < score("unique_copy", name, 140) < 0.65
+    rotary = ("RoPE", "PoPE", "SelectiveRoPE", "continuous RoPE")
+    rotary += ("SinusoidalEncoding", "RandomizedRoPE", "RandomizedYaRN")
+    for name in rotary:
+        assert score("unique_copy", name, 40, choose=max) == 0
     named = ("ALiBi", "NAPE", "PoPE", "RandomizedRoPE", "continuous RoPE")
     named += ("scalable softmax",)
     means = [score("mqar", name, 40, 80, 200, 1280) for name in named]
@@ -286,7 +294,7 @@ def claim_published_tasks():
         for n in (20, 40)
     ]
     # Bounds, a mean that counts as learned, and a learning rate.
-    return [*two(*means, *longer), "0.95", "0.97", "0.33", "0.9", "0.001"]
+    return [*two(*means, *longer), "0.95", "0.97", "0.33", "0.90", "0.9", "0.001"]
 
 
 def claim_multiplication():
