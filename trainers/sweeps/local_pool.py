@@ -161,8 +161,8 @@ def make_error(job, error):
 def describe_stopping(count):
     """Returns what a pool says while it waits for its runs to save."""
     return (
-        f"{count} runs save their states; Ctrl-C ends this command without "
-        "waiting for them"
+        f"runs that save their states: {count}; Ctrl-C ends this command "
+        "without waiting for them"
     )
 
 

@@ -90,7 +90,7 @@ def test_a_stopped_sweep_saves_its_runs_and_resumes(tmp_path, number):
     assert "run the same command again to resume" in output
     logs = "".join(p.read_text() for p in tmp_path.glob("runs/*.log"))
     assert logs.count("saved") == 2
-    assert "2 runs save their states" in output
+    assert "runs that save their states: 2" in output
     assert "all 6 runs are finished" in end(start(tmp_path, "--jobs=6"))
     assert_each_step_once(tmp_path)
 
@@ -100,7 +100,7 @@ def test_a_second_signal_does_not_wait_for_the_runs_that_save(tmp_path):
     sweep = start(tmp_path, "--jobs=2", runs=2, fake=f"--waits={go}")
     wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.send_signal(signal.SIGINT)
-    read_until(sweep, "2 runs save their states")
+    read_until(sweep, "runs that save their states: 2")
     sweep.send_signal(signal.SIGINT)
     assert end(sweep, 130) == "error: stopped by SIGINT.\n"
     # They save without the sweep, and the next one waits for that.
@@ -319,7 +319,7 @@ def test_a_stopped_sweep_on_ray_waits_for_its_own_runs_alone(tmp_path, cluster):
     wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
     sweep.terminate()
     output = end(sweep, 128 + signal.SIGTERM, timeout=60)
-    assert "1 runs save their states" in output
+    assert "runs that save their states: 1" in output
     # The run of the other sweep takes 40 s.
     assert other.poll() is None
     assert len(list((tmp_path / "running").iterdir())) == 1
