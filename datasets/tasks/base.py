@@ -199,6 +199,33 @@ class RearrangedBits(Task):
         return 0.5
 
 
+@dataclasses.dataclass(frozen=True)
+class RearrangedSymbols(Task):
+    """Base of the tasks whose answer is distinct symbols in another order.
+
+    A subclass implements `rearrange` and `position_only_accuracy`.
+    """
+
+    def rearrange(self, symbols):
+        """Maps int32 inputs `(B, n)` to targets `(B, n)`."""
+        raise NotImplementedError
+
+    def output_length(self, length):
+        """One output for each input token."""
+        return length
+
+    def draw(self, seed, batch_size, length):
+        """Draws distinct symbols."""
+        symbols = draw_distinct(
+            seed, batch_size, length, self.input_vocabulary_size
+        )
+        return symbols, self.rearrange(symbols)
+
+    def floor_accuracy(self, length):
+        """Accuracy of a most frequent symbol of the input, everywhere."""
+        return -(-length // self.input_vocabulary_size) / length
+
+
 def draw_symbols(seed, batch_size, length, alphabet_size):
     """Draws int32 ids `(B, length)`, each uniform below `alphabet_size`."""
     return tf.random.stateless_uniform(
@@ -223,6 +250,28 @@ def draw_distinct(seed, batch_size, length, alphabet_size):
     )
     ids = tf.argsort(noise, axis=2)
     return tf.reshape(ids, (batch_size, blocks * alphabet_size))[:, :length]
+
+
+def place_pairs(order, pairs):
+    """Finds the items of tokens, where an item is a pair of tokens or one.
+
+    Args:
+        order: int32 `(B, n)`, a permutation for each row. The items with the
+            numbers below `pairs` are pairs.
+        pairs: int or scalar int tensor. Number of pairs.
+
+    Returns:
+        Three tensors `(B, n + pairs)`: the index of each token's item, int32;
+        whether it is a pair; and whether the token is the first one of a pair,
+        both bool.
+    """
+    is_pair = order < pairs
+    ends = tf.cumsum(1 + tf.cast(is_pair, tf.int32), axis=1)
+    batch_size, items = tf.unstack(tf.shape(order))
+    place = tf.range(items + pairs) + tf.zeros((batch_size, 1), tf.int32)
+    item = tf.searchsorted(ends, place, side="right")
+    is_first = place + 1 < tf.gather(ends, item, batch_dims=1)
+    return item, tf.gather(is_pair, item, batch_dims=1), is_first
 
 
 def larger(first, second):

@@ -11,7 +11,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_distinct, larger, smaller
+from datasets.tasks.base import (
+    Task,
+    draw_distinct,
+    larger,
+    place_pairs,
+    smaller,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +77,7 @@ class MQAR(Task):
         return smaller(larger(length // 4, 1), self._count_keys())
 
     def input_length(self, length):
-        """Three tokens for each pair, and fillers if there is no other key."""
+        """Three tokens for each pair, and fillers once all keys are used."""
         pairs = self.output_length(length)
         whole = 4 * self._count_keys()
         return 3 * pairs + larger(length - whole, 0)
@@ -94,25 +100,20 @@ class MQAR(Task):
         order = draw_distinct(
             place_seed, batch_size, pairs + fillers, pairs + fillers
         )
-        is_pair = tf.cast(order < pairs, tf.int32)
-        number = tf.cumsum(is_pair, axis=1, exclusive=True)
-        ends = tf.cumsum(1 + is_pair, axis=1)
-        column = tf.range(2 * pairs + fillers)
-        column += tf.zeros((batch_size, 1), tf.int32)
-        item = tf.searchsorted(ends, column, side="right")
+        _, is_pair, is_key = place_pairs(order, pairs)
+        # The number of a token's pair; that of a filler is not used.
+        pair = tf.cumsum(tf.cast(is_key, tf.int32), axis=1) - 1
+        pair = tf.maximum(pair, 0)
 
         def gather(values, index):
-            return tf.gather(values, index, axis=1, batch_dims=1)
+            return tf.gather(values, index, batch_dims=1)
 
-        # Behind the last pair, the number is that of a pair that is not.
-        pair = tf.minimum(gather(number, item), pairs - 1)
-        is_value = column + 1 == gather(ends, item)
         token = tf.where(
-            is_value,
-            self.output_vocabulary_size + gather(value, pair),
+            is_key,
             gather(key, pair),
+            self.output_vocabulary_size + gather(value, pair),
         )
-        listed = tf.where(gather(is_pair, item) == 1, token, 0)
+        listed = tf.where(is_pair, token, 0)
         inputs = tf.concat([listed, gather(key, query)], axis=1)
         return inputs, gather(value, query)
 

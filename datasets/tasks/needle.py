@@ -15,6 +15,7 @@ from datasets.tasks.base import (
     draw_distinct,
     draw_symbols,
     larger,
+    place_pairs,
     smaller,
 )
 from datasets.tasks.measured_floors import (
@@ -68,31 +69,24 @@ class Needle(MeasuredFloors):
         # A needle is one item; so is any other token of the haystack.
         items = length - 1 - needles
         order = draw_distinct(place_seed, batch_size, items, items)
-        is_needle = tf.cast(order < needles, tf.int32)
-        ends = tf.cumsum(1 + is_needle, axis=1)
-        column = tf.range(length - 1) + tf.zeros((batch_size, 1), tf.int32)
-        item = tf.searchsorted(ends, column, side="right")
-
-        def gather(values, index):
-            return tf.gather(values, index, axis=1, batch_dims=1)
-
+        _, _, is_key = place_pairs(order, needles)
+        # The number of a token's needle; that of a symbol is not used.
+        number = tf.cumsum(tf.cast(is_key, tf.int32), axis=1) - 1
+        number = tf.maximum(number, 0)
         keys = symbols + draw_distinct(
             key_seed,
             batch_size,
             needles,
             self.input_vocabulary_size - symbols,
         )
-        number = tf.cumsum(is_needle, axis=1, exclusive=True)
-        number = tf.minimum(gather(number, item), needles - 1)
-        is_key = (gather(is_needle, item) == 1) & (
-            column + 1 < gather(ends, item)
-        )
         haystack = draw_symbols(symbol_seed, batch_size, length - 1, symbols)
-        haystack = tf.where(is_key, gather(keys, number), haystack)
+        listed = tf.gather(keys, number, batch_dims=1)
+        haystack = tf.where(is_key, listed, haystack)
         asked = draw_symbols(query_seed, batch_size, 1, needles)
-        query = gather(keys, asked)
+        query = tf.gather(keys, asked, batch_dims=1)
         place = tf.argmax(haystack == query, axis=1, output_type=tf.int32)
-        answer = gather(haystack, place[:, tf.newaxis] + 1)
+        place = place[:, tf.newaxis] + 1
+        answer = tf.gather(haystack, place, batch_dims=1)
         return tf.concat([haystack, query], axis=1), answer
 
     def simple_rules(self, inputs):

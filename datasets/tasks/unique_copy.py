@@ -8,11 +8,11 @@ An example of length 4:
 
 import dataclasses
 
-from datasets.tasks.base import Task, draw_distinct
+from datasets.tasks.base import RearrangedSymbols
 
 
 @dataclasses.dataclass(frozen=True)
-class UniqueCopy(Task):
+class UniqueCopy(RearrangedSymbols):
     """A string of distinct symbols, and its copy.
 
     Symbols are drawn without replacement. A string that is longer than the
@@ -35,20 +35,9 @@ class UniqueCopy(Task):
     level: str = "context_sensitive"
     random_accuracy: float = 1 / 150
 
-    def output_length(self, length):
-        """One output for each input token."""
-        return length
-
-    def draw(self, seed, batch_size, length):
-        """Draws distinct symbols."""
-        symbols = draw_distinct(
-            seed, batch_size, length, self.input_vocabulary_size
-        )
-        return symbols, symbols
-
-    def floor_accuracy(self, length):
-        """Accuracy of a most frequent symbol of the input, everywhere."""
-        return -(-length // self.input_vocabulary_size) / length
+    def rearrange(self, symbols):
+        """Returns the string itself."""
+        return symbols
 
     def position_only_accuracy(self, length):
         """Accuracy of any constant: symbols are uniform at every position."""

@@ -12,11 +12,11 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_distinct
+from datasets.tasks.base import RearrangedSymbols
 
 
 @dataclasses.dataclass(frozen=True)
-class UniqueSort(Task):
+class UniqueSort(RearrangedSymbols):
     """Distinct symbols in ascending order.
 
     Symbols are drawn without replacement, and beyond the size of the
@@ -38,20 +38,9 @@ class UniqueSort(Task):
     level: str = "context_sensitive"
     random_accuracy: float = 1 / 150
 
-    def output_length(self, length):
-        """One output for each input token."""
-        return length
-
-    def draw(self, seed, batch_size, length):
-        """Draws distinct symbols and sorts them."""
-        symbols = draw_distinct(
-            seed, batch_size, length, self.input_vocabulary_size
-        )
-        return symbols, tf.sort(symbols, axis=1)
-
-    def floor_accuracy(self, length):
-        """Accuracy of a most frequent symbol of the input, everywhere."""
-        return -(-length // self.input_vocabulary_size) / length
+    def rearrange(self, symbols):
+        """Returns the symbols in ascending order."""
+        return tf.sort(symbols, axis=1)
 
     def position_only_accuracy(self, length):
         """Accuracy of the most likely symbol at each position."""

@@ -13,7 +13,13 @@ import dataclasses
 
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_distinct, larger, smaller
+from datasets.tasks.base import (
+    Task,
+    draw_distinct,
+    larger,
+    place_pairs,
+    smaller,
+)
 
 CHAINS = 2
 VARIABLES = 5
@@ -103,27 +109,24 @@ class VariableTracking(Task):
         # An assignment is one item; so is any other token before the query.
         items = length - 1 - assignments
         order = draw_distinct(place_seed, batch_size, items, items)
-        is_assignment = tf.cast(order < assignments, tf.int32)
-        ends = tf.cumsum(1 + is_assignment, axis=1)
-        column = tf.range(length - 1) + tf.zeros((batch_size, 1), tf.int32)
-        item = tf.searchsorted(ends, column, side="right")
+        item, is_assignment, is_variable = place_pairs(order, assignments)
         is_first = tf.cast(order < size, tf.int32)
+        is_second = tf.cast(order < assignments, tf.int32) - is_first
         step = tf.where(
             order < size,
             tf.cumsum(is_first, axis=1, exclusive=True),
-            tf.cumsum(is_assignment - is_first, axis=1, exclusive=True),
+            tf.cumsum(is_second, axis=1, exclusive=True),
         )
 
         def gather(values, index):
-            return tf.gather(values, index, axis=1, batch_dims=1)
+            return tf.gather(values, index, batch_dims=1)
 
         # The token that an item assigns, in the chains one after the other;
         # the variable that it is assigned to is the next one.
         source = tf.minimum(step, size - 1) + (1 - is_first) * (size + 1)
-        is_variable = tf.cast(column + 1 < gather(ends, item), tf.int32)
         chains = tf.reshape(chains, (batch_size, CHAINS * (size + 1)))
-        listed = gather(chains, gather(source, item) + is_variable)
-        listed = tf.where(gather(is_assignment, item) == 1, listed, 0)
+        place = gather(source, item) + tf.cast(is_variable, tf.int32)
+        listed = tf.where(is_assignment, gather(chains, place), 0)
         return tf.concat([listed, chains[:, :1]], axis=1), variable[:, 0]
 
     def floor_accuracy(self, length):
