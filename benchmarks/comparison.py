@@ -1,4 +1,4 @@
-"""Comparisons of methods on tasks: all with one seed, the best with further.
+"""Comparisons of methods on tasks: one seed for all, further for the best.
 
 A comparison trains every method on every task with seed 0. The methods that are
 best at the unseen lengths of a task, and the baselines, are then trained with
@@ -112,7 +112,7 @@ class Comparison:
         }
 
     def _find_floor(self, task, results):
-        """Returns that of the first metric, `None` for another one."""
+        """Returns the mean floor, or `None` if the task has another metric."""
         if task in self.metrics:
             return None
         return average_unseen(results["floor_by_length"], self.trained)
@@ -147,7 +147,7 @@ class Comparison:
             self.plot(rows, output.with_suffix(".png"))
 
     def plot(self, rows, path):
-        """Draws the share of right answers of every method by length."""
+        """Draws the score of every method by length."""
         tasks = group(rows, "task")
         columns = min(len(tasks), 5)
         lines = math.ceil(len(tasks) / columns)
@@ -182,7 +182,7 @@ class Comparison:
             axes.set_xticks([], minor=True)
             axes.legend(fontsize=8)
         for axes in panels[:, 0]:
-            axes.set_ylabel("share of right answers")
+            axes.set_ylabel("score")
         figure.savefig(path, dpi=100)
 
     def _choose_style(self, method, is_best):

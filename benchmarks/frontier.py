@@ -2,10 +2,10 @@
 
 Trains a small model of each method on the same tasks, with the same number of
 steps: sums, copies, reversed copies and parity as answers of a decoder, and the
-missing duplicate as a class that an encoder finds. An answer is right if each
-of its words is the most likely one after the right words before it. The methods
-that are best at unseen lengths of a task, and two baselines, are then trained
-with further seeds.
+missing duplicate as a class that an encoder finds. An answer is correct if
+each token is the most likely one given the correct tokens before it. The
+methods that are best at unseen lengths of a task, and two baselines, are then
+trained with further seeds.
 
 Two commands run at a time, a core each. The report and its plot are written
 after every run; runs that the report has are not repeated, and one that was

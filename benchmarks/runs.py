@@ -60,7 +60,7 @@ def define_flags(name, *, jobs):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A run and what the report says of it beside its results.
+    """A run, its flags, and its columns in the report.
 
     Attributes:
         run: `Run`.

@@ -32,6 +32,7 @@ from trainers.options import command
 from trainers.options.layers import (
     build,
     build_encoding,
+    check_fused,
     with_max_position,
 )
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
@@ -129,6 +130,7 @@ class Experiment:
             check_same_flags(strategy, config)
             config = with_max_position(config)
             check_share(strategy.num_replicas, config)
+            check_fused(config)
             parts = model, _, problem = self.make_parts(config, strategy)
             with refuse_together(strategy), stop.at_once():
                 problem.prepare()

@@ -146,9 +146,9 @@ class Task:
     def floor_accuracy(self, length):
         """Returns the accuracy of the best simple rule without positions.
 
-        A simple rule is a constant, or a function of the number of times each
-        symbol occurs that does not compute remainders. A model that is not
-        better than this rule has learned nothing about order.
+        A simple rule is a constant, or one symbol for all outputs that is a
+        function of the number of times each symbol occurs, without remainders.
+        A model that is not better than this rule has not learned the task.
 
         Args:
             length: int. Length of the problems.
@@ -206,6 +206,9 @@ class RearrangedSymbols(Task):
     A subclass implements `rearrange` and `position_only_accuracy`.
     """
 
+    def __post_init__(self):
+        check_vocabularies(self, self.output_vocabulary_size)
+
     def rearrange(self, symbols):
         """Maps int32 inputs `(B, n)` to targets `(B, n)`."""
         raise NotImplementedError
@@ -224,6 +227,28 @@ class RearrangedSymbols(Task):
     def floor_accuracy(self, length):
         """Accuracy of a most frequent symbol of the input, everywhere."""
         return -(-length // self.input_vocabulary_size) / length
+
+
+def check_vocabularies(task, inputs, least=1):
+    """Raises `ValueError` unless a task has ids for all of its tokens.
+
+    Args:
+        task: `Task`.
+        inputs: int. The number of input ids that its output ids need.
+        least: int. The smallest number of output ids.
+    """
+    name, outputs = type(task).__name__, task.output_vocabulary_size
+    if outputs < least:
+        raise ValueError(
+            f"{name} needs an output_vocabulary_size of at least {least}; got "
+            f"{outputs!r}."
+        )
+    if task.input_vocabulary_size != inputs:
+        raise ValueError(
+            f"{name} with output_vocabulary_size={outputs!r} needs "
+            f"input_vocabulary_size={inputs}; got "
+            f"{task.input_vocabulary_size!r}."
+        )
 
 
 def draw_symbols(seed, batch_size, length, alphabet_size):

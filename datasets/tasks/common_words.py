@@ -12,7 +12,13 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_distinct, larger, smaller
+from datasets.tasks.base import (
+    Task,
+    check_vocabularies,
+    draw_distinct,
+    larger,
+    smaller,
+)
 
 COMMON = 3
 
@@ -22,9 +28,9 @@ class CommonWords(Task):
     """The three common words of a list, in ascending order.
 
     All words are uniform and distinct, and their places are uniform. Common
-    words occur 6 times each and others once, as long as the vocabulary lasts; a
-    list in which others occur up to k times, because it is longer, has common
-    words `6 * k` times. Below 36 tokens, common words are half of the list and
+    words occur 6 times each and others once. In lists that are longer than the
+    vocabulary allows, others occur up to k times and common words `6 * k`
+    times. Below 36 tokens, common words are half of the list and
     occur at least twice. The shortest length is 7.
 
     This is the task `cwe` of RULER with its frequencies for short lists, 6 and
@@ -45,6 +51,9 @@ class CommonWords(Task):
     output_vocabulary_size: int = 1000
     level: str = "context_sensitive"
     random_accuracy: float = 1 / 1000
+
+    def __post_init__(self):
+        check_vocabularies(self, self.output_vocabulary_size, least=COMMON + 1)
 
     def input_length(self, length):
         """The length, but at least 7."""

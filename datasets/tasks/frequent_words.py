@@ -1,10 +1,10 @@
 """Frequent words: the three most frequent words of a Zipf-like text.
 
-An example of length 12, in which word 7 occurs four times, 2 three times, 50
-once and 0 is noise:
+An example of length 12, in which word 65 occurs four times, 32 twice and 49
+once, and 0 is noise:
 
-    inputs   7 2 0 7 0 2 7 50 0 7 0 2
-    targets  6 1 49
+    inputs   65 49 32 0 0 65 0 0 65 32 65 0
+    targets  64 31 48
 """
 
 import dataclasses
@@ -13,7 +13,12 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from datasets.tasks.base import Task, draw_distinct, larger
+from datasets.tasks.base import (
+    Task,
+    check_vocabularies,
+    draw_distinct,
+    larger,
+)
 
 ANSWERS = 3
 
@@ -48,6 +53,9 @@ class FrequentWords(Task):
     output_vocabulary_size: int = 128
     level: str = "context_sensitive"
     random_accuracy: float = 1 / 128
+
+    def __post_init__(self):
+        check_vocabularies(self, 1 + self.output_vocabulary_size, least=ANSWERS)
 
     def input_length(self, length):
         """The length, but at least 10."""

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from datasets.tasks.base import (
     Task,
+    check_vocabularies,
     draw_distinct,
     larger,
     place_pairs,
@@ -38,7 +39,7 @@ class MQAR(Task):
     the rest of the sequence by a power law, and fills gaps with random tokens;
     here the queries follow each other. A causal model answers at the queries,
     as published; an encoder answers at empty tokens behind them. Zoology's
-    vocabulary has 8,192 ids: `MQAR(input_vocabulary_size=8192,
+    vocabulary has 8,192 ids, in Python `MQAR(input_vocabulary_size=8192,
     output_vocabulary_size=4096)`. Published lengths are
     `--train_length=64,128,256 --test_lengths=64,128,256,512,1024` with 4 to 64
     pairs in training and a pair for every 4 to 16 tokens in tests; the score is
@@ -64,13 +65,7 @@ class MQAR(Task):
     answers_in_place = True
 
     def __post_init__(self):
-        if self.input_vocabulary_size != 2 * self.output_vocabulary_size:
-            raise ValueError(
-                "half of the input vocabulary are values, but MQAR has "
-                f"input_vocabulary_size={self.input_vocabulary_size} and "
-                f"output_vocabulary_size={self.output_vocabulary_size}: set "
-                "the first to twice the second."
-            )
+        check_vocabularies(self, 2 * self.output_vocabulary_size, least=2)
 
     def output_length(self, length):
         """One output for each pair."""

@@ -1,11 +1,11 @@
 """Multi-query multi-token associative recall: pairs of words of two symbols.
 
-An example of length 12, whose pairs read 5 3 = 9 9 and 4 4 = 3 18, with a space
-(0) behind each of them, and whose four queries ask for the second, the first,
-the first and the second word:
+An example of length 15, whose pairs read 9 12 = 16 12 and 18 16 = 8 4, with
+spaces (0) behind each of them, and whose four queries ask for the second word
+and three times for the first one:
 
-    inputs   5 3 1 9 9 0 4 4 1 3 18 0 2 4 4 2 5 3 2 5 3 2 4 4
-    targets  0 15 6 6 6 6 0 15
+    inputs   9 12 1 16 12 0 0 0 18 16 1 8 4 0 0 2 18 16 2 9 12 2 9 12 2 9 12
+    targets  5 1 13 9 13 9 13 9
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import dataclasses
 import tensorflow as tf
 
 from datasets.tasks.base import (
+    check_vocabularies,
     draw_distinct,
     draw_symbols,
     larger,
@@ -47,7 +48,7 @@ class MQMTAR(MeasuredFloors):
     Differs from the published `generate_data.py`: the number of spaces before a
     pair is uniform; words are any two symbols instead of 10,000 words drawn
     once; and outputs are the 8 symbols of the values without the separators.
-    The published alphabet has 256 symbols:
+    The published alphabet has 256 symbols, in Python
     `MQMTAR(input_vocabulary_size=259, output_vocabulary_size=256)`. Published
     lengths are `--train_length=32-64
     --test_lengths=64,128,256,512,1024,2048,4096,8192,16384,32768,65536`, and
@@ -65,6 +66,9 @@ class MQMTAR(MeasuredFloors):
     output_vocabulary_size: int = 16
     level: str = "regular"
     random_accuracy: float = 1 / 16
+
+    def __post_init__(self):
+        check_vocabularies(self, FIRST_SYMBOL + self.output_vocabulary_size)
 
     def input_length(self, length):
         """The length, but at least 6, and the tokens of the queries."""

@@ -30,7 +30,7 @@ NEEDLES = 4
 class Needle(MeasuredFloors):
     """The value that follows one of four keys in a haystack.
 
-    The first half of the vocabulary are symbols, the other half keys. The
+    The first `output_vocabulary_size` ids are symbols, the others keys. The
     haystack and the values of the needles are uniform symbols; the keys are
     distinct. All ways to place the needles, of a key and its value, are equally
     likely. The last token is one of the keys. Below 9 tokens there are fewer
@@ -54,6 +54,15 @@ class Needle(MeasuredFloors):
     random_accuracy: float = 1 / 16
 
     answers_in_place = True
+
+    def __post_init__(self):
+        least = self.output_vocabulary_size + NEEDLES
+        if self.input_vocabulary_size < least:
+            raise ValueError(
+                f"Needle with {self.output_vocabulary_size} symbols and "
+                f"{NEEDLES} keys needs an input_vocabulary_size of at least "
+                f"{least}; got {self.input_vocabulary_size!r}."
+            )
 
     def input_length(self, length):
         """The length, but at least 3."""

@@ -27,15 +27,16 @@ class MarkedSum(MarkedAddition):
     """The sum of three to five numbers, with a mark before each.
 
     Zeros before shorter numbers make all equally long, and the sum has one
-    digit more. Numbers of zeros make fewer numbers five: attention averages
-    over the digits at a position, so the sum is known only with their number.
+    digit more. Zeros fill three or four numbers up to five, because attention
+    averages over the digits at a position, and a sum follows from a mean only
+    if the count is known.
     The length of a problem is the largest number of digits:
 
         $ ^ 6 5 + ^ 0 4 + ^ 9 0 + ^ 0 0 + ^ 0 0 = 9 5 1
     """
 
     counts: ClassVar[tuple] = (3, 4, 5)
-    """Numbers of numbers."""
+    """Possible counts of numbers."""
 
     typed = "12 + 345 + 6"
 
@@ -176,7 +177,7 @@ class DigitMultiplication(AlignedNumbers):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoDigitMultiplication(DigitMultiplication):
-    """The product of one from 00 to 99 and a number, least significant first.
+    """The product of a two-digit factor and a number, last digit first.
 
     Each digit of the factor is a word of its own, and the product has two
     digits more than the number:

@@ -502,6 +502,11 @@ class Subclass(Argument[type[T]]):
     def convert(self, value: Any) -> type[T]:
         if inspect.isclass(value) and issubclass(value, self.cls):
             return value
+        if isinstance(value, self.cls):
+            name = type(value).__name__
+            raise Mistake(got=f"an object: pass the class, {name}, itself")
+        if isinstance(value, str):
+            raise Mistake(got=f"{value!r}: pass the class, not its name")
         raise Mistake
 
     def describe(self) -> str:

@@ -47,5 +47,9 @@ def test_one_wrong_step_makes_a_wrong_product():
 
         products = multiply(PAIRS, write)
         right = [number * factor for number, factor in PAIRS]
-        assert products[turn] != right[turn]
-        assert products[:turn] == right[:turn]
+        wrong = [
+            number
+            for number, pair in enumerate(zip(products, right, strict=True))
+            if pair[0] != pair[1]
+        ]
+        assert wrong == [turn]

@@ -12,6 +12,8 @@ from keras_lengen.layers import (
     AxialEncoding,
     GridPositions,
 )
+from keras_lengen.layers.attention.fused import find_backend_obstacle
+from keras_lengen.layers.attention.fused_devices import find_device_obstacle
 from keras_lengen.layers.positions.base import check_reach
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.calls import construct, parse_call
@@ -75,6 +77,20 @@ def model_arguments(config):
         "draw": config.draw,
         "dtype": config.precision,
     }
+
+
+def check_fused(config):
+    """Raises `ConfigError` if fused kernels are required but impossible."""
+    if config.fused != "true":
+        return
+    obstacle = find_backend_obstacle() or find_device_obstacle(
+        config.batch_size
+    )
+    if obstacle is not None:
+        raise ConfigError(
+            f"--fused=true is not possible because {obstacle}: choose "
+            "--fused=auto."
+        )
 
 
 def find_longest_trained(config):

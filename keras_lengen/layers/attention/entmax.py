@@ -17,8 +17,9 @@ def entmax(scores: Tensor) -> Tensor:
     The weights of a query are `max(score / 2 - threshold, 0) ** 2`, where the
     threshold makes their sum 1: keys whose scores are low enough get weight 0.
 
-    Newton's method finds the threshold. It starts below, and the root of the
-    sum of squares is convex in the threshold, so every step comes closer. One
+    Newton's method finds the threshold. It starts below it and approaches it
+    from there, because the root of the sum of squares is convex in the
+    threshold. One
     more step is differentiated, which gives the exact gradient: `s * (g - m)`
     for the gradient `g` of the weights, where `s` are the roots of the weights
     and `m` is the mean of `g` weighted by `s`.

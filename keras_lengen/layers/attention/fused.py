@@ -53,12 +53,18 @@ def is_fused(
     obstacle = find_obstacle(
         layer, query, key, context, return_weights, training
     )
-    if obstacle is not None and layer.fused is True:
+    if layer.fused is True:
+        refuse(obstacle)
+    return obstacle is None
+
+
+def refuse(obstacle: str | None) -> None:
+    """Raises `ValueError` if there is an obstacle to `fused=True`."""
+    if obstacle is not None:
         raise ValueError(
             f"fused=True is not possible because {obstacle}: use "
             'fused="auto", which then computes the scores in memory.'
         )
-    return obstacle is None
 
 
 def find_obstacle(
@@ -82,10 +88,9 @@ def find_obstacle(
     Returns:
         str, the reason; or `None` if it can.
     """
-    if keras.backend.backend() != "jax":
-        return f"its kernels need JAX, not {keras.backend.backend()}"
-    if computes_otherwise(layer):
-        return f"{type(layer).__name__} computes weights of its own"
+    obstacle = find_layer_obstacle(layer) or find_backend_obstacle()
+    if obstacle is not None:
+        return obstacle
     sizes = (*query.shape, *key.shape)
     if not all(isinstance(size, int) and size for size in sizes):
         return "sizes are unknown when the model is traced"
@@ -106,15 +111,32 @@ def find_obstacle(
             f"{type(encoding).__name__} does not hide",
             scales and encoding.hides_keys,
         ),
-        ("weights are those of entmax", layer.use_entmax),
-        (
-            f"the products of {type(encoding).__name__} depend on distances",
-            encoding.reads_key_positions,
-        ),
     ):
         if present:
             return obstacle
     return _find_bias_obstacle(layer) if encoding.stage == "bias" else None
+
+
+def find_layer_obstacle(layer: "MultiHeadAttention") -> str | None:
+    """Finds out why no call of a layer can use the fused kernels.
+
+    Returns:
+        str, the reason; or `None` if some calls can.
+    """
+    if computes_otherwise(layer):
+        return f"{type(layer).__name__} computes weights of its own"
+    if layer.use_entmax:
+        return "weights are those of entmax"
+    if layer.encoding.reads_key_positions:
+        name = type(layer.encoding).__name__
+        return f"the products of {name} depend on distances"
+    return None
+
+
+def find_backend_obstacle() -> str | None:
+    """Finds out why the backend cannot compute the fused kernels."""
+    backend = keras.backend.backend()
+    return None if backend == "jax" else f"its kernels need JAX, not {backend}"
 
 
 def computes_otherwise(layer: "MultiHeadAttention") -> bool:

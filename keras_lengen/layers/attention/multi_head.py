@@ -29,6 +29,7 @@ from keras_lengen.layers.attention.cache import Cache, update_cache
 from keras_lengen.layers.attention.chunks import ChunkSize
 from keras_lengen.layers.attention.computation import Computation
 from keras_lengen.layers.attention.flash import check_flash
+from keras_lengen.layers.attention.fused import find_layer_obstacle, refuse
 from keras_lengen.layers.attention.inputs import (
     Context,
     find_output_spec,
@@ -92,8 +93,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         flash_attention: bool or `None`. `True`: scores are computed by
             `keras.ops.dot_product_attention` with flash attention, which needs
             a GPU or TPU that has it, JAX or PyTorch, a compute dtype of 16
-            bits, no dropout, no returned scores, no bias of the encoding and
-            no option of scores; otherwise there is an error. `False` and
+            bits, no dropout, no returned scores, no bias of the encoding, and
+            neither a soft cap, sinks, entmax nor factors for the number of
+            keys; otherwise there is an error. `False` and
             `None`: never.
         kernel_initializer: Initializer of the projections.
         bias_initializer: Initializer of the biases of the projections.
@@ -127,8 +129,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))`, where `x`
             is the token that the query is computed from, `i` is its index among
             the real tokens, from 0, and `b` and `c` are learned vectors of each
-            head, at first 0 (the scale of ASEntmax, for `use_entmax`). Keys
-            must then be the queries' own tokens, unless there is a causal mask.
+            head, at first 0, so that the factor is 1.69 (the scale of ASEntmax,
+            for `use_entmax`). Keys must then be the queries' own tokens, unless
+            there is a causal mask.
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores are multiplied by `log(n) / log(train_length)`
             before the bias is added, for queries that see `n` keys, more than
@@ -416,6 +419,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             )
         if self.flash_attention:
             check_flash(self)
+        if self.fused is True:
+            refuse(find_layer_obstacle(self))
 
     def build(
         self,

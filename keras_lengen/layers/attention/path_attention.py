@@ -72,7 +72,9 @@ class PaTHAttention(MultiHeadAttention):
     Args:
         num_heads: int, at least 1. Number of heads.
         key_dim: int, at least 1. Width of the queries and keys of a head.
-        use_forget_gate: bool, whether tokens also have forget gates.
+        use_forget_gate: bool, whether tokens also have forget gates. Models
+            take a class of attention without arguments: for forget gates, pass
+            a subclass whose constructor sets `use_forget_gate=True`.
         **kwargs: Further arguments of `MultiHeadAttention`, without a sliding
             window, which raises an error.
 
@@ -358,8 +360,8 @@ def multiply_along_paths(
         size = ops.shape(of_keys)[-1]
     indices = ops.expand_dims(indices, -1)
     products: list[Tensor] = []
-    # From the last block to the first one, each query takes the matrices of
-    # the blocks along.
+    # From the last block to the first one, each query is multiplied by the
+    # matrices of the blocks.
     for start in reversed(starts):
         block = slice(start, start + size)
         shares = ops.einsum("bthd,bshd->bhts", query, directions[:, block])

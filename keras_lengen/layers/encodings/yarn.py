@@ -136,10 +136,8 @@ class RandomizedYaRN(Randomized, YaRN):
     """`YaRN` with randomized positions.
 
     Takes the arguments of `RandomizedPositions` and `YaRN`. Positions reach
-    `max_position` also in short sequences; for frequencies that are
-    interpolated over this range, set
-    `scaling_factor=max_position / original_length`. The dynamic form scales by
-    the number of tokens.
+    `max_position` also in short sequences, so there is no dynamic form: without
+    a `scaling_factor`, it is `max_position / original_length`, but at least 1.
 
     Differs from the paper: this is only the encoding. The paper also has a
     curriculum of lengths, which belongs to the training program, such
@@ -150,10 +148,17 @@ class RandomizedYaRN(Randomized, YaRN):
 
     >>> from keras import ops
     >>> from keras_lengen.layers import RandomizedYaRN
-    >>> encoding = RandomizedYaRN(
-    ...     max_position=2048, original_length=256, scaling_factor=8)
+    >>> encoding = RandomizedYaRN(max_position=2048, original_length=256)
     >>> encoding(ops.ones((2, 5, 4, 8))).shape
     TensorShape([2, 5, 4, 8])
 
     Reference: Mehta et al., 2026. https://arxiv.org/abs/2606.23687
     """
+
+    uses_length = False
+
+    def _find_scale(self, length: Size) -> Tensor:
+        if self.scaling_factor is None:
+            reach = self.max_position / self.original_length
+            return ops.cast(max(reach, 1.0), "float32")
+        return super()._find_scale(length)

@@ -207,8 +207,8 @@ def find_refusals():
         ("entmax", {"use_entmax": True}, {}),
         ("sampled", {"encoding": RandomizedALiBi()}, {}),
     ):
-        layer = MultiHeadAttention(2, 8, fused=True, **arguments)
         try:
+            layer = MultiHeadAttention(2, 8, fused=True, **arguments)
             layer(inputs, inputs, **options)
         except ValueError as error:
             found[name] = str(error)

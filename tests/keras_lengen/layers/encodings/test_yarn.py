@@ -92,6 +92,20 @@ def test_the_randomized_form_turns_by_positions_of_the_longer_range():
     )
 
 
+@pytest.mark.parametrize(
+    ("max_position", "factor"), [(2048, 8.0), (512, 2.0), (100, 1.0)]
+)
+def test_random_positions_are_interpolated_over_their_range(
+    max_position, factor
+):
+    arguments = {"original_length": 256, "evaluation": "even"}
+    arguments["max_position"] = max_position
+    query = np.random.default_rng(0).normal(size=(1, 4, 1, 32))
+    default = RandomizedYaRN(**arguments)(query)
+    given = RandomizedYaRN(scaling_factor=factor, **arguments)(query)
+    np.testing.assert_array_equal(default, given)
+
+
 def test_dynamic_is_fixed_at_the_scale_of_the_length():
     query = np.random.default_rng(0).normal(size=(2, 5, 1, 8))
     dynamic = YaRN(original_length=2048)
