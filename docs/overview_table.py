@@ -17,7 +17,6 @@ from trainers.records.markdown import table
 NAMES = {
     "coupled near keys": "coupled positions",
     "NTK": "NTKRoPE",
-    "ASEntmax": "sparse `NAPE`",
 }
 """Names of methods in this table that differ from those in their reports."""
 
@@ -90,7 +89,20 @@ def _summarize_evidence(task):
 
 
 def _summarize_frontier(task, length):
-    methods = read_comparison("frontier")[task]
+    lengths = ("1-10 words", f"{length} words", "exact match")
+    link = _link_results(task, "methods")
+    return (link, *lengths, *_compare_at("frontier", task, length))
+
+
+def _summarize_recall(length):
+    lengths = ("4-20 tokens", f"{int(length):,} tokens", "accuracy")
+    link = _link_results("needle", "published_tasks")
+    return (link, *lengths, *_compare_at("published_tasks", "needle", length))
+
+
+def _compare_at(name, task, length):
+    """Compares the methods of a comparison at a length."""
+    methods = read_comparison(name)[task]
     scores = {
         NAMES.get(name, name): np.median(
             [get_shares(run)[length] for run in runs]
@@ -98,21 +110,7 @@ def _summarize_frontier(task, length):
         for name, runs in methods.items()
     }
     floor = max(run["floor"] for runs in methods.values() for run in runs)
-    lengths = ("1-10 words", f"{length} words", "exact match")
-    link = _link_results(task, "methods")
-    return (link, *lengths, *_compare(scores, "RoPE", floor))
-
-
-def _summarize_recall(length):
-    scores = {
-        NAMES.get(name, name): np.median(
-            [get_shares(run)[length] for run in runs]
-        )
-        for name, runs in read_comparison("published_tasks")["mqar"].items()
-    }
-    lengths = ("4-20 tokens", f"{int(length):,} tokens", "accuracy")
-    link = _link_results("recall", "published_tasks")
-    return (link, *lengths, *_compare(scores, "RoPE"))
+    return _compare(scores, "RoPE", floor)
 
 
 def _summarize_addition(digits):
