@@ -16,9 +16,13 @@ def check_choice(name, value, choices):
     """
     if value in choices:
         return
+    called = value.partition("(")[0]
+    hint = suggest(value, choices)
+    if called != value and called in choices:
+        hint = f" Give the name, {called}, without arguments."
     raise ConfigError(
         f"{name} must be one of {', '.join(choices)}; got {described(value)}."
-        f"{suggest(value, choices)}"
+        f"{hint}"
     )
 
 
@@ -30,6 +34,6 @@ def suggest(value, choices):
         value.lower()[:100],
         by_letters,
         n=1,
-        cutoff=0.4,
+        cutoff=0.5,
     )
     return f" Did you mean {by_letters[close[0]]}?" if close else ""

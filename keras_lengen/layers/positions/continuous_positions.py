@@ -22,7 +22,8 @@ class ContinuousPositions(PositionSampler):
     The positions of a sequence of `n` true tokens are `n` independent numbers,
     uniform over 0 to `max_position`, in ascending order. Training and
     evaluation have the same range, whatever the lengths, so no length leads to
-    positions outside of it: longer sequences are denser.
+    positions outside of it: longer sequences are denser. Padding is at
+    `max_position`.
 
     It is a sampler beside `RandomizedPositions` because its positions are
     fractions, which encodings with a table cannot look up, and because it
@@ -130,4 +131,6 @@ class ContinuousPositions(PositionSampler):
     def _spread(self, indices: Tensor, lengths: TensorLike) -> Tensor:
         lengths = ops.maximum(ops.cast(lengths, "float32"), 1.0)
         scaled = self.max_position * ops.cast(indices, "float32")
-        return scaled / ops.expand_dims(lengths, -1)
+        positions = scaled / ops.expand_dims(lengths, -1)
+        # Those of padding.
+        return ops.minimum(positions, float(self.max_position))

@@ -15,6 +15,7 @@ from trainers.options.fields import resolve
         ({"learning_rate": 0.0}, "--learning_rate must be at least 1e-10"),
         ({"clip_norm": -1.0}, "--clip_norm must be at least 1e-06"),
         ({"task": "reverse"}, "Did you mean reverse_string"),
+        ({"task": "mqar(pairs=3)"}, "the name, mqar, without arguments"),
         ({"strategy": "cpu"}, "--strategy must be one of"),
         ({"precision": "float16"}, "--precision must be one of"),
         ({"curriculum": "Uniforn"}, "Did you mean Uniform"),

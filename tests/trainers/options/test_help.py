@@ -153,7 +153,6 @@ def test_help_of_a_preset():
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("Foo", ""),
         ("rope", "RoPE"),
         ("evenpairs", "even_pairs"),
         ("--step", "steps"),
@@ -163,6 +162,11 @@ def test_help_of_a_preset():
 def test_help_of_nothing_has_the_nearest_name(name, nearest):
     with pytest.raises(ConfigError, match=rf"{name}'.*Did you mean {nearest}"):
         make_help(CONFIG, PRESETS, name)
+
+
+def test_help_of_what_is_like_no_name_guesses_none():
+    with pytest.raises(ConfigError, match="'Foo'. --help without a name"):
+        make_help(CONFIG, PRESETS, "Foo")
 
 
 def test_help_of_an_experiment_with_a_registry_of_its_own():

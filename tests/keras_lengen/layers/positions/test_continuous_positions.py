@@ -84,6 +84,7 @@ def test_even_evaluation_spreads_the_true_length(max_position, lengths):
     ):
         expected = np.arange(length) / length * max_position
         np.testing.assert_allclose(row[:length], expected, rtol=1e-6)
+        assert (row[length:] == max_position).all()
 
 
 def test_a_sequence_may_be_longer_than_the_range():
