@@ -165,7 +165,7 @@ def test_help_of_nothing_has_the_nearest_name(name, nearest):
 
 
 def test_help_of_what_is_like_no_name_guesses_none():
-    with pytest.raises(ConfigError, match="'Foo'. --help without a name"):
+    with pytest.raises(ConfigError, match=r"'Foo'\. --help without"):
         make_help(CONFIG, PRESETS, "Foo")
 
 
