@@ -306,8 +306,10 @@ def find_states(names):
         assert score("flip_flop", name, 1280) > 0.95
     for name in ("RoPE", "NoPE", "ASEntmax"):
         assert score("flip_flop", name, 200, 1280) < 0.6
-    for task in ("parity_check", "words_s3"):
-        assert max(score(task, name, 20) for name in names) < 0.6
+    assert max(score("parity_check", name, 20) for name in names) < 0.6
+    for task in ("words_s3", "words_a5", "words_s5"):
+        tried = find_methods(task, lambda by: True)
+        assert find_methods(task, lambda by: by["20"] == 0) == tried
     trained = [
         statistics.mean(get_shares(row)[str(n)] for n in (10, 20))
         for row in select("published_tasks", task="flip_flop", method="NAPE")
