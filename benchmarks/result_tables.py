@@ -566,41 +566,22 @@ def make_multiplication_kinds():
 
 
 def make_long_multiplication():
-    """Share of right steps and products after each part of the training."""
-    cells = []
-    for part, runs in group(read_rows("long_multiplication"), "part").items():
-        shown = list(runs[0]["products"][UNIFORM])
-        pairs = [_average_kinds(run["products"]) for run in runs]
-        for name, shares in (
-            (
-                "steps of products",
-                [run["exact_match_by_length"] for run in runs],
-            ),
-            ("products, uniform digits", [uniform for uniform, _ in pairs]),
-            ("products, structured digits", [other for _, other in pairs]),
-        ):
-            minutes = _format_minutes(runs) if "steps" in name else ""
-            row = (f"{name}, part {part}", *_format_medians(shares, shown))
-            cells.append((*row, minutes))
-    head = ("exact match; digits of each number", *shown, "training")
-    return table(head, cells)
-
-
-def make_long_multiplication_kinds():
-    """Share of right products of each kind after the whole training."""
-    runs = group(read_rows("long_multiplication"), "part")[2]
+    """Share of right steps and products, by numbers of digits."""
+    runs = read_rows("long_multiplication")
     shown = list(runs[0]["products"][UNIFORM])
+    uniform, structured = zip(
+        *(_average_kinds(run["products"]) for run in runs), strict=True
+    )
+    steps = [run["exact_match_by_length"] for run in runs]
     cells = [
-        (
-            kind.replace("_", " "),
-            *(
-                f"{np.mean([run['products'][kind][n] for run in runs]):.2f}"
-                for n in shown
-            ),
+        (name, *_format_medians(shares, shown))
+        for name, shares in (
+            ("steps of products", steps),
+            ("products, uniform digits", uniform),
+            ("products, structured digits", structured),
         )
-        for kind in runs[0]["products"]
     ]
-    return table(("products; digits of each number", *shown), cells)
+    return table(("exact match; digits of each number", *shown), cells)
 
 
 def make_kinds():
@@ -852,7 +833,7 @@ TABLES = {
             *(make_language, make_finetuning, make_images, make_answers),
             *(make_addition, make_addition_kinds, make_addition_changes),
             *(make_multiplication, make_multiplication_kinds),
-            *(make_long_multiplication, make_long_multiplication_kinds),
+            make_long_multiplication,
             *(make_kinds, make_frontier, make_frontier_lengths),
             *(make_published_tasks, make_published_theory),
             *(make_retrofit, make_smollm2),

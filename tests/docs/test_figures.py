@@ -366,22 +366,24 @@ def claim_multiplication():
 
 
 def claim_long_multiplication():
-    first, last = select("long_multiplication")
-    assert "evaluation_examples=60" in first["command"]
-    assert "train_length=1-6" in first["command"]
-    assert "--steps=3000" in first["command"]
-    assert "--steps=2000" in last["command"]
-    for row, wrong, combinations in ((first, 33, 28), (last, 5, 5)):
+    rows = select("long_multiplication")
+    assert len(rows) == 3
+    for row in rows:
+        for flag in (
+            *("train_length=1-5", "evaluation_examples=60", "batch_size=64"),
+            *("num_layers=3", "model_dim=64", "steps=12000"),
+            "learning_rate=0.004",
+        ):
+            assert f"--{flag}" in row["command"]
         assert len(row["products"]) == 1 + 13
+        for by_length in row["products"].values():
+            assert set(by_length.values()) == {1}
         assert row["columns"] == {
-            "totals": 12600,
-            "wrong": wrong,
-            "combinations": combinations,
+            "totals": 126_000,
+            "wrong": 0,
+            "combinations": 5496,
         }
-    assert last["products"]["uniform"]["100"] == 0
-    for kind in ("few_digits", "runs", "round"):
-        assert last["products"][kind]["100"] == 1
-    return []
+    return ["0.004"]
 
 
 def claim_methods():

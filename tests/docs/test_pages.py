@@ -329,7 +329,7 @@ def test_every_table_of_results_has_a_command():
     }
     # Second tables of a report, and one that is described below the table.
     marked -= {"finetuning", "addition_changes", "frontier_lengths"}
-    marked -= {"multiplication_kinds", "long_multiplication_kinds"}
+    marked -= {"multiplication_kinds"}
     marked -= {"published_job", "published_recall", "published_state"}
     marked -= {"published_theory", "published_order", "published_counts"}
     marked -= {"addition_kinds", "plain_and_randomized", "overview"}
