@@ -332,6 +332,8 @@ def find_orders():
     rotary = {"RoPE", "PoPE", "SelectiveRoPE", "continuous RoPE"}
     rotary |= {"SinusoidalEncoding", "RandomizedRoPE", "RandomizedYaRN"}
     assert rotary <= find_methods("unique_copy", lambda by: by["40"] == 0)
+    tried = find_methods("repeat_copy", lambda by: True)
+    assert find_methods("repeat_copy", lambda by: by["40"] == 0) == tried
     return ["0.90"]
 
 
