@@ -30,8 +30,8 @@ class CommonWords(Task):
     All words are uniform and distinct, and their places are uniform. Common
     words occur 6 times each and others once. In lists that are longer than the
     vocabulary allows, others occur up to k times and common words `6 * k`
-    times. Below 36 tokens, common words are half of the list and
-    occur at least twice. The shortest length is 7.
+    times. Below 36 tokens, common words are half of the list and occur at least
+    twice. The shortest length is 7.
 
     This is the task `cwe` of RULER with its frequencies for short lists, 6 and
     1, of single tokens instead of words, and with 3 common words instead of 10.

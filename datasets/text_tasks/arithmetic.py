@@ -29,8 +29,8 @@ class MarkedSum(MarkedAddition):
     Zeros before shorter numbers make all equally long, and the sum has one
     digit more. Zeros fill three or four numbers up to five, because attention
     averages over the digits at a position, and a sum follows from a mean only
-    if the count is known.
-    The length of a problem is the largest number of digits:
+    if the count is known. The length of a problem is the largest number of
+    digits:
 
         $ ^ 6 5 + ^ 0 4 + ^ 9 0 + ^ 0 0 + ^ 0 0 = 9 5 1
     """

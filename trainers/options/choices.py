@@ -17,9 +17,10 @@ def check_choice(name, value, choices):
     if value in choices:
         return
     called = value.partition("(")[0]
-    hint = suggest(value, choices)
-    if called != value and called in choices:
+    if called in choices:
         hint = f" Give the name, {called}, without arguments."
+    else:
+        hint = suggest(value, choices)
     raise ConfigError(
         f"{name} must be one of {', '.join(choices)}; got {described(value)}."
         f"{hint}"

@@ -19,10 +19,9 @@ def entmax(scores: Tensor) -> Tensor:
 
     Newton's method finds the threshold. It starts below it and approaches it
     from there, because the root of the sum of squares is convex in the
-    threshold. One
-    more step is differentiated, which gives the exact gradient: `s * (g - m)`
-    for the gradient `g` of the weights, where `s` are the roots of the weights
-    and `m` is the mean of `g` weighted by `s`.
+    threshold. One more step is differentiated, which gives the exact gradient:
+    `s * (g - m)` for the gradient `g` of the weights, where `s` are the roots
+    of the weights and `m` is the mean of `g` weighted by `s`.
 
     Args:
         scores: float32 `(B, H, T, S)`.
