@@ -334,7 +334,18 @@ def find_orders():
     assert rotary <= find_methods("unique_copy", lambda by: by["40"] == 0)
     tried = find_methods("repeat_copy", lambda by: True)
     assert find_methods("repeat_copy", lambda by: by["40"] == 0) == tried
-    return ["0.90"]
+    names = find_methods("unique_sort", lambda by: True)
+    at = {name: score("unique_sort", name, 40) for name in names}
+    far = {name: score("unique_sort", name, 80) for name in names}
+    sorting = [share for share in at.values() if share > 0.92]
+    assert len(sorting) == 17 and at["NoPE"] in sorting
+    assert sorted(far, key=far.get)[-2:] == ["scalable softmax", "ASEntmax"]
+    assert max(score("unique_sort", name, 140) for name in names) < 0.02
+    best = max(score("binary_addition", name, 20) for name in names)
+    return two(
+        *(0.90, min(sorting), at["RoPE"], at["RandomizedRoPE"]),
+        *(far["ASEntmax"], far["scalable softmax"], best),
+    )
 
 
 def find_counts():
@@ -349,7 +360,24 @@ def find_counts():
     worst = sorted(means, key=means.get)
     assert worst[:2] == ["SinusoidalEncoding", "stick-breaking"]
     named = (*worst[:2], "ALiBi", "NoPE")
-    return [*two(*(means[name] for name in named)), "0.77"]
+    values = [means[name] for name in named]
+    frequent = {name: score("frequent_words", name, 1280) for name in names}
+    assert sum(share > 0.5 for share in frequent.values()) == 20
+    order = sorted(frequent, key=frequent.get)
+    named = ("SinusoidalEncoding", "ASEntmax", "DAPE")
+    assert [*order[:2], order[-1]] == list(named)
+    for name in names:
+        assert score("frequent_words", name, *range(4, 21)) > LEARNED
+    common = {
+        length: {name: score("common_words", name, length) for name in names}
+        for length in (17, 18, 200, 1280)
+    }
+    far = sorted(common[200].values())
+    assert far[-2:] == [common[200][name] for name in ("DAPE", "T5Bias")]
+    assert max(common[1280].values()) < 0.1
+    most = [max(common[length].values()) for length in (17, 18)]
+    values += [*(frequent[name] for name in named), *most, *far[-2:]]
+    return [*two(*values), "0.77"]
 
 
 def claim_multiplication():
