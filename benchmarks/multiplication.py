@@ -17,33 +17,22 @@ from trainers.records.results import find_kinds
 FLAGS = flags.FLAGS
 define_flags("multiplication", jobs=2)
 DEFINE_count("seeds", 3, "Number of seeds.")
-MODELS = {
-    "digit_multiplication": {
-        "num_layers": 2,
-        "steps": 1500,
-    },
-    "carried_multiplication": {
-        "model_dim": 64,
-        "num_layers": 3,
-        "steps": 12000,
-        "learning_rate": 4e-3,
-    },
-    "marked_sum": {
-        "model_dim": 64,
-        "num_layers": 3,
-        "steps": 9000,
-        "learning_rate": 4e-3,
-    },
+STEPS = {
+    "digit_multiplication": 4_000,
+    "carried_multiplication": 12_000,
+    "marked_sum": 9_000,
 }
-"""Flags of the model of each task."""
+"""Training steps of each task."""
 TRAINING = {
     "preset": "addition",
     "encoding": "ClippedBias(max_distance=2, slope=None)",
     "sampler": "CoupledPositions",
+    "model_dim": 64,
+    "num_layers": 3,
     "train_length": "1-6",
     "test_lengths": "10,20,50,100,200",
     "batch_size": 64,
-    "learning_rate": 2e-3,
+    "learning_rate": 4e-3,
     "evaluation_examples": 84,
     "generated_examples": 0,
 }
@@ -54,8 +43,8 @@ MEASURED = ("exact_match_by_length", "token_accuracy_by_length")
 def list_rows():
     """Yields the `Row` of every run."""
     for seed in range(FLAGS.seeds):
-        for task, given in MODELS.items():
-            flags = {**TRAINING, "task": task, "seed": seed, **given}
+        for task, steps in STEPS.items():
+            flags = {**TRAINING, "task": task, "seed": seed, "steps": steps}
             yield make_row("sequence_to_answer", flags, task=task, seed=seed)
 
 
