@@ -43,6 +43,7 @@ def assert_alike(ours, theirs, inputs, tolerance=1e-5, **arguments):
         np.testing.assert_allclose(
             ops.cast(own, "float32"),
             ops.cast(other, "float32"),
+            rtol=1e-5,
             atol=tolerance,
         )
 
@@ -70,7 +71,7 @@ def test_outputs_and_scores(inputs, arguments):
     assert_alike(ours, theirs, inputs)
     # On JAX, Keras computes values of another width only with scores.
     expected, _ = theirs(*inputs, return_attention_scores=True)
-    np.testing.assert_allclose(ours(*inputs), expected, atol=1e-5)
+    np.testing.assert_allclose(ours(*inputs), expected, rtol=1e-5, atol=1e-5)
     assert ours.count_params() == theirs.count_params()
     assert len(ours.trainable_weights) == len(theirs.trainable_weights)
     shapes = [each.shape for each in inputs]
