@@ -65,7 +65,10 @@ def test_an_encoding_for_causal_models(tmp_path):
 @pytest.mark.parametrize(
     ("task", "method"),
     [
-        ("reverse_string", {"encoding": "CoPE"}),
+        pytest.param(
+            *("reverse_string", {"encoding": "CoPE"}),
+            marks=pytest.mark.product,
+        ),
         ("two_back", {"encoding": "NoPE", "attention": "PaTHAttention"}),
     ],
 )

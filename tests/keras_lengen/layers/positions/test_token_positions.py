@@ -317,16 +317,12 @@ def test_models_read_the_ids(name, encoding):
     np.testing.assert_allclose(both(inputs), both(given), atol=1e-6)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "encoding", "side"),
-    product(
-        mark_slow(
-            itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
-            encodings.ALIKE,
-        ),
-        keep=[
-            ("CoupledPositions", "ClippedBias", "right"),
-        ],
+    mark_slow(
+        itertools.product(TOKEN_SAMPLERS, TAKING, ["right", "left"]),
+        encodings.ALIKE,
     ),
 )
 def test_generation_is_the_full_pass(name, encoding, side):
