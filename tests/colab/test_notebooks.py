@@ -86,7 +86,7 @@ def read_text(outputs):
 
 
 # The others run the same trainers and tools on other data.
-SHORT = ("demonstrations", "randomized_rope", "tpu")
+SHORT = ("randomized_rope", "tpu")
 
 
 @pytest.mark.parametrize(

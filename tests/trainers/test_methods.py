@@ -63,6 +63,7 @@ KINDS = (
     "score_factor=log_length",
     "loops",
 )
+OTHERS = tuple(name for name in METHODS if name not in KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,12 @@ def whole(tmp_path_factory):
         return path
 
     return train
+
+
+def assert_same_losses(path, expected):
+    np.testing.assert_allclose(
+        train_losses(path), train_losses(expected), rtol=TOLERANCE
+    )
 
 
 def test_methods_have_every_sampler_that_reads_tokens():
@@ -96,22 +103,34 @@ def test_a_run_goes_on_from_a_checkpoint(whole, name, tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_two_devices_train_as_one(whole, name, tmp_path):
     run_toy(tmp_path / "run", **{**RUNS[name], "strategy": "mirrored"})
-    losses, expected = train_losses(tmp_path / "run"), train_losses(whole(name))
-    np.testing.assert_allclose(losses, expected, rtol=TOLERANCE)
+    assert_same_losses(tmp_path / "run", whole(name))
 
 
 @pytest.fixture(scope="module")
 def gone_on(whole, tmp_path_factory):
-    """Directory of all methods' runs that JAX has finished, in one process."""
-    path = tmp_path_factory.mktemp("on_jax")
-    for name in METHODS:
-        go_back(whole(name), path / name, 3)
-    on_jax(*((path / name, RUNS[name]) for name in METHODS))
-    return path
+    """A function that returns the directory of runs that JAX has finished.
+
+    It takes the names of methods. One process finishes all of their runs.
+    """
+
+    @functools.cache
+    def train(*names):
+        path = tmp_path_factory.mktemp("on_jax")
+        for name in names:
+            go_back(whole(name), path / name, 3)
+        on_jax(*((path / name, RUNS[name]) for name in names))
+        return path
+
+    return train
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", KINDS)
 def test_jax_goes_on_from_a_checkpoint(whole, gone_on, name):
-    losses, expected = train_losses(gone_on / name), train_losses(whole(name))
-    np.testing.assert_allclose(losses, expected, rtol=TOLERANCE)
+    assert_same_losses(gone_on(*KINDS) / name, whole(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_jax_goes_on_with_the_other_methods(whole, gone_on, name):
+    assert_same_losses(gone_on(*OTHERS) / name, whole(name))

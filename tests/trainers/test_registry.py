@@ -32,20 +32,6 @@ PROCESSES = {
 }
 
 each_trainer = pytest.mark.parametrize("trainer", TRAINERS)
-# Trainers differ only in their data. A first start keeps those of WikiText-103
-# beside the files.
-in_processes = pytest.mark.parametrize(
-    "trainer",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.process
-            if name in ("wikitext103", "imagenet")
-            else pytest.mark.slow,
-        )
-        for name in TRAINERS
-    ],
-)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +78,8 @@ def nursery():
         yield started
 
 
-@in_processes
+@pytest.mark.slow
+@each_trainer
 def test_a_killed_run_goes_on(nursery, whole, trainer, tmp_path):
     # Also makes what a first start keeps beside the data.
     whole(trainer)
@@ -115,7 +102,20 @@ def test_a_killed_run_goes_on(nursery, whole, trainer, tmp_path):
     assert train_losses(killed) == train_losses(undisturbed)
 
 
-@in_processes
+# Trainers differ only in their data. A first start keeps those of WikiText-103
+# beside the files.
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.process
+            if name == "wikitext103"
+            else pytest.mark.slow,
+        )
+        for name in TRAINERS
+    ],
+)
 def test_strategies_train_alike(nursery, trainer, tmp_path):
     losses = {}
     for strategy, processes in PROCESSES.items():
@@ -143,7 +143,7 @@ def gone_on(whole, tmp_path_factory):
     return path
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @each_trainer
 def test_jax_sees_the_same_data(whole, gone_on, trainer):
     found, expected = (

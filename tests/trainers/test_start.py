@@ -60,4 +60,5 @@ def test_notes_are_shown_to_those_who_ask_for_them():
     done = run_python(
         "-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0"
     )
-    assert "oneDNN" in done.stderr
+    # Which notes there are depends on the processor and on devices.
+    assert done.stderr

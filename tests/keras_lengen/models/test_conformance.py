@@ -24,20 +24,24 @@ SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
 def pairs(variants, decoders=FAMILIES, both=FAMILIES):
     """Every model with every encoding that it may have.
 
+    Other arguments of an encoding are tested in the layer: models with them
+    are slow tests.
+
     Args:
         variants: Encodings, keys of their table.
         decoders: Those that are not slow in a decoder.
         both: Those that are not slow in an encoder and a decoder.
     """
     quick = {
-        "encoder": encodings.BIDIRECTIONAL,
+        "encoder": encodings.ROWS,
         "decoder": decoders,
         "encoder_decoder": both,
     }
     for model in MODELS:
         for variant in variants:
             if model == "decoder" or variant in encodings.BIDIRECTIONAL:
-                marks = () if variant in quick[model] else pytest.mark.slow
+                slow = variant in encodings.ALIKE or variant not in quick[model]
+                marks = pytest.mark.slow if slow else ()
                 yield pytest.param(model, variant, marks=marks)
 
 
@@ -211,7 +215,9 @@ def own_and_other_samplers():
                 dtype = "int32" if numbers.integers else "float32"
                 defined = numbers.bottom >= row.bottom
                 if defined and dtype in row.position_dtypes:
-                    yield model, variant, sampler
+                    yield pytest.param(
+                        model, variant, sampler, marks=pair.marks
+                    )
 
 
 def padded(sequences, side):

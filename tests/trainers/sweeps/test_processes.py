@@ -81,7 +81,10 @@ def count_starts(root):
     return [len(path.read_text().split()) for path in find_runs(root, "starts")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+)
 def test_a_stopped_sweep_saves_its_runs_and_resumes(tmp_path, number):
     sweep = start(tmp_path, "--jobs=2", fake="--pause=0.5")
     wait_for(lambda: len(find_runs(tmp_path, "steps")) == 2)
@@ -95,6 +98,7 @@ def test_a_stopped_sweep_saves_its_runs_and_resumes(tmp_path, number):
     assert_each_step_once(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait_for_the_runs_that_save(tmp_path):
     go = tmp_path / "go"
     sweep = start(tmp_path, "--jobs=2", runs=2, fake=f"--waits={go}")
@@ -310,6 +314,7 @@ def test_two_engines_at_once(tmp_path, cluster):
     cluster.remove_node(node)
 
 
+@pytest.mark.slow
 def test_a_stopped_sweep_on_ray_waits_for_its_own_runs_alone(tmp_path, cluster):
     other = start(tmp_path, "--jobs=1", fake="--pause=8")
     wait_for(lambda: len(find_runs(tmp_path, "steps")) == 1)

@@ -188,9 +188,19 @@ FAMILIES = (
 """One encoding of each kind, for what is the same for all of a kind."""
 
 
-ALIKE = ("NAPE", "BAM", "RandomizedYaRN")
-"""Encodings that differ from `ALiBi`, `PowerKERPLE` and `RandomizedRoPE` in
-their formula only, so that most of their tests in models are slow tests."""
+ALIKE = (
+    "NTKRoPE",
+    "Llama3RoPE",
+    "NAPE",
+    "LogKERPLE",
+    "BAM",
+    "RandomizedYaRN",
+    "RandomizedPowerKERPLE",
+    "RandomizedLogKERPLE",
+)
+"""Encodings that differ from `YaRN`, `ALiBi`, `PowerKERPLE`, `RandomizedRoPE`
+and `RandomizedALiBi` in their formula only, so that most of their tests in
+models are slow tests."""
 
 
 def in_families(variant, *others):
