@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.products import mark_slow
 from tests.shell import run_python
 
 MISTAKES = {
@@ -48,10 +49,15 @@ MISTAKES = {
         "a is not the working directory of a run.",
     ),
 }
+SLOW = [
+    *("evaluate two", "evaluate nothing", "evaluate a flag"),
+    *("finetune nothing", "compare nothing", "report nothing"),
+]
+"""Other mistakes of the same commands."""
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", mark_slow(MISTAKES, SLOW))
 def test_mistake(name, tmp_path):
     arguments, message = MISTAKES[name]
     done = run_python("-m", *arguments, cwd=tmp_path)

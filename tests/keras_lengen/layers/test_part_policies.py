@@ -21,7 +21,7 @@ from tests.keras_lengen.models.small import (
     inputs,
     token_ids,
 )
-from tests.products import product
+from tests.products import mark_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
 
@@ -60,9 +60,9 @@ def computed(model):
 @pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    product(
+    mark_slow(
         itertools.product(MODELS, ["float32", "mixed_bfloat16"]),
-        keep=[("attention", "mixed_bfloat16")],
+        ["encoder", "encoder-decoder"],
     ),
 )
 def test_a_quantized_model_is_saved_and_loaded_and_saved(name, dtype, tmp_path):

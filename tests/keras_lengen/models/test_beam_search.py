@@ -85,8 +85,13 @@ def best_of_all(model, prompt, ends, length_penalty):
     return tokens[order[0]]
 
 
-@pytest.mark.parametrize("ends", [None, 2, [3, 0]])
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize(
+    ("ends", "length_penalty"),
+    product(
+        itertools.product((None, 2, [3, 0]), (0.0, 1.0, 2.5)),
+        keep=[(None, 0.0), (2, 2.5), ([3, 0], 1.0)],
+    ),
+)
 def test_with_enough_beams_it_finds_the_best_of_all(
     flat_model, ends, length_penalty
 ):

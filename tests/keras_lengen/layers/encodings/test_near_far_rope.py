@@ -34,6 +34,7 @@ from tests.keras_lengen.models.small import (
     token_ids,
     with_random_weights,
 )
+from tests.products import product
 
 TOKENS = 12
 ORDINAL = np.arange(TOKENS)
@@ -134,7 +135,10 @@ def test_short_sequences_are_those_of_rope(cls):
 @every_class
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"num_key_value_heads": 1}, {"attention": ForgettingAttention}],
+    product(
+        [{}, {"num_key_value_heads": 1}, {"attention": ForgettingAttention}],
+        keep=[{}],
+    ),
     ids=["plain", "groups", "forgetting"],
 )
 def test_chunks_and_caches_change_nothing(cls, changes):
