@@ -32,7 +32,8 @@ def wrong(promise):
 
 
 @pytest.mark.parametrize(
-    "variant", product(encodings.ROWS, keep=encodings.in_families)
+    "variant",
+    product(encodings.ROWS, keep=["SinusoidalEncoding", "XPos", "FIRE"]),
 )
 def test_encodings_keep_the_promises(variant):
     check_conformance(encodings.make(variant))

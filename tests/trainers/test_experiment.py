@@ -43,6 +43,7 @@ def results(tmp_path_factory):
     return path, EXPERIMENT.train(config(), path / "whole")
 
 
+@pytest.mark.product
 def test_the_lowest_score_is_the_best(results):
     path, found = results
     assert found["score_metric"] == "nats_per_symbol"

@@ -97,6 +97,7 @@ def finished(source, tmp_path_factory):
     return path, state, output.getvalue()
 
 
+@pytest.mark.product
 def test_it_begins_with_the_weights_and_a_new_optimizer(source, finished):
     _, state, output = finished
     trained = final_weights(source)
@@ -119,6 +120,7 @@ def test_it_begins_with_the_weights_and_a_new_optimizer(source, finished):
     assert "left out" not in output and "new," not in output
 
 
+@pytest.mark.product
 def test_results_say_where_it_began(source, finished):
     path, _, _ = finished
     results = json.loads((path / "results.json").read_text())
@@ -130,6 +132,7 @@ def test_results_say_where_it_began(source, finished):
         assert config["model_dim"] == TOY["model_dim"]
 
 
+@pytest.mark.product
 def test_it_is_a_run_for_the_tools(source, finished, tmp_path, capsys):
     path, _, _ = finished
     evaluate.main(

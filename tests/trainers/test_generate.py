@@ -135,6 +135,7 @@ def sums(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.product
 def test_a_sum_as_people_type_it(sums, capsysbinary):
     typed, written = (
         continue_text(capsysbinary, sums, prompt=text, max_new_tokens=3)
@@ -152,6 +153,7 @@ def test_a_sum_as_people_type_it(sums, capsysbinary):
         assert not described
 
 
+@pytest.mark.product
 def test_an_answer_has_room_by_default(sums, capsysbinary, monkeypatch):
     asked = []
 

@@ -205,6 +205,7 @@ class Scripted:
         return np.array(rows)
 
 
+@pytest.mark.product
 def test_what_written_answers_count_as():
     _, _, problem = make_parts(
         task="reverse",

@@ -138,6 +138,7 @@ def test_one_token_more_is_outside():
         position_coverage(sampler, test_length=2001, **lengths)
 
 
+@pytest.mark.product
 def test_which_samplers_reach_longer_sequences():
     lengths = {"train_lengths": range(1, 11), "test_length": 30, "draws": 400}
     # Shifts show the positions, but not the distances.

@@ -395,7 +395,12 @@ def unchanged_outcome(argument=None):
 
 
 @pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(TransformerBlock))
+    "argument",
+    product(
+        sorted(constructor_arguments(TransformerBlock)),
+        # What the block does not just pass on to its attention.
+        keep=lambda name: name not in constructor_arguments(MultiHeadAttention),
+    ),
 )
 def test_every_argument_is_an_attribute_and_counts(argument):
     value = ARGUMENTS[argument]

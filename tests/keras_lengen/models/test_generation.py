@@ -242,6 +242,7 @@ def test_a_stream_yields_what_is_generated(rope):
     assert tokens.dtype == streamed[0].dtype == np.int32
 
 
+@pytest.mark.product
 def test_compiled_is_not_compiled(rope):
     tokens, logits = rope.generate(
         {"token_ids": PROMPTS}, NEW_TOKENS, return_logits=True

@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_lengen.layers import ALiBi, RandomizedSinusoidalEncoding
 from keras_lengen.models import LoopedDecoder, TransformerDecoder
 from tests.keras_lengen.models.small import eagerly
+from tests.products import product
 
 IDS = np.random.default_rng(0).integers(0, 7, (3, 6))
 SIZES = {
@@ -65,6 +66,7 @@ def test_evaluation_goes_beyond_and_training_does_not():
         model.generate(inputs, 2)
 
 
+@pytest.mark.product
 def test_one_program_for_all_numbers():
     model = make()
     traces = []
@@ -147,7 +149,10 @@ def test_settling_finds_the_most_certain_answer(scored, lengths):
         np.testing.assert_allclose(logits[row], every[count][row], atol=1e-4)
 
 
-@pytest.mark.parametrize("most", [None, 7, np.array([1, 4, 7])])
+@pytest.mark.parametrize(
+    "most",
+    product([None, 7, np.array([1, 4, 7])], keep=lambda most: most is None),
+)
 def test_a_call_settles_the_outputs_that_are_scored(most):
     model, scored = make(), IDS < 4
     inputs = {"token_ids": IDS, "scored": scored}

@@ -7,6 +7,7 @@ from keras import ops
 from keras_lengen.layers import RoPE
 from keras_lengen.models import TransformerDecoder
 from keras_lengen.models.token_choice import find_seen, penalize
+from tests.products import product
 
 PROMPTS = np.array([[1, 2, 3, 7], [6, 5, 1, 2], [2, 7, 7, 1]], "int32")
 LENGTHS = np.array([4, 2, 3])
@@ -84,7 +85,7 @@ def greedy(model, prompt, penalty, new_tokens):
     return text[len(prompt) :]
 
 
-@pytest.mark.parametrize("penalty", [0.4, 1.5, 1e9])
+@pytest.mark.parametrize("penalty", product([0.4, 1.5, 1e9], keep=[1.5]))
 def test_repeated_tokens_are_penalized(model, penalty):
     inputs = {"token_ids": PROMPTS, "lengths": LENGTHS}
     options = {"repetition_penalty": penalty, "jit_compile": False}

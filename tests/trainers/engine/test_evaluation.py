@@ -102,5 +102,6 @@ def test_few_programs_for_many_lengths():
     assert many.buckets[-1] == 3 * 59
 
 
+@pytest.mark.product
 def test_repeats_itself():
     assert evaluation("one_device")() == evaluation("one_device")()

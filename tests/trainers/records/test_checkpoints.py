@@ -259,6 +259,7 @@ def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
     assert "already finished" in capsys.readouterr().out
 
 
+@pytest.mark.product
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     # The loss of the first step is that of the weights before it.
     with pytest.raises(TrainingError, match="weights are not finite after"):

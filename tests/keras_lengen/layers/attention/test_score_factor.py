@@ -19,6 +19,7 @@ from tests.keras_lengen.models.small import (
     assert_chunks_change_nothing,
     assert_generation_is_the_full_pass,
 )
+from tests.products import product
 
 STATES = np.random.default_rng(0).normal(size=(2, 7, 12)).astype("float32")
 FACTORS = np.array([0.5, 1.0, 2.5], "float32").reshape(3, 1, 1)
@@ -187,13 +188,16 @@ def test_a_single_visible_key_has_all_the_weight(windowed):
 
 @pytest.mark.parametrize(
     ("score_factor", "encoding", "window"),
-    [
-        ("head", None, None),
-        ("log_length", None, None),
-        ("log_length", HardALiBi(), None),
-        ("adaptive", ALiBi(), None),
-        ("adaptive", None, 3),
-    ],
+    product(
+        [
+            ("head", None, None),
+            ("log_length", None, None),
+            ("log_length", HardALiBi(), None),
+            ("adaptive", ALiBi(), None),
+            ("adaptive", None, 3),
+        ],
+        keep=[("log_length", None, None), ("adaptive", None, 3)],
+    ),
 )
 def test_generation_and_chunks_are_the_full_pass(
     score_factor, encoding, window
