@@ -7,7 +7,7 @@ import pytest
 from datasets.tasks import TASKS
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from keras_lengen.layers.encodings.randomized import FixedSampler
-from tests.products import product
+from tests.products import mark_slow, product
 from tests.trainers.toy import run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -193,7 +193,17 @@ def protocol_losses(tmp_path_factory):
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("setting", PROTOCOL)
+@pytest.mark.parametrize(
+    "setting",
+    mark_slow(
+        PROTOCOL,
+        [
+            *("unordered", "a draw for every layer", "a wider range"),
+            "positions evenly spread in evaluation",
+            *("only the longest", "rarely the short ones"),
+        ],
+    ),
+)
 def test_settings_of_the_protocol(protocol_losses, setting):
     losses, default = protocol_losses(**PROTOCOL[setting])
     assert losses != default

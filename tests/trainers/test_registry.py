@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 
+from tests.products import mark_slow
 from tests.trainers.engine.test_jax_step import go_back, on_jax
 from tests.trainers.toy import (
     TOYS,
@@ -53,7 +54,9 @@ def test_every_trainer_has_a_toy():
 
 
 @pytest.mark.product
-@each_trainer
+@pytest.mark.parametrize(
+    "trainer", mark_slow(TRAINERS, ["imagenet", "wikitext103"])
+)
 def test_a_stopped_run_goes_on(whole, trainer, tmp_path, monkeypatch):
     checks = []
 

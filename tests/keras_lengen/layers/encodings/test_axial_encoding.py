@@ -133,7 +133,7 @@ def test_columns_have_two_sides_in_causal_attention():
     product(
         [
             (SinusoidalEncoding, SinusoidalEncoding),
-            (RoPE, RoPE),
+            pytest.param(RoPE, RoPE, marks=pytest.mark.slow),
             (ALiBi, LogKERPLE),
             (RelativeEncoding, RelativeEncoding),
         ],
