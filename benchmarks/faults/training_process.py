@@ -29,6 +29,7 @@ class TrainingProcess:
         module: Module to run.
         fresh: Whether the process imports everything again.
         environment: Additional environment variables.
+        directory: Directory that the process works in; None: that of this one.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class TrainingProcess:
         module="trainers.algorithmic",
         fresh=False,
         environment=None,
+        directory=None,
     ):
         self.fresh = fresh
         self.log = pathlib.Path(log)
@@ -54,6 +56,8 @@ class TrainingProcess:
                     os.dup2(output.fileno(), 1)
                     os.dup2(output.fileno(), 2)
                 os.environ.update(environment or {})
+                if directory:
+                    os.chdir(directory)
                 os._exit(_run_module(module, arguments, fresh))
             finally:
                 os._exit(70)

@@ -33,6 +33,7 @@ def wrong(promise):
 
 @pytest.mark.parametrize(
     "variant",
+    # The default run has one of each stage.
     product(encodings.ROWS, keep=["SinusoidalEncoding", "XPos", "FIRE"]),
 )
 def test_encodings_keep_the_promises(variant):

@@ -198,9 +198,8 @@ def protocol_losses(tmp_path_factory):
     mark_slow(
         PROTOCOL,
         [
-            *("unordered", "a draw for every layer", "a wider range"),
-            "positions evenly spread in evaluation",
-            *("only the longest", "rarely the short ones"),
+            *("unordered", "positions evenly spread in evaluation"),
+            *("a wider range", "only the longest", "rarely the short ones"),
         ],
     ),
 )

@@ -13,7 +13,6 @@ from tests.trainers.toy import (
     run_toy,
     train_losses,
 )
-from tests.trainers.workers import Nursery
 from trainers import EXPERIMENTS, experiment
 from trainers.errors import StoppedError
 
@@ -73,12 +72,6 @@ def test_a_stopped_run_goes_on(whole, trainer, tmp_path, monkeypatch):
     run_toy(tmp_path, trainer=trainer, **RUN)
     assert_same_weights(tmp_path, whole(trainer))
     assert train_losses(tmp_path) == train_losses(whole(trainer))
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    with Nursery() as started:
-        yield started
 
 
 @pytest.mark.slow

@@ -22,13 +22,8 @@ def make_parts(**changes):
     "changes",
     [
         {"task": "addition", "train_length": "1,2", "test_lengths": "3"},
-        pytest.param(
-            {"scratchpad": "computation,output"}, marks=pytest.mark.slow
-        ),
-        pytest.param(
-            {"task": "scan", "train_length": "1-3", "test_lengths": "4"},
-            marks=pytest.mark.slow,
-        ),
+        {"scratchpad": "computation,output"},
+        {"task": "scan", "train_length": "1-3", "test_lengths": "4"},
         {"task": "reverse", "template": "paper", "train_examples": 0},
         {
             "task": "aligned_parity",
@@ -80,7 +75,7 @@ def test_a_run(tmp_path, changes):
     assert not seen if "train_examples" in changes else seen and seen < lengths
 
 
-@pytest.mark.slow
+@pytest.mark.product
 def test_an_evaluation_writes_answers_again(tmp_path, capsys):
     run_toy(tmp_path, trainer="sequence_to_answer")
     config = evaluate.EvaluateConfig(test_lengths="7", generated_examples=3)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.products import mark_slow
 from tests.shell import run_python
 
 MISTAKES = {
@@ -49,20 +48,30 @@ MISTAKES = {
         "a is not the working directory of a run.",
     ),
 }
-SLOW = [
+FORKED = (
     *("evaluate two", "evaluate nothing", "evaluate a flag"),
-    *("finetune nothing", "compare nothing", "report nothing"),
-]
-"""Other mistakes of the same commands."""
+    *("evaluate data in a bucket", "compare nothing", "compare a long path"),
+    *("finetune nothing", "report nothing"),
+)
+"""Other mistakes of the same commands, which need no process of their own."""
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", mark_slow(MISTAKES, SLOW))
-def test_mistake(name, tmp_path):
-    arguments, message = MISTAKES[name]
-    done = run_python("-m", *arguments, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    (line,) = done.stderr.splitlines()
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name, nursery, tmp_path):
+    (module, *arguments), message = MISTAKES[name]
+    directory, log = tmp_path / "directory", tmp_path / "log"
+    directory.mkdir()
+    if name in FORKED:
+        process = nursery.start(
+            arguments, log, module=module, directory=str(directory)
+        )
+        status, output = process.wait(), process.output
+    else:
+        done = run_python("-m", module, *arguments, cwd=directory)
+        status, output = done.returncode, done.stderr
+    assert status == 2, output
+    (line,) = output.splitlines()
     assert line.startswith("error: ")
     assert message in line
-    assert not list(tmp_path.iterdir())
+    assert not list(directory.iterdir())

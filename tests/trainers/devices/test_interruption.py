@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
-from tests.trainers.workers import Nursery
 from trainers.devices import interruption
 from trainers.devices.interruption import StopRequest
 from trainers.errors import StoppedError
@@ -55,12 +54,6 @@ def rows(path):
 
 def steps(path):
     return [step for step, metric in rows(path) if metric == "train_loss"]
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    with Nursery() as started:
-        yield started
 
 
 @pytest.mark.process

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.trainers.toy import TOY, assert_same_weights, train_losses
-from tests.trainers.workers import Nursery
 
 FAMILIES = ["NoPE", "SinusoidalEncoding", "RoPE", "RelativeEncoding", "ALiBi"]
 RANDOMIZED = "RandomizedSinusoidalEncoding"
@@ -39,12 +38,6 @@ def flags(path, **changes):
     changes = {**TOY, **of(RANDOMIZED, "multi_worker"), **changes}
     changes["workdir"] = path
     return [f"--{name}={value}" for name, value in changes.items()]
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    with Nursery() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,11 @@
 """Mistakes on the command line: one clear line, exit status 2."""
 
-import json
 import sys
 
 import pytest
 import tensorflow as tf
 
 from datasets.text.corpus import Corpus, Part
-from tests.shell import run_python
 from trainers.options.command import errors_as_statuses
 
 pytestmark = pytest.mark.process
@@ -75,43 +73,12 @@ MISTAKES = {
     "no file of flags": (["--flagfile=none"], "No such file or directory"),
 }
 
-# TensorFlow is imported once; every command runs in a fork of its own.
-DRIVER = """
-import json, os, runpy, sys, tempfile
-import trainers
-# As `python -m` does.
-trainers.start.import_tensorflow_quietly()
-import trainers.algorithmic
-del sys.modules["trainers.algorithmic"]
-found = {}
-for name, flags in json.loads(sys.argv[1]).items():
-    with tempfile.TemporaryFile("w+") as output:
-        child = os.fork()
-        if not child:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-            sys.argv = ["algorithmic", *flags]
-            runpy.run_module("trainers.algorithmic", run_name="__main__")
-            os._exit(0)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        output.seek(0)
-        found[name] = [status, output.read()]
-print(json.dumps(found))
-"""
-
-
-@pytest.fixture(scope="module")
-def outcomes():
-    flags = {name: flags for name, (flags, _) in MISTAKES.items()}
-    done = run_python("-c", DRIVER, json.dumps(flags))
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout.splitlines()[-1])
-
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistake(outcomes, name):
-    status, output = outcomes[name]
-    _, message = MISTAKES[name]
+def test_mistake(nursery, tmp_path, name):
+    arguments, message = MISTAKES[name]
+    process = nursery.start(arguments, tmp_path / "log")
+    status, output = process.wait(), process.output
     assert status == 2, output
     assert message in output
     assert len(output.splitlines()) == 1

@@ -9,7 +9,6 @@ from absl import flags
 from tests.products import product
 from tests.shell import run_python
 from tests.trainers.options import odd_flags
-from tests.trainers.workers import Nursery
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -197,12 +196,6 @@ def run_command(arguments):
         variables[name] = value
         arguments = [*arguments[1:], "--encoding=RoPE"]
     return run_python("-m", "trainers.algorithmic", *arguments, **variables)
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    with Nursery() as started:
-        yield started
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,7 @@ def test_a_run_needs_no_tensorflow_and_reports_every_member(undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("number", "status"),
-    [
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
-        (signal.SIGKILL, -9),
-    ],
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_a_stopped_run_ends_as_an_undisturbed_one(
     undisturbed, environment, number, status, tmp_path

@@ -133,7 +133,7 @@ def test_columns_have_two_sides_in_causal_attention():
     product(
         [
             (SinusoidalEncoding, SinusoidalEncoding),
-            pytest.param(RoPE, RoPE, marks=pytest.mark.slow),
+            (RoPE, RoPE),
             (ALiBi, LogKERPLE),
             (RelativeEncoding, RelativeEncoding),
         ],
