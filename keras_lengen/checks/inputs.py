@@ -402,10 +402,52 @@ def read_mask(
         return None, guarded
     inputs = guarded if inputs is None else inputs
     mask, guarded = read_truth_values(name, mask, (2,), "(B, T)", guarded)
+    return _guard_tokens(name, mask, inputs, guarded)
+
+
+def read_segment_ids(
+    segment_ids: TensorLike | None,
+    guarded: Tensors,
+    *,
+    inputs: Tensor | None = None,
+    name: str = "segment_ids",
+) -> tuple[Tensor | None, Tensors]:
+    """Reads the numbers of the documents that tokens belong to.
+
+    As for `read_mask`, tensors are marked that depend on wrong numbers.
+
+    Args:
+        segment_ids: Integers `(B, T)`, or `None`.
+        guarded: A tensor `(B, ...)` or a structure of tensors, to be marked.
+        inputs: Tensor `(B, T, ...)`, of which only the shape is read; `None`
+            for `guarded`.
+        name: str, name of the argument, for the error message.
+
+    Returns:
+        A pair of the numbers, an integer tensor or `None`, and `guarded`.
+    """
+    if segment_ids is None:
+        return None, guarded
+    wanted = "integers of shape (B, T), the document of each token"
+    inputs = guarded if inputs is None else inputs
+    segment_ids = _as_tensor(name, segment_ids, wanted)
+    check_rank(name, segment_ids, (2,), "(B, T)")
+    if not is_integer(segment_ids):
+        raise ValueError(
+            f"{name} must be {wanted}; got "
+            f"{keras.backend.standardize_dtype(segment_ids.dtype)}."
+        )
+    return _guard_tokens(name, segment_ids, inputs, guarded)
+
+
+def _guard_tokens(
+    name: str, value: Tensor, inputs: Tensor, guarded: Tensors
+) -> tuple[Tensor, Tensors]:
+    """Guards tensors by the condition that a value has an entry per token."""
     for axis, what in ((0, "examples"), (1, "tokens")):
-        size, wanted = find_size(mask, axis), find_size(inputs, axis)
-        mask, guarded = guard(
-            (mask, guarded),
+        size, wanted = find_size(value, axis), find_size(inputs, axis)
+        value, guarded = guard(
+            (value, guarded),
             compare_sizes(size, wanted),
             f"{name} must have the shape (B, T) of the tokens: got ",
             format_size(size),
@@ -413,7 +455,7 @@ def read_mask(
             format_size(wanted),
             f" {what}.",
         )
-    return mask, guarded
+    return value, guarded
 
 
 def read_truth_values(

@@ -111,6 +111,11 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             needed if the sampler of `cross_encoding` draws.
         memory_mask: Boolean tensor `(B, S)`, true for real tokens of the
             memory; or `None`.
+        segment_ids: Integers `(B, T)`, the document of each token, if rows are
+            packed with several documents, as in `MultiHeadAttention`; or
+            `None`.
+        memory_segment_ids: Integers `(B, S)`, the same for the memory: tokens
+            attend to the part of it with their own number.
         cache: Dict of the caches of the attention layers, with the keys
             `"attention"` and, with `cross_attention`, `"cross_attention"`, as
             `make_cache` makes it; or `None`. The call returns its output and
@@ -292,6 +297,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         memory: Tensor | None = None,
         memory_positions: Positions | None = None,
         memory_mask: TensorLike | None = None,
+        segment_ids: TensorLike | None = None,
+        memory_segment_ids: TensorLike | None = None,
         mask: TensorLike | None = None,
         inputs_mask: TensorLike | None = None,
         cache: dict[str, Cache] | None = None,
@@ -312,9 +319,11 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                     "attention_mask": attention_mask,
                     "positions": positions,
                     "key_positions": key_positions,
+                    "segment_ids": segment_ids,
                     "length": length,
                 },
                 memory=(memory, memory_positions, memory_mask),
+                memory_segment_ids=memory_segment_ids,
                 mask=mask,
                 cache=cache,
                 index=cache_update_index,
@@ -382,6 +391,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         *,
         to_self: dict[str, Any],
         memory: tuple[Tensor | None, Positions | None, TensorLike | None],
+        memory_segment_ids: TensorLike | None,
         mask: TensorLike | None,
         cache: dict[str, Cache] | None,
         index: Size | None,
@@ -392,6 +402,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             inputs: `(B, T, M)`.
             to_self: Dict of call arguments of the self-attention.
             memory: Tuple of `memory`, `memory_positions` and `memory_mask`.
+            memory_segment_ids: Documents of the memory, or `None`.
             mask: Boolean tensor `(B, T)`, or `(B, S)` with a cache, or `None`.
             cache: Dict of caches, or `None`.
             index: Value of `cache_update_index`.
@@ -408,6 +419,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         slots = inputs if cache is None else cache["attention"][0]
         if cache is None or not self.attention_layer.keeps_ring:
             mask, _ = read_mask(mask, slots, name="mask")
+        if memory_segment_ids is not None and not self.cross_attention:
+            raise ValueError(_NO_MEMORY.format("memory_segment_ids"))
         inputs, positions, memory_mask = self._read_memory(
             inputs, memory, cache
         )
@@ -424,6 +437,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             "value_mask": memory_mask,
             "positions": to_self["positions"],
             "key_positions": positions,
+            "segment_ids": to_self["segment_ids"],
+            "key_segment_ids": memory_segment_ids,
             "cache_update_index": (
                 None if memory[0] is None or cache is None else 0
             ),
@@ -486,10 +501,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 ("memory_mask", mask),
             ):
                 if value is not None:
-                    raise ValueError(
-                        f"{name} is for a block that attends to another "
-                        "sequence: set cross_attention."
-                    )
+                    raise ValueError(_NO_MEMORY.format(name))
             return inputs, None, None
         if memory is not None:
             slots = memory
@@ -586,6 +598,11 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         if cache is not None:
             results.append(cache)
         return results[0] if len(results) == 1 else tuple(results)
+
+
+_NO_MEMORY = (
+    "{} is for a block that attends to another sequence: set cross_attention."
+)
 
 
 def kernel_initializer(given: Any) -> Any:

@@ -22,6 +22,7 @@ from keras_lengen.checks.inputs import (
     read_lengths,
     read_mask,
     read_reference_length,
+    read_segment_ids,
     read_token_ids,
     show,
 )
@@ -34,6 +35,7 @@ from keras_lengen.layers.attention.inputs import Context, make_context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import BlockArguments
+from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.part_policies import PartPolicies
@@ -351,6 +353,7 @@ class Transformer(BlockArguments, TokenModel):
             self.by_layer(positions),
             mask=self.padding_mask(inputs),
             length=inputs.get("reference_length"),
+            documents=self.find_documents(inputs),
             training=training,
             **self.memory(inputs, training),
         )
@@ -377,9 +380,11 @@ class Transformer(BlockArguments, TokenModel):
                 lengths=inputs.get("lengths"),
                 mask=inputs.get("padding_mask"),
                 reference_length=inputs.get("reference_length"),
+                documents=documents,
                 training=training,
             )
 
+        documents = self.find_documents(inputs)
         drawn: dict[int, Positions] = {}
         positions = []
         for layer, encoding in enumerate(self.list_placing()):
@@ -404,9 +409,11 @@ class Transformer(BlockArguments, TokenModel):
         *,
         mask: Tensor | None = None,
         length: Tensor | None = None,
+        documents: Documents | None = None,
         memory: Tensor | None = None,
         memory_positions: Positions | None = None,
         memory_mask: Tensor | None = None,
+        memory_documents: tuple[Documents, Documents] | None = None,
         cache: list[BlockCache] | None = None,
         cache_update_index: Size | None = None,
         training: bool | None = None,
@@ -421,10 +428,13 @@ class Transformer(BlockArguments, TokenModel):
             mask: Boolean tensor `(B, T)`, or `(B, S)` with a cache, true for
                 real tokens; or `None`.
             length: Length of the whole sequence, as in `MultiHeadAttention`.
+            documents: `Documents` packed into the rows, or `None`.
             memory: `(B, S, M)`, the sequence to attend to, or `None` if there
                 is none or the cache has it.
             memory_positions: Positions of the memory, or `None`.
             memory_mask: Boolean tensor `(B, S)`, or `None`.
+            memory_documents: `Documents` of the tokens and of the memory, with
+                ids to compare, or `None`.
             cache: List of the caches of the blocks, or `None`.
             cache_update_index: int or scalar int tensor. Index in the cache
                 of the first token of `token_ids`; `None` without a cache.
@@ -440,9 +450,11 @@ class Transformer(BlockArguments, TokenModel):
             positions,
             mask=mask,
             length=length,
+            documents=documents,
             memory=memory,
             memory_positions=memory_positions,
             memory_mask=memory_mask,
+            memory_documents=memory_documents,
             cache=cache,
             cache_update_index=cache_update_index,
             training=training,
@@ -459,9 +471,11 @@ class Transformer(BlockArguments, TokenModel):
         *,
         mask: Tensor | None,
         length: Tensor | None,
+        documents: Documents | None = None,
         memory: Tensor | None = None,
         memory_positions: Positions | None = None,
         memory_mask: Tensor | None = None,
+        memory_documents: tuple[Documents, Documents] | None = None,
         cache: list[BlockCache] | None = None,
         cache_update_index: Size | None = None,
         training: bool | None = None,
@@ -485,13 +499,18 @@ class Transformer(BlockArguments, TokenModel):
                 x = mark_by_positions(x, pair[1])
             if self.causal:
                 x = guard_order(
-                    *(x, encoding, *pair), index=cache_update_index, mask=mask
+                    *(x, encoding, *pair),
+                    index=cache_update_index,
+                    mask=mask,
+                    documents=None if documents is None else documents.ids,
                 )
         contexts = self._make_contexts(
-            x, of_queries, positions, mask, length, cache, cache_update_index
+            *(x, of_queries, positions, mask, length, documents),
+            *(cache, cache_update_index),
         )
         memory_contexts = self._make_memory_contexts(
-            x, of_queries, memory, memory_positions, memory_mask, cache
+            *(x, of_queries, memory, memory_positions, memory_mask),
+            *(memory_documents, cache),
         )
         return x, list(zip(contexts, memory_contexts, strict=True))
 
@@ -502,6 +521,7 @@ class Transformer(BlockArguments, TokenModel):
         positions: list[Positions],
         mask: Tensor | None,
         length: Size | None,
+        documents: Documents | None,
         cache: list[BlockCache] | None,
         index: Size | None,
     ) -> list[Context]:
@@ -516,7 +536,7 @@ class Transformer(BlockArguments, TokenModel):
             of_all = length
             if length is None and attention.encoding.uses_length:
                 of_all = find_sequence_length(
-                    mask, None if cached is None else cached[0]
+                    mask, None if cached is None else cached[0], documents
                 )
             return make_context(
                 attention,
@@ -529,6 +549,7 @@ class Transformer(BlockArguments, TokenModel):
                 causal=self.causal,
                 length=of_all,
                 index=index,
+                documents=None if documents is None else (documents, documents),
             )
 
         layers = [self.blocks[kind].attention_layer for kind in self.kinds]
@@ -544,6 +565,7 @@ class Transformer(BlockArguments, TokenModel):
         memory: Tensor | None,
         positions: Positions | None,
         mask: Tensor | None,
+        documents: tuple[Documents, Documents] | None,
         cache: list[BlockCache] | None,
     ) -> list[Context] | list[None]:
         """Makes the contexts of the cross-attention of the blocks."""
@@ -565,6 +587,7 @@ class Transformer(BlockArguments, TokenModel):
                 is_self=False,
                 new=new,
                 index=0 if new and cache is not None else None,
+                documents=documents,
             )
 
         return _once(make, of_queries)
@@ -693,6 +716,7 @@ class Transformer(BlockArguments, TokenModel):
             "padding_mask",
             "positions",
             "reference_length",
+            "segment_ids",
             *self._further_inputs,
         }
         check_keys(inputs, known, "inputs")
@@ -723,6 +747,11 @@ class Transformer(BlockArguments, TokenModel):
                 ids,
                 name=self.input_name("padding_mask"),
             )
+        if "segment_ids" in names:
+            self._check_packed(names, new_tokens)
+            inputs["segment_ids"], ids = read_segment_ids(
+                inputs["segment_ids"], ids, name=self.input_name("segment_ids")
+            )
         inputs["token_ids"] = ids
         if "reference_length" in names:
             inputs["reference_length"] = read_reference_length(
@@ -741,6 +770,44 @@ class Transformer(BlockArguments, TokenModel):
                 inputs["positions"], tokens
             )
         return inputs
+
+    def _check_packed(self, names: set[str], new_tokens: int) -> None:
+        """Raises `ValueError` if packed rows are no inputs for a call.
+
+        Args:
+            names: Set of the names of the inputs that are given.
+            new_tokens: int. Number of tokens that will be generated.
+        """
+        name = self.input_name("segment_ids")
+        if new_tokens:
+            raise ValueError(
+                f"{name} say that rows contain several documents, but a row "
+                "continues with one: give each document a row of its own."
+            )
+        if "reference_length" in names:
+            raise ValueError(
+                f"give at most one of {name} and "
+                f"{self.input_name('reference_length')}: documents have their "
+                "own lengths."
+            )
+
+    def find_documents(
+        self, inputs: Inputs, *, numbered: bool = True
+    ) -> Documents | None:
+        """Finds the documents packed into the rows, if any.
+
+        Args:
+            inputs: Dict of checked inputs.
+            numbered: bool. As in `documents.find_documents`.
+
+        Returns:
+            `Documents` of the tokens, or `None`.
+        """
+        segment_ids = inputs.get("segment_ids")
+        if segment_ids is None:
+            return None
+        mask = self.padding_mask(inputs)
+        return find_documents(segment_ids, mask, numbered=numbered)
 
     def _read_token_ids(self, token_ids: TensorLike) -> Tensor:
         return read_token_ids(

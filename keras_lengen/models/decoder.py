@@ -12,7 +12,9 @@ from keras_lengen.checks.inputs import (
     check_rank,
     guard_same_size,
     read_mask,
+    read_segment_ids,
 )
+from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
@@ -23,7 +25,7 @@ from keras_lengen.models.base import Inputs, Transformer
 from keras_lengen.models.conversation import Conversation
 from keras_lengen.models.generation import generate, stream
 from keras_lengen.models.options import DecoderOptions
-from keras_lengen.types import Array, TensorLike
+from keras_lengen.types import Array, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -50,7 +52,9 @@ class TransformerDecoder(Transformer):
             `"memory"`, `(B, S, M)`, and optionally `"memory_mask"`, bool
             `(B, S)`, true for real tokens, and `"memory_positions"`, `(S,)` or
             `(B, S)`; without these, the sampler of `cross_encoding` draws
-            them.
+            them. With `"segment_ids"`, it also has `"memory_segment_ids"`,
+            integers `(B, S)`: tokens attend to the part of the memory with
+            their own number.
         training: bool. Whether to apply dropout and to draw positions as in
             training.
 
@@ -139,13 +143,21 @@ class TransformerDecoder(Transformer):
         memory["memory_mask"], states = read_mask(
             memory["memory_mask"], states, name="memory_mask"
         )
+        documents, states = self._pair_documents(
+            inputs, memory.pop("memory_segment_ids"), memory["memory_mask"], states
+        )
+        memory["memory_documents"] = documents
         memory["memory"] = ops.cast(states, self.compute_dtype)
         encoding, positions = self.cross_encoding, memory["memory_positions"]
         if encoding is None:
             return memory
         if positions is None:
-            positions = encoding.sample_positions(
-                states, mask=memory["memory_mask"], training=training
+            encoding.sampler.check_inputs(states)
+            positions = encoding.find_positions(
+                states,
+                mask=memory["memory_mask"],
+                documents=None if documents is None else documents[1],
+                training=training,
             )
         else:
             positions = encoding.given_positions(
@@ -153,6 +165,45 @@ class TransformerDecoder(Transformer):
             )
         memory["memory"] = mark_by_positions(memory["memory"], positions)
         return {**memory, "memory_positions": positions}
+
+    def _pair_documents(
+        self,
+        inputs: Inputs,
+        segment_ids: TensorLike | None,
+        mask: Tensor | None,
+        states: Tensor,
+    ) -> tuple[tuple[Documents, Documents] | None, Tensor]:
+        """Finds the documents of the tokens and those of the memory.
+
+        Args:
+            inputs: Dict of checked inputs.
+            segment_ids: Value of the input `"memory_segment_ids"`.
+            mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
+            states: `(B, S, M)`, the memory.
+
+        Returns:
+            Pair of the documents, or `None`, and the guarded memory.
+        """
+        own = self.input_name("segment_ids")
+        if (segment_ids is None) != (inputs.get("segment_ids") is None):
+            raise ValueError(
+                f"packed rows need both {own} and "
+                f"{self.memory_segment_ids}, by which tokens find their "
+                "document in the memory."
+            )
+        documents = self.find_documents(inputs, numbered=False)
+        if documents is None:
+            return None, states
+        segment_ids, states = read_segment_ids(
+            segment_ids, states, name=self.memory_segment_ids
+        )
+        return (
+            documents,
+            find_documents(segment_ids, mask, numbered=False),
+        ), states
+
+    memory_segment_ids = "memory_segment_ids"
+    """Name of the input of the memory's documents, for error messages."""
 
     def generate(
         self,
@@ -280,4 +331,4 @@ class TransformerDecoder(Transformer):
         return Conversation(self, max_length=max_length, positions=positions)
 
 
-_MEMORY = ("memory", "memory_mask", "memory_positions")
+_MEMORY = ("memory", "memory_mask", "memory_positions", "memory_segment_ids")

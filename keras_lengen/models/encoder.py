@@ -64,7 +64,10 @@ class TransformerEncoder(Transformer):
             or `(B, T)`, which must be valid for padding too; optionally
             `"reference_length"`, `(B,)` or scalar, the sequence length for
             interpolation and for encodings that depend on the length, if it
-            is not the number of tokens.
+            is not the number of tokens; optionally `"segment_ids"`, int
+            `(B, T)`, the document of each token, if rows are packed with
+            several documents, which are then computed as in rows of their
+            own, as in `MultiHeadAttention`. It excludes `"reference_length"`.
         training: bool. Whether to apply dropout and to draw positions as in
             training.
 

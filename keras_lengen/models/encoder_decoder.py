@@ -27,7 +27,13 @@ from keras_lengen.models.programs import compile_function
 from keras_lengen.types import Array, Shape, Tensor
 
 _TARGET = "target_"
-_OPTIONAL = {"lengths", "padding_mask", "positions", "reference_length"}
+_OPTIONAL = {
+    "lengths",
+    "padding_mask",
+    "positions",
+    "reference_length",
+    "segment_ids",
+}
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -62,8 +68,10 @@ class EncoderDecoder(WithArguments, TokenModel):
         inputs: Dict with the entries `"token_ids"`, integers `(B, S)`, of the
             source, and `"target_ids"`, integers `(B, T)`. Optional entries, as
             for `TransformerEncoder`: `"lengths"` or `"padding_mask"`,
-            `"positions"` and `"reference_length"` of the source, and the same
-            of the target, with the prefix `"target_"`.
+            `"positions"`, `"reference_length"` and `"segment_ids"` of the
+            source, and the same of the target, with the prefix `"target_"`.
+            Target tokens attend to the source tokens with their own number
+            among the `"segment_ids"`.
         training: bool. Whether to apply dropout and to draw positions as in
             training.
 
@@ -146,6 +154,7 @@ class EncoderDecoder(WithArguments, TokenModel):
             **kwargs,
         )
         self.decoder.input_prefix = _TARGET
+        self.decoder.memory_segment_ids = "segment_ids"
         for name in ("encoding", "sliding_window"):
             if isinstance(getattr(self.decoder, name), list) and (
                 self.num_layers != self.num_decoder_layers
@@ -178,6 +187,7 @@ class EncoderDecoder(WithArguments, TokenModel):
         memory = {
             "memory": self.encoder(source, training=training),
             "memory_mask": self.encoder.padding_mask(source),
+            "memory_segment_ids": source.get("segment_ids"),
         }
         if self.cross_encoding is not None:
             # The positions in the last block, which outputs the memory.

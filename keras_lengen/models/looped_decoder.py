@@ -238,6 +238,7 @@ class LoopedDecoder(TransformerDecoder):
             self.by_layer(inputs["positions"]),
             mask=mask,
             length=inputs.get("reference_length"),
+            documents=self.find_documents(inputs),
             training=False,
             **memory,
         )

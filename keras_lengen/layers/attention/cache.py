@@ -22,6 +22,7 @@ from keras_lengen.layers.attention.windows import (
     count_slots,
     update_ring,
 )
+from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.types import Positions, Size, Tensor
 
@@ -256,18 +257,24 @@ def find_new_positions(
 
 
 def find_sequence_length(
-    key_mask: Tensor | None, whole: Tensor | None
+    key_mask: Tensor | None,
+    whole: Tensor | None,
+    documents: Documents | None = None,
 ) -> Size | None:
     """Finds the length of the whole sequence from a mask or its tokens.
 
     Args:
         key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
         whole: Tensor `(B, S, ...)`, the tokens in a cache, or `None`.
+        documents: `Documents` of the tokens, or `None`.
 
     Returns:
-        The number of real keys, int32 `(B,)`, or the number of tokens; `None`
-        if both arguments are `None`.
+        The number of real keys, int32 `(B,)`, or of those in each token's
+        document, `(B, T)`; or the number of tokens; `None` if all arguments
+        are `None`.
     """
+    if documents is not None:
+        return documents.lengths
     if key_mask is not None:
         return ops.sum(ops.cast(key_mask, "int32"), axis=-1)
     return None if whole is None else ops.shape(whole)[1]

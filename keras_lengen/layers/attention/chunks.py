@@ -20,6 +20,7 @@ QUERY_AXES = {
     "indices": 0,
     "mask": 2,
     "ranks": -1,
+    "documents": 1,
     "near_key": 1,
     "near_value": 1,
     "near_positions": -1,

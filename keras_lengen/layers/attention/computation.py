@@ -140,7 +140,10 @@ class Computation(CachedKeys):
             return query, key
         key, steps = ops.split(key, [self.key_dim], axis=-1)
         return self.encoding.turn(
-            query, key, steps, context.indices, context.key_mask
+            *(query, key, steps),
+            context.indices,
+            context.key_mask,
+            context.runs,
         )
 
     def _find_query_factor(
@@ -158,7 +161,9 @@ class Computation(CachedKeys):
         if self.score_factor != "adaptive":
             return None
         indices = context.indices
-        if context.window is not None:
+        if context.documents is not None:
+            indices = context.documents[0].ranks
+        elif context.window is not None:
             indices = context.window.ranks
         elif context.key_mask is not None:
             ranks = rank_real_tokens(context.key_mask)
@@ -216,6 +221,7 @@ class Computation(CachedKeys):
                 self, query, key, value, context, training
             ), None
         window = context.window
+        ids, key_ids = context.document_ids or (None, None)
         queries = {
             "query": query,
             "inputs": inputs,
@@ -224,6 +230,7 @@ class Computation(CachedKeys):
             "indices": context.indices,
             "mask": context.attention_mask,
             "ranks": None if window is None else window.ranks,
+            "documents": ids,
         }
         keys_and_values = {
             "key": key,
@@ -231,6 +238,8 @@ class Computation(CachedKeys):
             "positions": context.key_positions,
             "mask": context.key_mask,
             "ranks": None if window is None else window.key_ranks,
+            "documents": key_ids,
+            "runs": context.runs if self.mixes_keys else None,
         }
         options: dict[str, Any] = {
             "causal": context.causal,
@@ -348,11 +357,13 @@ class Computation(CachedKeys):
                 `"factor"`, float32 `(B, T, H)`, its `"positions"`, `"indices"`
                 among the keys, int32 `(T,)`, a boolean `"mask"`
                 `(1 or B, 1 or H, T, S)` or `None`, and, with a sliding window,
-                its `"ranks"`, int32 `(T,)` or `(B, T)`.
+                its `"ranks"`, int32 `(T,)` or `(B, T)`; and its `"documents"`,
+                int32 `(B, T)`, or `None`.
             keys_and_values: Dict of `"key"` and `"value"`
                 `(B, S, H, width)`, their `"positions"`, a boolean `"mask"`
                 `(B, S)` or `None`, perhaps what the encoding has `"prepared"`,
-                and, with a sliding window, their `"ranks"`.
+                and, with a sliding window, their `"ranks"`; and their
+                `"documents"`, as those of the queries.
             causal: bool, whether queries attend to no later keys.
             training: bool or `None`, whether to apply dropout.
             joined: All masks joined, or `None`.
@@ -365,6 +376,9 @@ class Computation(CachedKeys):
         bias = self._compute_bias(queries, keys_and_values, causal=causal)
         mask = joined
         if mask is None:
+            documents = None
+            if queries.get("documents") is not None:
+                documents = queries["documents"], keys_and_values["documents"]
             mask = self.join_masks(
                 queries["mask"],
                 keys_and_values.get("mask"),
@@ -372,6 +386,7 @@ class Computation(CachedKeys):
                 queries["indices"],
                 ops.shape(keys_and_values["key"])[1],
                 causal=causal,
+                documents=documents,
             )
         if self.score_factor == "log_length" or (
             self.train_length is not None and not training
@@ -403,6 +418,7 @@ class Computation(CachedKeys):
         keys: Size,
         *,
         causal: bool,
+        documents: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor | None:
         """Combines all masks; see `masks.join_masks`.
 
@@ -413,6 +429,7 @@ class Computation(CachedKeys):
             indices: Indices of the queries among the keys, int32 `(T,)`.
             keys: Number of keys `S`.
             causal: bool, whether queries attend to no later keys.
+            documents: Documents of queries and keys, or `None`.
 
         Returns:
             Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
@@ -424,7 +441,12 @@ class Computation(CachedKeys):
             )
         by_index = causal and shown is None
         return join_masks(
-            attention_mask, key_mask, indices if by_index else None, keys, shown
+            attention_mask,
+            key_mask,
+            indices if by_index else None,
+            keys,
+            shown,
+            documents,
         )
 
     def _compute_scores(

@@ -70,7 +70,10 @@ def attend_flash(
         factor = ops.transpose(ops.cast(layer.factor, query.dtype), (1, 0, 2))
         query = query * factor
     # Without other masks, the backend makes the causal mask itself.
-    others = (context.attention_mask, context.key_mask, context.window)
+    others = (
+        *(context.attention_mask, context.key_mask),
+        *(context.window, context.documents),
+    )
     causal = context.causal and all(each is None for each in others)
     sizes = query.shape[1], key.shape[1]
     causal = causal and None not in sizes and sizes[0] == sizes[1]

@@ -101,6 +101,7 @@ def find_obstacle(
     for obstacle, present in (
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", context.attention_mask is not None),
+        ("there are segment_ids", context.documents is not None),
         ("there is a cache", context.index is not None),
         (
             "a soft cap is multiplied by a function of the number of keys",

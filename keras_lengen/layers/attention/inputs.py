@@ -19,6 +19,7 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_mask,
     read_reference_length,
+    read_segment_ids,
     read_truth_values,
 )
 from keras_lengen.layers.attention.axes import (
@@ -40,6 +41,11 @@ from keras_lengen.layers.attention.windows import (
     find_whole,
     place_in_ring,
     place_tokens,
+)
+from keras_lengen.layers.documents import (
+    Documents,
+    find_documents,
+    find_runs,
 )
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
@@ -79,6 +85,8 @@ class Context:
         prepared: What the encoding has prepared, or `None`.
         window: `Window`, or `None` without a sliding window.
         axes: `FoldedAxes` if the inputs have more than three axes, or `None`.
+        documents: `Documents` of the queries and of the keys, or `None` if
+            rows are not packed.
     """
 
     positions: Positions
@@ -97,6 +105,29 @@ class Context:
     prepared: Any = None
     window: Window | None = None
     axes: FoldedAxes | None = None
+    documents: tuple[Documents, Documents] | None = None
+
+    @property
+    def document_ids(self) -> tuple[Tensor, Tensor] | None:
+        """Documents of the queries and of the keys, int32, or `None`."""
+        if self.documents is None:
+            return None
+        return self.documents[0].ids, self.documents[1].ids
+
+    @property
+    def runs(self) -> Tensor | None:
+        """Runs of keys, beyond which a token reads no earlier ones.
+
+        int32 `(B, S)`, or `None` if each row is one run.
+        """
+        if self.documents is not None:
+            return self.documents[1].ids
+        if self.attention_mask is None or not self.is_self:
+            return None
+        batch_size = ops.shape(self.attention_mask)[0]
+        if self.key_mask is not None:
+            batch_size = ops.shape(self.key_mask)[0]
+        return find_runs(self.attention_mask, batch_size)
 
 
 def make_context(
@@ -121,6 +152,8 @@ def make_context(
         is_self=known.get("is_self", True),
         causal=known.get("causal", False),
     )
+    if known.get("documents") is not None:
+        check_packable(encoding, is_self=known.get("is_self", True))
     tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
     index = known.get("index")
     first = keys - tokens if index is None else index
@@ -173,6 +206,7 @@ def make_context(
             context.indices,
             keys,
             causal=context.causal,
+            documents=context.document_ids,
         )
     return dataclasses.replace(context, prepared=prepared, mask=mask)
 
@@ -197,11 +231,15 @@ def _place_window(
         Attributes of the `Context`.
     """
     key_mask, index = known.get("key_mask"), known.get("index")
+    documents = known.get("documents")
     alike = known.get("is_self", True) and known.get("attention_mask") is None
     sliced = alike and layer.keeps_ring
     if index is None or not layer.keeps_ring:
         sliced = sliced and known.get("new", True)
-        return {"window": place_tokens(indices, slots, key_mask, sliced=sliced)}
+        window = place_tokens(
+            indices, slots, key_mask, sliced=sliced, documents=documents
+        )
+        return {"window": window}
     # Keys are rotated before they are cached.
     encoding = layer.encoding
     reads_positions = encoding.stage == "bias" or encoding.reads_key_positions
@@ -239,6 +277,7 @@ def read_inputs(
     *,
     masks: tuple[TensorLike | None, ...],
     places: tuple[TensorLike | None, ...],
+    segments: tuple[TensorLike | None, TensorLike | None],
     slots: tuple[Cache | None, Size | None],
     modes: tuple[bool, bool | None, bool],
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Cache | None, Context]:
@@ -255,6 +294,7 @@ def read_inputs(
         masks: Tuple of `query_mask`, `value_mask`, `key_mask` and
             `attention_mask`.
         places: Tuple of `positions`, `key_positions` and `length`.
+        segments: Tuple of `segment_ids` and `key_segment_ids`.
         slots: Tuple of `cache` and `cache_update_index`.
         modes: Tuple of `use_causal_mask`, `self_attention` and
             `return_attention_scores`.
@@ -273,7 +313,12 @@ def read_inputs(
         key = value if context.new else None
         return query, key, value, cache, context
     Boolean().check("use_causal_mask", causal)
-    further = {"cache": cache, "length": places[2]}
+    further = {
+        "cache": cache,
+        "length": places[2],
+        "segment_ids": segments[0],
+        "key_segment_ids": segments[1],
+    }
     axes = plan_axes(layer, query, value, key, further)
     if axes is not None:
         query, value, key, masks, places = fold_inputs(
@@ -294,20 +339,31 @@ def read_inputs(
     query_mask, key_mask, tensors = _read_masks(tensors, whole, masks)
     if causal and not (is_self and (cache is None or whole is None)):
         tensors = _guard_order_of_tokens(tensors, query, whole)
+    if cache is not None and masks[-1] is not None:
+        _check_mixing(layer)
     attention_mask, tensors = _read_attention_mask(
         masks[-1], tensors, layer.num_heads, query, keys
+    )
+    documents, tensors = _read_documents(
+        *(tensors, segments, query, key),
+        is_self=is_self,
+        masks=(query_mask, key_mask),
+        refused={"a cache": cache, "length": places[2]},
     )
     length = read_reference_length(places[2], query, name="length")
     tensors = mark_like(tensors, length)
     if length is None and layer.encoding.uses_length:
         length = find_sequence_length(
-            key_mask, None if cache is None else whole
+            key_mask,
+            None if cache is None else whole,
+            None if documents is None else documents[1],
         )
     positions, key_positions, new_positions = _read_positions(
         *(layer.encoding, query, key, places[:2]),
         is_self=is_self,
         masks=(query_mask, key_mask),
         cached=None if cache is None else (whole, index),
+        documents=documents,
         training=training,
     )
     if layer.encoding.stage is not None:
@@ -319,6 +375,7 @@ def read_inputs(
             *(tensors, layer.encoding, positions, key_positions),
             index=index,
             mask=key_mask,
+            documents=None if documents is None else documents[1].ids,
         )
     context = make_context(
         *(layer, query, keys),
@@ -333,6 +390,7 @@ def read_inputs(
         length=length,
         index=index,
         axes=axes,
+        documents=documents,
     )
     query = tensors["query"]
     value = tensors.get("value", query) if new else None
@@ -495,6 +553,96 @@ def _read_masks(
     return query_mask, joined, tensors
 
 
+def _read_documents(
+    tensors: dict[str, Any],
+    segments: tuple[TensorLike | None, TensorLike | None],
+    query: Tensor,
+    key: Tensor,
+    *,
+    is_self: bool,
+    masks: tuple[Tensor | None, Tensor | None],
+    refused: dict[str, Any],
+) -> tuple[tuple[Documents, Documents] | None, dict[str, Any]]:
+    """Reads which documents the queries and the keys belong to.
+
+    Returns:
+        Pair of the documents, or `None`, and the guarded tensors.
+    """
+    ids, key_ids = segments
+    if ids is None and key_ids is None:
+        return None, tensors
+    for name, value in refused.items():
+        if value is not None:
+            raise ValueError(
+                f"segment_ids and {name} exclude each other: a packed row is "
+                f"not one sequence. Leave {name} out, or give each document a "
+                "row of its own."
+            )
+    if is_self and key_ids is not None:
+        raise ValueError(
+            "key_segment_ids are for keys of another sequence; in "
+            "self-attention, segment_ids are also those of the keys: leave "
+            "key_segment_ids out."
+        )
+    if not is_self and (ids is None or key_ids is None):
+        raise ValueError(
+            "attention to another sequence needs both segment_ids, of the "
+            "queries, and key_segment_ids, of the keys."
+        )
+    ids, tensors = read_segment_ids(ids, tensors, inputs=query)
+    if is_self:
+        documents = find_documents(ids, masks[1])
+        return (documents, documents), tensors
+    key_ids, tensors = read_segment_ids(
+        key_ids, tensors, inputs=key, name="key_segment_ids"
+    )
+    return (
+        find_documents(ids, masks[0], numbered=False),
+        find_documents(key_ids, masks[1], numbered=False),
+    ), tensors
+
+
+def _check_mixing(layer: "MultiHeadAttention") -> None:
+    """Raises `ValueError` if keys in a cache depend on masks of earlier calls.
+
+    Args:
+        layer: `MultiHeadAttention`, called with a cache and an attention mask.
+    """
+    for part, mixes in (
+        (layer, layer.mixes_keys),
+        (layer.encoding, layer.encoding.reads_inputs),
+    ):
+        if mixes:
+            raise ValueError(
+                f"{type(part).__name__} computes a token from those before it "
+                "that it sees, but with a cache, attention_mask does not tell "
+                "what earlier tokens see: leave attention_mask out, or do "
+                "without a cache."
+            )
+
+
+def check_packable(encoding: PositionalEncoding, *, is_self: bool) -> None:
+    """Raises `ValueError` if an encoding cannot tell packed documents apart.
+
+    Args:
+        encoding: `PositionalEncoding`.
+        is_self: bool, whether the keys are the queries' own tokens.
+    """
+    name = type(encoding).__name__
+    if encoding.reads_ranks:
+        raise ValueError(
+            f"{name} samples distances by the rank of a token among all keys "
+            "of a row, of which segment_ids make several documents: set "
+            'distances="positions", or give each document a row of its own.'
+        )
+    if encoding.uses_length and not is_self:
+        raise ValueError(
+            f"{name} depends on the length of one sequence, but with "
+            "segment_ids, attention to another sequence has those of two: "
+            "choose another encoding, or give each document a row of its own."
+        )
+
+
 def _read_positions(
     encoding: PositionalEncoding,
     query: Tensor,
@@ -504,6 +652,7 @@ def _read_positions(
     is_self: bool,
     masks: tuple[Tensor | None, Tensor | None],
     cached: tuple[Tensor | None, Size | None] | None,
+    documents: tuple[Documents, Documents] | None,
     training: bool | None,
 ) -> tuple[Positions, Positions, Positions | None]:
     """Reads or samples positions of the queries, all keys and the new keys.
@@ -514,9 +663,16 @@ def _read_positions(
     """
     whole, index = (key, None) if cached is None else cached
 
-    def sample(inputs: Tensor, mask: Tensor | None = None) -> Positions:
+    def sample(
+        inputs: Tensor, mask: Tensor | None = None, side: int = 0
+    ) -> Positions:
         encoding.sampler.check_inputs(inputs)
-        return encoding.find_positions(inputs, mask=mask, training=training)
+        return encoding.find_positions(
+            inputs,
+            mask=mask,
+            documents=None if documents is None else documents[side],
+            training=training,
+        )
 
     positions, key_positions = given
     if positions is not None:
@@ -534,7 +690,7 @@ def _read_positions(
         if positions is None:
             positions = sample(query, query_mask)
         if key_positions is None:
-            key_positions = positions if is_self else sample(key, key_mask)
+            key_positions = positions if is_self else sample(key, key_mask, 1)
         return positions, key_positions, key_positions
     is_self = is_self and index is not None
     check_cached_positions(encoding, positions, key_positions, is_self=is_self)
@@ -672,7 +828,10 @@ def find_output_spec(
         Symbolic tensors.
     """
     cache, encoding = options.get("cache"), layer.encoding
-    further = {"cache": cache, "length": options.get("length")}
+    further = {
+        name: options.get(name)
+        for name in ("cache", "length", "segment_ids", "key_segment_ids")
+    }
     axes = plan_axes(layer, query, value, key, further)
     shape = layer.compute_output_shape(
         *(query.shape, value.shape, None if key is None else key.shape)

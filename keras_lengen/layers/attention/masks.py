@@ -4,6 +4,7 @@ import functools
 
 from keras import ops
 
+from keras_lengen.layers.documents import compare_documents
 from keras_lengen.types import Size, Tensor
 
 
@@ -13,6 +14,7 @@ def join_masks(
     indices: Tensor | None,
     keys: Size,
     shown: Tensor | None = None,
+    documents: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor | None:
     """Combines all masks.
 
@@ -24,6 +26,8 @@ def join_masks(
         keys: Number of keys `S`.
         shown: Boolean tensor `(T, S)` or `(B, 1, T, S)`, the keys in a sliding
             window, or `None`.
+        documents: Documents of the queries, int32 `(B, T)`, and of the keys,
+            `(B, S)`; or `None`.
 
     Returns:
         Boolean tensor that broadcasts to `(B, H, T, S)`, true where a query
@@ -35,6 +39,8 @@ def join_masks(
         masks.append(ops.expand_dims(key_mask, (1, 2)))
     if shown is not None:
         masks.append(shown)
+    if documents is not None:
+        masks.append(compare_documents(*documents))
     if indices is not None:
         masks.append(
             ops.arange(keys, dtype="int32") <= ops.expand_dims(indices, -1)

@@ -196,6 +196,19 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self_attention: bool, whether the keys are the queries' own tokens.
             `None`: they are if `query` and `key`, or `query` and `value`, are
             the same tensor.
+        segment_ids: Integers `(B, T)`, the document of each token, if rows
+            are packed with several documents; or `None`. A document begins at
+            the first token and wherever the number changes. Each document is
+            then computed as in a row of its own: tokens see no other document,
+            and positions from the sampler, windows, sink tokens and everything
+            else that counts tokens begin anew. `positions` are used as given.
+            Not together with a `cache`, `length`, fused kernels,
+            `distances="sampled"`, or, without `positions`, a sampler of images
+            or of token ids. Random samplers give documents of equal length the
+            same draw. With a `sliding_window`, chunks read all keys.
+        key_segment_ids: Integers `(B, S)`, the document of each key, if keys
+            are of another sequence; or `None`. Queries then see the keys with
+            their own number.
         length: Length of the whole sequence in tokens, a number or a tensor
             `()` or `(B,)`, for encodings that depend on it. `None`: the number
             of real keys.
@@ -302,6 +315,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
 
     causal_only = False
     """Whether the layer works as causal attention only."""
+
+    mixes_keys = False
+    """Whether keys are also computed from the tokens before them."""
 
     unused_options: tuple[str, ...] = ()
     """Names of the options of scores and windows that the layer refuses."""
@@ -511,6 +527,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         positions: Positions | None = None,
         key_positions: Positions | None = None,
         self_attention: bool | None = None,
+        segment_ids: TensorLike | None = None,
+        key_segment_ids: TensorLike | None = None,
         length: TensorLike | None = None,
         cache: Cache | None = None,
         cache_update_index: Size | None = None,
@@ -521,6 +539,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             *(self, query, value, key, context, training),
             masks=(query_mask, value_mask, key_mask, attention_mask),
             places=(positions, key_positions, length),
+            segments=(segment_ids, key_segment_ids),
             slots=(cache, cache_update_index),
             modes=(use_causal_mask, self_attention, return_attention_scores),
         )

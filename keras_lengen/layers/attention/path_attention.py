@@ -11,6 +11,7 @@ from keras_lengen.layers.attention.computation import repeat_heads
 from keras_lengen.layers.attention.forgetting_attention import add_log_gates
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.windows import pack_tokens, take_tokens
+from keras_lengen.layers.documents import convolve_tokens
 from keras_lengen.layers.encodings.gathers import exact_products
 from keras_lengen.types import Shape, Tensor
 
@@ -97,6 +98,7 @@ class PaTHAttention(MultiHeadAttention):
     """
 
     causal_only = True
+    mixes_keys = True
     unused_options = ("sliding_window", "sink_tokens")
 
     use_forget_gate = Boolean()
@@ -199,7 +201,7 @@ class PaTHAttention(MultiHeadAttention):
             strengths = ops.where(ops.expand_dims(mask, (2, 3)), strengths, 0.0)
         solved = solve_blocks(
             ops.cast(keys_and_values["key"], "float32"),
-            self._find_directions(features, mask),
+            self._find_directions(features, mask, keys_and_values["runs"]),
             strengths,
         )
         further: Tensors = {
@@ -212,29 +214,32 @@ class PaTHAttention(MultiHeadAttention):
         repeated = super()._repeat({**keys_and_values, "value": value})
         return repeated | further
 
-    def _find_directions(self, features: Tensor, mask: Tensor | None) -> Tensor:
+    def _find_directions(
+        self,
+        features: Tensor,
+        mask: Tensor | None,
+        runs: Tensor | None,
+    ) -> Tensor:
         """Computes the vectors `w` of tokens.
 
         Args:
             features: Maps of the tokens, `(B, S, heads, D)`.
             mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
+            runs: Run of each token, int32 `(B, S)`, or `None`.
 
         Returns:
             float32 `(B, S, heads, D)`.
         """
         features, moved = ops.cast(features, "float32"), None
         if mask is not None:
-            packed, moved = pack_tokens({"features": features}, mask)
-            features = packed["features"]
-        earlier = CONVOLVED - 1
-        padded = ops.pad(features, [[0, 0], [earlier, 0], [0, 0], [0, 0]])
-        kernel = ops.cast(self.convolution, "float32")
-        features = ops.silu(
-            sum(
-                padded[:, start : start - earlier or None] * kernel[start]
-                for start in range(CONVOLVED)
-            )
-        )
+            tensors = {"features": features}
+            if runs is not None:
+                tensors["runs"] = runs
+            packed, moved = pack_tokens(tensors, mask)
+            features, runs = packed["features"], packed.get("runs")
+        # The last row of the kernel belongs to the token itself.
+        kernel = ops.flip(ops.cast(self.convolution, "float32"), axis=0)
+        features = ops.silu(convolve_tokens(features, kernel, runs))
         square = ops.sum(ops.square(features), axis=-1, keepdims=True)
         directions = features * ops.rsqrt(square + 1e-6)
         return directions if moved is None else take_tokens(directions, moved)

@@ -10,7 +10,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     expand_positions,
 )
-from keras_lengen.layers.real_tokens import rank_real_tokens
+from keras_lengen.layers.real_tokens import order_real_tokens
 from keras_lengen.types import Positions, Size, Tensor
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ def guard_order(
     *,
     index: Size | None,
     mask: Tensor | None,
+    documents: Tensor | None = None,
 ) -> T:
     """Guards tensors by the condition that positions do not fall.
 
@@ -40,6 +41,8 @@ def guard_order(
             the keys, whose own order is not checked before it; or `None` if
             there are no other keys.
         mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        documents: Document of each token, int32 `(B, T)`, in which positions
+            are counted anew; or `None`.
 
     Returns:
         The guarded tensors.
@@ -62,7 +65,9 @@ def guard_order(
             indices = first + ops.arange(ops.shape(numbers)[-1], dtype="int32")
             real = ops.take(mask, indices, axis=-1)
     if tokens != 1:
-        guarded = guard(guarded, _keep_order(numbers, real), message)
+        guarded = guard(
+            guarded, _keep_order(numbers, real, documents), message
+        )
     if is_first:
         return guarded
     keys = expand_positions(key_positions, 0)
@@ -79,19 +84,26 @@ def guard_order(
     )
 
 
-def _keep_order(numbers: Tensor, real: Tensor | None) -> Tensor:
+def _keep_order(
+    numbers: Tensor, real: Tensor | None, documents: Tensor | None
+) -> Tensor:
     """Whether numbers `(T,)` or `(B, T)` do not fall, without padding."""
-    if real is None:
-        falls = numbers[..., 1:] < numbers[..., :-1]
-    else:
-        # In order, the n-th real number is the n-th smallest one.
-        numbers = ops.where(real, numbers, float("inf"))
-        ranks = rank_real_tokens(real)
-        ordered = ops.take_along_axis(
-            ops.sort(numbers, axis=-1), ops.maximum(ranks, 0), axis=-1
+    if real is None and documents is None:
+        return ops.logical_not(
+            ops.any(numbers[..., 1:] < numbers[..., :-1], axis=-1)
         )
-        falls = ops.logical_and(real, ordered != numbers)
-        # NaN is invalid for another reason.
-        falls = ops.logical_and(falls, ordered == ordered)
-        falls = ops.logical_and(falls, numbers == numbers)
+    ids = ops.zeros_like(real, "int32") if documents is None else documents
+    numbers = numbers + ops.zeros_like(ids, "float32")
+    if real is not None:
+        order = order_real_tokens(real)
+        numbers, ids, real = (
+            ops.take_along_axis(each, order, axis=-1)
+            for each in (numbers, ids, real)
+        )
+    # The comparison is false for NaN, which is invalid for another reason.
+    falls = numbers[:, 1:] < numbers[:, :-1]
+    falls = ops.logical_and(falls, ids[:, 1:] == ids[:, :-1])
+    if real is not None:
+        # Padding is behind all real tokens.
+        falls = ops.logical_and(falls, real[:, 1:])
     return ops.logical_not(ops.any(falls, axis=-1))

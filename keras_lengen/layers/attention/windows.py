@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_lengen.checks.inputs import as_size, find_size
 from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.real_tokens import (
     order_real_tokens,
     rank_real_tokens,
@@ -157,7 +158,12 @@ def show_window(
 
 
 def place_tokens(
-    indices: Tensor, keys: Size, mask: Tensor | None, *, sliced: bool
+    indices: Tensor,
+    keys: Size,
+    mask: Tensor | None,
+    *,
+    sliced: bool,
+    documents: tuple[Documents, Documents] | None = None,
 ) -> Window:
     """Finds the ranks of tokens if every key has an entry of its own.
 
@@ -166,10 +172,17 @@ def place_tokens(
         keys: Number of keys `S`.
         mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
         sliced: bool, whether chunks may read only the keys near them.
+        documents: `Documents` of queries and keys, in which tokens are then
+            ranked; or `None`.
 
     Returns:
         `Window`.
     """
+    if documents is not None:
+        ranks, key_ranks = (each.ranks for each in documents)
+        if mask is not None:
+            key_ranks = ops.where(mask, key_ranks, -1)
+        return Window(ranks, key_ranks)
     if mask is None:
         return Window(indices, ops.arange(keys, dtype="int32"), sliced)
     key_ranks = rank_real_tokens(mask)

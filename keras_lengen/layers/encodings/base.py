@@ -30,8 +30,10 @@ from keras_lengen.checks.inputs import (
     read_positions,
     read_reference_length,
 )
+from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.packing import place_documents
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 from keras_lengen.layers.real_tokens import (
     number_real_tokens,
@@ -624,6 +626,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         steps: Tensor,
         indices: Tensor,
         mask: Tensor | None = None,
+        runs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Rotates queries and keys by the steps of the tokens.
 
@@ -637,6 +640,8 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
                 whole sequence.
             indices: Indices of the queries among the keys, int32 `(T,)`.
             mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
+            runs: Run of each token, int32 `(B, S)`; a token is not mixed with
+                those of an earlier run. `None`: each row is one run.
 
         Returns:
             The rotated query and key, with the shapes and dtypes of the
@@ -800,6 +805,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         mask: Tensor | None = None,
         lengths: Tensor | None = None,
         reference_length: Tensor | None = None,
+        documents: Documents | None = None,
         training: bool | None = None,
     ) -> Positions:
         """Takes positions from the sampler for arguments that are checked.
@@ -809,11 +815,15 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
             lengths: int32 tensor `()` or `(B,)`, or `None`.
             reference_length: float32 tensor `()` or `(B,)`, or `None`.
+            documents: `Documents`, each of which gets positions of its own;
+                or `None`. They already exclude padding.
             training: bool or `None`, whether the call belongs to training.
 
         Returns:
             Positions as `sample_positions` returns them.
         """
+        if documents is not None:
+            return place_documents(self.sampler, inputs, documents, training)
         if mask is not None:
             lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
             if self.sampler.reads_tokens:

@@ -131,6 +131,15 @@ class NTKRoPE(RoPE):
 
 
 def find_relative_length(length: Size, original_length: int) -> Tensor:
-    """Computes `length / original_length`, float32 `()` or `(B, 1, 1)`."""
+    """Computes `length / original_length`.
+
+    Args:
+        length: Numbers `()`, `(B,)` of each example or `(B, T)` of each token.
+        original_length: int.
+
+    Returns:
+        float32 `()`, `(B, 1, 1)` or `(B, T, 1)`.
+    """
     length = ops.cast(length, "float32") / original_length
-    return length if len(length.shape) == 0 else ops.reshape(length, (-1, 1, 1))
+    axes = len(length.shape)
+    return length if axes == 0 else ops.expand_dims(length, (-1, -2)[: 3 - axes])

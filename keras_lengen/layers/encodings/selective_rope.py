@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Integer
 from keras_lengen.checks.inputs import check_rank, guard_same_size
+from keras_lengen.layers.documents import convolve_tokens
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     MaxWavelength,
@@ -183,8 +184,9 @@ class SelectiveRoPE(RotaryEncoding):
         steps: Tensor,
         indices: Tensor,
         mask: Tensor | None = None,
+        runs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        angles = self._find_angles(ops.cast(steps, "float32"), mask)
+        angles = self._find_angles(ops.cast(steps, "float32"), mask, runs)
         query_angles = ops.take(angles, indices, axis=1)
         groups = query.shape[2] // key.shape[2]
         if groups > 1:
@@ -217,24 +219,27 @@ class SelectiveRoPE(RotaryEncoding):
         indices = ops.arange(tokens, dtype="int32")
         return self.turn(query, key, self.find_steps(inputs), indices)
 
-    def _find_angles(self, steps: Tensor, mask: Tensor | None) -> Tensor:
+    def _find_angles(
+        self,
+        steps: Tensor,
+        mask: Tensor | None,
+        runs: Tensor | None = None,
+    ) -> Tensor:
         """Computes the angles of all tokens, `(B, S, heads, D / 2)`.
 
         Args:
             steps: float32 of the same shape.
             mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
+            runs: Run of each token, int32 `(B, S)`, or `None`.
         """
         if mask is not None:
-            steps = _take(steps, order_real_tokens(mask))
-        tokens = ops.shape(steps)[1]
-        before = KERNEL_SIZE - 1
-        padded = ops.pad(steps, [[0, 0], [before, 0], [0, 0], [0, 0]])
+            order = order_real_tokens(mask)
+            steps = _take(steps, order)
+            if runs is not None:
+                runs = ops.take_along_axis(runs, order, axis=1)
         kernel = ops.cast(self.kernel, "float32")
-        moves = sum(
-            kernel[lag] * padded[:, before - lag : before - lag + tokens]
-            for lag in range(KERNEL_SIZE)
-        )
-        angles = ops.cumsum(moves, axis=1)
+        # Only differences of angles within a document matter.
+        angles = ops.cumsum(convolve_tokens(steps, kernel, runs), axis=1)
         angles = angles * frequencies(2 * steps.shape[-1], self.max_wavelength)
         if mask is not None:
             ranks = ops.maximum(rank_real_tokens(mask), 0)
