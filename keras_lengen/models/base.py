@@ -82,6 +82,25 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Tensor:
         return super().__call__(convert_numbers(inputs), *args, **kwargs)
 
+    def stateless_call(
+        self,
+        trainable_variables: Any,
+        non_trainable_variables: Any,
+        inputs: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Calls the model as `keras.Layer.stateless_call` does.
+
+        On JAX, `fit` and `evaluate` use it. The outputs have the mask of the
+        padding, as those of a call.
+        """
+        results = super().stateless_call(
+            trainable_variables, non_trainable_variables, inputs, **kwargs
+        )
+        # Keras sets masks in `__call__`, which it skips here.
+        self._set_mask_metadata(inputs, results[0], None)
+        return results
+
     def export(
         self,
         filepath: Any,
@@ -864,8 +883,10 @@ class Transformer(BlockArguments, TokenModel):
 
     def compute_mask(
         self, inputs: Any, previous_mask: Tensor | None = None
-    ) -> None:
-        return None
+    ) -> Tensor | None:
+        # With it, losses and metrics of `compile` do not count padding.
+        mask = self.padding_mask(inputs) if isinstance(inputs, dict) else None
+        return None if mask is None else ops.cast(mask, "bool")
 
     def compute_output_spec(
         self, inputs: Any, training: bool | None = None

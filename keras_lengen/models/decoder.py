@@ -144,7 +144,10 @@ class TransformerDecoder(Transformer):
             memory["memory_mask"], states, name="memory_mask"
         )
         documents, states = self._pair_documents(
-            inputs, memory.pop("memory_segment_ids"), memory["memory_mask"], states
+            inputs,
+            memory.pop("memory_segment_ids"),
+            memory["memory_mask"],
+            states,
         )
         memory["memory_documents"] = documents
         memory["memory"] = ops.cast(states, self.compute_dtype)

@@ -221,12 +221,7 @@ class EncoderDecoder(WithArguments, TokenModel):
                 "inputs must have token_ids and target_ids, integers of shape "
                 f"(B, S) and (B, T); got {', '.join(given) or 'none'}."
             )
-        source: Inputs = {}
-        target: Inputs = {}
-        for name, value in convert_numbers(inputs).items():
-            whose = target if name.startswith(_TARGET) else source
-            whose[name.removeprefix(_TARGET)] = value
-        target["token_ids"] = target.pop("ids")
+        source, target = _split_inputs(convert_numbers(inputs))
         source = self.encoder._unpack(source)
         if source["token_ids"].shape[1] == 0:
             raise ValueError(
@@ -309,6 +304,12 @@ class EncoderDecoder(WithArguments, TokenModel):
         )
         return {**target, **read(source)}
 
+    def compute_mask(
+        self, inputs: Inputs, previous_mask: Tensor | None = None
+    ) -> Tensor | None:
+        _, target = _split_inputs(inputs)
+        return self.decoder.compute_mask(target)
+
     def compute_output_spec(
         self, inputs: Any, training: bool | None = None
     ) -> keras.KerasTensor:
@@ -331,3 +332,14 @@ class EncoderDecoder(WithArguments, TokenModel):
                 for name, argument in super().arguments().items()
             },
         }
+
+
+def _split_inputs(inputs: Inputs) -> tuple[Inputs, Inputs]:
+    """Splits inputs into those of the encoder and those of the decoder."""
+    source: Inputs = {}
+    target: Inputs = {}
+    for name, value in inputs.items():
+        whose = target if name.startswith(_TARGET) else source
+        whose[name.removeprefix(_TARGET)] = value
+    target["token_ids"] = target.pop("ids")
+    return source, target

@@ -65,9 +65,7 @@ def guard_order(
             indices = first + ops.arange(ops.shape(numbers)[-1], dtype="int32")
             real = ops.take(mask, indices, axis=-1)
     if tokens != 1:
-        guarded = guard(
-            guarded, _keep_order(numbers, real, documents), message
-        )
+        guarded = guard(guarded, _keep_order(numbers, real, documents), message)
     if is_first:
         return guarded
     keys = expand_positions(key_positions, 0)

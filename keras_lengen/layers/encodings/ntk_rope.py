@@ -142,4 +142,6 @@ def find_relative_length(length: Size, original_length: int) -> Tensor:
     """
     length = ops.cast(length, "float32") / original_length
     axes = len(length.shape)
-    return length if axes == 0 else ops.expand_dims(length, (-1, -2)[: 3 - axes])
+    return (
+        length if axes == 0 else ops.expand_dims(length, (-1, -2)[: 3 - axes])
+    )

@@ -1,6 +1,5 @@
 """Positions of several documents packed into one row of tokens."""
 
-import keras
 from keras import ops
 
 from keras_lengen.layers.documents import Documents
