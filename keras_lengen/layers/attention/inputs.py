@@ -687,6 +687,8 @@ def _read_positions(
     if cached is None:
         if not is_self:
             check_drawn_apart(encoding, positions, key_positions)
+        if is_self and query_mask is None:
+            query_mask = key_mask
         if positions is None:
             positions = sample(query, query_mask)
         if key_positions is None:
