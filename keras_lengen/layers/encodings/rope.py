@@ -33,12 +33,13 @@ WIDEST_HEAD = 64
 class RoPE(RotaryEncoding):
     """Rotates queries and keys by angles that grow with the position (RoPE).
 
-    In every head, feature pair `m` of the first `R = rotary_fraction * D`
-    features, rounded to an integer, is rotated by the angle `p * max_wavelength ** (-2 * m / R)` at
-    position `p`. The inner product of a rotated query and a rotated key then
-    depends only on the difference of their positions. Only the fastest
-    `fastest_fraction` of the pairs rotate (p-RoPE); the slowest ones, whose
-    angles in a long context do not occur in training, are not rotated.
+    In every head, feature pair `m` of the first `R` features is rotated by the
+    angle `p * max_wavelength ** (-2 * m / R)` at position `p`. `R` is
+    `rotary_fraction * D`, rounded to an integer. The inner product of a rotated
+    query and a rotated key then depends only on the difference of their
+    positions. Only the fastest `fastest_fraction` of the pairs rotate (p-RoPE);
+    the slowest ones, whose angles in a long context do not occur in training,
+    are not rotated.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.

@@ -131,7 +131,7 @@ class YaRN(RoPE):
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
 
     def _find_slowed(self, width: int) -> Array:
-        """Finds how far each pair is slowed, from 0 to 1: float64 `(R / 2,)`."""
+        """Finds how far each pair is slowed: `(R / 2,)`, from 0 to 1."""
         first = self._find_pair(self.beta_fast, width)
         last = self._find_pair(self.beta_slow, width)
         if last < 0:
