@@ -217,7 +217,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             positions as in training.
 
     Padding given by Keras masks is excluded from the keys, and real tokens are
-    numbered without it.
+    numbered without it. Keras passes the mask of `query` as `query_mask`, and
+    that of `value` as `value_mask`. If you pass masks yourself, pass both: in
+    self-attention, `value_mask` only excludes keys, and `query_mask` only says
+    which tokens are numbered.
 
     With more than three axes, `T` and `S` are the numbers of tokens in the
     attention axes, in their order, to which positions, causal masks and windows
