@@ -81,8 +81,7 @@ def fit_encoding(
         frequencies = getattr(attention, family.frequencies)
         changes = {
             "max_wavelength": frequencies.max_wavelength,
-            # Half a feature more, because the product is rounded down.
-            "rotary_fraction": min((rotated + 0.5) / width, 1.0),
+            "rotary_fraction": rotated / width,
             "layout": "halves",
         }
     copy = copy_encoding(encoding, default_sampler=True, **changes)

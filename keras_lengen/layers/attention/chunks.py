@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Argument, Integer, Mistake
-from keras_lengen.types import Shape, Tensor
+from keras_lengen.types import Shape, Size, Tensor
 
 Tensors: TypeAlias = dict[str, Any]
 """Tensors, or pairs of them, by name."""
@@ -84,7 +84,7 @@ def attend_in_chunks(
         Float tensor `(B, T, H, value_dim)` of the dtype of the values.
     """
     tokens = ops.shape(queries["indices"])[0]
-    chunks = -(-tokens // chunk_size)
+    chunks = count_chunks(tokens, chunk_size)
     near = near or {}
     absent = {
         name for name, tensor in (queries | near).items() if tensor is None
@@ -153,6 +153,15 @@ def attend_in_chunks(
     return outputs[:, :tokens]
 
 
+def count_chunks(tokens: Size, chunk_size: int) -> Size:
+    """Counts the chunks of a number of tokens, the last of which may be short.
+
+    In ONNX, a division of integers rounds towards zero, so that neither
+    `-(-tokens // chunk_size)` nor `-tokens % chunk_size` is right.
+    """
+    return (tokens + chunk_size - 1) // chunk_size
+
+
 def _map_one_by_one(
     function: Callable[..., Tensor],
     slices: list[Tensor],
@@ -192,7 +201,7 @@ def _split(tensor: Tensor, axis: int, chunk_size: int) -> Tensor:
     """
     tensor = ops.moveaxis(tensor, axis, 0)
     tokens, *shape = ops.shape(tensor)
-    padding = -tokens % chunk_size
+    padding = count_chunks(tokens, chunk_size) * chunk_size - tokens
     widths = [[0, padding]] + [[0, 0]] * len(shape)
     return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 

@@ -230,7 +230,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             positions as in training.
 
     Padding given by Keras masks is excluded from the keys, and real tokens are
-    numbered without it.
+    numbered without it. Keras passes the mask of `query` as `query_mask`, which
+    says which tokens are numbered, and that of `value` as `value_mask`, which
+    excludes keys and, in self-attention without a `query_mask`, numbers the
+    tokens too.
 
     With more than three axes, `T` and `S` are the numbers of tokens in the
     attention axes, in their order, to which positions, causal masks and windows

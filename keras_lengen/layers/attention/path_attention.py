@@ -35,17 +35,18 @@ class PaTHAttention(MultiHeadAttention):
 
     Each token `t` has a matrix `H[t] = I - beta[t] w[t] w[t]^T` in every head,
     computed from its features `x[t]`. The strength is
-    `beta[t] = 2 sigmoid(b . x[t])`. The direction `w[t]` comes from a linear
-    map of rank 32 of `x[t - 2]`, `x[t - 1]` and `x[t]`, of which a convolution
-    takes a weighted sum, feature by feature; its SiLU is divided by its length,
-    with 1e-6 added to the squared length. The score of query `i` and key `j`
-    becomes
+    `beta[t] = 2 sigmoid(u . x[t] + b)`. The direction `w[t]` comes from a
+    linear map of rank 32 of `x[t - 2]`, `x[t - 1]` and `x[t]`, of which a
+    convolution takes a weighted sum, feature by feature; its SiLU is divided by
+    its length, with 1e-6 added to the squared length. The score of query `i`
+    and key `j` becomes
 
     `q[i] . H[i] H[i - 1] ... H[j + 1] k[j] / sqrt(D)`.
 
     Such a product can follow a state, such as the order of swapped items,
     through the whole sequence. With `use_forget_gate`, the sum of
-    `ForgettingAttention` is added to the scores.
+    `ForgettingAttention` is added to the scores, so that the exponential of a
+    score is multiplied by the gates.
 
     Use it in place of `MultiHeadAttention`, for causal attention. Shapes are
     those of `MultiHeadAttention`. No other encoding is needed, but any is
@@ -55,9 +56,9 @@ class PaTHAttention(MultiHeadAttention):
 
     Weights in addition to those of `MultiHeadAttention`: the maps of the
     directions, `(M, 32)` and `(32, H * D)`, their convolution `(3, H, D)`, and
-    the map of the strengths, `(M, H)`; with `use_forget_gate`, the gates' map
-    `(M, H)` and bias. With `num_key_value_heads`, heads that share keys share
-    all of these.
+    the map `u (M, H)` and bias `b` of the strengths; with `use_forget_gate`,
+    the gates' map `(M, H)` and bias. With `num_key_value_heads`, heads that
+    share keys share all of these.
 
     The products are exact. They are computed in blocks of 64 keys, or of
     `S / 32` keys in sequences of more than 2,048, with a system of linear
@@ -65,9 +66,9 @@ class PaTHAttention(MultiHeadAttention):
     head as a block has keys. If the number of keys is not known when a program
     is traced, all keys are one block, and time grows with `S ** 3`.
 
-    A cache holds each token's map before the convolution, and `b . x`, beside
-    the values: `value_dim + key_dim + 1` numbers, and one for a gate. Each call
-    with a cache solves the equations of all its entries, so a step of
+    A cache holds each token's map before the convolution, and `u . x + b`,
+    beside the values: `value_dim + key_dim + 1` numbers, and one for a gate.
+    Each call with a cache solves the equations of all its entries, so a step of
     generation takes several times as long as that of `ForgettingAttention`.
 
     Args:
@@ -76,15 +77,21 @@ class PaTHAttention(MultiHeadAttention):
         use_forget_gate: bool, whether tokens also have forget gates. Models
             take a class of attention without arguments: for forget gates, pass
             a subclass whose constructor sets `use_forget_gate=True`.
+        scale_gates: bool, whether the sum of the gates is divided by `sqrt(D)`
+            like the product, as in the authors' code; needs
+            `use_forget_gate`.
         **kwargs: Further arguments of `MultiHeadAttention`, without a sliding
             window, which raises an error.
 
     Call arguments: those of `MultiHeadAttention`.
 
     Raises:
-        ValueError: If an argument is out of range, the encoding makes keys
-            wider, or neither `use_causal_mask` nor an `attention_mask` is
-            given.
+        ValueError: If an argument is out of range, `scale_gates` is true
+            without `use_forget_gate`, the encoding makes keys wider, or neither
+            `use_causal_mask` nor an `attention_mask` is given.
+
+    Differs from the authors' code: unless `scale_gates` is true, gates multiply
+    the exponential of a score as in the paper and in `ForgettingAttention`.
 
     Example:
 
@@ -102,6 +109,7 @@ class PaTHAttention(MultiHeadAttention):
     unused_options = ("sliding_window", "sink_tokens")
 
     use_forget_gate = Boolean()
+    scale_gates = Boolean()
 
     def __init__(
         self,
@@ -109,6 +117,7 @@ class PaTHAttention(MultiHeadAttention):
         key_dim: int,
         *,
         use_forget_gate: bool = False,
+        scale_gates: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
@@ -119,6 +128,12 @@ class PaTHAttention(MultiHeadAttention):
                 "key_dim: choose another encoding, such as RoPE, or none."
             )
         self.use_forget_gate = use_forget_gate
+        self.scale_gates = scale_gates
+        if scale_gates and not use_forget_gate:
+            raise ValueError(
+                "scale_gates=True scales the sum of forget gates, but there "
+                "are none: set use_forget_gate=True too."
+            )
 
     @property
     def cached_widths(self) -> tuple[int, int]:
@@ -138,7 +153,9 @@ class PaTHAttention(MultiHeadAttention):
         self.direction_dense = self._add_map(
             "direction", heads * self.key_dim, (*shape[:-1], RANK)
         )
-        self.strength_dense = self._add_map("strength", heads, shape)
+        self.strength_dense = self._add_map(
+            "strength", heads, shape, use_bias=True
+        )
         if self.use_forget_gate:
             self.forget_dense = self._add_map(
                 *("forget_gate", heads, shape),
@@ -261,7 +278,10 @@ class PaTHAttention(MultiHeadAttention):
         bias = super()._compute_bias(queries, keys_and_values, causal=causal)
         if not self.use_forget_gate:
             return bias
-        return add_log_gates(bias, keys_and_values, queries["indices"])
+        sums = add_log_gates(None, keys_and_values, queries["indices"])
+        if self.scale_gates:
+            sums = sums * self.key_dim**-0.5
+        return sums if bias is None else sums + bias
 
 
 def solve_blocks(

@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.inputs import as_size, find_size
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.chunks import Tensors, count_chunks
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.real_tokens import (
     order_real_tokens,
@@ -455,7 +455,7 @@ def _split_with_neighbours(
         `(chunks, before + chunk_size + after, ...)`, padded with zeros.
     """
     tokens, *shape = ops.shape(tensor)
-    chunks = -(-tokens // chunk_size)
+    chunks = count_chunks(tokens, chunk_size)
     left, right = -(-before // chunk_size), -(-after // chunk_size)
     widths = [
         [left * chunk_size, (chunks + right) * chunk_size - tokens],

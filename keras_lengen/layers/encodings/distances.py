@@ -21,6 +21,9 @@ FEW_ENTRIES = 128
 """Largest number of entries that are compared with each index instead of being
 gathered, which takes TPUs a thousand times as long."""
 
+RANKED = 64
+"""Number of sorted positions that are compared at a time to find a rank."""
+
 HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""
 
@@ -266,15 +269,25 @@ def _pick_scores(scores: Tensor, indices: Tensor) -> Tensor:
 
 def _find_ranks(positions: Tensor, ordered: Tensor) -> Tensor:
     """Counts the entries of the sorted `(..., S)` below each position."""
-    # searchsorted needs no tensor of all pairs, but it takes one sequence only
-    # and none of a symbolic size in JAX.
-    if len(ordered.shape) == 1 and isinstance(
+    positions = ops.expand_dims(positions, -1)
+    # Sizes in JAX may also be symbols, which do not take a remainder.
+    if len(ordered.shape) > 1 or not isinstance(
         ordered.shape[0], int | type(None)
     ):
-        ranks = ops.searchsorted(ordered, ops.reshape(positions, (-1,)))
-        return ops.reshape(ops.cast(ranks, "int32"), ops.shape(positions))
-    smaller = ops.expand_dims(positions, -1) > ops.expand_dims(ordered, -2)
-    return ops.sum(ops.cast(smaller, "int32"), axis=-1)
+        return _count(ops.expand_dims(ordered, -2) < positions)
+    # In two steps, for which no tensor of all pairs is needed. ONNX and LiteRT
+    # have no operation for searchsorted.
+    padding = RANKED - ops.shape(ordered)[0] % RANKED
+    ordered = ops.pad(ordered, [[0, padding]], constant_values=float("inf"))
+    rows = ops.reshape(ordered, (-1, RANKED))
+    smaller = _count(rows[:, -1] < positions)
+    within = ops.take(rows, smaller, axis=0)
+    return RANKED * smaller + _count(within < positions)
+
+
+def _count(conditions: Tensor) -> Tensor:
+    """Counts what is true along the last axis."""
+    return ops.sum(ops.cast(conditions, "int32"), axis=-1)
 
 
 def _read(table: Tensor, indices: Tensor) -> Tensor:

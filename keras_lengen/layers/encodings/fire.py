@@ -226,8 +226,9 @@ class FIRE(BiasEncoding):
             m: The weight `m`.
         """
         reach = ops.maximum(further, ops.abs(m * self.threshold))
-        distances = ops.log1p(ops.abs(c * steps))
-        return distances / (ops.log1p(ops.abs(c * reach)) + 1e-6)
+        # ONNX has no log1p.
+        distances = ops.log(1 + ops.abs(c * steps))
+        return distances / (ops.log(1 + ops.abs(c * reach)) + 1e-6)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

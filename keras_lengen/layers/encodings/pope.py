@@ -26,7 +26,7 @@ class PoPE(RotaryEncoding):
     Each feature becomes a complex number: its length is the softplus of the
     feature, its angle depends on the position only. The product of a query `q`
     at position `i` and a key `k` at position `j` is
-    `sum_c softplus(q[c]) * softplus(k[c]) * cos((i - j) * w[c] + delta[h, c])`
+    `sum_c softplus(q[c]) * softplus(k[c]) * cos((j - i) * w[c] + delta[h, c])`
     with `w[c] = max_wavelength ** (-c / D)` for the features `c` from 0 to
     `D - 1`. In `RoPE`, the angle of a pair of features also depends on their
     values, so that content and position are mixed.
@@ -117,12 +117,13 @@ class PoPE(RotaryEncoding):
             spec = AttentionSpec.of(query)
             prepared = self.prepare(query_positions, key_positions, spec)
         (cosines, sines), key_turn = prepared
-        # The queries get the phase, because keys may have fewer heads.
+        # The phase belongs to the key's angle. It is subtracted from that of
+        # the query instead, because keys may have fewer heads.
         phase = ops.cast(self.phase, "float32")
         cosine, sine = ops.cos(phase), ops.sin(phase)
         query_turn = (
-            cosines * cosine - sines * sine,
-            sines * cosine + cosines * sine,
+            cosines * cosine + sines * sine,
+            sines * cosine - cosines * sine,
         )
         return _apply(query, query_turn), _apply(key, key_turn)
 

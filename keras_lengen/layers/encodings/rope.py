@@ -33,12 +33,13 @@ WIDEST_HEAD = 64
 class RoPE(RotaryEncoding):
     """Rotates queries and keys by angles that grow with the position (RoPE).
 
-    In every head, feature pair `m` of the first `R = rotary_fraction * D`
-    features is rotated by the angle `p * max_wavelength ** (-2 * m / R)` at
-    position `p`. The inner product of a rotated query and a rotated key then
-    depends only on the difference of their positions. Only the fastest
-    `fastest_fraction` of the pairs rotate (p-RoPE); the slowest ones, whose
-    angles in a long context do not occur in training, are not rotated.
+    In every head, feature pair `m` of the first `R` features is rotated by the
+    angle `p * max_wavelength ** (-2 * m / R)` at position `p`. `R` is
+    `rotary_fraction * D`, rounded to an integer. The inner product of a rotated
+    query and a rotated key then depends only on the difference of their
+    positions. Only the fastest `fastest_fraction` of the pairs rotate (p-RoPE);
+    the slowest ones, whose angles in a long context do not occur in training,
+    are not rotated.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
@@ -102,7 +103,11 @@ class RoPE(RotaryEncoding):
     ) -> None:
         super().build(query_shape, key_shape)
         width = self._find_rotary_width(query_shape[-1])
-        check_even(width, "the rotated width of a head")
+        check_even(
+            width,
+            "the rotated width of a head, "
+            f"rotary_fraction={self.rotary_fraction} of {query_shape[-1]},",
+        )
         if width == 0:
             raise ValueError(
                 f"rotary_fraction={self.rotary_fraction} of a head of width "
@@ -148,7 +153,8 @@ class RoPE(RotaryEncoding):
         )
 
     def _find_rotary_width(self, head_width: int) -> int:
-        return int(head_width * self.rotary_fraction)
+        # Rounded, because 58 / 100 * 100 is less than 58.
+        return round(head_width * self.rotary_fraction)
 
     def _find_rates(self, width: int, length: Size) -> Tensor:
         """Computes the angle per position of each pair, in radians.

@@ -1,5 +1,6 @@
 """Rotary position embedding with shifted far positions."""
 
+import math
 from typing import Any
 
 import keras
@@ -94,7 +95,9 @@ class STRING(NearFarRoPE):
 
     @property
     def far_distance(self) -> int:
-        return max(int(self.shift_fraction * self.original_length), 1)
+        # Rounded first, because 0.29 * 100 is less than 29.
+        shift = round(self.shift_fraction * self.original_length, 6)
+        return max(math.floor(shift), 1)
 
     def _find_window(self) -> int:
         if self.window is not None:

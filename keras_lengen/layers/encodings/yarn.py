@@ -7,7 +7,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, Number, Optional
+from keras_lengen.checks.arguments import (
+    LARGEST_POSITION,
+    Boolean,
+    Number,
+    Optional,
+)
 from keras_lengen.layers.encodings.ntk_rope import (
     OriginalLength,
     ScalingFactor,
@@ -15,7 +20,7 @@ from keras_lengen.layers.encodings.ntk_rope import (
 )
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.types import Size, Tensor
+from keras_lengen.types import Array, Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -27,9 +32,9 @@ class YaRN(RoPE):
     slower. Pairs with more than `beta_fast` turns rotate as in `RoPE`. Between
     the two, the factor of the angle per position decreases linearly from 1 to
     `1 / s` with the index of the pair. Rotated queries and keys are multiplied
-    by `0.1 * log(s) + 1`, which sharpens the softmax. In the fixed form,
-    `s = scaling_factor`. In the dynamic form, `s` is the length divided by
-    `original_length`, but at least 1.
+    by `0.1 * log(s) + 1`, which sharpens the softmax, or by
+    `attention_factor`. In the fixed form, `s = scaling_factor`. In the dynamic
+    form, `s` is the length divided by `original_length`, but at least 1.
 
     Stage: `rotate`, `(B, T, H, D)` to the same. No weights.
     Positions: any numbers; only differences matter.
@@ -43,6 +48,12 @@ class YaRN(RoPE):
             Pairs with more turns are unchanged.
         beta_slow: float above 0, at most `2 ** 24`. Pairs with fewer turns
             rotate `s` times slower.
+        attention_factor: float above 0, at most `2 ** 24`. Factor of rotated
+            queries and keys, as a checkpoint may give it; `None`:
+            `0.1 * log(s) + 1`.
+        truncate: bool, whether the decrease begins and ends at whole pairs:
+            the index of the first one is rounded down, that of the last one
+            up.
         max_wavelength: float above 1, at most `2 ** 40`. Base of the geometric
             series of frequencies.
         rotary_fraction: float above 0 and at most 1. Fraction of each head's
@@ -55,6 +66,9 @@ class YaRN(RoPE):
     Raises:
         ValueError: If the rotated width is odd or zero, or an argument is out
             of range.
+
+    Differs from the paper: as in the authors' code, the factor is linear in
+    the index of the pair. In the paper, it is linear in the number of turns.
 
     Example:
 
@@ -72,6 +86,10 @@ class YaRN(RoPE):
     scaling_factor = Optional(ScalingFactor(example=2.0))
     beta_fast = Number(most=LARGEST_POSITION, above=0, example=2)
     beta_slow = Number(most=LARGEST_POSITION, above=0, example=5)
+    attention_factor = Optional(
+        Number(most=LARGEST_POSITION, above=0, example=1.5)
+    )
+    truncate = Boolean()
 
     uses_length = True
 
@@ -82,6 +100,8 @@ class YaRN(RoPE):
         scaling_factor: float | None = None,
         beta_fast: float = 32,
         beta_slow: float = 1,
+        attention_factor: float | None = None,
+        truncate: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -89,6 +109,8 @@ class YaRN(RoPE):
         self.scaling_factor = scaling_factor
         self.beta_fast = beta_fast
         self.beta_slow = beta_slow
+        self.attention_factor = attention_factor
+        self.truncate = truncate
         if not beta_fast > beta_slow:
             raise ValueError(
                 "beta_fast must be above beta_slow; got "
@@ -104,21 +126,23 @@ class YaRN(RoPE):
 
     def _find_rates(self, width: int, length: Size) -> Tensor:
         rates = self._find_frequencies(width)
-        first, last = (
-            rounded(self._find_pair(turns, width))
-            for rounded, turns in (
-                (math.floor, self.beta_fast),
-                (math.ceil, self.beta_slow),
-            )
-        )
-        first = max(first, 0)
-        last = max(min(last, width - 1), first)
-        # If no pair lies between the two limits, a step replaces the ramp.
-        span = last - first or 0.001
-        slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
-        slowed = slowed.astype("float32")
+        slowed = self._find_slowed(width).astype("float32")
         interpolated = ops.divide(slowed, self._find_scale(length))
         return ops.multiply(rates, ops.add(1 - slowed, interpolated))
+
+    def _find_slowed(self, width: int) -> Array:
+        """Finds how far each pair is slowed: `(R / 2,)`, from 0 to 1."""
+        first = self._find_pair(self.beta_fast, width)
+        last = self._find_pair(self.beta_slow, width)
+        if last < 0:
+            # Even the fastest pair makes fewer than `beta_slow` turns.
+            return np.ones(width // 2)
+        if self.truncate:
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, width - 1)
+        # If no pair lies between the two limits, a step replaces the ramp.
+        span = max(last - first, 0) or 0.001
+        return np.clip((np.arange(width // 2) - first) / span, 0, 1)
 
     def _find_pair(self, turns: float, width: int) -> float:
         """Finds the index, a float, of the pair that makes `turns` turns."""
@@ -128,6 +152,8 @@ class YaRN(RoPE):
         )
 
     def _find_magnitude(self, length: Size) -> Tensor:
+        if self.attention_factor is not None:
+            return self.attention_factor
         return 0.1 * ops.log(self._find_scale(length)) + 1.0
 
 

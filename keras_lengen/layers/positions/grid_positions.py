@@ -104,7 +104,8 @@ class GridPositions(PositionSampler):
             Two numbers of the same kind.
         """
         width = self.width or _nearly_square_width(tokens)
-        return -(-tokens // width), width
+        # Not -(-tokens // width): the division of ONNX rounds towards zero.
+        return (tokens + width - 1) // width, width
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         rows, columns = self.shape(tokens)

@@ -280,6 +280,9 @@ def test_padding_by_masks_of_keras_changes_nothing(variant, sampler):
     inputs = ops.convert_to_tensor(inputs)
     padded = layer(inputs, inputs, query_mask=mask, value_mask=mask)
     reset(encoding.sampler)
+    once = layer(inputs, inputs, value_mask=mask)
+    np.testing.assert_array_equal(once, padded)
+    reset(encoding.sampler)
     alone = layer(INPUTS, INPUTS)
     for example, tokens in enumerate(places):
         np.testing.assert_allclose(

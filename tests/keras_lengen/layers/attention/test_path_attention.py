@@ -53,7 +53,8 @@ def find_paths(states, layer):
     directions *= expit(directions)
     square = np.sum(directions**2, axis=-1, keepdims=True)
     directions /= np.sqrt(square + 1e-6)
-    return directions, 2 * expit(states @ layer.strength_dense.kernel.numpy())
+    strengths = states @ layer.strength_dense.kernel.numpy()
+    return directions, 2 * expit(strengths + layer.strength_dense.bias.numpy())
 
 
 def multiply(query, key, directions, strengths):
@@ -78,8 +79,16 @@ def multiply(query, key, directions, strengths):
         ("right", {"use_forget_gate": True}),
         ("left", {"encoding": ALiBi(), "num_key_value_heads": 1}),
         ("between", {"encoding": RoPE()}),
+        (
+            "right",
+            {
+                "encoding": ALiBi(),
+                "use_forget_gate": True,
+                "scale_gates": True,
+            },
+        ),
     ],
-    ids=["none", "right", "left", "between"],
+    ids=["none", "right", "left", "between", "scaled gates"],
 )
 def test_weights_by_the_definition(padding, arguments):
     layer = make(**arguments)
@@ -116,6 +125,7 @@ def test_weights_by_the_definition(padding, arguments):
         if layer.use_forget_gate:
             gates = states @ layer.forget_dense.kernel.numpy()
             gates = np.log(expit(gates + layer.forget_dense.bias.numpy()))
+            gates /= np.sqrt(WIDTH) if layer.scale_gates else 1
             for i, j in zip(*np.tril_indices(len(kept), -1), strict=True):
                 scores[:, i, j] += gates[j + 1 : i + 1].sum(0)
         scores = np.where(np.tri(len(kept), dtype=bool), scores, -np.inf)
@@ -250,5 +260,12 @@ def test_wider_keys_are_refused():
         PaTHAttention(2, 4, encoding=PoPE())
 
 
+def test_gates_that_do_not_exist_are_not_scaled():
+    with pytest.raises(ValueError, match="set use_forget_gate=True too"):
+        PaTHAttention(2, 4, scale_gates=True)
+
+
 def test_config_rebuilds_it():
-    assert_config_round_trip(PaTHAttention(2, 4, use_forget_gate=True))
+    assert_config_round_trip(
+        PaTHAttention(2, 4, use_forget_gate=True, scale_gates=True)
+    )

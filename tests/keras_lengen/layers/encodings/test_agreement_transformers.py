@@ -154,6 +154,8 @@ def test_dynamic_ntk(layout, width, original_length, scaling_factor):
         {"original_length": 16},
         {"max_wavelength": 500_000},
         {"rotary_fraction": 0.5},
+        {"truncate": False},
+        {"attention_factor": 1.3},
     ],
     ids=str,
 )
@@ -165,6 +167,8 @@ def test_yarn(layout, width, scaling_factor, changes):
         "beta_slow": 1,
         "max_wavelength": 10_000,
         "rotary_fraction": 1.0,
+        "truncate": True,
+        "attention_factor": None,
         **changes,
     }
     encoding = YaRN(layout=layout, scaling_factor=scaling_factor, **arguments)
@@ -181,6 +185,8 @@ def test_yarn(layout, width, scaling_factor, changes):
         original_max_position_embeddings=arguments["original_length"],
         beta_fast=arguments["beta_fast"],
         beta_slow=arguments["beta_slow"],
+        truncate=arguments["truncate"],
+        attention_factor=arguments["attention_factor"],
     )
     assert_same_turns(rotated, expected)
 

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_lengen.layers.encodings.distances import (
+    _find_ranks,
     find_asymmetric_distances,
     find_signed_distances,
 )
@@ -57,6 +59,19 @@ def test_one_repeated_last_position_is_padding(distances, expected):
     steps = find_signed_distances(padded, padded, distances)
     assert np.isfinite(steps).all()
     np.testing.assert_array_equal(steps[:4, :4], expected)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 300])
+def test_ranks_are_numbers_of_smaller_positions(count):
+    random = np.random.default_rng(count)
+    keys = random.integers(0, 2 * count, count).astype("float32")
+    queries = np.float32([[-1, keys[0]], [count + 0.5, np.inf]])
+    ranks = _find_ranks(
+        ops.convert_to_tensor(queries), ops.sort(ops.convert_to_tensor(keys))
+    )
+    np.testing.assert_array_equal(
+        ranks, np.sum(keys < queries[..., None], axis=-1)
+    )
 
 
 def test_a_query_beyond_all_keys_has_some_distance():

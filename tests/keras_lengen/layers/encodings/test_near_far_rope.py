@@ -267,6 +267,8 @@ def test_the_window_of_string_follows_from_the_length():
         assert encoding.far_distance == far
         query, _ = encoding.find_far_positions(ops.zeros(1), ops.zeros(1))
         assert query[0] == window - far
+    # 0.29 * 100 is 28.999999999999996.
+    assert STRING(original_length=100, shift_fraction=0.29).far_distance == 29
 
 
 @pytest.mark.parametrize(

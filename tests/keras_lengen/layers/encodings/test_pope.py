@@ -49,7 +49,7 @@ def find_scores(query, key, positions, phase, base=10000):
         np.ndindex(batch, heads), range(tokens), range(tokens)
     ):
         for c in range(width):
-            angle = (positions[i] - positions[j]) * base ** (-c / width)
+            angle = (positions[j] - positions[i]) * base ** (-c / width)
             product = query[b, i, h, c] * key[b, j, h, c]
             scores[b, h, i, j] += product * math.cos(angle + phase[h, c])
     return scores / math.sqrt(width)
@@ -68,6 +68,19 @@ def test_scores_are_the_formula(positions, base):
         encode(encoding, inputs, positions),
         find_scores(*inputs, positions, PHASE, base),
         atol=1e-4,
+    )
+
+
+def test_the_phase_is_added_to_the_angle_of_the_key():
+    encoding = built(np.full((1, 2), -1.0))
+    # Features whose softplus is 1.
+    ones = np.full((1, 2, 1, 2), math.log(math.e - 1), "float32")
+    query, key = encoding(ones, ones)
+    # The key is one position before the query.
+    np.testing.assert_allclose(
+        np.sum(np.asarray(query)[0, 1, 0] * np.asarray(key)[0, 0, 0]),
+        math.cos(-1 - 1) + math.cos(-0.01 - 1),  # 0.116
+        atol=1e-6,
     )
 
 

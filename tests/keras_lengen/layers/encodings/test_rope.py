@@ -93,9 +93,17 @@ def test_the_slowest_pairs_stand_still(fraction, rates):
     )
 
 
-def test_a_number_of_pairs_is_not_rounded_twice():
-    # 0.29 * 100 is 28.999999999999996.
-    found = measure_rates(RoPE(fastest_fraction=0.29), 200)
+def test_fractions_give_the_number_that_they_were_computed_from():
+    # In floating-point numbers, 29 / 100 * 100 is less than 29.
+    encoding = RoPE()
+    for width in range(2, 258, 2):
+        for pairs in range(1, width // 2 + 1):
+            encoding.rotary_fraction = 2 * pairs / width
+            encoding.fastest_fraction = pairs / (width // 2)
+            assert encoding._find_rotary_width(width) == 2 * pairs
+            assert np.count_nonzero(encoding._find_frequencies(width)) == pairs
+    # Also in what rotates.
+    found = measure_rates(RoPE(rotary_fraction=58 / 100), 100)
     assert np.count_nonzero(found) == 29
 
 
@@ -158,8 +166,8 @@ def test_queries_keys_and_flat_inputs_turn_alike(layout):
         ({"rotary_fraction": 1.5}, "rotary_fraction .* got 1.5"),
         ({"fastest_fraction": -0.1}, "fastest_fraction .* got -0.1"),
         ({"fastest_fraction": 1.1}, "fastest_fraction .* got 1.1"),
-        ({"rotary_fraction": 0.4}, "rotated width of a head is 3: .* even"),
-        ({"rotary_fraction": 0.1}, "rotary_fraction=0.1 .* width 8 .* noth"),
+        ({"rotary_fraction": 0.4}, "rotary_fraction=0.4 of 8, is 3: .* even"),
+        ({"rotary_fraction": 0.05}, "rotary_fraction=0.05 .* width 8 .* noth"),
     ],
 )
 def test_wrong_arguments_raise(arguments, message):

@@ -5,12 +5,17 @@ import pytest
 
 from keras_lengen.layers import RandomizedYaRN, RoPE, YaRN
 from tests.keras_lengen.layers.encodings.test_rope import rotated
+from tests.keras_lengen.layers.encodings.turns import (
+    measure_magnitude,
+    measure_rates,
+)
 
 POSITIONS = np.array([0, 1, 7, 100, 4000])
 
 
-def rates(width, original, scale, fast=32, slow=1, base=10000):
-    """The rates of the pairs, by the paper's steps."""
+def rates(width, original, scale, *, fast=32, slow=1, truncate=True):
+    """The rates of the pairs, by the steps of the authors' code."""
+    base = 10000
 
     def correction(turns):
         return (
@@ -19,8 +24,10 @@ def rates(width, original, scale, fast=32, slow=1, base=10000):
             / (2 * math.log(base))
         )
 
-    low = max(math.floor(correction(fast)), 0)
-    high = min(math.ceil(correction(slow)), width - 1)
+    low, high = correction(fast), correction(slow)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
     high = high if high > low else low + 0.001
     found = []
     for pair in range(width // 2):
@@ -40,7 +47,7 @@ def rates(width, original, scale, fast=32, slow=1, base=10000):
     ],
 )
 @pytest.mark.parametrize("scale", [1, 2, 8])
-def test_pairs_turn_by_the_definition(width, original, bounds, scale):
+def test_pairs_turn_by_the_steps(width, original, bounds, scale):
     query = np.random.default_rng(0).normal(size=(1, 5, 1, width))
     encoding = YaRN(original_length=original, scaling_factor=scale)
     turned = encoding(query, positions=POSITIONS)
@@ -59,13 +66,40 @@ def test_pairs_turn_by_the_definition(width, original, bounds, scale):
             )
 
 
-def test_a_short_training_length():
-    query = np.ones((1, 5, 1, 8), "float32")
-    encoding = YaRN(original_length=2, scaling_factor=2)
-    slowed = RoPE()(query, positions=POSITIONS / 2)
-    turned = np.asarray(encoding(query, positions=POSITIONS)) / 1.069315
-    # All pairs but the fastest are interpolated.
-    np.testing.assert_allclose(turned[..., 2:], slowed[..., 2:], atol=1e-4)
+@pytest.mark.parametrize(("original", "beta_slow"), [(6, 1), (2, 1), (60, 10)])
+def test_pairs_with_few_turns_are_slowed_also_if_it_is_all_of_them(
+    original, beta_slow
+):
+    encoding = YaRN(
+        original_length=original, scaling_factor=2, beta_slow=beta_slow
+    )
+    plain = measure_rates(RoPE(), 8)
+    np.testing.assert_allclose(measure_rates(encoding, 8), plain / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [16, 128])
+def test_a_checkpoint_gives_its_own_factor_and_bounds(width):
+    arguments = {"scaling_factor": 32, "original_length": 4096}
+    for cls in (YaRN, RandomizedYaRN):
+        encoding = cls(
+            attention_factor=1.25,
+            truncate=False,
+            **arguments,
+            **({"max_position": 99} if cls is RandomizedYaRN else {}),
+        )
+        expected, bounds = rates(width, 4096, 32, truncate=False)
+        assert bounds != rates(width, 4096, 32)[1]
+        np.testing.assert_allclose(
+            measure_rates(encoding, width), expected, rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            measure_magnitude(encoding, width), 1.25, rtol=1e-6
+        )
+    # Whatever the length.
+    dynamic = YaRN(original_length=2, attention_factor=1.25)
+    np.testing.assert_allclose(
+        measure_magnitude(dynamic, width, length=9), 1.25, rtol=1e-6
+    )
 
 
 def test_the_randomized_form_turns_by_positions_of_the_longer_range():
@@ -135,6 +169,7 @@ def test_dynamic_is_fixed_at_the_scale_of_the_length():
         ({"original_length": 0}, "original_length .* got 0"),
         ({"beta_fast": 1}, "beta_fast=1 and beta_slow=1"),
         ({"beta_slow": 0}, "beta_slow must be .* above 0 .*; got 0"),
+        ({"attention_factor": 0}, "attention_factor must be .*; got 0"),
     ],
 )
 def test_wrong_arguments_raise(arguments, message):
