@@ -706,6 +706,8 @@ class Transformer(BlockArguments, TokenModel):
         if self.head is not None:
             logits = self.head(features)
         elif self.tie_embeddings:
+            # With weights of half precision, the result would have it, too.
+            features = ops.cast(features, "float32")
             logits = self.embedding(features, reverse=True)
         else:
             return features

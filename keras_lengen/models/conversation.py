@@ -1,5 +1,6 @@
 """Generation that continues across calls."""
 
+import copy
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
@@ -65,6 +66,10 @@ class Conversation:
 
     The weights of the model must not change between calls.
 
+    `copy.copy` and `copy.deepcopy` make a branch: a conversation with the same
+    model and text, which goes on without the other. A pickled conversation
+    contains its model. A stream goes on only in the conversation that began it.
+
     Args:
         model: `TransformerDecoder` without cross-attention.
         max_length: int, at least 1. Largest number of tokens, including
@@ -122,7 +127,16 @@ class Conversation:
         # Number of tokens in the cache: the model reads a token only to
         # generate the next one.
         self._cached = 0
+        # The run whose stream may go on.
         self._run: Run | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled programs can be neither copied nor saved.
+        return {**self.__dict__, "_run": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Conversation":
+        # What changes is replaced and not edited, and the model is shared.
+        return copy.copy(self)
 
     def generate(
         self,
@@ -145,8 +159,9 @@ class Conversation:
             What `TransformerDecoder.generate` returns.
 
         Raises:
-            ValueError: If an argument is out of range, or the conversation
-                becomes longer than `max_length`.
+            ValueError: If an argument is out of range, the conversation
+                becomes longer than `max_length`, or logits are NaN or
+                infinite. The conversation is then as before.
         """
         run, text = self._prepare(inputs, max_new_tokens, options)
         state = run.finish()
@@ -180,7 +195,9 @@ class Conversation:
                 another call.
         """
         check_streamed(options)
-        return self._stream(*self._prepare(inputs, max_new_tokens, options))
+        run, text = self._prepare(inputs, max_new_tokens, options)
+        self._run = run
+        return self._stream(run, text)
 
     def _stream(self, run: Run, text: _Text) -> Iterator[Array]:
         states = run.states()
@@ -232,7 +249,7 @@ class Conversation:
                 text.mask[:, : text.length],
                 cast(int, model.output_size),
             )
-        self._run = make_run(
+        run = make_run(
             model,
             ops.convert_to_tensor(unread),
             constants,
@@ -242,7 +259,7 @@ class Conversation:
             seen=seen,
             cache=self._cache,
         )
-        return self._run, text
+        return run, text
 
     def _add_prompts(
         self, prompts: Tensor, mask: Tensor | None, max_new_tokens: int
@@ -341,6 +358,7 @@ class Conversation:
         token_ids, mask = text.token_ids.copy(), text.mask.copy()
         token_ids[:, new] = tokens[:, :count]
         mask[:, new] = real[:, :count]
+        self._run = run
         self.length = text.length + count
         self._text = text._replace(
             token_ids=token_ids, mask=mask, length=self.length

@@ -13,6 +13,7 @@ from keras_lengen.models.base import Transformer, convert_numbers
 from keras_lengen.models.beam_search import BeamSearch
 from keras_lengen.models.generator import Generator, State, cast_to_int32
 from keras_lengen.models.token_choice import (
+    RANDOM_NUMBERS,
     ChoiceOptions,
     Options,
     check_options,
@@ -77,11 +78,14 @@ class Run(NamedTuple):
         """Generates all tokens and returns the last state."""
         state = self.generator.start(self.constants, self.token_ids, self.cache)
         steps = cast_to_int32(self.generator.max_new_tokens - 1)
-        return self.generator.advance(self.constants, state, steps)
+        state = self.generator.advance(self.constants, state, steps)
+        _check_logits(state)
+        return state
 
     def states(self) -> Iterator[State]:
         """Yields the state after each token."""
         state = self.generator.start(self.constants, self.token_ids, self.cache)
+        _check_logits(state)
         yield state
         for _ in range(self.generator.max_new_tokens - 1):
             if np.all(ops.convert_to_numpy(state["ended"])):
@@ -89,7 +93,21 @@ class Run(NamedTuple):
             state = self.generator.advance(
                 self.constants, state, cast_to_int32(1)
             )
+            _check_logits(state)
             yield state
+
+
+def _check_logits(state: State) -> None:
+    """Raises `ValueError` if there was no token to choose in a state."""
+    steps = ops.convert_to_numpy(state["invalid"])
+    if (steps >= 0).any():
+        row = np.where(steps < 0, np.inf, steps).argmin()
+        raise ValueError(
+            f"the logits of new token {steps[row]} of row {row} are "
+            "NaN or infinite, so no token can be chosen: check the weights of "
+            "the model and the inputs. Invalid inputs can make them NaN; "
+            "jit_compile=False shows which input is invalid."
+        )
 
 
 def _prepare(
@@ -185,17 +203,21 @@ def make_run(
         "next": cast_to_int32((first or 0) + prompt_tokens),
         "end_tokens": cast_to_int32(options.end_tokens),
         "temperature": ops.cast(options.temperature, "float32"),
-        "top_p": options.top_p,
+        # 1 is every token, also those that sums would leave out.
+        "top_p": None if options.top_p == 1 else options.top_p,
         "penalty": ops.cast(options.repetition_penalty, "float32"),
-        "length_penalty": ops.cast(options.length_penalty, "float32"),
+        # Larger ones, which have the same effect, may overflow.
+        "length_penalty": ops.cast(
+            min(options.length_penalty, 1e30), "float32"
+        ),
         "seen": seen,
         "numbers": None,
     }
     if options.temperature > 0:
         # One number per token, because the loop draws no random numbers.
-        constants["numbers"] = keras.random.uniform(
+        constants["numbers"] = keras.random.randint(
             (token_ids.shape[0], max_new_tokens),
-            dtype="float32",
+            *(0, RANDOM_NUMBERS),
             seed=options.seed,
         )
     constants = keras.tree.map_structure(

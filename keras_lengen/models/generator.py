@@ -11,6 +11,7 @@ from keras_lengen.models.programs import compile_function
 from keras_lengen.models.token_choice import (
     Options,
     add_seen,
+    are_valid,
     is_end,
     penalize,
     sample_tokens,
@@ -36,8 +37,8 @@ class Generator:
     for cross-attention; `"end_tokens"`, int32 `(E,)`, of which the first fills
     rows that have ended; `"temperature"`; `"top_p"`; `"penalty"` and `"seen"`,
     bool `(B, V)`, the tokens of the text that it concerns, or `None`; and
-    `"numbers"`, uniform random numbers `(B, max_new_tokens)`, or `None` if
-    tokens are not sampled.
+    `"numbers"`, random integers `(B, max_new_tokens)`, or `None` if tokens are
+    not sampled.
 
     The state is a dict with the entries `"cache"`, of all layers; `"token"`,
     int32 `(B,)`, the newest token; `"step"`, its index among the new tokens;
@@ -81,6 +82,7 @@ class Generator:
         state = {
             "cache": cache,
             "ended": ops.zeros((batch_size,), dtype="bool"),
+            "invalid": ops.full((batch_size,), -1, dtype="int32"),
             "tokens": ops.broadcast_to(constants["end_tokens"][0], shape),
         }
         if constants["seen"] is not None:
@@ -162,13 +164,33 @@ class Generator:
             **memory,
         )
 
+    def compute_logits(
+        self, constants: State, state: State, features: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Computes the logits of the tokens that follow.
+
+        Args:
+            constants: Constants of the run.
+            state: State, with or without `"seen"`.
+            features: `(B, 1, M)`.
+
+        Returns:
+            Tuple of float32 `(B, V)`, the logits to choose from, zeros in rows
+            that are not valid; the same before penalties; and whether they
+            are valid, bool `(B,)`.
+        """
+        kept = self.model.logits(features)[:, 0]
+        valid = are_valid(kept)
+        logits = ops.where(ops.expand_dims(valid, -1), kept, 0.0)
+        if "seen" in state:
+            logits = penalize(logits, state["seen"], constants["penalty"])
+        return logits, kept, valid
+
     def _choose(
         self, constants: State, state: State, features: Tensor, step: Tensor
     ) -> State:
         """Adds to the state the token that follows `features` `(B, 1, M)`."""
-        logits = kept = self.model.logits(features)[:, 0]
-        if "seen" in state:
-            logits = penalize(logits, state["seen"], constants["penalty"])
+        logits, kept, valid = self.compute_logits(constants, state, features)
         if constants["numbers"] is None:
             token = ops.cast(ops.argmax(logits, axis=-1), "int32")
         else:
@@ -180,12 +202,15 @@ class Generator:
                 top_p=constants["top_p"],
             )
         ends = constants["end_tokens"]
-        token = ops.where(state["ended"], ends[0], token)
+        fails = ops.logical_not(ops.logical_or(state["ended"], valid))
+        ended = ops.logical_or(state["ended"], fails)
+        token = ops.where(ended, ends[0], token)
         state = {
             **state,
             "step": step,
             "token": token,
-            "ended": ops.logical_or(state["ended"], is_end(token, ends)),
+            "ended": ops.logical_or(ended, is_end(token, ends)),
+            "invalid": ops.where(fails, step, state["invalid"]),
             "tokens": write_entries(state["tokens"], token, step),
         }
         if "seen" in state:

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple, TypedDict
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -14,6 +15,9 @@ from keras_lengen.checks.arguments import (
     Seed,
 )
 from keras_lengen.types import BoolArray, IntArray, Tensor
+
+RANDOM_NUMBERS = 2**30
+"""How many different random numbers there are to choose a token with."""
 
 
 class ChoiceOptions(TypedDict, total=False):
@@ -168,7 +172,8 @@ def penalize(logits: Tensor, seen: Tensor, penalty: Tensor) -> Tensor:
     https://arxiv.org/abs/1909.05858
     """
     changed = ops.where(logits > 0, logits / penalty, logits * penalty)
-    # An infinity less another one would not be a number.
+    # What overflows is as unlikely as can be, but not forbidden as -inf is.
+    seen = ops.logical_and(seen, ops.isfinite(logits))
     return ops.where(seen, ops.clip(changed, -1e30, 1e30), logits)
 
 
@@ -177,9 +182,40 @@ def is_end(tokens: Tensor, end_tokens: Tensor) -> Tensor:
     return ops.any(ops.expand_dims(tokens, -1) == end_tokens, axis=-1)
 
 
+def are_valid(logits: Tensor) -> Tensor:
+    """Finds rows of logits `(B, V)` from which a token can be chosen.
+
+    Such a row has no NaN and no infinity, and a token that is not forbidden by
+    a logit of -inf.
+
+    Returns:
+        bool `(B,)`.
+    """
+    numbers = ops.where(ops.isnan(logits), np.inf, logits)
+    return ops.isfinite(ops.max(numbers, axis=-1))
+
+
+def find_largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Finds the largest scores; among equal ones, those with lowest indices.
+
+    Args:
+        scores: float32 `(B, N)`.
+        count: int. How many to find.
+
+    Returns:
+        Scores and int32 indices, each `(B, count)`.
+    """
+    if keras.backend.backend() == "torch":
+        # Its `topk` returns any of equal numbers.
+        indices = ops.argsort(-scores, axis=-1)[:, :count]
+        return ops.take_along_axis(scores, indices, axis=-1), indices
+    largest, indices = ops.top_k(scores, count)
+    return largest, ops.cast(indices, "int32")
+
+
 def sample_tokens(
     logits: Tensor,
-    uniforms: Tensor,
+    numbers: Tensor,
     *,
     temperature: Tensor,
     top_k: int | None,
@@ -188,8 +224,8 @@ def sample_tokens(
     """Samples tokens by inverting the cumulative distribution.
 
     Args:
-        logits: float32 `(B, V)`.
-        uniforms: float32 `(B,)`, in `[0, 1)`.
+        logits: float32 `(B, V)`, valid.
+        numbers: int32 `(B,)`, random, from 0 to `RANDOM_NUMBERS - 1`.
         temperature: float32 scalar above 0 that divides the logits.
         top_k: int or `None`. Number of most likely tokens to sample from.
         top_p: float or `None`. Probability of the most likely tokens to
@@ -198,22 +234,72 @@ def sample_tokens(
     Returns:
         int32 `(B,)`.
     """
+    if top_k is not None or top_p is not None:
+        ordered, _ = ops.top_k(logits, top_k or logits.shape[-1])
+        count = ordered.shape[-1]
+        if top_p is not None:
+            sums = _sum_probabilities(ordered, temperature)
+            # A set that rounding puts below `top_p` needs no other token.
+            goals = top_p * (1 - 1e-6) * ops.cast(sums[:, -1:], "float32")
+            below = ops.cast(sums < ops.cast(goals, "int32"), "int32")
+            count = 1 + ops.sum(below, axis=-1, keepdims=True)
+            least = ops.take_along_axis(ordered, count - 1, axis=-1)
+        else:
+            least = ordered[:, -1:]
+        logits = _keep_likeliest(logits, least, count)
+    sums = _sum_probabilities(logits, temperature)
+    total = sums[:, -1:]
+    excess = ops.cast(total - RANDOM_NUMBERS, "float32") / RANDOM_NUMBERS
+    goals = ops.expand_dims(numbers, -1)
+    goals = goals + ops.cast(ops.cast(goals, "float32") * excess, "int32")
+    goals = ops.minimum(goals, total - 1)
+    # The sum passes the goal at a token whose probability is above 0.
+    return ops.sum(ops.cast(sums <= goals, "int32"), axis=-1)
+
+
+def _keep_likeliest(
+    logits: Tensor, least: Tensor, count: int | Tensor
+) -> Tensor:
+    """Forbids all but the most likely tokens; of equal ones, the last.
+
+    Args:
+        logits: float32 `(B, V)`.
+        least: float32 `(B, 1)`, the smallest logit to keep.
+        count: int, or int32 `(B, 1)`, number of tokens to keep.
+
+    Returns:
+        float32 `(B, V)`, -inf for the other tokens.
+    """
+    above, equal = logits > least, logits == least
+    room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
+    numbers = ops.cumsum(ops.cast(equal, "int32"), axis=-1)
+    kept = ops.logical_or(above, ops.logical_and(equal, numbers <= room))
+    return ops.where(kept, logits, -np.inf)
+
+
+def _sum_probabilities(logits: Tensor, temperature: Tensor) -> Tensor:
+    """Sums up the probabilities of tokens.
+
+    Sums of integers are exact. Those of floating-point numbers may decrease
+    under XLA, which adds in another order for each sum.
+
+    Args:
+        logits: float32 `(B, V)`, valid.
+        temperature: float32 scalar above 0 that divides the logits.
+
+    Returns:
+        int32 `(B, V)`, cumulative sums in units of `1 / RANDOM_NUMBERS`.
+    """
     # Logits become at most 0: divided by a small temperature, they may then
     # overflow to the probability 0, but never to NaN.
     logits = logits - ops.max(logits, axis=-1, keepdims=True)
-    logits = logits / temperature
-    if top_k is not None:
-        least = ops.top_k(logits, top_k)[0][:, -1:]
-        logits = ops.where(logits < least, -1e30, logits)
-    if top_p is not None:
-        ordered = ops.flip(ops.sort(logits, axis=-1), axis=-1)
-        shares = ops.softmax(ordered, axis=-1)
-        before = ops.cumsum(shares, axis=-1) - shares
-        kept = ops.where(before < top_p, ordered, np.inf)
-        least = ops.min(kept, axis=-1, keepdims=True)
-        logits = ops.where(logits < least, -1e30, logits)
-    summed = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # Slightly below the total, so that rounding never selects a token of
-    # probability zero.
-    goals = ops.expand_dims(uniforms * (1 - 1e-6), -1) * summed[:, -1:]
-    return ops.sum(ops.cast(summed <= goals, "int32"), axis=-1)
+    weights = ops.exp(logits / temperature)
+    shares = weights / ops.sum(weights, axis=-1, keepdims=True)
+    shares = shares * RANDOM_NUMBERS
+    whole = ops.floor(shares)
+    # Ten bits more, because rounding would add up over many tokens.
+    rest = ops.floor((shares - whole) * 1024)
+    whole, rest = (
+        ops.cumsum(ops.cast(part, "int32"), axis=-1) for part in (whole, rest)
+    )
+    return whole + rest // 1024
