@@ -231,7 +231,7 @@ def test_what_is_compared_may_differ(tmp_path):
 BROKEN = {
     "an unknown trainer": (
         {"trainer": "algorithm"},
-        "the trainer of {file} must be one of algorithmic, enwik8",
+        "the trainer of {file} cannot be 'algorithm'. Did you mean algori",
     ),
     "a newer configuration": (
         {"config": {"bells": 3}},

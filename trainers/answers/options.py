@@ -11,11 +11,11 @@ from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.structured_digits import UNIFORM
 from datasets.text_tasks.vocabulary import WordVocabulary
-from keras_lengen.checks.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError, as_config_errors
+from trainers.options.choices import described
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import ALL_SAMPLERS
 from trainers.options.lengths import parse_lengths

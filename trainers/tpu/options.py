@@ -25,7 +25,7 @@ def _take(config_class, *names, **defaults):
     """Returns options of trainers, empty or 0 unless `defaults` says more."""
     known = options(config_class)
     empty = {name: type(known[name].default)() for name in names}
-    return select_options(config_class, names, **{**empty, **defaults})
+    return select_options(config_class, *names, **{**empty, **defaults})
 
 
 @dataclasses.dataclass(frozen=True)

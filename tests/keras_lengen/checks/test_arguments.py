@@ -491,7 +491,9 @@ def test_unknown_keys():
 
 def test_an_unknown_argument_of_every_class():
     for cls, right in CLASSES.values():
-        with pytest.raises(ValueError, match=r"^\w+ has no argument 'lenght'\."):
+        with pytest.raises(
+            ValueError, match=r"^\w+ has no argument 'lenght'\."
+        ):
             cls(**right, lenght=1)
 
 

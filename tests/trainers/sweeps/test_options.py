@@ -12,7 +12,10 @@ from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
     [
         ({}, "--grid is missing: plain_and_randomized, ruoss_table_1"),
         ({"grid": "ruoss_tabel_1"}, "Did you mean ruoss_table_1"),
-        ({"size": "big"}, "--size must be one of paper, small"),
+        (
+            {"size": "big"},
+            "--size cannot be 'big'. It must be one of paper, small",
+        ),
         ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
         ({"shard": "1"}, "--shard takes a number from 0"),
         ({"address": "auto"}, "--address and --tpus need --engine=ray"),
