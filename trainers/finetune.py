@@ -73,6 +73,13 @@ def train(config, text, opened):
     flags = dataclasses.asdict(config)
     del flags["checkpoint"]
     new = dataclasses.replace(opened.config, **flags)
+    # What only the run needed.
+    inherited = {
+        name: options(new)[name].default
+        for name in new.unused
+        if getattr(new, name) == getattr(opened.config, name)
+    }
+    new = dataclasses.replace(new, **inherited)
     title = opened.experiment.make_problem(new).title
     name = f"{name_run(new)}-from-{name_run(opened.config)}"
     workdir = pathlib.Path(new.workdir or pathlib.Path("runs", title, name))

@@ -179,6 +179,14 @@ class AnswersConfig(LengthsConfig):
             )
 
     @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        if self.task == "pcfg":
+            return super().unused
+        reason = f"with --task={self.task}, which reads no files"
+        return {**super().unused, "data_dir": reason}
+
+    @property
     def is_looped(self):
         """Whether blocks may be applied more than once."""
         return self.loops != "1"

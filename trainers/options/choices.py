@@ -70,7 +70,7 @@ def suggest(value, choices, prefix=""):
     # A long text is similar to no name, and slow to compare.
     text = value.lower()[:100]
     by_letters = {choice.lower(): choice for choice in choices}
-    close = difflib.get_close_matches(text, by_letters, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(text, by_letters, n=1)
     same = [name for name in (SYNONYMS.get(text),) if name in by_letters]
     for name in (*same, *close):
         return f" Did you mean {prefix}{by_letters[name]}?"

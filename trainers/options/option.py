@@ -193,6 +193,21 @@ def check_options(config):
         known.check(f"--{name}", getattr(config, name))
 
 
+def check_unused(config, names, because):
+    """Raises `ConfigError` for a flag that is given and has no effect.
+
+    Args:
+        config: Configuration.
+        names: Iterable of str. Names of flags that have no effect.
+        because: str. The reason, as in `with --task=copy`.
+    """
+    for name in names:
+        if getattr(config, name) != options(config)[name].default:
+            raise ConfigError(
+                f"--{name} has no effect {because}: leave it out."
+            )
+
+
 def check_text(name, value):
     """Raises `ConfigError` for a str that no encoding writes.
 

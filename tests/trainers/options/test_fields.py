@@ -29,6 +29,7 @@ from trainers.options.fields import resolve
         ),
         ({"attention": "Geometric"}, "Did you mean GeometricAttention"),
         ({"draw": "head"}, "--draw cannot be .*It must be one of"),
+        ({"tpu": "x"}, "--tpu has no effect without --strategy=tpu: leave it"),
         ({"compile": "yes"}, "--compile cannot be .*It must be one of"),
         (
             {"preset": "large"},
