@@ -9,13 +9,15 @@ lengths; `python -m trainers.report` shows several problems in one table.
 """
 
 import dataclasses
+import itertools
 import os
 import pathlib
 
+from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.options.command import run
 from trainers.options.option import check_options, option, options
-from trainers.records.files import replacing, writing
+from trainers.records.files import read_bytes, replacing, writing
 from trainers.records.markdown import code, table
 from trainers.records.opened_run import (
     are_of_other_data,
@@ -23,7 +25,7 @@ from trainers.records.opened_run import (
     registered,
 )
 from trainers.records.plot import plot_results
-from trainers.records.results import choose_metric
+from trainers.records.results import choose_metric, find_floor, find_reach
 from trainers.records.workdir import naming_damage, read_results
 
 LENGTHS = 8
@@ -42,8 +44,9 @@ class CompareConfig:
 
     output: str = option(
         "",
-        "Directory for comparison.png and comparison.md; none: the directory "
-        "that all runs are in.",
+        "Directory for comparison.png and comparison.md, whose names get a "
+        "number where those of other runs are; none: the directory that all "
+        "runs are in.",
         is_path=True,
     )
 
@@ -66,14 +69,19 @@ def main(config, *runs):
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
     text = make_table(labelled, metric, problem)
-    print(text)
-    path = directory / "comparison.md"
+    names = name_runs(paths, directory)
+    compared = f"Runs: {', '.join(map(code, names))}"
+    path, is_same = choose_path(
+        (directory / f"comparison{ending}.md" for ending in list_endings()),
+        compared,
+    )
     with replacing(path) as file:
-        file.write(f"{text}\n".encode())
-    print(f"table: {path}")
+        file.write(f"{text}\n\n{compared}\n".encode())
+    print(text)
+    print(f"table{', replaced' * is_same}: {path}")
     # Matplotlib would read what is between two dollar signs as a formula.
     shown = {label.replace("$", r"\$"): of for label, of in labelled.items()}
-    plot_results(directory / "comparison.png", shown, problem)
+    plot_results(path.with_suffix(".png"), shown, problem)
 
 
 def read(path):
@@ -223,6 +231,39 @@ def find_common(paths):
     return max(set.intersection(*above), key=lambda path: len(path.parts))
 
 
+def name_runs(paths, directory):
+    """Returns names of runs, sorted, which begin with a directory."""
+    # Names of files need not be UTF-8.
+    return sorted(
+        os.path.relpath(path, directory).encode(errors="replace").decode()
+        for path in paths
+    )
+
+
+def list_endings():
+    """Yields endings of the names of further reports in a directory."""
+    yield ""
+    yield from (f"-{number}" for number in itertools.count(2))
+
+
+def choose_path(paths, line):
+    """Chooses a file that replaces no report of other runs.
+
+    Args:
+        paths: Iterable of `pathlib.Path`. Files that the report may be.
+        line: str. The line that says which runs the report shows.
+
+    Returns:
+        The first path without a report, or with one that has the line, and
+        whether it is there; `None` if there is none.
+    """
+    for path in paths:
+        found = read_bytes(path)
+        if found is None or line.encode() in found.splitlines():
+            return path, found is not None
+    return None
+
+
 def make_table(labelled, metric, problem):
     """Returns a Markdown table of the metric and the score of each run.
 
@@ -254,8 +295,20 @@ def make_table(labelled, metric, problem):
         )
     named = (problem.describe_length(int(length)) for length in common)
     first = f"{metric} at {problem.length_name}"
-    scores = score.replace("_", " "), "best score"
-    return table((first, *named, *scores, "steps"), rows)
+    head = (first, *named, score.replace("_", " "), "best score", "steps")
+    floor = find_floor(next(iter(labelled.values())), problem)
+    if floor:
+        head += ("above the floor up to",)
+        reached = [find_reach(of, problem) for of in labelled.values()]
+        rows = [
+            (*row, problem.describe_length(reach) if reach else "nowhere")
+            for row, reach in zip(rows, reached, strict=True)
+        ]
+        mean = average_unseen(floor, problem.longest_trained)
+        values = (floor.get(int(length)) for length in common)
+        shown = ("" if v is None else f"{v:.4g}" for v in values)
+        rows.append(("floor", *shown, f"{mean:.4g}", "", "", ""))
+    return table(head, rows)
 
 
 if __name__ == "__main__":

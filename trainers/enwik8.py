@@ -28,6 +28,14 @@ class Enwik8Config(WindowsConfig):
         "enwik8", "Text.", choices=tuple(TEXTS), names_data=True
     )
 
+    @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        if self.dataset != "python_source":
+            return super().unused
+        reason = "with --dataset=python_source, which is in Python itself"
+        return {**super().unused, "data_dir": reason}
+
 
 PRESETS = {
     "small": {"steps": 1500, "dropout": 0.0, "evaluate_every": 500},
@@ -55,7 +63,6 @@ class ByteProblem(TextProblem):
     """The next byte of a text."""
 
     vocabulary = BYTES
-    hint = " Or train on text that every machine has: --dataset=python_source."
     metrics = (
         Metric(
             "nats_per_byte",
@@ -70,6 +77,11 @@ class ByteProblem(TextProblem):
     def __init__(self, config):
         super().__init__(config)
         self.title = config.dataset
+        if config.dataset != "python_source":
+            self.hint = (
+                " Or train on text that every machine has: "
+                "--dataset=python_source."
+            )
 
     def open(self):
         return TEXTS[self.config.dataset](self.config.data_dir)

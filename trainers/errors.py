@@ -1,6 +1,10 @@
 """Errors that end a trainer, each with an exit status of its own."""
 
 import contextlib
+import sys
+
+MAX_CHARACTERS = 1000
+"""Largest number of characters of an error message."""
 
 
 class ConfigError(Exception):
@@ -46,3 +50,13 @@ def as_config_errors(*kinds, becomes=ConfigError):
         yield
     except kinds as error:
         raise becomes(str(error)) from None
+
+
+def fail(message, status):
+    """Ends the program with one line on stderr."""
+    # One line, even if a value that it repeats has several.
+    message = " ".join(str(message).split())
+    if len(message) > MAX_CHARACTERS:
+        message = f"{message[:MAX_CHARACTERS]}..."
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(status)

@@ -19,12 +19,17 @@ from trainers.devices.workers import (
     watch_workers,
 )
 from trainers.engine.backend import make_strategy
+from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.experiment import make_evaluation, measure_model
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import DeviceConfig, RunConfig
-from trainers.options.layers import build_encoding, with_max_position
+from trainers.options.layers import (
+    build_encoding,
+    range_of_run,
+    with_max_position,
+)
 from trainers.options.option import option, options
 from trainers.records.files import writing
 from trainers.records.markdown import table
@@ -34,8 +39,10 @@ from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, show_evaluation
 from trainers.records.results import (
     choose_metric,
+    describe_floor,
     describe_results,
     describe_worst_kind,
+    find_floor,
     name_scored,
     summarize,
 )
@@ -52,7 +59,7 @@ NAMED = (
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluateConfig(RunConfig, DeviceConfig):
+class EvaluateConfig(DeviceConfig, RunConfig):
     """Flags of this command."""
 
     test_lengths: str = option(
@@ -89,7 +96,8 @@ def main(config, text):
     )
     measured = with_evaluation(measured, config.evaluation)
     measured.validate()
-    measured = with_max_position(measured)
+    with range_of_run("choose shorter lengths"):
+        measured = with_max_position(measured)
     first = read_first(opened)
     strategy = make_strategy(config.strategy, config.tpu)
     with watch_workers(strategy):
@@ -193,6 +201,15 @@ def write(opened, results, problem, first, name):
     columns = [found["final"][key] for found in compared.values()]
     lengths = list(results["final"][key])
     shown = lengths[:: -(-len(lengths) // ROWS)]
+    floor = {str(n): v for n, v in find_floor(results, problem).items()}
+    head = [problem.length_name, *compared]
+    scores = [f"{found['final'][score]:.4g}" for found in compared.values()]
+    measured = list(columns)
+    if floor:
+        head.append("floor")
+        columns.append(floor)
+        mean = average_unseen(floor, problem.longest_trained)
+        scores.append(f"{mean:.4g}")
     rows = [
         (
             problem.describe_length(int(n)),
@@ -200,17 +217,17 @@ def write(opened, results, problem, first, name):
         )
         for n in shown
     ]
-    scores = (f"{found['final'][score]:.4g}" for found in compared.values())
     print(f"{metric} at each {problem.length_name}:")
-    head = (problem.length_name, *compared)
-    print(table(head, [*rows, ("score", *scores)]))
-    if len(set(map(frozenset, columns))) > 1:
+    print(table(tuple(head), [*rows, ("score", *scores)]))
+    if len(set(map(frozenset, measured))) > 1:
         scored = name_scored(problem)
         print(f"A score is the mean over the {scored} of its own column.")
     plot_results(path.with_suffix(".png"), compared, problem)
     worst = describe_worst_kind(results)
     if worst:
         print(worst)
+    if floor:
+        print(f"this evaluation is {describe_floor(results, problem)}")
     print(f"results: {path}")
 
 

@@ -45,7 +45,11 @@ from trainers.records.opened_run import open_run
 from trainers.records.plot import plot_results
 from trainers.records.positions import describe_coverage, describe_positions
 from trainers.records.progress import Line, Progress, show_evaluation
-from trainers.records.results import describe_score, describe_worst_kind
+from trainers.records.results import (
+    describe_floor,
+    describe_score,
+    describe_worst_kind,
+)
 from trainers.records.workdir import Workdir
 
 DEMONSTRATION = {
@@ -399,8 +403,10 @@ class _Run:
         ):
             if line:
                 print(line)
-        score = describe_score(results, self.problem)
-        print(f"{self.name}: {score}, see {path}/results.json")
+        found = describe_score(results, self.problem)
+        floor = describe_floor(results, self.problem)
+        found = "; ".join(filter(None, [found, floor]))
+        print(f"{self.name}: {found}; see {path}/results.json")
         return results
 
 

@@ -19,8 +19,8 @@ import sys
 from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses, run
 from trainers.options.fields import CheckpointConfig, TrainerConfig
-from trainers.options.help import find_request
 from trainers.options.option import option, options, select_options
+from trainers.options.parsing import find_request
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import read_config
 
@@ -55,7 +55,7 @@ def make_config_class(defaults):
     return dataclasses.make_dataclass(
         "FinetuneConfig",
         [],
-        bases=(FinetuneConfig, select_options(defaults, values, **values)),
+        bases=(FinetuneConfig, select_options(defaults, *values, **values)),
         # The module whose docstring --help shows.
         namespace={"__module__": __name__},
         frozen=True,
@@ -73,6 +73,13 @@ def train(config, text, opened):
     flags = dataclasses.asdict(config)
     del flags["checkpoint"]
     new = dataclasses.replace(opened.config, **flags)
+    # What only the run needed.
+    inherited = {
+        name: options(new)[name].default
+        for name in new.unused
+        if getattr(new, name) == getattr(opened.config, name)
+    }
+    new = dataclasses.replace(new, **inherited)
     title = opened.experiment.make_problem(new).title
     name = f"{name_run(new)}-from-{name_run(opened.config)}"
     workdir = pathlib.Path(new.workdir or pathlib.Path("runs", title, name))

@@ -22,8 +22,12 @@ from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
-from trainers.options.layers import build_encoding, check_length
-from trainers.options.option import option
+from trainers.options.layers import (
+    build_encoding,
+    check_length,
+    range_of_run,
+)
+from trainers.options.option import check_unused, option
 from trainers.records.opened_run import open_run
 from trainers.text.problem import TextProblem
 
@@ -66,11 +70,9 @@ class GenerateConfig(RunConfig):
         super().validate()
         if self.prompt and self.prompt_file:
             raise ConfigError("give --prompt or --prompt_file, not both.")
-        if self.top_p < 1 and not self.temperature:
-            raise ConfigError(
-                f"--top_p={self.top_p} has no effect without a temperature: "
-                "give --temperature=1 too, or leave --top_p out."
-            )
+        if not self.temperature:
+            reason = "without --temperature, such as --temperature=1"
+            check_unused(self, ["top_p", "seed"], reason)
 
 
 def main(config, text):
@@ -96,7 +98,8 @@ def main(config, text):
             "to continue."
         )
     tokens = len(prompt) + new_tokens
-    check_length(build_encoding(changed), tokens)
+    with range_of_run("choose a shorter prompt, or fewer --max_new_tokens"):
+        check_length(build_encoding(changed), tokens)
     model, _, _ = opened.experiment.make_parts(
         changed, make_strategy("one_device")
     )

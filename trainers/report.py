@@ -19,10 +19,16 @@ import dataclasses
 import os
 import pathlib
 
-from trainers.compare import find_common
+from trainers.compare import (
+    choose_path,
+    find_common,
+    list_endings,
+    name_runs,
+)
 from trainers.errors import ConfigError
 from trainers.options import command
 from trainers.options.choices import check_choice
+from trainers.records.markdown import escape
 from trainers.reports.options import ReportConfig
 from trainers.reports.reading import find_workdirs, read_saved, report_run
 from trainers.reports.runs import make_grid
@@ -39,6 +45,9 @@ def main(config, *texts):
         raise ConfigError("expected either --grid or RUN...; see --help.")
     if config.grid:
         grid, found, directory = _open_grid(config)
+        source = f"Grid: {config.grid}, {config.size}."
+        if config.flags:
+            source += f" Further flags of all runs: {config.flags}."
     else:
         paths = [pathlib.Path(os.path.expanduser(text)) for text in texts]
         found = []
@@ -50,12 +59,34 @@ def main(config, *texts):
                 )
             found += saved
         grid, directory = make_grid(found, config.published), find_common(paths)
+        source = f"Runs: {', '.join(name_runs(paths, directory))}."
     runs = [
         report_run(run, saved, grid)
         for run, saved in zip(grid.runs, found, strict=True)
     ]
-    output = pathlib.Path(config.output or directory / "report")
-    write_report(output, grid, runs, config.flags)
+    write_report(
+        _choose_directory(config, directory, source),
+        grid,
+        runs,
+        source,
+    )
+
+
+def _choose_directory(config, directory, source):
+    """Returns the directory of a report, without a report of other runs."""
+    line = escape(source)
+    if not config.output:
+        paths = (
+            directory / f"report{ending}" / "report.md"
+            for ending in list_endings()
+        )
+        return choose_path(paths, line)[0].parent
+    output = pathlib.Path(config.output)
+    if output.is_dir() and not choose_path([output / "report.md"], line):
+        raise ConfigError(
+            f"{output} has a report of other runs: choose another --output."
+        )
+    return output
 
 
 def _open_grid(config):

@@ -1,4 +1,4 @@
-"""The start of a program: quiet, with its backend, and interruptible.
+"""The start of a program: flags, signals, and a quiet import of its backend.
 
 Importing this module, or `trainers`, has no effect: `begin` acts only in the
 process of a program of `trainers` or `benchmarks`.
@@ -8,6 +8,7 @@ process of a program of `trainers` or `benchmarks`.
 # with a traceback.
 import _signal
 import os
+import re
 import sys
 
 WITHOUT_TENSORFLOW = {"trainers.population", "benchmarks.population"}
@@ -25,11 +26,30 @@ def begin():
     if _is_program():
         os.environ[SPAWNED] = "1"
         _end_when_interrupted()
+        _check_flags()
         _leave_tensorflow_out()
         _import_backend()
     elif "--multiprocessing-fork" in sys.orig_argv and SPAWNED in os.environ:
         # It imports the program again.
         import_tensorflow_quietly()
+
+
+def _check_flags():
+    """Ends the program for a wrong flag, before the backend is imported."""
+    # Imports nothing but Python and absl.
+    from trainers import errors
+    from trainers.options import declared, parsing
+
+    if parsing.find_request(sys.argv) is not None:
+        # `--help | head` ends quietly.
+        _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+        return
+    found = re.search(r" -m ?(trainers\.[\w.]+)", " ".join(sys.orig_argv))
+    if found:
+        try:
+            declared.check(found[1], sys.argv)
+        except errors.ConfigError as error:
+            errors.fail(error, 2)
 
 
 def _is_program():

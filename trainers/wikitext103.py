@@ -59,6 +59,14 @@ class Wikitext103Config(WindowsConfig):
         names_data=True,
     )
 
+    @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        if not self.vocabulary:
+            return super().unused
+        reason = "with --vocabulary, as no word pieces are learned"
+        return {**super().unused, "word_pieces": reason}
+
 
 PRESETS = {
     "small": {
@@ -97,14 +105,17 @@ def count_tokens(config):
 class TokenProblem(TextProblem):
     """The next token of WikiText-103, or of other text."""
 
-    hint = (
-        " Other text or another vocabulary needs --files=any; "
-        "`python -m trainers.enwik8 --dataset=files` trains on the bytes of "
-        "any file."
-    )
-
     def __init__(self, config):
         super().__init__(config)
+        self.hint = (
+            " `python -m trainers.enwik8 --dataset=files` trains on the bytes "
+            "of files of any name."
+        )
+        if config.files == "published":
+            self.hint = (
+                f" Other text or another vocabulary needs --files=any;"
+                f"{self.hint}"
+            )
         nats = Metric(
             "nats_per_token", "nats per token", higher_is_better=False
         )

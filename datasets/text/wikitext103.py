@@ -125,6 +125,11 @@ def _find_text(directory, published):
     folder = directory if plain else directory / FOLDER
     missing = [name for name in FILES.values() if not (folder / name).exists()]
     archive = directory / ARCHIVE
+    if missing and not archive.exists() and not published:
+        raise CorpusError(
+            f"{missing[0]} is missing in {directory}: put text into files of "
+            f"the names {', '.join(FILES.values())} there."
+        )
     if missing and not archive.exists():
         raise CorpusError(
             f"WikiText-103 is not in {directory}, {missing[0]} is missing: "

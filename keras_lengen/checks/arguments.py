@@ -41,6 +41,40 @@ Encodings compute in float32, which rounds larger integers to their neighbours.
 LARGEST_WIDTH = 2**16
 """Largest width of a layer inside an encoding."""
 
+SYNONYMS = {
+    "act": ("activation",),
+    "base": ("max_wavelength",),
+    "block_size": ("max_position", "chunk_size"),
+    "context_length": ("max_position", "train_length"),
+    "d_ff": ("feedforward_dim",),
+    "d_model": ("model_dim",),
+    "depth": ("num_layers",),
+    "dim": ("model_dim", "key_dim"),
+    "embed_dim": ("model_dim",),
+    "embedding_dim": ("model_dim",),
+    "factor": ("scaling_factor",),
+    "ffn_dim": ("feedforward_dim",),
+    "head_dim": ("key_dim",),
+    "head_size": ("key_dim",),
+    "hidden_dim": ("model_dim",),
+    "hidden_size": ("model_dim",),
+    "intermediate_dim": ("feedforward_dim",),
+    "intermediate_size": ("feedforward_dim",),
+    "max_len": ("max_position",),
+    "max_length": ("max_position",),
+    "max_seq_len": ("max_position",),
+    "max_sequence_length": ("max_position",),
+    "n_ctx": ("max_position", "train_length"),
+    "n_embd": ("model_dim",),
+    "n_positions": ("max_position",),
+    "rope_theta": ("max_wavelength",),
+    "rotary_dim": ("rotary_fraction",),
+    "theta": ("max_wavelength",),
+    "window": ("sliding_window",),
+    "window_size": ("sliding_window", "window"),
+}
+"""Names of arguments in other libraries, with ours of the same meaning."""
+
 _LARGEST_INTEGER = 2**31 - 1
 # Accelerators round numbers below the smallest normal one to 0.
 _SMALLEST_FLOAT, _LARGEST_FLOAT = (
@@ -188,6 +222,14 @@ class WithArguments:
 
     `get_config` and `from_config` include all declared arguments.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        known = constructor_arguments(type(self))
+        for name in kwargs:
+            if name not in known and name not in _OF_KERAS:
+                owner = type(self).__name__
+                raise ValueError(explain_unknown(name, known, owner))
+        super().__init__(*args, **kwargs)
 
     @classmethod
     def arguments(cls) -> dict[str, Argument[Any]]:
@@ -717,12 +759,66 @@ def check_keys(
     """
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f": did you mean {near[0]}?" if near else "."
+            near = find_nearest(str(name), known)
+            hint = f": did you mean {near}?" if near else "."
             raise ValueError(
                 f"{owner} must not have the key {name!r}{hint} It may have "
                 f"{', '.join(sorted(known))}."
             )
+
+
+def explain_unknown(name: str, known: Collection[str], owner: str) -> str:
+    """Returns the error message for an argument that there is not.
+
+    Args:
+        name: str. Name of the argument.
+        known: Names of the arguments that there are.
+        owner: str. Name of the class.
+    """
+    return (
+        f"{owner} has no argument {name!r}.{_ask(name, known)} It takes "
+        f"{', '.join(sorted(known)) or 'none'}."
+    )
+
+
+def find_nearest(name: str, known: Collection[str]) -> str:
+    """Returns the known name that a wrong one may stand for, or `""`.
+
+    >>> find_nearest("max_positions", ["max_position", "seed"])
+    'max_position'
+    >>> find_nearest("d_model", ["model_dim", "mode"])
+    'model_dim'
+    """
+    # A long text is similar to no name, and slow to compare.
+    text = name.lower()[:100]
+    same = [each for each in SYNONYMS.get(text, ()) if each in known]
+    by_letters = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(text, by_letters, n=1)
+    return (same or [by_letters[each] for each in near] or [""])[0]
+
+
+def _ask(name: str, known: Collection[str]) -> str:
+    near = find_nearest(name, known)
+    return f" Did you mean {near}?" if near else ""
+
+
+class ByName(dict[str, T]):
+    """A dict of public objects by name; an unknown name is explained.
+
+    Args:
+        kind: str. What the objects are, such as `"preset"`.
+        objects: Dict of the objects.
+    """
+
+    def __init__(self, kind: str, objects: dict[str, T]) -> None:
+        super().__init__(objects)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> T:
+        raise KeyError(
+            f"there is no {self.kind} {described(name)}."
+            f"{_ask(str(name), self)} The names are {', '.join(self)}."
+        )
 
 
 def described(value: Any) -> str:
@@ -736,6 +832,12 @@ def described(value: Any) -> str:
 def fits_float32(value: float) -> bool:
     """Whether a finite number keeps its size when rounded to float32."""
     return value == 0 or _SMALLEST_FLOAT <= abs(value) <= _LARGEST_FLOAT
+
+
+_OF_KERAS = {
+    *inspect.signature(keras.layers.Layer.__init__).parameters,
+    *("input_dim", "input_shape"),
+}
 
 
 def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:

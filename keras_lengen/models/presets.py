@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_lengen.checks.arguments import ByName
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.rope import RoPE
@@ -60,7 +61,7 @@ _LLAMA: dict[str, Any] = {
     "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
 }
 
-presets: dict[str, dict[str, Any]] = {
+_PRESETS: dict[str, dict[str, Any]] = {
     # Ruoss et al., 2023, appendix A.
     "ruoss": {
         "num_layers": 5,
@@ -160,3 +161,5 @@ presets: dict[str, dict[str, Any]] = {
         "kernel_initializer": keras.initializers.RandomNormal(stddev=0.02),
     },
 }
+
+presets = ByName("preset", _PRESETS)

@@ -47,14 +47,33 @@ def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
     compare_runs(*runs)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
-        "| accuracy at length | 3 | 5 | score | best score | steps |"
+        "| accuracy at length | 3 | 5 | score | best score | steps | "
+        "above the floor up to |"
     )
-    assert lines[2:4] == [
-        "| `RoPE` | 1 | 0.5 | 0.5 | 0.5 | 2 |",
-        "| `ALiBi` | 0.9 | 0.75 | 0.75 | 0.75 | 2 |",
+    assert lines[2:5] == [
+        "| `RoPE` | 1 | 0.5 | 0.5 | 0.5 | 2 | 3 |",
+        "| `ALiBi` | 0.9 | 0.75 | 0.75 | 0.75 | 2 | 5 |",
+        "| floor | 0.5 | 0.4 | 0.4 |  |  |  |",
     ]
-    assert (tmp_path / "comparison.md").read_text().splitlines() == lines[:4]
+    text = (tmp_path / "comparison.md").read_text()
+    assert text.splitlines() == [*lines[:5], "", "Runs: `ALiBi`, `RoPE`"]
     assert (tmp_path / "comparison.png").exists()
+
+
+def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "plot_results", lambda *_: None)
+    runs = [write_run(tmp_path / name, (1, 1)) for name in "abc"]
+    written = []
+    for some in (runs[:2], runs[1:], runs[1::-1], runs[1:], runs):
+        compare_runs(*some)
+        written.append(capsys.readouterr().out.splitlines()[-1])
+    assert written == [
+        f"table: {tmp_path}/comparison.md",
+        f"table: {tmp_path}/comparison-2.md",
+        f"table, replaced: {tmp_path}/comparison.md",
+        f"table, replaced: {tmp_path}/comparison-2.md",
+        f"table: {tmp_path}/comparison-3.md",
+    ]
 
 
 def test_names_of_directories_may_have_markup(tmp_path, monkeypatch):
@@ -64,13 +83,14 @@ def test_names_of_directories_may_have_markup(tmp_path, monkeypatch):
         patch.setattr(compare, "plot_results", lambda *_: None)
         compare_runs(*runs)
     _, _, *rows = (tmp_path / "comparison.md").read_text().splitlines()
+    rows = rows[: len(names)]
     for name, row in zip(names, rows, strict=True):
         text = f"({tmp_path / name})".replace("\n", " ")
         text = text.encode(errors="replace").decode()
         assert text in row.replace("\\|", "|")
     odd = [run for run in runs if "$" in run or "\udcff" in run]
     compare_runs(*odd)
-    assert (tmp_path / "comparison.png").exists() and len(odd) == 3
+    assert (tmp_path / "comparison-2.png").exists() and len(odd) == 3
 
 
 def test_labels_say_what_differs(tmp_path):
@@ -231,7 +251,7 @@ def test_what_is_compared_may_differ(tmp_path):
 BROKEN = {
     "an unknown trainer": (
         {"trainer": "algorithm"},
-        "the trainer of {file} must be one of algorithmic, enwik8",
+        "the trainer of {file} cannot be 'algorithm'. Did you mean algori",
     ),
     "a newer configuration": (
         {"config": {"bells": 3}},

@@ -119,6 +119,8 @@ def test_no_text(text, tmp_path):
     missing = config(tmp_path, dataset="enwik8")
     with pytest.raises(ConfigError, match="--dataset=python_source"):
         EXPERIMENT.train(missing, tmp_path / "run")
+    with pytest.raises(ConfigError, match="data_dir has no effect with --data"):
+        config(text, dataset="python_source")
     short = config(text, train_length="2000", max_position=4096)
     with pytest.raises(ConfigError, match="900 tokens in split train, fewer"):
         EXPERIMENT.train(short, tmp_path / "run")

@@ -73,7 +73,7 @@ def test_other_lengths_and_positions(finished, capsys):
         ({"test_lengths": "5,30"}, "max_position=32"),
         ({"evaluation": "zero"}, "evaluation"),
         ({"evaluation_examples": -1}, "at least 0"),
-        ({"checkpoint": "last"}, "must be one of newest, best"),
+        ({"checkpoint": "last"}, "It must be one of newest, best"),
     ],
 )
 def test_mistakes(finished, flags, message):

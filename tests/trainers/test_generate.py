@@ -77,8 +77,10 @@ def test_what_cannot_be_continued(run, tmp_path):
         generate.main(config, run)
     with pytest.raises(ConfigError, match="not both"):
         dataclasses.replace(config, prompt="a").validate()
-    with pytest.raises(ConfigError, match=r"top_p=0.9 has no effect without"):
+    with pytest.raises(ConfigError, match="--top_p has no effect without"):
         dataclasses.replace(config, top_p=0.9).validate()
+    with pytest.raises(ConfigError, match="--seed has no effect without"):
+        dataclasses.replace(config, seed=3).validate()
     long = dataclasses.replace(config, prompt_file="", max_new_tokens=100)
     with pytest.raises(ConfigError, match="max_position"):
         generate.main(long, run)

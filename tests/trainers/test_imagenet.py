@@ -155,6 +155,7 @@ def test_classes_of_a_folder(tmp_path):
             {"train_size": "3x3,4x4", "buckets": 1},
             "would pad images of 2 sizes",
         ),
+        ({"data_dir": "x"}, "--data_dir has no effect with --dataset=digits"),
         ({"test_sizes": "4"}, "--test_sizes takes heights and widths"),
     ],
 )

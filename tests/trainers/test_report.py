@@ -84,6 +84,27 @@ def test_a_grid(root, capsys):
         assert width > height > 300
 
 
+def test_no_report_of_other_runs_is_replaced(root, capsys):
+    runs = [str(path) for path in sorted((root / "runs").iterdir())]
+    output = str(root / "here")
+    for some in (runs[:1], runs, runs[:1]):
+        report.main(ReportConfig(), *some)
+    report.main(ReportConfig(output=output), *runs)
+    found = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("report")
+    ]
+    assert [line.replace(str(root), "") for line in found] == [
+        "report: /runs/report/report.html",
+        "report: /runs/report-2/report.html",
+        "report, replaced: /runs/report/report.html",
+        "report: /here/report.html",
+    ]
+    with pytest.raises(ConfigError, match="here has a report of other runs"):
+        report.main(ReportConfig(output=output), *runs[:1])
+
+
 def test_every_number_is_in_the_csv(root):
     report.main(ReportConfig(grid="toy", root=str(root)))
     text = (root / "report" / "report.csv").read_text()
@@ -161,7 +182,7 @@ def test_runs(tmp_path, capsys):
     )
     report.main(config, *map(str, paths))
     lines = (tmp_path / "out" / "report.md").read_text().splitlines()
-    assert lines[8].startswith(
+    assert lines[10].startswith(
         "|  | RoPE, learning_rate=0.001 | RoPE, learning_rate=0.0001 |"
     )
     # Means of 50 and 70, of 60 and 80.
@@ -204,10 +225,10 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
     report.main(ReportConfig(grid="toy", root=str(tmp_path), flags=flags))
     text = (tmp_path / "report" / "report.md").read_text()
     assert "2 of 2 runs have finished." in text
-    assert f"Further flags of all runs: {flags}." in text.splitlines()
+    assert f"Further flags of all runs: {flags}." in text
     assert "| steps | 7 | 2,000,000 |" in text
     report.main(ReportConfig(grid="toy", root=str(tmp_path)))
-    text = (tmp_path / "report" / "report.md").read_text()
+    text = (tmp_path / "report-2" / "report.md").read_text()
     assert "0 of 2 runs have finished." in text
 
 
@@ -217,7 +238,7 @@ def test_mistakes(root, tmp_path):
         (ReportConfig(), (), "expected either --grid or RUN"),
         (ReportConfig(grid="toy"), (run,), "expected either --grid or RUN"),
         (ReportConfig(), (str(tmp_path),), "is not the working directory"),
-        (ReportConfig(grid="toi"), (), "--grid must be one of .*; got 'toi'"),
+        (ReportConfig(grid="toi"), (), "--grid cannot be 'toi'"),
         (
             ReportConfig(grid="toy", root=str(tmp_path / "none")),
             (),
@@ -238,7 +259,9 @@ def test_mistakes(root, tmp_path):
             report.main(config, *runs)
     with pytest.raises(ConfigError, match="--published is for a RUN"):
         ReportConfig(grid="toy", published="ruoss_2023_table_1").validate()
-    with pytest.raises(ConfigError, match="--root and --flags are for --grid"):
+    with pytest.raises(ConfigError, match="has no effect without --grid"):
         ReportConfig(flags="steps=7").validate()
+    with pytest.raises(ConfigError, match="--size has no effect without"):
+        ReportConfig(size="paper").validate()
     with pytest.raises(ConfigError, match="--flags takes names with values"):
         ReportConfig(grid="toy", flags="steps").validate()

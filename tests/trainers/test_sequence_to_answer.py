@@ -395,6 +395,7 @@ def test_the_paper_preset():
             "kinds of --task=aligned_copy, which are uniform, .*; got 'nines'",
         ),
         ({"task": "aligned_copy", "kinds": ""}, "--kinds takes .*; got ''"),
+        ({"data_dir": "x"}, "no effect with --task=summation, which reads no"),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
         ({"encoding": "LearnedEncoding", "max_position": 14}, "14"),
     ],

@@ -21,12 +21,15 @@ MISTAKES = {
     "compare a long path": (["trainers.compare", "a" * 300], "name too long"),
     "other files": (
         ["trainers.wikitext103", "--files=mine"],
-        "--files must be one of published, any; got 'mine'.",
+        "--files cannot be 'mine'. It must be one of published, any.",
     ),
-    "evaluate a flag": (["trainers.evaluate", "a", "--steps=3"], "'steps'"),
+    "evaluate a flag": (
+        ["trainers.evaluate", "a", "--steps=3"],
+        "there is no flag --steps. --help lists all flags.",
+    ),
     "export": (
         ["trainers.export", "a", "--format=onnx"],
-        "--format must be one of keras, saved_model; got 'onnx'.",
+        "--format cannot be 'onnx'. It must be one of keras, saved_model.",
     ),
     "finetune": (
         ["trainers.finetune", "--encoding=ALiBi"],

@@ -406,7 +406,7 @@ def test_files_of_the_results(
     monkeypatch.setattr(
         table, "list_flags", lambda: [{"trainer": "encoder", **TOY}]
     )
-    tpu_compile.main(config_of(trainer="encoder", **TOY, **flags))
+    tpu_compile.main(config_of(**(flags or {"trainer": "encoder", **TOY})))
     assert f"results: {path}" in capsys.readouterr().out
     assert len(list(Results(tmp_path / path))) == 2
     assert sorted(tmp_path.rglob("*.*")) == [

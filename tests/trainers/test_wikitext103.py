@@ -16,6 +16,10 @@ def vocabulary(tmp_path):
     return str(tmp_path / "vocabulary"), len(ids)
 
 
+def make_config(**flags):
+    return toy_config("wikitext103", **{"word_pieces": 8192, **flags})
+
+
 def test_other_text_is_not_taken_for_the_published_one(vocabulary):
     problem = EXPERIMENT.make_problem(
         toy_config("wikitext103", files="published")
@@ -32,9 +36,22 @@ def test_other_text_is_not_taken_for_the_published_one(vocabulary):
     assert "\n" not in str(caught.value)
 
 
+def test_advice_does_not_repeat_what_is_given(tmp_path):
+    config = make_config(data_dir=str(tmp_path))
+    with pytest.raises(
+        ConfigError, match="put text into files of the names"
+    ) as caught:
+        EXPERIMENT.make_problem(config).prepare()
+    assert "--files" not in str(caught.value)
+    with pytest.raises(
+        ConfigError, match="--word_pieces has no effect with --v"
+    ):
+        make_config(vocabulary="x", word_pieces=300)
+
+
 def test_results_say_what_other_files_were(vocabulary):
     folder, size = vocabulary
-    config = toy_config("wikitext103", vocabulary=folder)
+    config = make_config(vocabulary=folder)
     problem = EXPERIMENT.make_problem(config)
     assert problem.title == "other_text"
     problem.prepare()
@@ -51,9 +68,9 @@ def test_results_say_what_other_files_were(vocabulary):
 
 def test_the_model_has_the_ids_of_the_vocabulary(vocabulary):
     folder, size = vocabulary
-    model = EXPERIMENT.build_model(toy_config("wikitext103", vocabulary=folder))
+    model = EXPERIMENT.build_model(make_config(vocabulary=folder))
     logits = model({"token_ids": np.zeros((1, 3), np.int32)})
     assert logits.shape == (1, 3, size)
-    missing = toy_config("wikitext103", vocabulary=f"{folder}/none")
+    missing = make_config(vocabulary=f"{folder}/none")
     with pytest.raises(ConfigError, match=r"vocab\.json .*: download"):
         EXPERIMENT.build_model(missing)

@@ -76,7 +76,10 @@ def toy_config(trainer="algorithmic", **changes):
     made = registered()[trainer]
     if trainer == "wikitext103":
         make_wikitext103(WIKITEXT103)
-    return resolve(made.config, made.presets, {**TOYS[trainer], **changes})
+    flags = {**TOYS[trainer], **changes}
+    if flags.get("dataset") == "python_source":
+        del flags["data_dir"]
+    return resolve(made.config, made.presets, flags)
 
 
 def make_wikitext103(directory):

@@ -11,11 +11,11 @@ from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.structured_digits import UNIFORM
 from datasets.text_tasks.vocabulary import WordVocabulary
-from keras_lengen.checks.arguments import described
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError, as_config_errors
+from trainers.options.choices import described
 from trainers.options.fields import LengthsConfig
 from trainers.options.layers import ALL_SAMPLERS
 from trainers.options.lengths import parse_lengths
@@ -177,6 +177,14 @@ class AnswersConfig(LengthsConfig):
                 "--evaluated_loops=settled repeats blocks: give --loops=length "
                 "or a number above 1."
             )
+
+    @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        if self.task == "pcfg":
+            return super().unused
+        reason = f"with --task={self.task}, which reads no files"
+        return {**super().unused, "data_dir": reason}
 
     @property
     def is_looped(self):

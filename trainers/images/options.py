@@ -99,6 +99,14 @@ class ImagesConfig(TrainerConfig):
             )
 
     @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        if self.dataset not in ("digits", "noise"):
+            return super().unused
+        reason = f"with --dataset={self.dataset}, which reads no files"
+        return {**super().unused, "data_dir": reason}
+
+    @property
     def classes(self):
         """Number of classes that the model tells apart.
 

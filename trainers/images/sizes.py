@@ -2,10 +2,10 @@
 
 import re
 
-from keras_lengen.checks.arguments import described
 from keras_lengen.layers import GridPositions
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError
+from trainers.options.choices import described
 from trainers.options.lengths import MAX_LENGTH
 
 MAX_SIZES = PROGRAMS

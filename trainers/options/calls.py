@@ -4,9 +4,12 @@ import ast
 import re
 import warnings
 
-from keras_lengen.checks.arguments import constructor_arguments, described
+from keras_lengen.checks.arguments import (
+    constructor_arguments,
+    explain_unknown,
+)
 from trainers.errors import ConfigError, as_config_errors
-from trainers.options.choices import check_choice
+from trainers.options.choices import check_choice, described
 
 MAX_CHARACTERS = 1000
 """Largest number of characters of a call."""
@@ -49,10 +52,9 @@ def construct(kind, arguments):
     accepted = constructor_arguments(kind)
     unknown = arguments.keys() - accepted.keys()
     if unknown:
-        raise ConfigError(
-            f"{kind.__name__} has no argument {min(unknown)!r}; it takes "
-            f"{', '.join(sorted(accepted)) or 'none'}."
-        )
+        # A sampler has a flag of its own.
+        known = accepted.keys() - {"sampler"}
+        raise ConfigError(explain_unknown(min(unknown), known, kind.__name__))
     missing = [
         name
         for name, parameter in accepted.items()

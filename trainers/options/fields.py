@@ -11,7 +11,12 @@ from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice
 from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS, build
 from trainers.options.lengths import parse_lengths
-from trainers.options.option import check_options, option, options
+from trainers.options.option import (
+    check_options,
+    check_unused,
+    option,
+    options,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +31,7 @@ class DeviceConfig:
     )
     tpu: str = option(
         "local",
-        "TPU: local, or its name or address.",
+        "TPU of --strategy=tpu: local, or its name or address.",
         changes_result=False,
     )
     compile: str = option(
@@ -34,6 +39,19 @@ class DeviceConfig:
         "Whether XLA compiles the model; auto: not on CPUs.",
         choices=("auto", "true", "false"),
     )
+
+    def validate(self):
+        """Raises `ConfigError` for the first value that cannot work."""
+        check_options(self)
+        for name, reason in self.unused.items():
+            check_unused(self, [name], reason)
+
+    @property
+    def unused(self):
+        """Dict from flags that have no effect beside the others to reasons."""
+        return (
+            {} if self.strategy == "tpu" else {"tpu": "without --strategy=tpu"}
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +258,7 @@ class TrainerConfig(DeviceConfig):
 
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
-        check_options(self)
+        super().validate()
         if self.sampler and not self.encoding:
             raise ConfigError("--sampler needs an --encoding to go with.")
         if self.warmup_steps >= self.steps:

@@ -9,9 +9,9 @@ import re
 import shlex
 import textwrap
 
-from keras_lengen.checks.arguments import constructor_arguments, described
+from keras_lengen.checks.arguments import constructor_arguments
 from trainers.errors import ConfigError
-from trainers.options.choices import suggest
+from trainers.options.choices import described, suggest
 from trainers.options.layers import FROM_FLAGS
 from trainers.options.option import options
 
@@ -27,24 +27,6 @@ _SECTIONS = (
     "Example:",
     ">>>",
 )
-
-
-def find_request(argv):
-    """Returns the value of `--help` on a command line.
-
-    Args:
-        argv: List of str. The program and its arguments.
-
-    Returns:
-        A name; `""` without a name, `None` without `--help`.
-    """
-    for argument in argv[1:]:
-        if argument == "--":
-            break
-        flag, _, name = argument.partition("=")
-        if flag in ("--help", "-help", "-h", "--helpshort", "-?"):
-            return name.strip()
-    return None
 
 
 def make_help(config_class, presets, name="", about=""):

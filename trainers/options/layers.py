@@ -1,5 +1,6 @@
 """Layers, schedules and curricula that a flag names or calls."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -144,6 +145,25 @@ def check_length(encoding, tokens):
     """Raises `ConfigError` unless an encoding has positions for all tokens."""
     with as_config_errors(ValueError):
         encoding.check_length(tokens)
+
+
+@contextlib.contextmanager
+def range_of_run(remedy):
+    """Replaces the advice to raise `max_position`, which a run has fixed.
+
+    Args:
+        remedy: str. What to do instead.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        problem, _, advice = str(error).partition(": ")
+        if "max_position" not in advice:
+            raise
+        raise ConfigError(
+            f"{problem}, which the run has fixed: {remedy}, or train a run "
+            "with a larger --max_position."
+        ) from None
 
 
 def _parse(config, flag):

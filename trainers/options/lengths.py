@@ -2,8 +2,8 @@
 
 import re
 
-from keras_lengen.checks.arguments import described
 from trainers.errors import ConfigError
+from trainers.options.choices import described
 
 MAX_LENGTH = 2**20
 """Largest length: attention to so many tokens takes hours for one example."""

@@ -5,13 +5,14 @@ import operator
 import os
 from collections.abc import Collection, Mapping
 
-from keras_lengen.checks.arguments import described, fits_float32
 from trainers.errors import ConfigError
-from trainers.options.calls import parse_call
-from trainers.options.choices import check_choice
+from trainers.options.choices import check_choice, described
 
 LARGEST_INTEGER = 2**31 - 1
 """Largest value of a flag with integers, unless its option says otherwise."""
+
+SMALLEST, LARGEST = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+"""Range of float32, without 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,9 @@ class Option:
         if self.choices:
             check_choice(flag, value, self.choices)
         if self.registry:
+            # Flags are read before Keras is imported.
+            from trainers.options.calls import parse_call
+
             parse_call(flag, value, self.registry)
         if self.is_path:
             _check_path(flag, value)
@@ -124,7 +128,7 @@ class Option:
             raise ConfigError(
                 f"{flag} must be {self.describe_bounds()}; got {value}."
             )
-        if not fits_float32(value):
+        if value and not SMALLEST <= abs(value) <= LARGEST:
             raise ConfigError(
                 f"{flag} must be within the range of float32; got {value}."
             )
@@ -153,12 +157,12 @@ def with_default(config_class, name, default):
     return dataclasses.field(default=default, metadata={"option": known})
 
 
-def select_options(config_class, names, **defaults):
+def select_options(config_class, *names, **defaults):
     """Returns a frozen dataclass with some fields of other configurations.
 
     Args:
         config_class: Class of configurations, or a configuration.
-        names: Iterable of str. Names of its fields.
+        *names: Names of its fields, str.
         **defaults: Other defaults of these fields.
     """
     known = {field.name: field for field in dataclasses.fields(config_class)}
@@ -187,6 +191,21 @@ def check_options(config):
     """Raises `ConfigError` for the first value that cannot work by itself."""
     for name, known in options(config).items():
         known.check(f"--{name}", getattr(config, name))
+
+
+def check_unused(config, names, because):
+    """Raises `ConfigError` for a flag that is given and has no effect.
+
+    Args:
+        config: Configuration.
+        names: Iterable of str. Names of flags that have no effect.
+        because: str. The reason, as in `with --task=copy`.
+    """
+    for name in names:
+        if getattr(config, name) != options(config)[name].default:
+            raise ConfigError(
+                f"--{name} has no effect {because}: leave it out."
+            )
 
 
 def check_text(name, value):

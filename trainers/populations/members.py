@@ -4,8 +4,8 @@ import dataclasses
 import math
 import re
 
-from keras_lengen.checks.arguments import described
 from trainers.errors import ConfigError
+from trainers.options.choices import described
 from trainers.options.option import LARGEST_INTEGER
 
 MAX_SEEDS = 1000

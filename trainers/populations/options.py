@@ -25,7 +25,9 @@ SHARED = (
 
 @dataclasses.dataclass(frozen=True)
 class PopulationConfig(
-    select_options(LengthsConfig, SHARED, encoding="RandomizedRelativeEncoding")
+    select_options(
+        LengthsConfig, *SHARED, encoding="RandomizedRelativeEncoding"
+    )
 ):
     """Options of this program; every field is a flag."""
 

@@ -5,6 +5,7 @@ import time
 from trainers.devices.interruption import StopRequest
 from trainers.devices.one_device import OneDevice
 from trainers.engine.loop import train
+from trainers.engine.problem import average_unseen
 from trainers.populations.records import (
     METRICS,
     Evaluation,
@@ -117,10 +118,18 @@ class PopulationRun:
         workdir.write_json("results.json", results)
         found = results["all"]
         lost = len(results["members"]) - found["members"]
+        # The score of the strongest trivial predictor.
+        floor = average_unseen(
+            {
+                length: max(value, results["position_only_by_length"][length])
+                for length, value in results["floor_by_length"].items()
+            },
+            max(config.trained_lengths),
+        )
         print(
             f"{self._name}: {METRICS[0]} of the best model {found['best']:.3f},"
-            f" mean {found['mean']:.3f}, {lost} diverged, see "
-            f"{self._path}/results.json"
+            f" mean {found['mean']:.3f}, floor {floor:.3f}, {lost} diverged, "
+            f"see {self._path}/results.json"
         )
         return results
 

@@ -225,6 +225,11 @@ def open_run(text, which="newest", data_dir=""):
             version, or if its configuration was changed by hand.
     """
     given = pathlib.Path(os.path.expanduser(text)).absolute()
+    if given.suffix == ".npz" and which != "newest":
+        raise ConfigError(
+            f"{text} is a checkpoint itself: leave --checkpoint={which} out, "
+            "or give the directory of the run."
+        )
     path = given.parent.parent if given.suffix == ".npz" else given
     record = read_config(path)
     if record is None:

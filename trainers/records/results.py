@@ -1,6 +1,7 @@
 """What `results.json` says of a run, and of a later evaluation."""
 
 import importlib
+import math
 import platform
 import sys
 
@@ -57,6 +58,88 @@ def name_scored(problem):
     if max(problem.lengths) > longest:
         return f"{name} above {problem.describe_length(longest)}"
     return f"all {name}"
+
+
+def find_floor(results, problem):
+    """Returns the values of the strongest trivial predictor.
+
+    Args:
+        results: Dict, contents of `results.json`.
+        problem: Its `Problem`.
+
+    Returns:
+        `{length: value}`, increasing; empty: the problem has no floors.
+    """
+    choose = max if problem.metrics[0].higher_is_better else min
+    found = [
+        results.get(f"{name}_by_length", {}) for name in problem.floor_labels
+    ]
+    lengths = set.intersection(*map(set, found)) if found else set()
+    return {
+        int(length): choose(values[length] for values in found)
+        for length in sorted(lengths, key=int)
+    }
+
+
+def find_reach(results, problem):
+    """Returns the length up to which results are above the floor.
+
+    A share counts as above if chance explains the difference in fewer than
+    one of 20 evaluations. Where the floor is 1, nothing can be above it.
+
+    Args:
+        results: Dict, contents of `results.json`.
+        problem: Its `Problem`.
+
+    Returns:
+        int, a measured length; 0: the shortest one is not above the floor.
+    """
+    metric, _ = choose_metric([results], problem.metrics[0].name)
+    curve = results["final"][f"{metric}_by_length"]
+    examples = results["config"].get(
+        "generated_examples"
+        if metric.startswith("generated_")
+        # 0: all there are.
+        else "evaluation_examples"
+    )
+    reach = 0
+    for length, floor in find_floor(results, problem).items():
+        value = curve.get(str(length))
+        if value is None or floor >= 1:
+            continue
+        margin = 1.96 * math.sqrt(floor * (1 - floor) / (examples or math.inf))
+        if not (value > floor + margin or value == 1):
+            break
+        reach = length
+    return reach
+
+
+def describe_floor(results, problem):
+    """Says up to which length results are above the floor.
+
+    Args:
+        results: Dict, contents of `results.json`.
+        problem: Its `Problem`.
+
+    Returns:
+        str; `""`: the problem has no floors.
+    """
+    floor = find_floor(results, problem)
+    if not floor:
+        return ""
+    reach = find_reach(results, problem)
+    longest = max(floor)
+    shown = problem.describe_length(reach or longest)
+    if not reach:
+        return (
+            f"not above the floor, {floor[longest]:.2f} at "
+            f"{problem.length_name} {shown}"
+        )
+    which = ", the longest evaluated" if reach == longest else ""
+    return (
+        f"above the floor of {floor[reach]:.2f} up to {problem.length_name} "
+        f"{shown}{which}"
+    )
 
 
 def describe_results(trainer, digest, config, problem, strategy):

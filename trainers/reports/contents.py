@@ -43,21 +43,19 @@ SETTINGS = {
 """Flags of what both settings say, by its name in the published ones."""
 
 
-def make_blocks(grid, runs, pictures, flags=""):
+def make_blocks(grid, runs, pictures):
     """Returns the blocks of a report.
 
     Args:
         grid: The `Grid`.
         runs: List of a `ReportedRun` for each of its runs.
         pictures: List of `Picture`s of its curves.
-        flags: str. Further flags of all runs.
     """
     cells = make_cells(grid, runs)
     finished = sum(run.finished for run in runs)
     size = f"Size: {grid.size}. " if grid.size else ""
     blocks = [
         Paragraph(f"{size}{finished:,} of {len(runs):,} runs have finished."),
-        *([Paragraph(f"Further flags of all runs: {flags}.")] if flags else []),
         *_make_section(grid, cells),
     ]
     other = grid.with_statistic(find_other_statistic(grid))

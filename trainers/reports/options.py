@@ -3,7 +3,7 @@
 import dataclasses
 
 from trainers.errors import ConfigError
-from trainers.options.option import check_options, option
+from trainers.options.option import check_options, check_unused, option
 from trainers.reports.published import list_tables
 from trainers.sweeps.grids import GRIDS, SIZES
 from trainers.sweeps.options import split_flags
@@ -43,6 +43,7 @@ class ReportConfig:
         check_options(self)
         if self.grid and self.published:
             raise ConfigError("--published is for a RUN, not for --grid.")
-        if not self.grid and (self.root or self.flags):
-            raise ConfigError("--root and --flags are for --grid, not a RUN.")
+        if not self.grid:
+            names = ("size", "root", "flags")
+            check_unused(self, names, "without --grid")
         split_flags(self.flags)

@@ -4,6 +4,7 @@ import tempfile
 
 from trainers.errors import ConfigError
 from trainers.records.files import replacing
+from trainers.reports.blocks import Paragraph
 from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks, make_csv
 from trainers.reports.curves import draw_curves
@@ -11,14 +12,14 @@ from trainers.reports.page import make_page
 from trainers.reports.text import make_text
 
 
-def write_report(directory, grid, runs, flags=""):
+def write_report(directory, grid, runs, source):
     """Writes the report of a grid.
 
     Args:
         directory: `pathlib.Path` to write to.
         grid: The `Grid`.
         runs: List of a `ReportedRun` for each of its runs.
-        flags: str. Further flags of all runs.
+        source: str. Which runs they are.
 
     Raises:
         ConfigError: If nothing can be written there.
@@ -37,7 +38,11 @@ def write_report(directory, grid, runs, flags=""):
     except ImportError:
         print("no curves: matplotlib is not installed (extra: plots)")
         pictures = []
-    blocks = make_blocks(grid, runs, pictures, flags)
+    blocks = [
+        Paragraph(source),
+        *make_blocks(grid, runs, pictures),
+    ]
+    is_new = not (directory / "report.md").exists()
     files = {
         "report.md": make_text(grid.title, blocks).encode(),
         "report.csv": make_csv(grid, runs),
@@ -49,4 +54,5 @@ def write_report(directory, grid, runs, flags=""):
             file.write(content)
     finished = sum(run.finished for run in runs)
     print(f"{finished} of {len(runs)} runs have finished")
-    print(f"report: {directory / 'report.html'}")
+    which = "report" if is_new else "report, replaced"
+    print(f"{which}: {directory / 'report.html'}")

@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 from trainers.errors import ConfigError
-from trainers.options.option import check_options, option
+from trainers.options.option import check_options, check_unused, option
 from trainers.sweeps.grids import GRIDS, SIZES
 
 YES_NO = ("true", "false")
@@ -80,8 +80,10 @@ class SweepConfig:
         check_options(self)
         if not self.grid:
             raise ConfigError(f"--grid is missing: {', '.join(GRIDS)}.")
-        if self.engine == "local" and (self.address or self.tpus):
-            raise ConfigError("--address and --tpus need --engine=ray.")
+        names = ["jobs"]
+        if self.engine == "local":
+            names = ["address", "cpus", "tpus"]
+        check_unused(self, names, f"with --engine={self.engine}")
         if self.engine == "local" and self.gpus and not self.jobs:
             raise ConfigError(
                 "--gpus needs --jobs, the number of runs at a time: that of "

@@ -12,6 +12,7 @@ from trainers.images.options import ImagesConfig
 from trainers.options.choices import check_choice
 from trainers.options.option import (
     check_options,
+    check_unused,
     option,
     options,
     select_options,
@@ -25,7 +26,7 @@ def _take(config_class, *names, **defaults):
     """Returns options of trainers, empty or 0 unless `defaults` says more."""
     known = options(config_class)
     empty = {name: type(known[name].default)() for name in names}
-    return select_options(config_class, names, **{**empty, **defaults})
+    return select_options(config_class, *names, **{**empty, **defaults})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +100,10 @@ class TpuCompileConfig(
         Topology(self.topology)
         check_choice("--trainer", self.trainer, tuple(list_trainers()))
         check_options(self)
+        if self.table == "true":
+            names = options(self).keys() - {"table", "jobs", "force", "results"}
+            reason = "with --table=true, which compiles the committed table"
+            check_unused(self, sorted(names), reason)
         if self.results.endswith(".md"):
             raise ConfigError(
                 f"--results={self.results} is the name of the report beside "

@@ -1,5 +1,6 @@
 """Attention, each kind in a file of its own."""
 
+from keras_lengen.checks.arguments import ByName
 from keras_lengen.layers.attention.forgetting_attention import (
     ForgettingAttention,
 )
@@ -12,13 +13,15 @@ from keras_lengen.layers.attention.stick_breaking_attention import (
     StickBreakingAttention,
 )
 
-ATTENTIONS = {
+_ATTENTIONS = {
     "MultiHeadAttention": MultiHeadAttention,
     "GeometricAttention": GeometricAttention,
     "StickBreakingAttention": StickBreakingAttention,
     "ForgettingAttention": ForgettingAttention,
     "PaTHAttention": PaTHAttention,
 }
+
+ATTENTIONS = ByName("attention", _ATTENTIONS)
 
 __all__ = [
     "ForgettingAttention",

@@ -1,5 +1,6 @@
 """Positional encodings, which bring the positions of tokens into a model."""
 
+from keras_lengen.checks.arguments import ByName
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.alibi import ALiBi, RandomizedALiBi
 from keras_lengen.layers.encodings.axial_encoding import AxialEncoding
@@ -55,7 +56,7 @@ from keras_lengen.layers.encodings.warped_rope import WarpedRoPE
 from keras_lengen.layers.encodings.xpos import XPos
 from keras_lengen.layers.encodings.yarn import RandomizedYaRN, YaRN
 
-ENCODINGS: dict[str, type[PositionalEncoding]] = {
+_ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "NoPE": NoPE,
     "SinusoidalEncoding": SinusoidalEncoding,
     "LearnedEncoding": LearnedEncoding,
@@ -98,6 +99,8 @@ ENCODINGS: dict[str, type[PositionalEncoding]] = {
     "RandomizedSandwich": RandomizedSandwich,
     "RandomizedFIRE": RandomizedFIRE,
 }
+
+ENCODINGS = ByName("encoding", _ENCODINGS)
 
 # AxialEncoding is not in ENCODINGS because it cannot be built from its name
 # alone: it needs two other encodings.

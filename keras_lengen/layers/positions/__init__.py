@@ -1,5 +1,6 @@
 """Position samplers, which assign a position to every token."""
 
+from keras_lengen.checks.arguments import ByName
 from keras_lengen.layers.positions.abacus_positions import AbacusPositions
 from keras_lengen.layers.positions.augmented_positions import (
     AugmentedPositions,
@@ -24,7 +25,7 @@ from keras_lengen.layers.positions.skipped_positions import SkippedPositions
 from keras_lengen.layers.positions.token_positions import TokenPositions
 from keras_lengen.layers.positions.warped_positions import WarpedPositions
 
-SAMPLERS: dict[str, type[PositionSampler]] = {
+_SAMPLERS: dict[str, type[PositionSampler]] = {
     "OrdinalPositions": OrdinalPositions,
     "RandomizedPositions": RandomizedPositions,
     "ContinuousPositions": ContinuousPositions,
@@ -35,10 +36,14 @@ SAMPLERS: dict[str, type[PositionSampler]] = {
     "AugmentedPositions": AugmentedPositions,
 }
 
-TOKEN_SAMPLERS: dict[str, type[TokenPositions]] = {
+SAMPLERS = ByName("sampler", _SAMPLERS)
+
+_TOKEN_SAMPLERS: dict[str, type[TokenPositions]] = {
     "AbacusPositions": AbacusPositions,
     "CoupledPositions": CoupledPositions,
 }
+
+TOKEN_SAMPLERS = ByName("sampler of tokens", _TOKEN_SAMPLERS)
 """Samplers that read token ids, and need to know what the ids mean."""
 
 # GridPositions is not in SAMPLERS because it gives pairs of positions, which

@@ -32,6 +32,9 @@ from keras_lengen.checks.arguments import (
     described,
 )
 from keras_lengen.layers import (
+    ATTENTIONS,
+    ENCODINGS,
+    SAMPLERS,
     ALiBi,
     ForgettingAttention,
     MultiHeadAttention,
@@ -40,6 +43,8 @@ from keras_lengen.layers import (
     RoPE,
 )
 from keras_lengen.layers.positions import PositionSampler
+from keras_lengen.models import presets
+from tests.keras_lengen.bad_inputs_constructors import CLASSES
 
 NAN, INF = float("nan"), float("inf")
 SAMPLER = Instance(PositionSampler, "OrdinalPositions()")
@@ -482,3 +487,46 @@ def test_unknown_keys():
         check_keys(["widht"], ["width", "height"], "Grid")
     with pytest.raises(ValueError, match=r"'x'. It may have height, width"):
         check_keys(["x"], ["width", "height"], "Grid")
+
+
+def test_an_unknown_argument_of_every_class():
+    for cls, right in CLASSES.values():
+        with pytest.raises(
+            ValueError, match=r"^\w+ has no argument 'lenght'\."
+        ):
+            cls(**right, lenght=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "nearest"),
+    [
+        ("RandomizedRoPE", "max_positions", "max_position"),
+        ("RoPE", "theta", "max_wavelength"),
+        ("TransformerBlock", "n_head", "num_heads"),
+        ("TransformerEncoder", "d_model", "model_dim"),
+    ],
+)
+def test_an_unknown_argument_has_the_nearest_one(name, wrong, nearest):
+    cls, right = CLASSES[name]
+    with pytest.raises(
+        ValueError, match=rf"'{wrong}'\. Did you mean {nearest}\? It takes "
+    ):
+        cls(**right, **{wrong: 1})
+
+
+@pytest.mark.parametrize(
+    ("objects", "wrong", "nearest"),
+    [
+        (presets, "gpt-2", " Did you mean gpt2?"),
+        (presets, "base", ""),
+        (ENCODINGS, "rope", " Did you mean RoPE?"),
+        (SAMPLERS, "RandomPositions", " Did you mean RandomizedPositions?"),
+        (ATTENTIONS, 3, ""),
+    ],
+)
+def test_an_unknown_name_of_a_public_dict(objects, wrong, nearest):
+    with pytest.raises(KeyError) as error:
+        objects[wrong]
+    names = ", ".join(objects)
+    (text,) = error.value.args
+    assert text.endswith(f" {wrong!r}.{nearest} The names are {names}.")

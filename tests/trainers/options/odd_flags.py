@@ -26,7 +26,7 @@ TEXTS = (
 RIGHT = {"train_length": ("1,2",), "test_lengths": ("1,2",)}
 """Those of `TEXTS` that are right after all for flags without bounds."""
 
-FREE = ("tpu", "initialize_from", "workdir")
+FREE = ("initialize_from", "workdir")
 """Flags whose value may be almost any text."""
 
 LITERALS = (

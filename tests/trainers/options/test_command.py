@@ -51,7 +51,8 @@ MISTAKES = {
         "needs at least two devices",
     ),
     "not a number": (["--steps=many"], "--steps"),
-    "unknown flag": (["--step=3"], "Unknown command line flag 'step'"),
+    "unknown flag": (["--step=3"], "no flag --step. Did you mean --steps?"),
+    "flag of absl": (["--log_dir=x"], "Did you mean --workdir?"),
     "stray argument": (["reverse_string"], "unexpected argument"),
     "a path that is no text": (
         ["--encoding=RoPE", "--workdir=\udcff"],

@@ -13,9 +13,10 @@ from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import LengthsConfig, resolve
-from trainers.options.help import find_request, make_help
+from trainers.options.help import make_help
 from trainers.options.layers import build, with_max_position
 from trainers.options.option import option, options
+from trainers.options.parsing import find_request
 
 CONFIG, PRESETS = EXPERIMENT.config, EXPERIMENT.presets
 NAMES = [

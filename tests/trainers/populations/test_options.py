@@ -15,7 +15,7 @@ from trainers.populations.options import PRESETS, PopulationConfig
         ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
         ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
         ({"learning_rates": "0"}, "--learning_rates takes numbers from"),
-        ({"task": "odds_first"}, "--task must be one of even_pairs, "),
+        ({"task": "odds_first"}, "It must be one of even_pairs, "),
         ({"encoding": ""}, "--encoding"),
         ({"minutes": -1.0}, "--minutes must be at least 0"),
         ({"train_length": "0"}, "--train_length takes lengths from 1"),

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from trainers.engine.problem import Metric
-from trainers.records.results import describe_score
+from trainers.records.results import describe_floor, describe_score
 
 BITS = Metric("nats_per_byte", "nats per byte", False, ("bits per byte", 1.5))
 
@@ -52,3 +52,34 @@ def make_problem(metric, lengths):
 def test_a_score_in_words(metric, lengths, final, text):
     problem = make_problem(metric, lengths)
     assert describe_score({"final": final}, problem) == text
+
+
+@pytest.mark.parametrize(
+    ("curve", "text"),
+    [
+        ((0.5, 1.0, 0.9, 0.9), "above the floor of 0.40 up to length 10, the"),
+        ((1.0, 1.0, 0.9, 0.45), "above the floor of 0.50 up to length 5"),
+        # The best of two predictors, of which one is better by chance.
+        ((1.0, 0.95, 0.56, 0.9), "above the floor of 0.90 up to length 3"),
+        ((1.0, 0.9, 0.9, 0.9), "not above the floor, 0.40 at length 10"),
+        ((1.0, 1.0, None, 0.9), "above the floor of 0.40 up to length 10, the"),
+    ],
+)
+def test_how_far_results_are_above_the_floor(curve, text):
+    problem = make_problem(Metric("accuracy"), (1, 3, 5, 10))
+    problem.floor_labels = {"floor": "", "position_only": ""}
+    lengths = map(str, problem.lengths)
+    by_length = dict(zip(lengths, curve, strict=True))
+    results = {
+        "config": {"evaluation_examples": 200},
+        "final": {
+            "accuracy_by_length": {
+                n: value for n, value in by_length.items() if value is not None
+            }
+        },
+        "floor_by_length": {"1": 1.0, "3": 0.9, "5": 0.5, "10": 0.4},
+        "position_only_by_length": {"1": 0.5, "3": 0.5, "5": 0.5, "10": 0.4},
+    }
+    assert describe_floor(results, problem).startswith(text)
+    problem.floor_labels = {}
+    assert describe_floor(results, problem) == ""

@@ -117,7 +117,7 @@ def test_a_run_is_saved_as_one(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"task": "none"}, "--task must be one of"),
+        ({"task": "none"}, "--task cannot be 'none'"),
         ({"task": None}, "--task must be of type str; got None"),
         ({"test_lengths": 5}, "--test_lengths must be of type str; got 5"),
         ({"colour": 1}, "flags that this version does not know"),

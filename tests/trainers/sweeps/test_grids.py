@@ -264,7 +264,7 @@ def test_further_flags_make_other_runs_unless_no_result_depends_on_them():
     [
         ({"stepz": "7"}, "Did you mean steps"),
         ({"steps": "many"}, "steps takes int; got 'many'"),
-        ({"workdir": "here"}, "a name in --flags must be one of"),
+        ({"workdir": "here"}, "a name in --flags cannot be 'workdir'"),
     ],
 )
 def test_further_flags_that_cannot_be(given, message):

@@ -1,0 +1,86 @@
+"""Reads the flags of a command line. Imports neither Keras nor TensorFlow."""
+
+import itertools
+import os
+
+from absl import flags
+
+from datasets.files import only_files
+from trainers.errors import ConfigError
+from trainers.options.choices import suggest
+
+_DEFINE = {
+    str: flags.DEFINE_string,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+}
+
+
+def find_request(argv):
+    """Returns the value of `--help` on a command line.
+
+    Args:
+        argv: List of str. The program and its arguments.
+
+    Returns:
+        A name; `""` without a name, `None` without `--help`.
+    """
+    for argument in argv[1:]:
+        if argument == "--":
+            break
+        flag, _, name = argument.partition("=")
+        if flag in ("--help", "-help", "-h", "--helpshort", "-?"):
+            return name.strip()
+    return None
+
+
+def parse(kinds, argv):
+    """Parses a command line.
+
+    Args:
+        kinds: Dict from the names of flags to their types, str, int or float.
+        argv: List of str. The program and its arguments.
+
+    Returns:
+        Dict of the flags that are given, and a list of the other arguments.
+
+    Raises:
+        ConfigError: For an unknown flag, or a value of another type.
+    """
+    # Absl's own flags, such as --log_dir, would have no effect.
+    values = flags.FlagValues()
+    for name, kind in kinds.items():
+        # None: not given, so that a preset can tell its own defaults apart. A
+        # flag that is given twice is a mistake.
+        _DEFINE[kind](name, None, "", flag_values=values, allow_overwrite=False)
+    _check_flagfiles(argv[1:])
+    try:
+        operands = values(argv)[1:]
+    except flags.UnrecognizedFlagError as error:
+        hint = suggest(error.flagname, kinds, "--")
+        raise ConfigError(
+            f"there is no flag --{error.flagname}.{hint} --help lists all "
+            "flags."
+        ) from None
+    except flags.Error as error:
+        raise ConfigError(str(error)) from None
+    given = {name: values[name].value for name in kinds}
+    return {n: v for n, v in given.items() if v is not None}, operands
+
+
+def _check_flagfiles(arguments, seen=()):
+    """Raises `ConfigError` for a file of flags that is no text, or no file."""
+    for argument, following in itertools.zip_longest(arguments, arguments[1:]):
+        flag, given, path = argument.partition("=")
+        path = os.path.expanduser(path if given else following or "")
+        if flag not in ("--flagfile", "-flagfile") or path in ("", *seen):
+            continue
+        try:
+            with open(path, opener=only_files) as file:
+                lines = [line.strip() for line in file]
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise ConfigError(
+                f"cannot read --flagfile={path}: {reason}."
+            ) from None
+        _check_flagfiles(lines, (*seen, path))
