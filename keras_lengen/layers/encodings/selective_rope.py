@@ -235,7 +235,8 @@ class SelectiveRoPE(RotaryEncoding):
             for lag in range(KERNEL_SIZE)
         )
         angles = ops.cumsum(moves, axis=1)
-        angles = angles * frequencies(2 * steps.shape[-1], self.max_wavelength)
+        rates = frequencies(2 * steps.shape[-1], self.max_wavelength)
+        angles = angles * ops.convert_to_tensor(rates, "float32")
         if mask is not None:
             ranks = ops.maximum(rank_real_tokens(mask), 0)
             angles = _take(angles, ranks)

@@ -15,7 +15,7 @@ from keras_lengen.layers.encodings.ntk_rope import (
 )
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.types import Size, Tensor
+from keras_lengen.types import Array, Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -95,14 +95,15 @@ class YaRN(RoPE):
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _find_scale(self, length: Size) -> Tensor:
+    def _find_scale(self, length: Size) -> float | Tensor:
         if self.scaling_factor is not None:
-            return ops.cast(self.scaling_factor, "float32")
-        return ops.maximum(
-            find_relative_length(length, self.original_length), 1.0
+            return self.scaling_factor
+        scale = find_relative_length(length, self.original_length)
+        return (
+            ops.maximum(scale, 1.0) if ops.is_tensor(scale) else max(scale, 1.0)
         )
 
-    def _find_rates(self, width: int, length: Size) -> Tensor:
+    def _find_rates(self, width: int, length: Size) -> Array | Tensor:
         rates = self._find_frequencies(width)
         first, last = (
             rounded(self._find_pair(turns, width))
@@ -116,9 +117,14 @@ class YaRN(RoPE):
         # If no pair lies between the two limits, a step replaces the ramp.
         span = last - first or 0.001
         slowed = np.clip((np.arange(width // 2) - first) / span, 0, 1)
-        slowed = slowed.astype("float32")
-        interpolated = ops.divide(slowed, self._find_scale(length))
-        return ops.multiply(rates, ops.add(1 - slowed, interpolated))
+        scale = self._find_scale(length)
+        if not ops.is_tensor(scale):
+            return rates * (1 - slowed + slowed / scale)
+        kept, slowed, rates = (
+            ops.convert_to_tensor(each, "float32")
+            for each in (1 - slowed, slowed, rates)
+        )
+        return rates * (kept + slowed / scale)
 
     def _find_pair(self, turns: float, width: int) -> float:
         """Finds the index, a float, of the pair that makes `turns` turns."""
@@ -127,8 +133,10 @@ class YaRN(RoPE):
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _find_magnitude(self, length: Size) -> Tensor:
-        return 0.1 * ops.log(self._find_scale(length)) + 1.0
+    def _find_magnitude(self, length: Size) -> float | Tensor:
+        scale = self._find_scale(length)
+        log = ops.log(scale) if ops.is_tensor(scale) else math.log(scale)
+        return 0.1 * log + 1.0
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -157,8 +165,7 @@ class RandomizedYaRN(Randomized, YaRN):
 
     uses_length = False
 
-    def _find_scale(self, length: Size) -> Tensor:
+    def _find_scale(self, length: Size) -> float | Tensor:
         if self.scaling_factor is None:
-            reach = self.max_position / self.original_length
-            return ops.cast(max(reach, 1.0), "float32")
+            return max(self.max_position / self.original_length, 1.0)
         return super()._find_scale(length)
