@@ -35,12 +35,12 @@ def compute_angles(positions: Tensor, rates: Array | Tensor) -> Tensor:
     whole = is_integer(positions)
     positions = expand_positions(positions, 1)
     # Position = high * SPLIT + low + fraction.
-    high = ops.floor(positions / SPLIT)
+    high = ops.round(positions / SPLIT)
     low = positions - high * SPLIT
     turns = rates / (2 * math.pi)
     fractions = 0.0
     if not whole:
-        rest = low - ops.floor(low)
+        rest = low - ops.round(low)
         low = low - rest
         fractions = rest * ops.convert_to_tensor(turns, "float32")
     terms = []
