@@ -20,16 +20,22 @@ if not (
 
 import keras
 import pytest
-import tensorflow as tf
 
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2,
-)
+# PyTorch beside TensorFlow ends some processes.
+if keras.backend.backend() != "torch":
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
 
 
 @pytest.fixture(autouse=True)
 def _one_seed():
+    if keras.backend.backend() == "torch":
+        keras.utils.set_random_seed(0)
+        return
     # TensorFlow has a seed of its own, which nothing here reads. To set it
     # makes TensorFlow forget its kernels.
     with mock.patch.object(tf.random, "set_seed"):

@@ -1,4 +1,4 @@
-"""Layers whose random draws can be repeated under `keras.RematScope`."""
+"""Random draws that can be repeated, and that differ between replicas."""
 
 import contextlib
 import dataclasses
@@ -8,6 +8,42 @@ from typing import Any
 import keras
 
 from keras_lengen.types import Tensor, TensorLike
+
+REPLICA_STEP = 1_640_531_527
+"""Distance of the seeds of two replicas. Large, because users choose small
+seeds for their layers."""
+
+
+class SeedGenerator(keras.random.SeedGenerator):
+    """Keras' generator of seeds, whose seeds differ between replicas.
+
+    Each replica of a strategy of TensorFlow has a copy of the state, and all
+    copies are equal.
+    """
+
+    def next(self, ordered: bool = True) -> Tensor:
+        return make_seed_of_replica(super().next(ordered=ordered))
+
+
+def make_seed_of_replica(seed: Tensor) -> Tensor:
+    """Makes a seed that differs between the replicas of a strategy.
+
+    Args:
+        seed: Integers `(2,)`, equal in all replicas.
+
+    Returns:
+        Integers `(2,)`; the same seed in the first replica, without a strategy,
+        and on other backends, where a program draws for the whole batch.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return seed
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return seed
+    replica = tf.cast(context.replica_id_in_sync_group, seed.dtype)
+    return seed + replica * tf.constant([REPLICA_STEP, 0], seed.dtype)
 
 
 class DrawingLayer(keras.layers.Layer):
@@ -122,7 +158,8 @@ class Dropout(DrawingLayer, keras.layers.Dropout):
         import tensorflow as tf
 
         *others, width = keras.ops.shape(inputs)
-        seed = keras.ops.cast(self.seed_generator.next(), "int32")
+        seed = make_seed_of_replica(self.seed_generator.next())
+        seed = keras.ops.cast(seed, "int32")
         draws = tf.random.stateless_uniform(
             (*others, (width + 1) // 2), seed, None, None, "int32"
         )

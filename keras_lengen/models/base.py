@@ -101,6 +101,20 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
         self._set_mask_metadata(inputs, results[0], None)
         return results
 
+    def _maybe_symbolic_build(
+        self, iterator: Any = None, data_batch: Any = None
+    ) -> None:
+        # Keras, with TensorFlow, builds a model under a strategy from the mean
+        # of the replicas' batches. Ids and masks have no mean.
+        if iterator is not None and self._distribute_strategy is not None:
+            local_results = self._distribute_strategy.experimental_local_results
+            batches = next(each for _, _, each in iterator)
+            data_batch = keras.tree.map_structure(
+                lambda batch: local_results(batch)[0], next(batches)
+            )
+            iterator = None
+        super()._maybe_symbolic_build(iterator, data_batch)
+
     def export(
         self,
         filepath: Any,

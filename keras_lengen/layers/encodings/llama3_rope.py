@@ -101,4 +101,5 @@ class Llama3RoPE(RoPE):
         low, high = self.low_frequency_factor, self.high_frequency_factor
         kept = np.clip((turns - low) / (high - low), 0, 1)
         factors = kept + (1 - kept) / self.scaling_factor
-        return (rates * factors).astype("float32")
+        slowed: Array = rates * factors
+        return slowed

@@ -20,7 +20,7 @@ from keras_lengen.layers.encodings.ntk_rope import (
     find_relative_length,
 )
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.types import InputShape, Size, Tensor
+from keras_lengen.types import Array, InputShape, Size, Tensor
 
 
 class Factors(Optional[tuple[float, ...]]):
@@ -125,7 +125,7 @@ class LongRoPE(RoPE):
                     f"rotated pairs of a head; got {len(factors)}."
                 )
 
-    def _find_rates(self, width: int, length: Size) -> Tensor:
+    def _find_rates(self, width: int, length: Size) -> Array | Tensor:
         rates = self._find_frequencies(width)
         short, long = (
             rates / np.asarray(default if factors is None else factors)
@@ -134,12 +134,13 @@ class LongRoPE(RoPE):
                 (self.long_factors, self.scaling_factor),
             )
         )
+        is_long = find_relative_length(length, self.original_length) > 1
+        if not ops.is_tensor(is_long):
+            return long if is_long else short
         return ops.where(
-            find_relative_length(length, self.original_length) > 1,
-            long.astype("float32"),
-            short.astype("float32"),
+            is_long, long.astype("float32"), short.astype("float32")
         )
 
-    def _find_magnitude(self, length: Size) -> Tensor:
+    def _find_magnitude(self, length: Size) -> float:
         exponent = math.log(self.scaling_factor, self.original_length)
-        return np.float32(math.sqrt(1 + exponent))
+        return math.sqrt(1 + exponent)

@@ -13,7 +13,7 @@ from keras_lengen.checks.arguments import (
     Optional,
 )
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.types import InputShape, Size, Tensor
+from keras_lengen.types import Array, InputShape, Size, Tensor
 
 
 class ScalingFactor(Number):
@@ -114,23 +114,25 @@ class NTKRoPE(RoPE):
                 "heads or rotary_fraction."
             )
 
-    def _find_rates(self, width: int, length: Size) -> Tensor:
+    def _find_rates(self, width: int, length: Size) -> Array | Tensor:
         rates = self._find_frequencies(width)
-        if self.original_length is None:
-            scale = self.scaling_factor
-        else:
+        scale: float | Tensor = self.scaling_factor
+        if self.original_length is not None:
             scale = self.scaling_factor * find_relative_length(
                 length, self.original_length
             )
-            scale = ops.maximum(scale - (self.scaling_factor - 1), 1.0)
+            scale = scale - (self.scaling_factor - 1)
         # Pair m rotates s ** (2 m / (R - 2)) times slower.
         exponents = np.arange(0, width, 2) / (width - 2)
-        slowing = -ops.log(ops.cast(scale, "float32"))
-        slowing = ops.multiply(slowing, exponents.astype("float32"))
-        return ops.multiply(rates, ops.exp(slowing))
+        if not ops.is_tensor(scale):
+            return rates * max(scale, 1.0) ** -exponents
+        slowing = ops.multiply(
+            -ops.log(ops.maximum(scale, 1.0)), exponents.astype("float32")
+        )
+        return ops.multiply(rates.astype("float32"), ops.exp(slowing))
 
 
-def find_relative_length(length: Size, original_length: int) -> Tensor:
+def find_relative_length(length: Size, original_length: int) -> float | Tensor:
     """Computes `length / original_length`.
 
     Args:
@@ -138,8 +140,11 @@ def find_relative_length(length: Size, original_length: int) -> Tensor:
         original_length: int.
 
     Returns:
-        float32 `()`, `(B, 1, 1)` or `(B, T, 1)`.
+        A float if the length is a number, else float32 `()`, `(B, 1, 1)` or
+        `(B, T, 1)`.
     """
+    if isinstance(length, int | float):
+        return length / original_length
     length = ops.cast(length, "float32") / original_length
     axes = len(length.shape)
     return (

@@ -6,10 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.layers.encodings.base import (
-    AttentionSpec,
-    expand_positions,
-)
+from keras_lengen.layers.encodings.angles import compute_angles
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.kerple import Clip
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
@@ -95,7 +93,7 @@ class PoPE(RotaryEncoding):
 
         def turn(positions: Tensor) -> tuple[Tensor, Tensor]:
             # (T, 1, D) or (B, T, 1, D).
-            angles = expand_positions(positions, 2) * rates
+            angles = ops.expand_dims(compute_angles(positions, rates), -2)
             return ops.cos(angles), ops.sin(angles)
 
         query_turn = turn(query_positions)

@@ -8,10 +8,8 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Choice, Number
-from keras_lengen.layers.encodings.base import (
-    AttentionSpec,
-    expand_positions,
-)
+from keras_lengen.layers.encodings.angles import compute_angles
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
@@ -156,7 +154,7 @@ class RoPE(RotaryEncoding):
         # Rounded, because 58 / 100 * 100 is less than 58.
         return round(head_width * self.rotary_fraction)
 
-    def _find_rates(self, width: int, length: Size) -> Tensor:
+    def _find_rates(self, width: int, length: Size) -> Array | Tensor:
         """Computes the angle per position of each pair, in radians.
 
         Args:
@@ -164,8 +162,8 @@ class RoPE(RotaryEncoding):
             length: Length of the whole sequence in tokens, `()` or `(B,)`.
 
         Returns:
-            float32 `(R / 2,)`, or `(B, 1, R / 2)` if it depends on the length
-            of each example.
+            A float64 array `(R / 2,)`; a float32 tensor `(R / 2,)` or
+            `(B, 1, R / 2)` if it depends on a length that is a tensor.
         """
         return self._find_frequencies(width)
 
@@ -176,7 +174,7 @@ class RoPE(RotaryEncoding):
             width: int, number `R` of rotated features.
 
         Returns:
-            float32 `(R / 2,)`, 0 for pairs that are not rotated.
+            float64 `(R / 2,)`, 0 for pairs that are not rotated.
         """
         rates = frequencies(width, self.max_wavelength)
         # Rounded first, because 0.29 * 100 is less than 29.
@@ -184,11 +182,11 @@ class RoPE(RotaryEncoding):
         rates[moving:] = 0
         return rates
 
-    def _find_magnitude(self, length: Size) -> Tensor | None:
+    def _find_magnitude(self, length: Size) -> float | Tensor | None:
         """Computes the factor of rotated queries and keys, `None` for 1."""
         return None
 
-    def _double(self, pairs: Tensor) -> Tensor:
+    def _double(self, pairs: Array | Tensor) -> Array | Tensor:
         """Repeats a number of each pair `(..., R / 2)` for both features."""
         numpy = isinstance(pairs, np.ndarray)
         repeat, concatenate = (
@@ -203,16 +201,15 @@ class RoPE(RotaryEncoding):
     def _turn(
         self,
         positions: Tensor,
-        rates: Tensor,
+        rates: Array | Tensor,
         spec: AttentionSpec,
-        magnitude: Tensor | None = None,
+        magnitude: float | Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Computes the factors of a feature and of the other in its pair.
 
         Args:
             positions: Integer or float tensor `(T,)` or `(B, T)`.
-            rates: Angle per position of each feature, float32 `(R,)` or
-                `(B, 1, R)`.
+            rates: Angle per position of each feature, as for `compute_angles`.
             spec: `AttentionSpec` of the queries.
             magnitude: Factor of the result, or `None` for 1.
 
@@ -221,12 +218,10 @@ class RoPE(RotaryEncoding):
             multiply the other feature of each pair; float32 `(T, H, D)` or
             `(B, T, H or 1, D)` each, 1 and 0 for features that are not rotated.
         """
-        angles = expand_positions(positions, 1) * rates
+        angles = compute_angles(positions, rates)
         rotated = angles.shape[-1]
-        cosines, sines = (
-            ops.cos(angles),
-            ops.sin(angles) * self._find_signs(rotated),
-        )
+        signs = ops.convert_to_tensor(self._find_signs(rotated))
+        cosines, sines = ops.cos(angles), ops.sin(angles) * signs
         if magnitude is not None:
             cosines, sines = magnitude * cosines, magnitude * sines
         axes = len(cosines.shape) - 1
@@ -242,7 +237,7 @@ class RoPE(RotaryEncoding):
             return cosines, sines
         # For all heads: CPUs repeat numbers fastest along the first axis. For
         # positions of each example, that would take too much memory.
-        heads = np.ones((spec.heads, 1), "float32")
+        heads = ops.ones((spec.heads, 1), "float32")
         return cosines * heads, sines * heads
 
     def _find_signs(self, width: int) -> Array:
@@ -345,7 +340,7 @@ def _swap_by_rolls(features: Tensor, steps: Array) -> Tensor:
     """Swaps the features of all pairs in the last axis."""
     shift = int(np.max(steps))
     return ops.where(
-        steps > 0,
+        ops.convert_to_tensor(steps > 0),
         ops.roll(features, -shift, axis=-1),
         ops.roll(features, shift, axis=-1),
     )

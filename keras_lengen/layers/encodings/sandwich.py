@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_WIDTH, Integer
-from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
+from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
@@ -84,13 +84,9 @@ class Sandwich(BiasEncoding):
     def make_pair_features(
         self, query_positions: Tensor, key_positions: Tensor
     ) -> tuple[Tensor, Tensor]:
-        queries = expand_positions(query_positions, 0)
-        keys = expand_positions(key_positions, 0)
-        # Positions are counted from the first key: only differences matter,
-        # and the angles of small numbers are more exact.
-        origin = keys[..., :1]
         queries, keys = (
-            self._make_sinusoid(each - origin) for each in (queries, keys)
+            make_sinusoid(each, self.dimension, max_wavelength=10000)
+            for each in (query_positions, key_positions)
         )
         if len(queries.shape) == 2:
             queries = ops.expand_dims(queries, 0)
@@ -118,9 +114,6 @@ class Sandwich(BiasEncoding):
 
     def bias_at(self, prepared: Any, query: Tensor, key: Tensor) -> Tensor:
         return prepared
-
-    def _make_sinusoid(self, positions: Tensor) -> Tensor:
-        return make_sinusoid(positions, self.dimension, max_wavelength=10000)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")

@@ -238,9 +238,10 @@ class SelectiveRoPE(RotaryEncoding):
             if runs is not None:
                 runs = ops.take_along_axis(runs, order, axis=1)
         kernel = ops.cast(self.kernel, "float32")
-        # Only differences of angles within a document matter.
+        # Only differences of angles within a run matter.
         angles = ops.cumsum(convolve_tokens(steps, kernel, runs), axis=1)
-        angles = angles * frequencies(2 * steps.shape[-1], self.max_wavelength)
+        rates = frequencies(2 * steps.shape[-1], self.max_wavelength)
+        angles = angles * ops.convert_to_tensor(rates, "float32")
         if mask is not None:
             ranks = ops.maximum(rank_real_tokens(mask), 0)
             angles = _take(angles, ranks)

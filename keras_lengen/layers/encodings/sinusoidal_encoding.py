@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Choice, Number
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
-from keras_lengen.layers.encodings.base import expand_positions
+from keras_lengen.layers.encodings.angles import compute_angles
 from keras_lengen.layers.encodings.randomized import Randomized
 from keras_lengen.types import Array, InputShape, Positions, Tensor
 
@@ -109,7 +109,7 @@ def make_sinusoid(
     layout: str = "concatenated",
 ) -> Tensor:
     """Computes sines and cosines of positions, float32 `(..., width)`."""
-    angles = expand_positions(positions, 1) * frequencies(width, max_wavelength)
+    angles = compute_angles(positions, frequencies(width, max_wavelength))
     sines, cosines = ops.sin(angles), ops.cos(angles)
     if layout == "concatenated":
         return ops.concatenate([sines, cosines], axis=-1)
@@ -123,12 +123,13 @@ def interleave(first: Tensor, second: Tensor) -> Tensor:
 
 
 def frequencies(width: int, max_wavelength: float) -> Array:
-    """Computes angular frequencies, highest first, float32 `(width / 2,)`.
+    """Computes angular frequencies, highest first, float64 `(width / 2,)`.
 
     The unit is radians per position.
     """
     exponents = np.arange(0, width, 2) / width
-    return np.asarray(float(max_wavelength) ** -exponents, "float32")
+    rates: Array = float(max_wavelength) ** -exponents
+    return rates
 
 
 def check_even(width: int, name: str) -> None:

@@ -133,4 +133,5 @@ class XPos(RoPE):
             f", but XPos with scale_base={self.scale_base} keeps {dtype} "
             f"features finite up to {reach}: raise scale_base.",
         )
-        return ops.exp(ops.multiply(positions, self._double(logarithm)))
+        rates = ops.convert_to_tensor(self._double(logarithm))
+        return ops.exp(positions * rates)

@@ -117,18 +117,25 @@ class YaRN(RoPE):
                 f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
             )
 
-    def _find_scale(self, length: Size) -> Tensor:
+    def _find_scale(self, length: Size) -> float | Tensor:
         if self.scaling_factor is not None:
-            return ops.cast(self.scaling_factor, "float32")
-        return ops.maximum(
-            find_relative_length(length, self.original_length), 1.0
+            return self.scaling_factor
+        scale = find_relative_length(length, self.original_length)
+        return (
+            ops.maximum(scale, 1.0) if ops.is_tensor(scale) else max(scale, 1.0)
         )
 
-    def _find_rates(self, width: int, length: Size) -> Tensor:
+    def _find_rates(self, width: int, length: Size) -> Array | Tensor:
         rates = self._find_frequencies(width)
-        slowed = self._find_slowed(width).astype("float32")
-        interpolated = ops.divide(slowed, self._find_scale(length))
-        return ops.multiply(rates, ops.add(1 - slowed, interpolated))
+        slowed = self._find_slowed(width)
+        scale = self._find_scale(length)
+        if not ops.is_tensor(scale):
+            return rates * (1 - slowed + slowed / scale)
+        kept, slowed, rates = (
+            ops.convert_to_tensor(each, "float32")
+            for each in (1 - slowed, slowed, rates)
+        )
+        return rates * (kept + slowed / scale)
 
     def _find_slowed(self, width: int) -> Array:
         """Finds how far each pair is slowed: `(R / 2,)`, from 0 to 1."""
@@ -151,10 +158,12 @@ class YaRN(RoPE):
             width * math.log(wavelength) / (2 * math.log(self.max_wavelength))
         )
 
-    def _find_magnitude(self, length: Size) -> Tensor:
+    def _find_magnitude(self, length: Size) -> float | Tensor:
         if self.attention_factor is not None:
             return self.attention_factor
-        return 0.1 * ops.log(self._find_scale(length)) + 1.0
+        scale = self._find_scale(length)
+        log = ops.log(scale) if ops.is_tensor(scale) else math.log(scale)
+        return 0.1 * log + 1.0
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -183,8 +192,7 @@ class RandomizedYaRN(Randomized, YaRN):
 
     uses_length = False
 
-    def _find_scale(self, length: Size) -> Tensor:
+    def _find_scale(self, length: Size) -> float | Tensor:
         if self.scaling_factor is None:
-            reach = self.max_position / self.original_length
-            return ops.cast(max(reach, 1.0), "float32")
+            return max(self.max_position / self.original_length, 1.0)
         return super()._find_scale(length)

@@ -12,6 +12,7 @@ from keras_lengen.checks.arguments import (
     Integer,
     Seed,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenIds,
@@ -91,7 +92,7 @@ class AbacusPositions(TokenPositions):
         self.max_shift = max_shift
         self.resample = resample
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def number_tokens(
         self, token_ids: Tensor, *, training: bool | None = None

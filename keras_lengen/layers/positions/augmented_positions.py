@@ -12,6 +12,7 @@ from keras_lengen.checks.arguments import (
     Number,
     Seed,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor
 
@@ -97,7 +98,7 @@ class AugmentedPositions(PositionSampler):
         self.max_global_scale = max_global_scale
         self.normalize = normalize
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

@@ -11,6 +11,7 @@ from keras_lengen.checks.arguments import (
     Integer,
     Seed,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor, TensorLike
 
@@ -88,7 +89,7 @@ class ContinuousPositions(PositionSampler):
         self.resample = resample
         self.evaluation = evaluation
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         # The range has a position for any number of tokens.

@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
     Optional,
     Seed,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenId,
@@ -127,7 +128,7 @@ class CoupledPositions(TokenPositions):
         self.resample = resample
         self.seed = seed
         self.draws = self.max_position is not None
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         # The number of tokens does not say how long the longest run is.

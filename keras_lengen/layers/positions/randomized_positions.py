@@ -14,6 +14,7 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor, TensorLike
 
@@ -106,7 +107,7 @@ class RandomizedPositions(PositionSampler):
         self.keeps_order = self.ordered
         self.include_zero = include_zero
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

@@ -12,6 +12,7 @@ from keras_lengen.checks.arguments import (
     Optional,
     Seed,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor
 
@@ -86,7 +87,7 @@ class ShiftedPositions(PositionSampler):
         self.max_shift = max_shift
         self.evaluation = evaluation
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

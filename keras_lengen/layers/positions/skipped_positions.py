@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, format_size
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Size, Tensor
 
@@ -100,7 +101,7 @@ class SkippedPositions(PositionSampler):
         self.num_pieces = num_pieces
         self.evaluation = evaluation
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

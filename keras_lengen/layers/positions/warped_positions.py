@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
     Seed,
     Tuple,
 )
+from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
     InterpolatedPositions,
@@ -119,7 +120,7 @@ class WarpedPositions(PositionSampler):
         self.head_scales = head_scales
         self.skew = skew
         self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

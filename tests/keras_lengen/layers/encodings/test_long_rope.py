@@ -32,7 +32,7 @@ def make(**changes):
 
 def test_published_values():
     np.testing.assert_allclose(
-        measure_rates(make(), 8), [1, 0.066667, 0.003333, 0.00025], rtol=1e-4
+        measure_rates(make(), 8), [1, 0.066667, 0.0033333, 0.00025], rtol=1e-4
     )
 
 

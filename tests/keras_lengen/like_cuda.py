@@ -1,0 +1,41 @@
+"""A pytest plugin that makes PyTorch's CPU refuse what a GPU refuses.
+
+A tensor of a GPU cannot become an array of NumPy unless it is moved to the CPU
+first, which `keras.ops.convert_to_numpy` does. Only what the library does is
+refused: tests may read results.
+
+python -m pytest -p tests.keras_lengen.like_cuda ...
+"""
+
+import sys
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _like_cuda(monkeypatch):
+    for name in ("__array__", "numpy"):
+        monkeypatch.setattr(
+            torch.Tensor, name, _refuse_library(getattr(torch.Tensor, name))
+        )
+
+
+def _refuse_library(convert):
+    def refuse(self, *args, **kwargs):
+        for name, function in _list_callers():
+            if function == "convert_to_numpy" or name.startswith("tests."):
+                break
+            if name.startswith("keras_lengen."):
+                raise TypeError("a tensor of a GPU cannot be an array of NumPy")
+        return convert(self, *args, **kwargs)
+
+    return refuse
+
+
+def _list_callers():
+    """Lists module and function of the callers, the nearest first."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        frame = frame.f_back
