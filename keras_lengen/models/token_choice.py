@@ -293,7 +293,8 @@ def _sum_probabilities(logits: Tensor, temperature: Tensor) -> Tensor:
     # Logits become at most 0: divided by a small temperature, they may then
     # overflow to the probability 0, but never to NaN.
     logits = logits - ops.max(logits, axis=-1, keepdims=True)
-    weights = ops.exp(logits / temperature)
+    # Infinity divided by the largest temperatures is NaN in JAX.
+    weights = ops.where(logits > -np.inf, ops.exp(logits / temperature), 0.0)
     shares = weights / ops.sum(weights, axis=-1, keepdims=True)
     shares = shares * RANDOM_NUMBERS
     whole = ops.floor(shares)

@@ -111,7 +111,7 @@ def test_with_enough_beams_it_finds_the_best_of_all(
 
 def test_a_larger_length_penalty_finds_longer_sequences(flat_model):
     lengths = []
-    for penalty in (0.0, 1.0, 2.5):
+    for penalty in (0.0, 1.0, 2.5, 1000.0, 3e38):
         found = flat_model.generate(
             *(PROMPTS, NEW_TOKENS),
             num_beams=VOCABULARY_SIZE**NEW_TOKENS,
@@ -122,6 +122,30 @@ def test_a_larger_length_penalty_finds_longer_sequences(flat_model):
         lengths.append(sum(cut(tokens, [3, 0])[1] for tokens in found))
     assert lengths[0] < lengths[-1]
     assert lengths == sorted(lengths)
+    assert lengths[-1] == NEW_TOKENS * len(PROMPTS)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1000.0, 3e38])
+def test_a_search_finds_sequences_that_exist(flat_model, length_penalty):
+    options = {"length_penalty": length_penalty, "jit_compile": False}
+    # All sequences end at once, and there are more beams than sequences.
+    found = flat_model.generate(
+        PROMPTS, NEW_TOKENS, num_beams=6, end_token=[3, 0, 1, 2], **options
+    )
+    likeliest = flat_model.generate(PROMPTS, 1, jit_compile=False)
+    np.testing.assert_array_equal(found[:, :1], likeliest)
+    np.testing.assert_array_equal(found[:, 1:], 3)
+
+
+def test_ties_and_forbidden_tokens():
+    model = TransformerDecoder(**SHAPE, encoding=RoPE())
+    model.head.kernel.assign(np.zeros(model.head.kernel.shape))
+    model.head.bias.assign(np.array([-np.inf, 2.0, 1.0, 2.0]))
+    for beams in (1, 2, 5):
+        found = model.generate(
+            PROMPTS, NEW_TOKENS, num_beams=beams, jit_compile=False
+        )
+        np.testing.assert_array_equal(found, np.ones_like(found))
 
 
 def search(model, prompt, beams, ends, length_penalty, penalty=1.0):

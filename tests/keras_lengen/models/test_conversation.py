@@ -1,5 +1,8 @@
 """Conversations, against passes over their whole text."""
 
+import copy
+import pickle
+
 import keras
 import numpy as np
 import pytest
@@ -379,6 +382,57 @@ def test_a_failed_call_changes_nothing():
         conversation.generate(TURNS[1], 1, jit_compile=False)
     assert conversation.length == 6
     assert conversation.generate(TURNS[2], 2, jit_compile=False).shape == (2, 2)
+
+
+def test_a_call_without_valid_logits_changes_nothing():
+    model = decoder(RoPE())
+    conversation, other = (
+        model.start_conversation(max_length=MAX_LENGTH) for _ in range(2)
+    )
+    other.generate(TURNS[0], 3, jit_compile=False)
+    stream = conversation.stream(TURNS[0], 3, jit_compile=False)
+    next(stream)
+    model.head.bias.assign(np.full(VOCABULARY_SIZE, np.nan))
+    with pytest.raises(ValueError, match="new token 0 of row 0 are NaN"):
+        conversation.generate(TURNS[1], 2, jit_compile=False)
+    model.head.bias.assign(np.zeros(VOCABULARY_SIZE))
+    assert conversation.length == 5
+    assert len([*stream]) == 2
+    found, expected = (
+        each.generate(TURNS[1], 2, jit_compile=False)
+        for each in (conversation, other)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "make_copy",
+    [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_a_copy_is_a_branch(make_copy):
+    options = {"jit_compile": False, "return_logits": True}
+    model = decoder(RandomizedRoPE(max_position=64, seed=3))
+    conversation = model.start_conversation(max_length=MAX_LENGTH)
+    stream = conversation.stream(TURNS[0], 3, jit_compile=False)
+    next(stream)
+    branch = make_copy(conversation)
+    branch.generate(TURNS[2], 4, **options)
+    # A stream goes on where it began.
+    assert len([*stream]) == 2
+    assert (branch.length, conversation.length) == (10, 7)
+    second = make_copy(conversation)
+    for found, expected in zip(
+        second.generate(TURNS[1], 2, **options),
+        conversation.generate(TURNS[1], 2, **options),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_array_equal(
+        branch._text.positions[0], conversation._text.positions[0]
+    )
+    shared = make_copy in (copy.copy, copy.deepcopy)
+    assert (second.model is model) == shared
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""End tokens and the penalty of repeated tokens."""
+"""Sampling, end tokens and the penalty of repeated tokens."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,16 @@ from keras import ops
 
 from keras_lengen.layers import RoPE
 from keras_lengen.models import TransformerDecoder
-from keras_lengen.models.token_choice import find_seen, penalize
+from keras_lengen.models.programs import compile_function
+from keras_lengen.models.token_choice import (
+    RANDOM_NUMBERS,
+    are_valid,
+    find_largest,
+    find_seen,
+    penalize,
+    sample_tokens,
+)
+from tests.keras_lengen.models.small import MODELS, VOCABULARY_SIZE, inputs
 from tests.products import product
 
 PROMPTS = np.array([[1, 2, 3, 7], [6, 5, 1, 2], [2, 7, 7, 1]], "int32")
@@ -27,6 +36,97 @@ def model():
         [generator.normal(size=weight.shape) / 2 for weight in model.weights]
     )
     return model
+
+
+def choose(logits, draws=400, program=sample_tokens, **options):
+    """Tokens for evenly spaced numbers instead of random ones."""
+    numbers = np.linspace(0, RANDOM_NUMBERS - 1, draws).astype("int32")
+    logits = np.tile(np.float32(logits), (draws, 1))
+    options = {"temperature": 1.0, "top_k": None, "top_p": None, **options}
+    tokens = program(*map(ops.convert_to_tensor, (logits, numbers)), **options)
+    return ops.convert_to_numpy(tokens)
+
+
+def test_of_equal_tokens_the_first_ones_are_kept():
+    for kept in range(1, 10):
+        first = set(range(kept))
+        assert set(choose(np.zeros(10), top_k=kept)) == first
+        assert set(choose(np.zeros(10), top_p=kept / 10)) == first
+    assert set(choose([0.0, 2.0, 1.0, 2.0, 2.0], top_k=2)) == {1, 3}
+    scores = ops.convert_to_tensor(np.float32([[0, 2, 1, 2, 2, 0, 0]]))
+    indices = ops.convert_to_numpy(find_largest(scores, 6)[1])
+    np.testing.assert_array_equal(indices, [[1, 3, 4, 2, 0, 5]])
+
+
+@pytest.mark.parametrize("shift", [0, -50, 100])
+def test_rounding_adds_no_token(shift):
+    logits = shift + np.log([0.5, 0.3, 0.1, 0.1])
+    assert set(choose(logits, top_p=0.8)) == {0, 1}
+    # The last number chooses the last token.
+    assert choose(np.full(20_000, shift), 2, top_p=0.3)[-1] == 5999
+
+
+def test_tokens_have_their_probability_among_those_that_are_kept():
+    shares = np.array([0.1, 0.4, 0.2, 0.3])
+    for options, kept in (
+        ({}, [0, 1, 2, 3]),
+        ({"top_k": 3}, [1, 2, 3]),
+        ({"top_p": 0.75}, [1, 2, 3]),
+        # Of the probability of three tokens, two have 0.78.
+        ({"top_k": 3, "top_p": 0.75}, [1, 3]),
+    ):
+        counts = np.bincount(choose(np.log(shares), **options), minlength=4)
+        expected = np.where(np.isin(np.arange(4), kept), shares, 0)
+        np.testing.assert_allclose(
+            counts / 400, expected / expected.sum(), atol=1.01 / 400
+        )
+
+
+@pytest.mark.parametrize("temperature", [1.2e-38, 1.0, 3e38])
+def test_forbidden_tokens_are_never_chosen(temperature):
+    logits = [-np.inf, 2.0, -np.inf, 2.0]
+    for options in ({}, {"top_k": 3}, {"top_p": 0.9}):
+        found = choose(logits, temperature=temperature, **options)
+        assert set(found) == {1, 3}
+
+
+@pytest.mark.product
+def test_compiled_programs_choose_no_other_token():
+    logits = 3 * np.random.default_rng(0).normal(size=50_000)
+    ranks = np.argsort(np.argsort(-logits))
+
+    def program(logits, numbers, **options):
+        return compile_function(
+            lambda *tensors: sample_tokens(*tensors, **options), [], True
+        )(logits, numbers)
+
+    found = choose(logits, 64, program, top_k=5000)
+    assert ranks[found].max() < 5000
+    found = choose(logits, 64, program, top_p=0.5)
+    shares = np.sort(np.exp(logits))[::-1] / np.exp(logits).sum()
+    assert ranks[found].max() == np.searchsorted(np.cumsum(shares), 0.5)
+
+
+def test_valid_logits_have_a_token_to_choose():
+    inf = np.inf
+    rows = [[0, 1], [-inf, 1], [np.nan, 1], [inf, 1], [-inf, -inf]]
+    found = are_valid(ops.convert_to_tensor(np.float32(rows)))
+    assert [*map(bool, found)] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "dtype", product(["bfloat16", "float16"], ["bfloat16"])
+)
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_of_tied_embeddings_are_float32(name, dtype):
+    model = MODELS[name](
+        output_size=VOCABULARY_SIZE, tie_embeddings=True, dtype=dtype
+    )
+    logits = model(inputs(model, np.arange(VOCABULARY_SIZE)[None]))
+    rounded = ops.cast(ops.cast(logits, dtype), "float32")
+    equal = ops.convert_to_numpy(rounded == logits)
+    assert logits.dtype == "float32"
+    assert equal.mean() < 0.2
 
 
 def test_any_of_several_tokens_ends_a_sequence(model):
@@ -63,6 +163,8 @@ def test_a_penalty_is_that_of_ctrl():
     np.testing.assert_allclose(found, [[0.5, -8.0, 0.5, -0.5]])
     largest = penalize(*map(ops.convert_to_tensor, (logits, seen, 3e38)))
     assert np.isfinite(largest).all()
+    forbidden = np.full_like(logits, -np.inf)
+    assert np.isneginf(penalize(forbidden, seen, np.float32(4.0))).all()
 
 
 def test_seen_are_the_real_tokens():
