@@ -44,6 +44,7 @@ from keras_lengen.layers.transformer import (
     copy_initializer,
     kernel_initializer,
 )
+from keras_lengen.models.onnx_files import check_onnx_file
 from keras_lengen.models.per_layer import (
     ByLayer,
     EncodingPerLayer,
@@ -136,6 +137,11 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
 
         Returns:
             What `keras.Model.export` returns.
+
+        Raises:
+            ValueError: If the format is `"onnx"`, with TensorFlow, and ONNX
+                does not have an operation that the model needs. No file is
+                left.
         """
         if input_signature is None:
             ids = keras.InputSpec(shape=(None, None), dtype="int32")
@@ -143,13 +149,16 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
             if self.id_inputs is not None:
                 inputs = dict.fromkeys(self.id_inputs, ids)
             input_signature = [inputs]
-        return super().export(
+        result = super().export(
             filepath,
             format=format,
             verbose=verbose,
             input_signature=input_signature,
             **kwargs,
         )
+        if format == "onnx" and keras.backend.backend() == "tensorflow":
+            check_onnx_file(filepath)
+        return result
 
 
 class Transformer(BlockArguments, TokenModel):

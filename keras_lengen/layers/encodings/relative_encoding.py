@@ -142,7 +142,8 @@ class RelativeEncoding(BiasEncoding):
         # Scaled here, before there is a number for each pair of tokens.
         scale = query.shape[-1] ** -0.5
         content_bias = scale * ops.cast(self.content_bias, "float32")
-        content = ops.einsum("hd,bshd->bhs", content_bias, key)
+        # Not an einsum, of which LiteRT makes other shapes.
+        content = ops.transpose(ops.sum(content_bias * key, axis=-1), (0, 2, 1))
         query = scale * (query + ops.cast(self.position_bias, "float32"))
         if "table" in prepared:
             position = self._score_by_table(query, prepared["table"])

@@ -3,16 +3,23 @@
 Runs on TensorFlow, and on JAX by `tests/keras_lengen/test_backends.py`.
 """
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import (
+    SHAPE,
     ALiBi,
+    AxialEncoding,
+    GridPositions,
     MultiHeadAttention,
+    PaTHAttention,
     RandomizedALiBi,
     RandomizedRoPE,
+    RoPE,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.models.small import (
@@ -23,7 +30,7 @@ from tests.keras_lengen.models.small import (
     inputs,
     token_ids,
 )
-from tests.products import product
+from tests.products import mark_slow, product
 
 # Keras' own, on JAX.
 pytestmark = pytest.mark.filterwarnings(
@@ -77,6 +84,95 @@ def test_a_served_sequence_longer_than_the_range_shows(tmp_path):
     except tf.errors.InvalidArgumentError as error:
         assert "max_position is 32" in str(error)
         assert "[40]" in str(error)
+
+
+def with_encoding(name):
+    changes = {}
+    if "evaluation" in encodings.ENCODINGS[name].arguments():
+        changes["evaluation"] = "max" if name == "SHAPE" else "even"
+    return decoder(encodings.make(name, **changes))
+
+
+FILES = {
+    **{name: functools.partial(with_encoding, name) for name in encodings.ROWS},
+    "chunks": lambda: decoder(ALiBi(), chunk_size=4),
+    "chunks with a window": lambda: encoder(
+        RoPE(), chunk_size=4, sliding_window=3
+    ),
+    "grid": lambda: encoder(
+        AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=4))
+    ),
+}
+UNLIKE_TENSORFLOW = (
+    *("FIRE", "DAPE", "RandomizedRelativeEncoding"),
+    *("chunks", "chunks with a window", "grid"),
+)
+"""Files with operations that other runtimes lack or compute differently, were
+they written as for TensorFlow."""
+
+
+def run_onnx(path, ids):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(path)
+    (entry,) = session.get_inputs()
+    return session.run(None, {entry.name: ids})[0]
+
+
+def run_litert(path, ids):
+    program = tf.lite.Interpreter(str(path))
+    ((entry,), (result,)) = (
+        program.get_input_details(),
+        program.get_output_details(),
+    )
+    program.resize_tensor_input(entry["index"], ids.shape)
+    program.allocate_tensors()
+    program.set_tensor(entry["index"], ids)
+    program.invoke()
+    return program.get_tensor(result["index"])
+
+
+@pytest.mark.product
+# tf2onnx's, and that of TensorFlow about its interpreter.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *mark_slow(
+            [("onnx", name) for name in FILES],
+            FILES.keys() - {*UNLIKE_TENSORFLOW},
+        ),
+        ("litert", "RandomizedRelativeEncoding"),
+    ],
+)
+def test_files_of_other_runtimes_compute_the_same(kind, name, tmp_path):
+    if kind == "onnx":
+        pytest.importorskip("tf2onnx")
+    model = FILES[name]()
+    path = tmp_path / f"model.{'onnx' if kind == 'onnx' else 'tflite'}"
+    model.export(path, format=kind, verbose=False)
+    for ids in (token_ids(), token_ids(11, batch_size=3)):
+        run = run_onnx if kind == "onnx" else run_litert
+        np.testing.assert_allclose(run(path, ids), model(ids), atol=1e-5)
+
+
+@pytest.mark.product
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("make_model", "operation"),
+    [
+        (lambda: decoder(attention=PaTHAttention), "MatrixTriangularSolve"),
+        (
+            lambda: encoder(SHAPE(max_shift=9, evaluation="random")),
+            "StatelessRandomUniform",
+        ),
+    ],
+)
+def test_what_onnx_cannot_compute_is_refused(make_model, operation, tmp_path):
+    pytest.importorskip("tf2onnx")
+    model = make_model()
+    with pytest.raises(ValueError, match=f"no operation for {operation}"):
+        model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
