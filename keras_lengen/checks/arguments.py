@@ -189,6 +189,15 @@ class WithArguments:
     `get_config` and `from_config` include all declared arguments.
     """
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # PyTorch stores layers without asking the declaration.
+        declaration = getattr(type(self), name, None)
+        if isinstance(declaration, Argument) and isinstance(
+            value, keras.layers.Layer
+        ):
+            declaration.check(declaration.keyword or name, value)
+        super().__setattr__(name, value)
+
     @classmethod
     def arguments(cls) -> dict[str, Argument[Any]]:
         """Returns the declarations of all arguments, by name."""

@@ -86,9 +86,7 @@ class TokenModel(PartPolicies, DrawingLayer, keras.Model):
         # Keras, with TensorFlow, builds a model under a strategy from the mean
         # of the replicas' batches. Ids and masks have no mean.
         if iterator is not None and self._distribute_strategy is not None:
-            local_results = (
-                self._distribute_strategy.experimental_local_results
-            )
+            local_results = self._distribute_strategy.experimental_local_results
             batches = next(each for _, _, each in iterator)
             data_batch = keras.tree.map_structure(
                 lambda batch: local_results(batch)[0], next(batches)
