@@ -231,6 +231,15 @@ class WithArguments:
                 raise ValueError(explain_unknown(name, known, owner))
         super().__init__(*args, **kwargs)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # PyTorch stores layers without asking the declaration.
+        declaration = getattr(type(self), name, None)
+        if isinstance(declaration, Argument) and isinstance(
+            value, keras.layers.Layer
+        ):
+            declaration.check(declaration.keyword or name, value)
+        super().__setattr__(name, value)
+
     @classmethod
     def arguments(cls) -> dict[str, Argument[Any]]:
         """Returns the declarations of all arguments, by name."""

@@ -606,6 +606,8 @@ def _as_tensor(
     name: str, value: Any, wanted: str, *, truth: bool = False
 ) -> Tensor:
     kinds = "iub" if truth else "iu"
+    if _is_mean_of_replicas(value):
+        value = ops.cast(value, "int32")
     if not is_dense(value):
         right = False
     elif isinstance(value, keras.KerasTensor) or ops.is_tensor(value):
@@ -630,6 +632,26 @@ def _as_tensor(
     if not right:
         raise ValueError(f"{name} must be {wanted}; got {show(value)}.")
     return value
+
+
+def _is_mean_of_replicas(value: Any) -> bool:
+    """Whether a value stands for integers of which Keras took the mean.
+
+    Keras, with TensorFlow, builds a model under a strategy from the mean of the
+    replicas' batches. Only its shape counts: the model is called in a graph
+    that is thrown away. Training and evaluation call it in the replicas.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return (
+        tf.is_symbolic_tensor(value)
+        and value.dtype.is_floating
+        and value.graph.name.startswith("scratch_graph")
+        and tf.distribute.has_strategy()
+        and tf.distribute.in_cross_replica_context()
+    )
 
 
 def show(value: Any) -> str:

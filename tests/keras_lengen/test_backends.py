@@ -44,10 +44,21 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
         )
 
 
+def test_torch_needs_no_array_of_a_tensor():
+    files = ["torch_checks.py", "layers/encodings/test_angles.py"]
+    plugin = "tests.keras_lengen.like_cuda"
+    run(
+        "torch",
+        *("pytest", "-q", "-n", "0", "-p", plugin),
+        *(f"tests/keras_lengen/{file}" for file in files),
+    )
+
+
 @pytest.mark.parametrize(
     "file",
     [
         "layers/attention/test_axes.py",
+        "layers/encodings/test_angles.py",
         "layers/test_drawing.py",
         "layers/encodings/test_jax_forms.py",
         pytest.param("models/test_beam_search.py", marks=pytest.mark.slow),

@@ -123,7 +123,9 @@ class ContinuousPositions(PositionSampler):
         shares = keras.random.uniform(
             (tokens, *draws), dtype="float32", seed=self.seed_generator
         )
-        positions = self.max_position * ops.transpose(shares)
+        if draws:
+            shares = ops.transpose(shares)
+        positions = self.max_position * shares
         if lengths is not None:
             used = ops.less(indices, ops.expand_dims(lengths, -1))
             positions = ops.where(used, positions, float(self.max_position))

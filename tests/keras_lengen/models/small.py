@@ -5,6 +5,7 @@ import itertools
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_lengen.layers import MultiHeadAttention
 from keras_lengen.models import (
@@ -169,7 +170,7 @@ def assert_generation_is_the_full_pass(
         ids, tokens, counts, logits, strict=True
     ):
         whole = np.concatenate([row[:count], own])[None]
-        full = np.asarray(model(whole))[0, count - 1 : -1]
+        full = ops.convert_to_numpy(model(whole))[0, count - 1 : -1]
         np.testing.assert_allclose(expected, full, atol=1e-4)
 
 

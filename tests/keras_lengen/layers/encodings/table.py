@@ -28,7 +28,7 @@ CONDITIONS = {
     "SelfExtend": {"group_size": 6, "window": 4},
     "ReRoPE": {"window": 4},
     # So slow a decay that features keep their size at far positions.
-    "XPos": {"scale_base": 100_000},
+    "XPos": {"scale_base": 2**20},
     # By default, one of two heads has a window, which holds one token only.
     "HardALiBi": {"windowed_heads": 2},
     # Draws in evaluation too.
