@@ -1,5 +1,6 @@
 """Algorithmic tasks, by name."""
 
+from datasets.by_name import ByName
 from datasets.tasks.base import Task
 from datasets.tasks.binary_addition import BinaryAddition
 from datasets.tasks.binary_majority import BinaryMajority
@@ -35,7 +36,7 @@ from datasets.tasks.unique_copy import UniqueCopy
 from datasets.tasks.unique_sort import UniqueSort
 from datasets.tasks.variable_tracking import VariableTracking
 
-TASKS = {
+_TASKS = {
     # The Chomsky hierarchy benchmark: regular.
     "even_pairs": EvenPairs(),
     "modular_arithmetic": ModularArithmetic(),
@@ -77,5 +78,7 @@ TASKS = {
     "common_words": CommonWords(),
     "frequent_words": FrequentWords(),
 }
+
+TASKS = ByName("task", _TASKS)
 
 __all__ = ["TASKS", "Task"]

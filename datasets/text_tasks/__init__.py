@@ -1,5 +1,6 @@
 """Tasks in text form, by name."""
 
+from datasets.by_name import ByName
 from datasets.text_tasks.addition import Addition
 from datasets.text_tasks.aligned import (
     AlignedAddition,
@@ -35,7 +36,7 @@ from datasets.text_tasks.scan import SCAN
 from datasets.text_tasks.sort import Sort, SortMultiDigit
 from datasets.text_tasks.summation import Summation
 
-TEXT_TASKS = {
+_TEXT_TASKS = {
     # Copies.
     "copy": Copy,
     "copy_twice": CopyTwice,
@@ -71,5 +72,7 @@ TEXT_TASKS = {
     "scan": SCAN,
     "pcfg": PCFG,
 }
+
+TEXT_TASKS = ByName("text task", _TEXT_TASKS)
 
 __all__ = ["TEMPLATES", "TEXT_TASKS", "TextTask", "TextTaskError"]

@@ -43,9 +43,10 @@ def test_the_same_evaluation_gives_the_same_numbers(finished, capsys):
     for key in ("trainer", "digest", "config", "floor_by_length"):
         assert again[key] == results[key]
     output = capsys.readouterr().out
-    assert "| length | results.json | this evaluation |" in output
+    assert "| length | results.json | this evaluation | floor |" in output
     score = f"{results['final']['score']:.4g}"
     assert f"| score | {score} | {score} |" in output
+    assert "this evaluation is not above the floor, 0.66 at length 6" in output
     assert "its own column" not in output
     assert (path / "evaluations" / "checkpoint-2.png").exists()
 
@@ -70,7 +71,11 @@ def test_other_lengths_and_positions(finished, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"test_lengths": "5,30"}, "max_position=32"),
+        (
+            {"test_lengths": "5,30"},
+            "max_position=32, which the run has fixed: choose shorter lengths",
+        ),
+        ({"tpu": "x"}, "--tpu has no effect without"),
         ({"evaluation": "zero"}, "evaluation"),
         ({"evaluation_examples": -1}, "at least 0"),
         ({"checkpoint": "last"}, "It must be one of newest, best"),
@@ -79,6 +84,12 @@ def test_other_lengths_and_positions(finished, capsys):
 def test_mistakes(finished, flags, message):
     with pytest.raises(ConfigError, match=message):
         evaluate_again(finished[0], **flags)
+
+
+def test_a_checkpoint_that_is_given_is_the_one(finished):
+    path = finished[0] / "checkpoints" / "checkpoint-1.npz"
+    with pytest.raises(ConfigError, match="leave --checkpoint=best out"):
+        evaluate_again(path, checkpoint="best")
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_runs(tmp_path, capsys):
         "|  | RoPE, learning_rate=0.001 | RoPE, learning_rate=0.0001 |"
     )
     # Means of 50 and 70, of 60 and 80.
-    assert lines[10].startswith(
+    assert lines[12].startswith(
         "| even_pairs | 60.0 ± 14.1† (**50.4 ± 0.3**) | "
         "**70.0 ± 14.1†** (**50.4 ± 0.3**) |"
     )

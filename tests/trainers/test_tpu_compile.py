@@ -343,10 +343,10 @@ def test_keys_differ_where_programs_do():
 
 def test_keys_differ_where_data_do():
     flags = {"trainer": "imagenet", "encoding": "RoPE"}
-    first, _ = programs(**flags, dataset="digits")
+    first, _ = programs(**flags, dataset="tfrecords")
     for change in (
         {"dataset": "noise"},
-        {"dataset": "digits", "data_dir": "elsewhere"},
+        {"dataset": "tfrecords", "data_dir": "elsewhere"},
     ):
         other, _ = programs(**flags, **change)
         assert_different(first, other)

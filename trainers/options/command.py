@@ -26,8 +26,8 @@ from trainers.errors import (
 )
 from trainers.options.fields import resolve
 from trainers.options.help import make_help
-from trainers.options.option import check_text, options
-from trainers.options.parsing import find_request, parse
+from trainers.options.option import options
+from trainers.options.parsing import check_operands, find_request, parse
 
 MAX_RESTARTS = 100
 """Largest number of times that a worker restarts for a lost one."""
@@ -66,7 +66,7 @@ def run(config_class, presets, main, operands=""):
         given, others = parse(
             {n: kinds[n] for n in options(config_class)}, argv
         )
-        _check_operands(others, operands)
+        check_operands(others, operands)
         main(resolve(config_class, presets, given), *others)
         check_received()
 
@@ -78,19 +78,6 @@ def run(config_class, presets, main, operands=""):
             sys.stdout.flush()
         finally:
             handle_signals(end_at_once)
-
-
-def _check_operands(given, operands):
-    for text in given:
-        check_text(operands or "an argument", text)
-    if given and not operands:
-        raise ConfigError(
-            f"unexpected argument {given[0]!r}: flags start with --."
-        )
-    if operands and not given and not operands.startswith("["):
-        raise ConfigError(f"{operands} is missing: see --help.")
-    if len(given) > 1 and not operands.strip("[]").endswith("..."):
-        raise ConfigError(f"expected one {operands}; got {' '.join(given)}.")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pathlib
 
 from trainers.options.choices import check_choice
 from trainers.options.option import Option, option
-from trainers.options.parsing import parse
+from trainers.options.parsing import check_operands, parse
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -53,24 +53,26 @@ class Flag:
 
 
 def check(module, argv):
-    """Raises `ConfigError` for a mistake in the flags of a program.
+    """Raises `ConfigError` for a mistake in the arguments of a program.
 
     Args:
         module: str. Name of the program, such as `trainers.algorithmic`.
         argv: List of str. The program and its arguments.
     """
     try:
-        flags = read(module)
+        flags, operands = read(module)
     except UnknownError:
         return
-    given, _ = parse({name: flag.kind for name, flag in flags.items()}, argv)
+    kinds = {name: flag.kind for name, flag in flags.items()}
+    given, others = parse(kinds, argv)
+    check_operands(others, operands)
     for name, flag in flags.items():
         if name in given:
             flag.check(f"--{name}", given[name])
 
 
 def read(module):
-    """Returns the `Flag`s of a program by name.
+    """Returns the `Flag`s of a program by name, and the name of its operands.
 
     Raises:
         UnknownError: If they are only known when the program runs.
@@ -78,13 +80,15 @@ def read(module):
     source = _Source(module)
     for node in ast.walk(source.tree):
         match node:
-            case ast.Call(func=ast.Name("Experiment"), args=[_, config, *_]):
-                return source.read_class(config)
+            case ast.Call(ast.Name("Experiment"), [_, config, *_]):
+                return source.read_class(config), ""
             case ast.Call(
-                func=ast.Name("run") | ast.Attribute(attr="run"),
-                args=[config, *_],
+                ast.Name("run") | ast.Attribute(attr="run"),
+                [config, *_],
+                keywords,
             ):
-                return source.read_class(config)
+                given = {word.arg: source.read(word.value) for word in keywords}
+                return source.read_class(config), given.get("operands", "")
     raise UnknownError
 
 

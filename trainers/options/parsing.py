@@ -8,6 +8,7 @@ from absl import flags
 from datasets.files import only_files
 from trainers.errors import ConfigError
 from trainers.options.choices import suggest
+from trainers.options.option import check_text
 
 _DEFINE = {
     str: flags.DEFINE_string,
@@ -66,6 +67,25 @@ def parse(kinds, argv):
         raise ConfigError(str(error)) from None
     given = {name: values[name].value for name in kinds}
     return {n: v for n, v in given.items() if v is not None}, operands
+
+
+def check_operands(given, operands):
+    """Raises `ConfigError` for a wrong number of arguments beside the flags.
+
+    Args:
+        given: List of str. The arguments.
+        operands: str. Their name, as for `trainers.options.command.run`.
+    """
+    for text in given:
+        check_text(operands or "an argument", text)
+    if given and not operands:
+        raise ConfigError(
+            f"unexpected argument {given[0]!r}: flags start with --."
+        )
+    if operands and not given and not operands.startswith("["):
+        raise ConfigError(f"{operands} is missing: see --help.")
+    if len(given) > 1 and not operands.strip("[]").endswith("..."):
+        raise ConfigError(f"expected one {operands}; got {' '.join(given)}.")
 
 
 def _check_flagfiles(arguments, seen=()):

@@ -85,7 +85,8 @@ def find_reach(results, problem):
     """Returns the length up to which results are above the floor.
 
     A share counts as above if chance explains the difference in fewer than
-    one of 20 evaluations. Where the floor is 1, nothing can be above it.
+    one of 20 evaluations. Lengths are skipped where it would explain even a
+    perfect one, because the floor is almost 1.
 
     Args:
         results: Dict, contents of `results.json`.
@@ -94,21 +95,23 @@ def find_reach(results, problem):
     Returns:
         int, a measured length; 0: the shortest one is not above the floor.
     """
-    metric, _ = choose_metric([results], problem.metrics[0].name)
+    first = problem.metrics[0]
+    metric, _ = choose_metric([results], first.name)
     curve = results["final"][f"{metric}_by_length"]
-    examples = results["config"].get(
-        "generated_examples"
-        if metric.startswith("generated_")
-        # 0: all there are.
-        else "evaluation_examples"
-    )
+    is_generated = metric.startswith("generated_")
+    counted = "generated_examples" if is_generated else "evaluation_examples"
+    # 0 stands for all examples that there are.
+    examples = results["config"].get(counted) or math.inf
     reach = 0
     for length, floor in find_floor(results, problem).items():
         value = curve.get(str(length))
-        if value is None or floor >= 1:
+        if value is None or (first.is_share and floor**examples >= 0.05):
             continue
-        margin = 1.96 * math.sqrt(floor * (1 - floor) / (examples or math.inf))
-        if not (value > floor + margin or value == 1):
+        difference = value - floor if first.higher_is_better else floor - value
+        margin = 0.0
+        if first.is_share and value < 1:
+            margin = 1.96 * math.sqrt(floor * (1 - floor) / examples)
+        if difference <= margin:
             break
         reach = length
     return reach

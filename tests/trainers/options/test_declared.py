@@ -35,6 +35,11 @@ CONFIGS = {
         for name, module in trainers.EXPERIMENTS.items()
     },
 }
+OPERANDS = {
+    **dict.fromkeys(("analyze", "compare"), "RUN..."),
+    **dict.fromkeys(("evaluate", "export", "generate"), "RUN"),
+    "report": "[RUN...]",
+}
 COMPUTED = ("default", "help", "choices", "registry")
 """Attributes of options that the source may compute."""
 
@@ -43,8 +48,9 @@ COMPUTED = ("default", "help", "choices", "registry")
 def test_the_source_says_what_the_program_says(name):
     config = CONFIGS[name]
     known, kinds = options(config), typing.get_type_hints(config)
-    flags = declared.read(f"trainers.{name}")
+    flags, operands = declared.read(f"trainers.{name}")
     assert [*flags] == [*known]
+    assert operands == OPERANDS.get(name, "")
     for flag, found in flags.items():
         assert found.kind is kinds[flag]
         expected = known[flag]
@@ -56,10 +62,10 @@ def test_the_source_says_what_the_program_says(name):
 
 
 def test_the_names_of_tasks_and_the_defaults_of_text_are_read():
-    flags = declared.read("trainers.enwik8")
+    flags, _ = declared.read("trainers.enwik8")
     assert "python_source" in flags["dataset"].option.choices
     assert flags["train_length"].option.default == "256"
-    flags = declared.read("trainers.algorithmic")
+    flags, _ = declared.read("trainers.algorithmic")
     assert "reverse_string" in flags["task"].option.choices
     assert "RoPE" in flags["encoding"].called
 
@@ -90,6 +96,15 @@ def test_what_only_a_run_knows_is_not_read():
 def test_mistakes(argument, message):
     with pytest.raises(ConfigError, match=message):
         declared.check("trainers.algorithmic", ["program", argument])
+
+
+def test_operands():
+    for arguments, message in (
+        ([], "RUN is missing: see --help"),
+        (["a", "b"], "expected one RUN; got a b"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            declared.check("trainers.evaluate", ["program", *arguments])
 
 
 def test_what_is_right_or_known_later_passes():

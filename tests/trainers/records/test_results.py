@@ -55,31 +55,34 @@ def test_a_score_in_words(metric, lengths, final, text):
 
 
 @pytest.mark.parametrize(
-    ("curve", "text"),
+    ("curve", "examples", "text"),
     [
-        ((0.5, 1.0, 0.9, 0.9), "above the floor of 0.40 up to length 10, the"),
-        ((1.0, 1.0, 0.9, 0.45), "above the floor of 0.50 up to length 5"),
-        # The best of two predictors, of which one is better by chance.
-        ((1.0, 0.95, 0.56, 0.9), "above the floor of 0.90 up to length 3"),
-        ((1.0, 0.9, 0.9, 0.9), "not above the floor, 0.40 at length 10"),
-        ((1.0, 1.0, None, 0.9), "above the floor of 0.40 up to length 10, the"),
+        ((0.5, 1.0, 0.9, 0.9), 200, "above the floor of 0.40 up to length 10,"),
+        ((1.0, 1.0, 0.9, 0.45), 200, "above the floor of 0.50 up to length 5"),
+        # A little above the floor of length 5 by chance.
+        ((1.0, 0.95, 0.56, 0.9), 200, "above the floor of 0.90 up to length 3"),
+        ((1.0, 0.9, 0.9, 0.9), 200, "not above the floor, 0.40 at length 10"),
+        ((1.0, 1.0, None, 0.9), 200, "above the floor of 0.40 up to length 10"),
+        # With 20 examples, a perfect result may be chance.
+        ((1.0, 1.0, 0.5, 0.9), 20, "not above the floor, 0.40 at length 10"),
+        ((1.0, 1.0, 0.5, 0.9), 0, "above the floor of 0.90 up to length 3"),
     ],
 )
-def test_how_far_results_are_above_the_floor(curve, text):
+def test_how_far_results_are_above_the_floor(curve, examples, text):
     problem = make_problem(Metric("accuracy"), (1, 3, 5, 10))
     problem.floor_labels = {"floor": "", "position_only": ""}
-    lengths = map(str, problem.lengths)
-    by_length = dict(zip(lengths, curve, strict=True))
+    by_length = dict(zip(("1", "3", "5", "10"), curve, strict=True))
+    measured = {n: value for n, value in by_length.items() if value is not None}
     results = {
-        "config": {"evaluation_examples": 200},
-        "final": {
-            "accuracy_by_length": {
-                n: value for n, value in by_length.items() if value is not None
-            }
-        },
-        "floor_by_length": {"1": 1.0, "3": 0.9, "5": 0.5, "10": 0.4},
+        "config": {"evaluation_examples": examples},
+        "final": {"accuracy_by_length": measured},
+        "floor_by_length": {"1": 1.0, "3": 0.9, "5": 0.5, "10": 0.3},
         "position_only_by_length": {"1": 0.5, "3": 0.5, "5": 0.5, "10": 0.4},
     }
     assert describe_floor(results, problem).startswith(text)
+
+
+def test_a_problem_without_floors():
+    problem = make_problem(BITS, (5,))
     problem.floor_labels = {}
-    assert describe_floor(results, problem) == ""
+    assert describe_floor({}, problem) == ""
