@@ -22,6 +22,8 @@ import keras
 import pytest
 import tensorflow as tf
 
+from tests.loading import LoadingProcess
+
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
@@ -34,3 +36,10 @@ def _one_seed():
     # makes TensorFlow forget its kernels.
     with mock.patch.object(tf.random, "set_seed"):
         keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(scope="session")
+def loading():
+    """A `LoadingProcess`."""
+    with LoadingProcess() as process:
+        yield process
