@@ -21,6 +21,8 @@ if not (
 import keras
 import pytest
 
+from tests.loading import LoadingProcess
+
 # PyTorch beside TensorFlow ends some processes.
 if keras.backend.backend() != "torch":
     import tensorflow as tf
@@ -40,3 +42,10 @@ def _one_seed():
     # makes TensorFlow forget its kernels.
     with mock.patch.object(tf.random, "set_seed"):
         keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(scope="session")
+def loading():
+    """A `LoadingProcess`."""
+    with LoadingProcess() as process:
+        yield process

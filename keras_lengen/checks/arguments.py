@@ -265,22 +265,35 @@ class WithArguments:
                 setattr(self, argument.name or name, values[name])
 
     def get_config(self) -> dict[str, Any]:
-        config = {
-            name: argument.serialize(getattr(self, argument.name or name))
-            for name, argument in self.arguments().items()
-        }
+        config: dict[str, Any] = {}
+        layers: dict[int, str] = {}
+        for name, argument in self.arguments().items():
+            value = getattr(self, argument.name or name)
+            if id(value) in layers:
+                config[name] = {_SAME: layers[id(value)]}
+                continue
+            config[name] = argument.serialize(value)
+            if isinstance(value, keras.layers.Layer):
+                layers[id(value)] = name
         return {**super().get_config(), **config}  # type: ignore[misc]
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         declared = cls.arguments()
+        same = {
+            name: value[_SAME]
+            for name, value in config.items()
+            if isinstance(value, dict) and _SAME in value
+        }
+        values = {
+            name: declared[name].deserialize(value)
+            if name in declared
+            else value
+            for name, value in config.items()
+            if name not in same
+        }
         return cls(
-            **{
-                name: declared[name].deserialize(value)
-                if name in declared
-                else value
-                for name, value in config.items()
-            }
+            **values, **{name: values[other] for name, other in same.items()}
         )
 
 
@@ -530,12 +543,37 @@ class Instance(Argument[T]):
         return text if self.absent is None else f"{text}, or None"
 
     def serialize(self, value: Any) -> Any:
-        return keras.saving.serialize_keras_object(value)
+        # When it saves a model, Keras gives an object an id the second time
+        # that it sees it, and loads one object for one id.
+        for _ in range(2):
+            config = keras.saving.serialize_keras_object(value)
+        if "shared_object_id" not in config and is_shared(value):
+            config[_SHARED] = True
+        return config
 
     def deserialize(self, config: Any) -> Any:
         if isinstance(config, self.cls):
             return config
+        if isinstance(config, dict) and config.get(_SHARED):
+            raise ValueError(
+                f"several layers share one {config['class_name']}, but "
+                "`clone_model` and `get_config` copy each layer by itself: "
+                "save the model by `model.save` and load it, or give each "
+                "layer an object of its own."
+            )
         return keras.saving.deserialize_keras_object(config)
+
+
+_SAME = "same_as_argument"
+"""Key of a configuration: the argument that is the same layer."""
+
+_SHARED = "is_shared"
+"""Key of a configuration: whether several layers share the object."""
+
+
+def is_shared(layer: Any) -> bool:
+    """Whether several layers of functional models share what a layer knows."""
+    return len(getattr(layer, "owners", ())) > 1 and bool(layer.variables)
 
 
 class Subclass(Argument[type[T]]):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,10 @@ def make_seed_of_replica(seed: Tensor) -> Tensor:
     return seed + replica * tf.constant([REPLICA_STEP, 0], seed.dtype)
 
 
+_STATE = "seed_generator_state_"
+"""Name of the state of a random generator in a file, before its number."""
+
+
 class DrawingLayer(keras.layers.Layer):
     """Layer that draws the same numbers when Keras computes it twice.
 
@@ -53,6 +58,32 @@ class DrawingLayer(keras.layers.Layer):
     pass. By then the random generators have advanced. This class therefore
     starts both runs from the same states, drawn before the first run.
     """
+
+    def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
+        # A layer of a functional model, which Keras copies by itself.
+        for part in self._flatten_layers():
+            if isinstance(part, DrawingLayer):
+                if not hasattr(part, "owners"):
+                    part.owners = weakref.WeakSet()
+                part.owners.add(self)
+        return super().symbolic_call(*args, **kwargs)
+
+    # Keras does not save the states of random generators.
+    def save_own_variables(self, store: Any) -> None:
+        super().save_own_variables(store)
+        for index, generator in enumerate(self._seed_generators):
+            store[f"{_STATE}{index}"] = generator.state
+
+    def load_own_variables(self, store: Any) -> None:
+        names = list(store.keys())
+        states = [name for name in names if name.startswith(_STATE)]
+        super().load_own_variables(
+            {name: store[name] for name in names if name not in states}
+        )
+        # Files of other samplers, and of Keras, have none.
+        for index, generator in enumerate(self._seed_generators):
+            if f"{_STATE}{index}" in states:
+                generator.state.assign(store[f"{_STATE}{index}"])
 
     def parts_scope(self) -> contextlib.AbstractContextManager[Any]:
         """Makes the scope in which the layer builds and calls its parts.

@@ -500,7 +500,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         # Self-attention is recognized here, where one tensor is given twice:
         # later, Keras converts each array to a separate tensor, and
         # rematerialization does so with each argument.
-        if hasattr(query, "__array__") and not ops.is_tensor(query):
+        # A symbol has `__array__` too; to convert it adds an operation to the
+        # model.
+        symbolic = isinstance(query, keras.KerasTensor)
+        if hasattr(query, "__array__") and not (
+            symbolic or ops.is_tensor(query)
+        ):
             array, query = query, ops.convert_to_tensor(query)
             value = query if value is array else value
             key = query if key is array else key

@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.evaluation import Evaluation
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
@@ -69,7 +70,7 @@ class ContinuousPositions(PositionSampler):
         what="the end of the range of positions",
     )
     resample = Choice("batch", "example")
-    evaluation = Choice("random", "even")
+    evaluation = Evaluation("random", "even")
     seed = Seed()
 
     draws = True

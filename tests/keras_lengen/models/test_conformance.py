@@ -66,25 +66,17 @@ every_name = pytest.mark.parametrize(
 )
 
 
-def saved_and_loaded(model, tmp_path):
-    path = tmp_path / "model.keras"
-    model.save(path)
-    return keras.saving.load_model(path)
-
-
 @every_variant
-def test_a_saved_model_is_the_same(model, variant, tmp_path):
+def test_a_saved_model_is_the_same(model, variant, tmp_path, loading):
     model = make(model, variant, num_layers=2)
-    loaded = saved_and_loaded(model, tmp_path)
-    assert loaded.get_config() == model.get_config()
     spread = inputs(model, token_ids(), positions=SPREAD)
-    np.testing.assert_array_equal(loaded(spread), model(spread))
+    loading.check(model, tmp_path / "model.keras", spread)
 
 
 @pytest.mark.parametrize(
     "variant", product(encodings.BIDIRECTIONAL, keep=encodings.in_families)
 )
-def test_a_saved_functional_model_is_the_same(variant, tmp_path):
+def test_a_saved_functional_model_is_the_same(variant, tmp_path, loading):
     """The encoding by itself, and in attention where it belongs there."""
     encoding = encodings.make(variant)
     arrays = encodings.random_inputs(encoding.stage)
@@ -98,10 +90,8 @@ def test_a_saved_functional_model_is_the_same(variant, tmp_path):
         flat = keras.layers.Reshape((-1, encodings.MODEL_DIM))(symbols[0])
         outputs.append(attention(flat, flat, positions=positions))
     model = keras.Model([*symbols, positions], keras.tree.flatten(outputs))
-    loaded = saved_and_loaded(model, tmp_path)
     batch = [*arrays, np.tile(SPREAD, (encodings.BATCH, 1))]
-    for output, same in zip(model(batch), loaded(batch), strict=True):
-        np.testing.assert_array_equal(same, output)
+    loading.check(model, tmp_path / "model.keras", batch)
 
 
 @pytest.mark.parametrize(

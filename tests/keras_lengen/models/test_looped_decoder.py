@@ -184,12 +184,9 @@ def test_positions_are_drawn_once_for_all_loops():
     np.testing.assert_allclose(found, again, atol=1e-5)
 
 
-def test_a_saved_model_is_the_same(tmp_path):
+def test_a_saved_model_is_the_same(tmp_path, loading):
     model = make(loops=3)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.loops == 3
-    np.testing.assert_allclose(again(IDS), model(IDS), atol=1e-6)
+    loading.check(model, tmp_path / "model.keras", IDS)
 
 
 @pytest.mark.parametrize(

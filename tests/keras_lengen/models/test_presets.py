@@ -105,11 +105,9 @@ def test_config_rebuilds_it(name):
 @pytest.mark.parametrize(
     "name", product(["t5_decoder", "gpt2"], keep=["t5_decoder"])
 )
-def test_a_saved_model_is_the_same(name, tmp_path):
+def test_a_saved_model_is_the_same(name, tmp_path, loading):
     model = make_small(name)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(token_ids()), model(token_ids()))
+    loading.check(model, tmp_path / "model.keras", token_ids())
 
 
 @pytest.mark.parametrize("name", product(presets, keep=["ruoss", "gpt2"]))

@@ -187,7 +187,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", product(PROGRAMS, keep=["eager"]))
-def test_an_encoder_learns_and_is_saved(tmp_path, program):
+def test_an_encoder_learns_and_is_saved(tmp_path, program, loading):
     model = TransformerEncoder(
         vocabulary_size=5,
         output_size=5,
@@ -206,6 +206,4 @@ def test_an_encoder_learns_and_is_saved(tmp_path, program):
         for old, new in zip(before, model.get_weights(), strict=True)
     ]
     assert all(moved)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(ids), model(ids))
+    loading.check(model, tmp_path / "model.keras", ids)

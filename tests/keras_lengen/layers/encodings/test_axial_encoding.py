@@ -142,7 +142,7 @@ def test_columns_have_two_sides_in_causal_attention():
 )
 @pytest.mark.parametrize("run_eagerly", product([False, True], keep=[True]))
 def test_a_model_learns_with_it_and_is_saved(
-    tmp_path, row, column, run_eagerly
+    tmp_path, row, column, run_eagerly, loading
 ):
     encoding = AxialEncoding(
         row=row(),
@@ -167,10 +167,8 @@ def test_a_model_learns_with_it_and_is_saved(
     ids = np.random.default_rng(0).integers(0, 5, (4, 7))
     history = model.fit(ids, ids, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
     inputs = {"token_ids": ids, "positions": tuple(np.int32(GRID))}
-    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+    loading.check(model, tmp_path / "model.keras", inputs)
 
 
 @pytest.mark.parametrize("row", [SinusoidalEncoding, RoPE, RelativeEncoding])
