@@ -231,7 +231,8 @@ class TransformerDecoder(Transformer):
         tokens together. Encodings that depend on the sequence length use the
         length of both together. A program is compiled and kept for each shape
         of the prompts and each number of new tokens, so pad prompts to a few
-        lengths.
+        lengths. Of equally likely tokens, the one with the lowest id comes
+        first.
 
         Args:
             inputs: Prompts, in the form of the inputs of a call. Padding may
@@ -246,8 +247,8 @@ class TransformerDecoder(Transformer):
                 need a temperature above 0.
             top_p: float in `(0, 1]`. Sample only from the smallest set of most
                 likely tokens whose probabilities add up to at least this
-                number; `None`: from all tokens. Numbers below 1 need a
-                temperature above 0.
+                number, to a millionth of it; `None`: from all tokens. Numbers
+                below 1 need a temperature above 0.
             repetition_penalty: float above 0. Divides the positive logits and
                 multiplies the negative logits of tokens that the prompt or the
                 new tokens already have, as CTRL does; 1: no penalty.
@@ -273,8 +274,9 @@ class TransformerDecoder(Transformer):
             which are zero for tokens after all sequences have ended.
 
         Raises:
-            ValueError: If an argument is out of range, or there are not
-                enough positions.
+            ValueError: If an argument is out of range, there are not enough
+                positions, or the logits of a sequence that has not ended are
+                NaN or infinite. A logit of -inf forbids a token.
         """
         return generate(
             self,

@@ -111,7 +111,7 @@ def test_with_enough_beams_it_finds_the_best_of_all(
 
 def test_a_larger_length_penalty_finds_longer_sequences(flat_model):
     lengths = []
-    for penalty in (0.0, 1.0, 2.5, 1000.0, 3e38):
+    for penalty in (0.0, 1.0, 2.5, 1000.0, 3.4e38):
         found = flat_model.generate(
             *(PROMPTS, NEW_TOKENS),
             num_beams=VOCABULARY_SIZE**NEW_TOKENS,
@@ -125,7 +125,7 @@ def test_a_larger_length_penalty_finds_longer_sequences(flat_model):
     assert lengths[-1] == NEW_TOKENS * len(PROMPTS)
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1000.0, 3e38])
+@pytest.mark.parametrize("length_penalty", [0.0, 1000.0, 3.4e38])
 def test_a_search_finds_sequences_that_exist(flat_model, length_penalty):
     options = {"length_penalty": length_penalty, "jit_compile": False}
     # All sequences end at once, and there are more beams than sequences.

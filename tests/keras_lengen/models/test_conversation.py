@@ -52,8 +52,11 @@ SHAPE = {
 @pytest.fixture(autouse=True)
 def _eager(request):
     """Compiles no programs, which here takes longest, unless that is tested."""
-    compiled = request.node.originalname == "test_compiled_programs"
-    if compiled or keras.backend.backend() != "tensorflow":
+    compiled = ("test_compiled_programs", "test_a_copy_is_a_branch")
+    if (
+        request.node.originalname in compiled
+        or keras.backend.backend() != "tensorflow"
+    ):
         yield
         return
     import tensorflow as tf
@@ -407,32 +410,29 @@ def test_a_call_without_valid_logits_changes_nothing():
 
 @pytest.mark.parametrize(
     "make_copy",
-    [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))],
-    ids=["copy", "deepcopy", "pickle"],
+    [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))],
+    ids=["deepcopy", "pickle"],
 )
 def test_a_copy_is_a_branch(make_copy):
     options = {"jit_compile": False, "return_logits": True}
-    model = decoder(RandomizedRoPE(max_position=64, seed=3))
+    model = decoder(RandomizedRoPE(max_position=64, seed=3), num_layers=1)
     conversation = model.start_conversation(max_length=MAX_LENGTH)
     stream = conversation.stream(TURNS[0], 3, jit_compile=False)
     next(stream)
-    branch = make_copy(conversation)
-    branch.generate(TURNS[2], 4, **options)
+    early = make_copy(conversation)
     # A stream goes on where it began.
     assert len([*stream]) == 2
-    assert (branch.length, conversation.length) == (10, 7)
-    second = make_copy(conversation)
+    branch = make_copy(conversation)
+    assert (branch.model is model) == (make_copy is copy.deepcopy)
     for found, expected in zip(
-        second.generate(TURNS[1], 2, **options),
+        branch.generate(TURNS[1], 2, **options),
         conversation.generate(TURNS[1], 2, **options),
         strict=True,
     ):
         np.testing.assert_allclose(found, expected, atol=1e-6)
-    np.testing.assert_array_equal(
-        branch._text.positions[0], conversation._text.positions[0]
-    )
-    shared = make_copy in (copy.copy, copy.deepcopy)
-    assert (second.model is model) == shared
+    branch.generate(TURNS[1], 2, **options)
+    lengths = [each.length for each in (early, conversation, branch)]
+    assert lengths == [5, 12, 17]
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,15 @@ def test_of_equal_tokens_the_first_ones_are_kept():
     np.testing.assert_array_equal(indices, [[1, 3, 4, 2, 0, 5]])
 
 
-@pytest.mark.parametrize("shift", [0, -50, 100])
+@pytest.mark.parametrize("shift", [0, -64])
 def test_rounding_adds_no_token(shift):
     logits = shift + np.log([0.5, 0.3, 0.1, 0.1])
     assert set(choose(logits, top_p=0.8)) == {0, 1}
     # The last number chooses the last token.
     assert choose(np.full(20_000, shift), 2, top_p=0.3)[-1] == 5999
+    many = shift + np.log([0.5, *np.full(60_000, 0.5 / 60_000)])
+    assert choose(many, 2, top_p=0.5)[-1] == 0
+    assert choose(many, 2, top_p=0.75)[-1] == 30_000
 
 
 def test_tokens_have_their_probability_among_those_that_are_kept():
