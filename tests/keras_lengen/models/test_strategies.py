@@ -1,5 +1,7 @@
 """Plain Keras methods of models under a strategy of TensorFlow."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -32,7 +34,9 @@ MODELS = {
 }
 
 
+@functools.cache
 def two_replicas():
+    # One for all tests: sums over replicas of two strategies may be mixed up.
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
