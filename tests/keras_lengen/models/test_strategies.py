@@ -1,0 +1,123 @@
+"""Plain Keras methods of models under a strategy of TensorFlow."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.layers import RandomizedPositions, RoPE
+from keras_lengen.layers.drawing import Dropout
+from keras_lengen.models import LoopedDecoder, TransformerEncoder
+from tests.keras_lengen.models import small
+
+IDS = small.token_ids(batch_size=4)
+LENGTHS = np.array([6, 2, 4, 6])
+EXTRAS = {
+    "ids": {},
+    "lengths": {"lengths": LENGTHS},
+    "mask": {"padding_mask": np.arange(6) < LENGTHS[:, None]},
+    "positions": {"positions": np.tile(2 * np.arange(6), (4, 1))},
+}
+MODELS = {
+    **small.MODELS,
+    "looped_decoder": lambda encoding: LoopedDecoder(
+        vocabulary_size=small.VOCABULARY_SIZE,
+        output_size=small.OUTPUT_SIZE,
+        num_layers=1,
+        loops=2,
+        num_heads=2,
+        model_dim=16,
+        encoding=encoding,
+    ),
+}
+
+
+@functools.cache
+def two_replicas():
+    # One for all tests: sums over replicas of two strategies may be mixed up.
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def compile_and_fit(model, inputs):
+    model.compile(
+        "sgd",
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    targets = IDS % small.OUTPUT_SIZE
+    fitted = model.fit(inputs, targets, verbose=0).history["loss"][0]
+    assert np.isfinite(
+        [fitted, model.evaluate(inputs, targets, verbose=0)]
+    ).all()
+    assert model.predict(inputs, verbose=0).shape == (4, 6, small.OUTPUT_SIZE)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_take_arrays(name, extra):
+    with two_replicas().scope():
+        model = MODELS[name](RoPE())
+    compile_and_fit(model, small.inputs(model, IDS, **EXTRAS[extra]))
+
+
+class Outer(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner = TransformerEncoder(
+            vocabulary_size=small.VOCABULARY_SIZE,
+            output_size=small.OUTPUT_SIZE,
+            num_layers=1,
+            num_heads=2,
+            model_dim=16,
+        )
+
+    def call(self, inputs, training=None):
+        return self.inner(inputs, training=training)
+
+
+@pytest.mark.product
+def test_a_model_around_a_model_takes_arrays():
+    with two_replicas().scope():
+        model = Outer()
+    compile_and_fit(model, {"token_ids": IDS, "lengths": LENGTHS})
+
+
+def test_ids_that_are_no_integers_raise():
+    floats = IDS.astype("float32")
+    with two_replicas().scope():
+        model = small.decoder()
+        with pytest.raises(ValueError, match="must be integers; got float32"):
+            model(keras.Input((6,)))
+        with pytest.raises(ValueError, match="must be integers; got float32"):
+            tf.function(model)(floats)
+    with pytest.raises(ValueError, match="must be integers; got float"):
+        model.predict(floats, verbose=0)
+
+
+DRAWS = {
+    "positions": lambda: RandomizedPositions(max_position=2**20, seed=1),
+    "dropout": lambda: Dropout(0.5, seed=1),
+}
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("name", DRAWS)
+def test_replicas_draw_differently(name, jit_compile):
+    def make_draw():
+        layer = DRAWS[name]()
+        return tf.function(
+            lambda inputs: layer(inputs, training=True), jit_compile=jit_compile
+        )
+
+    strategy = two_replicas()
+    alone = make_draw()(tf.ones((2, 64)))
+    with strategy.scope():
+        draw = make_draw()
+    # The inputs are made on the replica, where the compiled function then runs.
+    drawn = tf.function(lambda: strategy.run(lambda: draw(tf.ones((2, 64)))))()
+    first, second = strategy.experimental_local_results(drawn)
+    np.testing.assert_array_equal(first, alone)
+    assert not np.array_equal(first, second)
