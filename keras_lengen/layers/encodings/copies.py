@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.part_policies import forget_ids
 
 E = TypeVar("E", bound=PositionalEncoding)
 
@@ -21,17 +22,4 @@ def copy_encoding(
     config = {**encoding.get_config(), **changes}
     if default_sampler:
         config.pop("sampler", None)
-    return type(encoding).from_config(_forget_ids(config))
-
-
-def _forget_ids(config: Any) -> Any:
-    """Removes the ids by which Keras finds the layers of a model it loads."""
-    if isinstance(config, dict):
-        return {
-            name: _forget_ids(value)
-            for name, value in config.items()
-            if name != "shared_object_id"
-        }
-    if isinstance(config, list | tuple):
-        return type(config)(map(_forget_ids, config))
-    return config
+    return type(encoding).from_config(forget_ids(config))
