@@ -18,7 +18,6 @@ from docs.examples import (
     ANALYSIS,
     ATTENTIONS,
     CLASSES,
-    CONVERSATION,
     ENCODINGS,
     HEADS,
     METHODS,
@@ -27,6 +26,7 @@ from docs.examples import (
     RETROFIT,
     SAMPLERS,
     WIDTH,
+    WITH_MODELS,
     build,
     get_call,
     make,
@@ -38,7 +38,7 @@ DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {*CLASSES, *MODELS, *CONVERSATION, *RETROFIT, *ANALYSIS}
+LINKED = {*CLASSES, *MODELS, *WITH_MODELS, *RETROFIT, *ANALYSIS}
 
 INTRODUCTION = f"""\
 # Reference
@@ -121,7 +121,7 @@ def make_page():
                 ("Every encoding", ENCODINGS),
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
-                ("Blocks and models", {**MODELS, **CONVERSATION}),
+                ("Blocks and models", {**MODELS, **WITH_MODELS}),
                 ("Models of KerasHub", RETROFIT),
                 ("Analysis", ANALYSIS),
             )

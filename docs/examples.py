@@ -27,7 +27,11 @@ MODELS = {
         if inspect.isclass(getattr(models, name)) and name != "Conversation"
     },
 }
-CONVERSATION = {"Conversation": models.Conversation}
+WITH_MODELS = {
+    "Conversation": models.Conversation,
+    "set_evaluation": models.set_evaluation,
+}
+"""What models are used with, by name."""
 RETROFIT = {"Retrofitted": retrofit.Retrofitted}
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
 METHODS = (

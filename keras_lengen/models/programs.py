@@ -73,6 +73,13 @@ class _State:
         return isinstance(other, _State) and self.others == other.others
 
 
+def forget_programs(model: keras.Model) -> None:
+    """Forgets programs of Keras and KerasHub, which would compute as before."""
+    for name in ("train", "test", "predict", "generate"):
+        if hasattr(model, f"{name}_function"):
+            setattr(model, f"{name}_function", None)
+
+
 def compile_function(
     function: Callable[..., Any], variables: Sequence[Any], jit_compile: bool
 ) -> Callable[..., Any]:

@@ -9,11 +9,11 @@ from docs import build_reference, docstrings
 from docs.examples import (
     ANALYSIS,
     CLASSES,
-    CONVERSATION,
     ENCODINGS,
     MODELS,
     RETROFIT,
     SAMPLERS,
+    WITH_MODELS,
     make,
 )
 
@@ -55,7 +55,7 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert f"`{name}`" in before_sections
 
 
-@pytest.mark.parametrize("name", [*MODELS, *CONVERSATION, *RETROFIT, *ANALYSIS])
+@pytest.mark.parametrize("name", [*MODELS, *WITH_MODELS, *RETROFIT, *ANALYSIS])
 def test_models_and_analysis_have_a_section(name):
     assert PAGE.count(f"\n### {name}\n") == 1
 

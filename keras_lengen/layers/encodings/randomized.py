@@ -46,7 +46,17 @@ class FixedSampler(PositionalEncoding):
         sampler = self.sampler_class(**arguments)
         super().__init__(sampler=sampler, **kwargs)
         for name in self.sampler_class.arguments():
-            setattr(self, name, getattr(sampler, name))
+            if name != "evaluation":
+                setattr(self, name, getattr(sampler, name))
+
+    @property
+    def evaluation(self) -> Any:
+        """The positions that the sampler gives in evaluation."""
+        return self.sampler.evaluation
+
+    @evaluation.setter
+    def evaluation(self, value: Any) -> None:
+        self.sampler.evaluation = value
 
     def check_length(
         self,

@@ -12,6 +12,7 @@ from keras_lengen.checks.arguments import (
     Seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.evaluation import Evaluation
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
@@ -68,7 +69,7 @@ class ContinuousPositions(PositionSampler):
         what="the end of the range of positions",
     )
     resample = Choice("batch", "example")
-    evaluation = Choice("random", "even")
+    evaluation = Evaluation("random", "even")
     seed = Seed()
 
     draws = True

@@ -15,6 +15,7 @@ from keras_lengen.checks.arguments import (
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.evaluation import Evaluation
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
@@ -80,7 +81,7 @@ class RandomizedPositions(PositionSampler):
         what="the size of the range of positions",
     )
     resample = Choice("batch", "example")
-    evaluation = Choice("random", "even", "ordinal")
+    evaluation = Evaluation("random", "even", "ordinal")
     ordered = Boolean()
     include_zero = Boolean()
     seed = Seed()
@@ -165,8 +166,9 @@ class RandomizedPositions(PositionSampler):
 
     def _find_largest(self, scores: Tensor, tokens: Size) -> Tensor:
         """Finds the indices of the `tokens` largest scores, largest first."""
-        if find_static_size(tokens) is not None:
-            return ops.top_k(scores, tokens)[1]
+        static = find_static_size(tokens)
+        if static is not None and static <= self.max_position:
+            return ops.top_k(scores, static)[1]
         # Here there may be more tokens than scores; the error of top_k would
         # not mention max_position.
         order = ops.argsort(-scores, axis=-1)

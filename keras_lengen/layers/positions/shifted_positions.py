@@ -7,12 +7,12 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Integer,
     Optional,
     Seed,
 )
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.evaluation import Evaluation
 from keras_lengen.types import Size, Tensor
 
 
@@ -69,7 +69,7 @@ class ShiftedPositions(PositionSampler):
             what="the number of shifts to draw from",
         )
     )
-    evaluation = Choice("zero", "max", "random")
+    evaluation = Evaluation("zero", "max", "random")
     seed = Seed()
 
     draws = True

@@ -7,13 +7,13 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Integer,
     Seed,
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, format_size
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.evaluation import Evaluation
 from keras_lengen.types import Size, Tensor
 
 
@@ -80,7 +80,7 @@ class SkippedPositions(PositionSampler):
     num_pieces = Integer(
         2, LARGEST_POSITION, example=3, what="the largest number of pieces"
     )
-    evaluation = Choice("ordinal", "random")
+    evaluation = Evaluation("ordinal", "random")
     seed = Seed()
 
     draws = True
