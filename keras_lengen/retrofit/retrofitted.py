@@ -9,8 +9,10 @@ from keras_lengen.checks.arguments import Choice, Instance, Optional
 from keras_lengen.checks.inputs import read_positions
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.learned_encoding import LearnedEncoding
+from keras_lengen.layers.part_policies import rounds_inputs, set_quantization
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.models.programs import forget_programs
 from keras_lengen.retrofit.changes import MARK, Changes
 from keras_lengen.retrofit.families import RotaryFamily, find_family
 from keras_lengen.retrofit.rotary_seam import change_attentions
@@ -29,7 +31,7 @@ class Retrofitted(keras.Model):
 
     The backbone is changed in place and keeps its weights: none is copied.
     Without a sampler and an encoding it computes exactly what it computed
-    before. `restore` undoes the change.
+    before, unless `positions` are given. `restore` undoes the change.
 
     All layers, and all steps of one generation, share one draw of the sampler.
     It changes with every training step, and with every call of `generate` of a
@@ -146,7 +148,7 @@ class Retrofitted(keras.Model):
         self.table = table
         self.positions = SharedPositions(sampler)
         self._changes = Changes()
-        self._tasks: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.tasks: weakref.WeakSet[Any] = weakref.WeakSet()
         try:
             self._change(family)
         except Exception:
@@ -169,7 +171,7 @@ class Retrofitted(keras.Model):
         changes.attach(backbone, [])
         changes.replace(backbone, "call", self._make_call())
         changes.replace(backbone, "get_config", _refuse_config)
-        _forget_programs(backbone)
+        forget_programs(backbone)
 
     def _make_call(self) -> Any:
         """Makes the `call` of the backbone, which chooses positions once."""
@@ -242,8 +244,54 @@ class Retrofitted(keras.Model):
                 return generate(*args, **kwargs)
 
             task.generate = generate_anew
-        self._tasks.add(task)
+            step = task.generate_step
+
+            def generate_step(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+                with self.positions.generate_from(inputs["token_ids"]):
+                    return step(inputs, *args, **kwargs)
+
+            task.generate_step = generate_step
+        self.tasks.add(task)
         return task
+
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Exports the model like `keras.Model.export`.
+
+        Args:
+            filepath: str or path. Where to write the artifact.
+            format: str. One of the formats that Keras supports.
+            verbose: bool or `None`. Whether to print the endpoints.
+            input_signature: Shapes and dtypes of the inputs, as in Keras;
+                `None`: the backbone's inputs, without positions.
+            **kwargs: Further arguments of `keras.Model.export`.
+
+        Returns:
+            What `keras.Model.export` returns.
+        """
+        self._check_changed()
+        if input_signature is None:
+            input_signature = [
+                {
+                    name: keras.InputSpec(
+                        shape=each.shape, dtype=each.dtype, name=name
+                    )
+                    for name, each in self.backbone.input.items()
+                }
+            ]
+        return super().export(
+            filepath,
+            format=format,
+            verbose=verbose,
+            input_signature=input_signature,
+            **kwargs,
+        )
 
     def quantize(self, *args: Any, **kwargs: Any) -> None:
         raise ValueError(
@@ -266,8 +314,8 @@ class Retrofitted(keras.Model):
             The backbone, as it was given.
         """
         self._changes.undo()
-        for model in (self, self.backbone, *self._tasks):
-            _forget_programs(model)
+        for model in (self, self.backbone, *self.tasks):
+            forget_programs(model)
         return self.backbone
 
     def _check_changed(self) -> None:
@@ -279,6 +327,7 @@ class Retrofitted(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         serialize, encoding = keras.saving.serialize_keras_object, self.encoding
+        backbone = self.backbone
         own = encoding is not None and _brings_sampler(encoding)
         return {
             **super().get_config(),
@@ -286,6 +335,10 @@ class Retrofitted(keras.Model):
             "sampler": None if own else serialize(self.sampler),
             "encoding": encoding and serialize(encoding),
             "table": self.table,
+            # KerasHub does not save it.
+            "quantization": serialize(
+                [part.quantization_config for part in _list_rounding(backbone)]
+            ),
         }
 
     @classmethod
@@ -302,6 +355,11 @@ class Retrofitted(keras.Model):
         config = dict(config)
         for name in ("backbone", "sampler", "encoding"):
             config[name] = config[name] and load(config[name])
+        quantization = load(config.pop("quantization", []))
+        for part, each in zip(
+            _list_rounding(config["backbone"]), quantization, strict=False
+        ):
+            set_quantization(part, each)
         return cls(**config)
 
     def compute_output_spec(
@@ -311,6 +369,11 @@ class Retrofitted(keras.Model):
             name: value for name, value in inputs.items() if name != "positions"
         }
         return self.backbone.compute_output_spec(inputs)
+
+
+def _list_rounding(backbone: Any) -> list[Any]:
+    """Lists the layers of a quantized backbone that round their inputs."""
+    return list(filter(rounds_inputs, backbone._flatten_layers()))
 
 
 def _find_sampler(
@@ -386,13 +449,6 @@ def _check_encoding(
             f"encoding={type(encoding).__name__} does not fit a "
             f"{type(backbone).__name__}, which {wanted}."
         )
-
-
-def _forget_programs(model: Any) -> None:
-    """Forgets compiled programs, which would compute as before."""
-    for name in ("train", "test", "predict", "generate"):
-        if hasattr(model, f"{name}_function"):
-            setattr(model, f"{name}_function", None)
 
 
 def _refuse_config() -> Tensor:

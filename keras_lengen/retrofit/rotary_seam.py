@@ -172,7 +172,7 @@ class AttentionSeam:
         """
         current = self.shared.find_pass()
         if current is None:
-            current = Pass(self.shared.sample(key))
+            current = Pass(self.shared.sample_steps(key))
         positions = current.positions
         # Fewer queries than keys: these are new tokens, beside a cache.
         new = positions

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_lengen.layers.drawing import draw_state, find_seed_generators
 from keras_lengen.layers.positions.base import PositionSampler
-from keras_lengen.types import Positions, Tensor
+from keras_lengen.types import Positions, Size, Tensor
 
 
 @dataclasses.dataclass
@@ -33,6 +33,11 @@ class Pass:
 # A context variable, because replicas of a strategy run in threads.
 _passes: contextvars.ContextVar[dict[int, Pass] | None] = (
     contextvars.ContextVar("passes", default=None)
+)
+
+# The number of sequences that a task generates at a time.
+_prompts: contextvars.ContextVar[Size | None] = contextvars.ContextVar(
+    "prompts", default=None
 )
 
 
@@ -86,6 +91,35 @@ class SharedPositions(keras.layers.Layer):
             return self.sampler.sample(
                 inputs, lengths=lengths, training=training
             )
+
+    def sample_steps(self, inputs: Tensor) -> Positions:
+        """Computes the positions of sequences, new tokens of which are read.
+
+        Args:
+            inputs: Tensor `(B, T, ...)`; only its shape is read. Within
+                `generate_from`, there may be several sequences in a row for
+                each prompt, as in a beam search; they have its positions.
+
+        Returns:
+            Positions `(T,)` or `(B, T)`.
+        """
+        rows, prompts = inputs.shape[0], _prompts.get()
+        if prompts is None or rows == prompts:
+            return self.sample(inputs)
+        rows, tokens, *_ = ops.shape(inputs)
+        positions = self.sample(ops.zeros((prompts, tokens)))
+        if len(positions.shape) == 1:
+            return positions
+        return ops.take(positions, ops.arange(rows) * prompts // rows, axis=0)
+
+    @contextlib.contextmanager
+    def generate_from(self, token_ids: Tensor) -> Iterator[None]:
+        """Gives new tokens of all layers the positions of these prompts."""
+        token = _prompts.set(ops.shape(token_ids)[0])
+        try:
+            yield
+        finally:
+            _prompts.reset(token)
 
     def _states(self, states: list[Any], values: list[Tensor]) -> Any:
         if not states:

@@ -162,7 +162,7 @@ class TableSeam:
         if isinstance(start_index, int) and start_index == 0:
             # Generation begins with the whole, padded sequence.
             self._tokens = tokens
-            return self.shared.sample(inputs)
+            return self.shared.sample_steps(inputs)
         if self._tokens is None:
             raise ValueError(
                 "the positions of new tokens depend on the length of the whole "
@@ -171,7 +171,7 @@ class TableSeam:
             )
         whole = ops.zeros((ops.shape(inputs)[0], self._tokens), "int32")
         return find_new_positions(
-            self.shared.sample(whole), start_index, inputs
+            self.shared.sample_steps(whole), start_index, inputs
         )
 
 

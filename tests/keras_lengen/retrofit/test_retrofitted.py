@@ -5,6 +5,7 @@ import doctest
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_lengen.layers import (
     DAPE,
@@ -318,21 +319,50 @@ SAVED = {
 
 
 @pytest.mark.parametrize("family", mark(SAVED))
-def test_save_and_load(family, tmp_path):
+def test_save_and_load(family, tmp_path, loading):
     model = Retrofitted(make_backbone(family), **SAVED[family])
     inputs = make_inputs(family)
     for weight in model.trainable_weights:
         weight.assign(weight + 0.01)
-    before = compute(model, inputs)
-    model.save(tmp_path / "model.keras")
+    loading.check(model, tmp_path / "model.keras", inputs, atol=1e-5)
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(compute(loaded, inputs), before, atol=1e-5)
     config = Retrofitted.from_config(loaded.get_config()).get_config()
     assert config == model.get_config()
     # The copy is complete: its backbone is that of the saved model.
     np.testing.assert_array_equal(
         compute(loaded.restore(), inputs), compute(model.restore(), inputs)
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+def test_a_quantized_backbone_is_saved(tmp_path, loading):
+    """With its configuration, which KerasHub does not save."""
+    backbone = make_backbone("Llama")
+    config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
+    backbone.quantize(config=config)
+    model = Retrofitted(backbone, encoding=YaRN(original_length=4))
+    loading.check(model, tmp_path / "model.keras", make_inputs("Llama"))
+
+
+@pytest.mark.parametrize("family", mark(["Llama", "Bert"]))
+def test_export(family, tmp_path):
+    """Also before the first call, and after loading."""
+    encoding = {"Llama": YaRN(original_length=4), "Bert": SinusoidalEncoding()}
+    model = Retrofitted(make_backbone(family), encoding=encoding[family])
+    inputs = make_inputs(family)
+    expected = model(inputs)
+    model.save(tmp_path / "model.keras")
+    for exported in (model, keras.saving.load_model(tmp_path / "model.keras")):
+        exported.export(tmp_path / "exported", verbose=False)
+        served = tf.saved_model.load(tmp_path / "exported")
+        found = served.serve(keras.tree.map_structure(tf.constant, inputs))
+        keras.tree.map_structure(
+            lambda one, other: np.testing.assert_allclose(
+                one, other, atol=1e-5
+            ),
+            found,
+            dict(expected) if isinstance(expected, dict) else expected,
+        )
 
 
 GENERATING = {
@@ -429,6 +459,46 @@ def test_generate(family):
     assert draws[0] != draws[1]
 
 
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+def test_beams_have_the_positions_of_their_prompt(family):
+    """Found again by whole passes, with the positions of each row."""
+    sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
+    model = Retrofitted(make_backbone(family), sampler=sampler)
+    for weight in model.weights:
+        weight.assign(3 * weight)
+    task = make_task(family, model)
+    beams = keras_hub.samplers.BeamSampler(num_beams=3)
+    task.compile(sampler=beams, jit_compile=False)
+    inputs = make_inputs(family, tokens=9, real=5)
+    ids = inputs["token_ids"].copy()
+    found = task.generate(dict(inputs), stop_token_ids=None)["token_ids"]
+    positions = np.asarray(model.positions.sample(np.zeros((2, 9))))
+    assert not np.array_equal(*positions)
+    for row in range(2):
+        best = [(0.0, ids[row])]
+        for index in range(5, 9):
+            rows = np.stack([tokens for _, tokens in best])
+            features = model(
+                {
+                    "token_ids": rows,
+                    "padding_mask": np.ones_like(rows),
+                    "positions": np.repeat(
+                        positions[row : row + 1], len(rows), 0
+                    ),
+                }
+            )
+            logits = model.backbone.token_embedding(features, reverse=True)
+            scores = np.asarray(keras.ops.log_softmax(logits))[:, index - 1]
+            longer = []
+            for (score, tokens), added in zip(best, scores, strict=True):
+                for token, more in enumerate(added):
+                    tokens = tokens.copy()
+                    tokens[index] = token
+                    longer.append((score + more, tokens))
+            best = sorted(longer, key=lambda each: -each[0])[:3]
+        np.testing.assert_array_equal(found[row], best[0][1])
+
+
 TRAINED = {
     "Llama": {
         "sampler": SkippedPositions(max_position=64),
@@ -497,7 +567,7 @@ def test_given_positions():
     )
 
 
-def test_lora(tmp_path):
+def test_lora(tmp_path, loading):
     model = Retrofitted(
         make_backbone("Llama"), encoding=YaRN(original_length=8)
     )
@@ -511,9 +581,7 @@ def test_lora(tmp_path):
     task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
     trained = compute(model, inputs)
     assert not np.allclose(trained, before, atol=1e-4)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(compute(loaded, inputs), trained, atol=1e-4)
+    loading.check(model, tmp_path / "model.keras", inputs, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
