@@ -86,6 +86,8 @@ def main(config, text):
         print(f"  input {name}: {values.dtype} {describe_shape(values)}")
     print(f"  output: {outputs.dtype} {describe_shape(outputs)}")
     print(f"  example: {example_path}")
+    if config.format == "keras":
+        print("  load: import keras_lengen, then keras.saving.load_model")
     if note:
         print(note)
     if is_random:
