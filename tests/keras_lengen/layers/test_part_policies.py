@@ -25,7 +25,11 @@ from tests.keras_lengen.models.small import (
 from tests.loading import compute
 from tests.products import mark_slow, product
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*quantize:UserWarning"),
+    # Keras has no float8 for embeddings, and leaves them as they are.
+    pytest.mark.filterwarnings("ignore:Invalid quantization mode:UserWarning"),
+]
 
 FEATURES = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
 
