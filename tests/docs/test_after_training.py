@@ -46,7 +46,7 @@ def walked(tmp_path_factory):
     directory = tmp_path_factory.mktemp("walk")
     randomized = directory / "runs" / "walk" / "randomized"
     # Before the walk its first run is killed.
-    killed = start(directory, "--steps=300", "--workdir=runs/walk/randomized")
+    killed = start(directory, "--steps=1000", "--workdir=runs/walk/randomized")
     deadline = time.monotonic() + 600
     while not (randomized / "checkpoints" / "checkpoint-100.npz").exists():
         assert killed.poll() is None and time.monotonic() < deadline
@@ -67,15 +67,15 @@ def walked(tmp_path_factory):
 
 
 def newest(path):
-    with np.load(path / "checkpoints" / "checkpoint-600.npz") as arrays:
+    with np.load(path / "checkpoints" / "checkpoint-1500.npz") as arrays:
         return {n: arrays[n] for n in arrays.files if n != "seconds"}
 
 
 def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
     directory, output = walked
     assert "resuming after step 100" in output
-    assert "resuming after step 300" in output
-    assert not start(directory, "--steps=600", "--workdir=whole").wait()
+    assert "resuming after step 1000" in output
+    assert not start(directory, "--steps=1500", "--workdir=whole").wait()
     found = newest(directory / "runs" / "walk" / "randomized")
     whole = newest(directory / "whole")
     assert found.keys() == whole.keys()
@@ -86,19 +86,23 @@ def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
 def test_evaluations_and_the_comparison_are_there(walked):
     directory, output = walked
     path = directory / "runs" / "walk"
+    # The settings of the page learn something.
+    for name in ("randomized", "plain", "finetuned"):
+        lines = re.findall(rf"above the floor.*walk/{name}/res.*", output)
+        assert int(re.search(r"up to length (\d+)", lines[-1])[1]) > 10
     evaluations = sorted((path / "randomized" / "evaluations").glob("*.json"))
     assert len(evaluations) == 2
     steps = {
         json.loads(file.read_text())["final"]["step"] for file in evaluations
     }
-    assert 600 in steps
+    assert 1500 in steps
     for name in (
         *("comparison.md", "comparison.png"),
         *("report/report.html", "report/report.md", "report/report.csv"),
         *("plain/attention_matrices.png", "plain/activations.npz"),
     ):
         assert (path / name).exists()
-    assert "| `RandomizedRoPE, steps=600` |" in output
+    assert "| `RandomizedRoPE, steps=1500` |" in output
     report = (path / "report" / "report.md").read_text()
     assert "(50.4 ± 0.3)" in report and "(**100.0 ± 0.0**)" in report
     assert "| outside the trained region | 10 | 20 | 40 |" in output
@@ -106,12 +110,12 @@ def test_evaluations_and_the_comparison_are_there(walked):
 
 def test_the_weights_of_a_run_learn_another_encoding(walked):
     directory, output = walked
-    assert "/runs/walk/plain/checkpoints/checkpoint-300.npz: " in output
+    assert "/runs/walk/plain/checkpoints/checkpoint-1000.npz: " in output
     path = directory / "runs" / "walk" / "finetuned"
     config = json.loads((path / "results.json").read_text())["config"]
     assert config["encoding"] == "RandomizedRoPE"
     assert config["train_length"] == "1-10"
-    assert config["steps"] == 100
+    assert config["steps"] == 1000
 
 
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):

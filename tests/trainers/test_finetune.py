@@ -14,7 +14,7 @@ import trainers
 from tests.shell import run_python
 from tests.trainers import toy_experiment
 from tests.trainers.toy import TOY, final_weights, toy_config
-from trainers import compare, evaluate, finetune
+from trainers import compare, enwik8, evaluate, finetune
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
 from trainers.enwik8 import Enwik8Config
@@ -467,3 +467,26 @@ def test_the_command(source, tmp_path):
     (line,) = wrong.stderr.splitlines()
     assert line.startswith("error: ") and "does not fit this model" in line
     assert not (tmp_path / "wrong").exists()
+
+
+def test_a_directory_that_only_the_run_needed_is_left_out(
+    tmp_path, monkeypatch
+):
+    trained = []
+    experiment = enwik8.EXPERIMENT
+    _, checkpoints = make_parts(
+        tmp_path / "run", toy_config("enwik8"), experiment
+    )
+    with checkpoints:
+        checkpoints.save(2, 0.0)
+    monkeypatch.setattr(
+        type(experiment), "main", lambda self, config: trained.append(config)
+    )
+    flags = {"encoding": "ALiBi", "dataset": "python_source"}
+    finetune_toy(tmp_path / "run", tmp_path / "other", **flags)
+    (config,) = trained
+    assert config.data_dir == "data"
+    with pytest.raises(ConfigError, match="--data_dir has no effect with"):
+        finetune_toy(
+            tmp_path / "run", tmp_path / "other", data_dir="x", **flags
+        )
