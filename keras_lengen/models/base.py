@@ -910,7 +910,11 @@ class Transformer(BlockArguments, TokenModel):
         self, inputs: Any, previous_mask: Tensor | None = None
     ) -> Tensor | None:
         # With it, losses and metrics of `compile` do not count padding.
-        mask = self.padding_mask(inputs) if isinstance(inputs, dict) else None
+        leaves = keras.tree.flatten(inputs)
+        symbolic = any(isinstance(each, keras.KerasTensor) for each in leaves)
+        if symbolic or not isinstance(inputs, dict):
+            return None
+        mask = self.padding_mask(inputs)
         return None if mask is None else ops.cast(mask, "bool")
 
     def compute_output_spec(

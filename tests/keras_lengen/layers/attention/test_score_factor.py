@@ -70,7 +70,7 @@ def test_scores_grow_with_the_number_of_visible_keys(encoding, causal, padded):
     layer.factor.assign(FACTORS)
     bias = np.asarray(encoding(np.ones((1, 7, 3, 4), "float32")))
     visible = np.ones((2, 1, 7, 7), bool) & (bias > -5e8)
-    arguments = {"use_causal_mask": causal}
+    arguments = {"use_causal_mask": causal, "positions": np.arange(7)}
     if padded:
         arguments["value_mask"] = np.arange(7) < np.array([[5], [7]])
         visible &= arguments["value_mask"][:, None, None]
