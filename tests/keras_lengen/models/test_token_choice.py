@@ -127,9 +127,9 @@ def test_logits_of_tied_embeddings_are_float32(name, dtype):
     )
     logits = model(inputs(model, np.arange(VOCABULARY_SIZE)[None]))
     rounded = ops.cast(ops.cast(logits, dtype), "float32")
-    equal = ops.convert_to_numpy(rounded == logits)
+    logits = ops.convert_to_numpy(logits)
     assert logits.dtype == "float32"
-    assert equal.mean() < 0.2
+    assert (ops.convert_to_numpy(rounded) == logits).mean() < 0.2
 
 
 def test_any_of_several_tokens_ends_a_sequence(model):
@@ -162,12 +162,16 @@ def test_a_stream_ends_at_the_last_end_token(model):
 def test_a_penalty_is_that_of_ctrl():
     logits = np.array([[2.0, -2.0, 0.5, -0.5]], "float32")
     seen = np.array([[True, True, False, False]])
-    found = penalize(logits, seen, np.float32(4.0))
+
+    def penalized(logits, penalty):
+        tensors = map(ops.convert_to_tensor, (logits, seen, penalty))
+        return ops.convert_to_numpy(penalize(*tensors))
+
+    found = penalized(logits, 4.0)
     np.testing.assert_allclose(found, [[0.5, -8.0, 0.5, -0.5]])
-    largest = penalize(*map(ops.convert_to_tensor, (logits, seen, 3e38)))
-    assert np.isfinite(largest).all()
-    forbidden = np.full_like(logits, -np.inf)
-    assert np.isneginf(penalize(forbidden, seen, np.float32(4.0))).all()
+    assert np.isfinite(penalized(logits, 3e38)).all()
+    # A forbidden token remains so.
+    assert np.isneginf(penalized(np.full_like(logits, -np.inf), 4.0)).all()
 
 
 def test_seen_are_the_real_tokens():
