@@ -17,6 +17,7 @@ POSITIONS = {
     "own": np.array([[1, 4, 5, 11, 30, 47], [0, 2, 3, 8, 9, 40]], "int32"),
 }
 LENGTHS = np.array([4, 6])
+DOCUMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 2]])
 
 
 def models():
@@ -46,6 +47,12 @@ def outputs(models):
             batch = inputs(model, token_ids(), positions=positions)
             arrays[f"{key}/{name}/logits"] = model(batch)
             if key not in encodings.VARIANTS:
+                batch = inputs(
+                    *(model, token_ids()),
+                    positions=positions,
+                    segment_ids=DOCUMENTS,
+                )
+                arrays[f"{key}/{name}/packed"] = model(batch)
                 continue
             for causal in (False, True):
                 arrays[f"{key}/{name}/{causal=}"] = encodings.encode(
