@@ -701,7 +701,8 @@ class Transformer(BlockArguments, TokenModel):
         scale = self.model_dim**0.5 if scale is None else scale
         # Ids are invalid only if a compiled program finds it out.
         x = self.embedding(ops.maximum(token_ids, 0)) * scale
-        return mark_like(x, token_ids)
+        # Quantized embeddings are float32.
+        return mark_like(ops.cast(x, self.compute_dtype), token_ids)
 
     def make_cache(
         self, batch_size: Size, length: Size, memory: Tensor | None = None

@@ -90,14 +90,18 @@ CONFIGS = {
     ("name", "config", "dtype"),
     product(
         [
-            *itertools.product(MODELS, CONFIGS, ["float32"]),
+            *mark_slow(
+                itertools.product(MODELS, CONFIGS, ["float32"]),
+                # Blocks have the layers of both.
+                ["attentions", "geometric attention"],
+            ),
             *mark_slow(
                 itertools.product(MODELS, ["int8"], ["mixed_bfloat16"]),
                 ["encoder", "encoder-decoder"],
             ),
         ],
         keep=[
-            ("attentions", "weights", "float32"),
+            ("block", "weights", "float32"),
             ("decoder", "int4", "float32"),
         ],
     ),

@@ -35,7 +35,7 @@ MISTAKES = {
     ),
     "odd width": (
         ["--encoding=RoPE", "--model_dim=24", "--num_heads=8"],
-        "of a head is 3: choose an even number",
+        "of 3, is 3: choose an even number",
     ),
     "indivisible width": (
         ["--encoding=RoPE", "--model_dim=63"],
