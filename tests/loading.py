@@ -1,4 +1,4 @@
-"""Loads saved models in processes that have made none.
+"""Loads saved models in fresh processes.
 
 What is registered, counted or set in the process that made a model must not
 matter. Every file is therefore loaded in a fork of a process that has imported

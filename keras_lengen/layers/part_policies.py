@@ -130,7 +130,7 @@ def set_quantization(layer: Any, config: Any) -> None:
 def forget_ids(config: Any) -> Any:
     """Removes the ids by which Keras finds the layers of a model it loads.
 
-    Those of objects that are made for a configuration would be used again.
+    Keras would take the ids of temporary objects for those of other layers.
     """
     if isinstance(config, dict):
         return {

@@ -231,8 +231,8 @@ class TransformerDecoder(Transformer):
         tokens together. Encodings that depend on the sequence length use the
         length of both together. A program is compiled and kept for each shape
         of the prompts and each number of new tokens, so pad prompts to a few
-        lengths. Of equally likely tokens, the one with the lowest id comes
-        first.
+        lengths. Among equally likely tokens, the one with the lowest id
+        comes first.
 
         Args:
             inputs: Prompts, in the form of the inputs of a call. Padding may

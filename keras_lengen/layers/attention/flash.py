@@ -71,8 +71,10 @@ def attend_flash(
         query = query * factor
     # Without other masks, the backend makes the causal mask itself.
     others = (
-        *(context.attention_mask, context.key_mask),
-        *(context.window, context.documents),
+        context.attention_mask,
+        context.key_mask,
+        context.window,
+        context.documents,
     )
     causal = context.causal and all(each is None for each in others)
     sizes = query.shape[1], key.shape[1]

@@ -75,7 +75,7 @@ def test_tokens_have_their_probability_among_those_that_are_kept():
         ({}, [0, 1, 2, 3]),
         ({"top_k": 3}, [1, 2, 3]),
         ({"top_p": 0.75}, [1, 2, 3]),
-        # Of the probability of three tokens, two have 0.78.
+        # Tokens 1 and 3 have 0.78 of the probability of the three.
         ({"top_k": 3, "top_p": 0.75}, [1, 3]),
     ):
         counts = np.bincount(choose(np.log(shares), **options), minlength=4)
