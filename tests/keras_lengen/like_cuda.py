@@ -10,11 +10,13 @@ python -m pytest -p tests.keras_lengen.like_cuda ...
 import sys
 
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True)
 def _like_cuda(monkeypatch):
+    # Not above: doctests of this module are collected without PyTorch too.
+    import torch
+
     for name in ("__array__", "numpy"):
         monkeypatch.setattr(
             torch.Tensor, name, _refuse_library(getattr(torch.Tensor, name))
