@@ -280,7 +280,7 @@ def find_recalled(names):
     assert max(score("mqmtar", name, 20) for name in names) < 0.1
     one = find_methods("mqmtar", lambda by: min(by["6"], by["14"]) > 0.98)
     assert one == names - {"forgetting"}
-    follow = find_methods("variable_tracking", lambda by: by["1280"] > 0.965)
+    follow = find_methods("variable_tracking", lambda by: by["1280"] > 0.8)
     assert follow == {"stick-breaking", "PaTH"}
     for name in names - follow:
         at_end = score("variable_tracking", name, 1280, choose=max)
@@ -294,6 +294,8 @@ def find_recalled(names):
         *(score("mqar", name, 40, 80, 200, 1280) for name in named),
         score("needle", "RoPE", 1280),
         *(score("variable_tracking", "LogKERPLE", n) for n in (80, 1280)),
+        *(score("variable_tracking", name, 1280) for name in follow),
+        score("variable_tracking", "PaTH", 1280, choose=min),
     ]
     # Bounds, and the rule that the task's documentation describes.
     return [*two(*values), "0.98", "0.99", "0.97", "0.33", "0.36"]
@@ -306,7 +308,14 @@ def find_states(names):
         assert score("flip_flop", name, 1280) > 0.95
     for name in ("RoPE", "NoPE", "ASEntmax"):
         assert score("flip_flop", name, 200, 1280) < 0.6
-    assert max(score("parity_check", name, 20) for name in names) < 0.6
+    for name in names - {"PaTH"}:
+        assert score("parity_check", name, 20, choose=max) < 0.65
+    parity = [
+        get_shares(row)[length]
+        for row in select("published_tasks", task="parity_check", method="PaTH")
+        for length in (("80", "1280") if row["seed"] == 1 else ("20",))
+    ]
+    assert parity.pop() < 0.5  # the last seed guesses
     for task in ("words_s3", "words_a5", "words_s5"):
         tried = find_methods(task, lambda by: True)
         assert find_methods(task, lambda by: by["20"] == 0) == tried
@@ -323,7 +332,7 @@ def find_states(names):
         *(max(score(task, name, n) for name in others) for n in (20, 40)),
     ]
     right = score("flip_flop", "ASEntmax", 20)
-    return [*two(*longer, right), "0.95", "0.001"]
+    return [*two(*longer, *parity, right), "0.95", "0.001"]
 
 
 def find_orders():
@@ -356,7 +365,7 @@ def find_counts():
     means = {name: score("majority", name, *unseen) for name in names}
     alike = {name for name, mean in means.items() if 0.7 < mean < 0.775}
     assert len(alike) == 17 and "NoPE" in alike and max(means.values()) < 0.775
-    for length, low, high in ((200, 0.69, 0.87), (1280, 0.2, 0.4)):
+    for length, low, high in ((200, 0.68, 0.87), (1280, 0.2, 0.43)):
         for name in alike:
             assert low < score("majority", name, length) < high
     worst = sorted(means, key=means.get)
