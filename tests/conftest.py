@@ -18,10 +18,22 @@ if not (
         " --xla_llvm_disable_expensive_passes=true",
     )
 
+import hypothesis
 import keras
 import pytest
 
 from tests.loading import LoadingProcess
+
+# The same few examples in every run; a failure prints how to repeat it.
+hypothesis.settings.register_profile(
+    "few",
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.load_profile("few")
 
 # PyTorch beside TensorFlow ends some processes.
 if keras.backend.backend() != "torch":

@@ -1,7 +1,5 @@
 """Plain Keras methods of models under a strategy of TensorFlow."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from keras_lengen.layers import RandomizedPositions, RoPE
 from keras_lengen.layers.drawing import Dropout
 from keras_lengen.models import LoopedDecoder, TransformerEncoder
 from tests.keras_lengen.models import small
+from trainers.devices.tensorflow_strategy import make_strategy
 
 IDS = small.token_ids(batch_size=4)
 LENGTHS = np.array([6, 2, 4, 6])
@@ -34,10 +33,9 @@ MODELS = {
 }
 
 
-@functools.cache
 def two_replicas():
-    # One for all tests: sums over replicas of two strategies may be mixed up.
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    # The one of the process: sums of a second would be mixed up with its own.
+    return make_strategy("mirrored").distribution
 
 
 def compile_and_fit(model, inputs):

@@ -1,97 +1,30 @@
-"""Check of the properties that every encoding and sampler must have."""
+"""Properties of positional encodings."""
 
 import pathlib
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import described
+from keras_lengen.conformance.requirements import (
+    Check,
+    check_config,
+    rebuild,
+    require,
+)
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     PositionalEncoding,
     pass_on,
 )
-from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.types import Array, Tensor
 
 BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
 POSITIONS = np.array([0, 3, 4, 10, 11, 900], "int32")
 IDS = np.array([[3, 1, 4, 1, 5, 2], [2, 6, 5, 3, 5, 0]], "int32")
-
-
-def check_conformance(layer: PositionalEncoding | PositionSampler) -> None:
-    """Checks the properties that an encoding or a sampler must have.
-
-    An encoding can be made again from its configuration. Its stage keeps shapes
-    and dtypes, treats examples and queries independently, returns the same
-    result with and without `prepare`, and is defined at fractional, negative
-    and shifted positions as its attributes state. A model with the encoding
-    computes the same result when it is compiled and after it is saved, and
-    distinguishes positions 1000 and 1001 in half precision. A sampler can be
-    made again from its configuration, returns the right shapes and dtypes, and
-    keeps the positions of real tokens in padded sequences.
-
-    Args:
-        layer: `PositionalEncoding` or `PositionSampler` that takes integer
-            positions from 0 to 1001, or sequences of 6 tokens.
-
-    Raises:
-        ValueError: If the layer is neither.
-        AssertionError: If a property is violated; the message describes it.
-
-    Example:
-
-    >>> from keras_lengen.conformance import check_conformance
-    >>> from keras_lengen.layers import RoPE, ShiftedPositions
-    >>> check_conformance(RoPE(sampler=ShiftedPositions(max_shift=9)))
-    """
-    checks: tuple[Callable[[Any], None], ...]
-    if isinstance(layer, PositionSampler):
-        checks = (_check_config, _check_positions, _check_padding)
-    elif isinstance(layer, PositionalEncoding):
-        checks = (_check_config, _check_stage, _check_numbers, _check_model)
-        if layer.takes_pairs:
-            checks = (_check_config,)
-    else:
-        raise ValueError(
-            "layer must be a PositionalEncoding or a PositionSampler; got "
-            f"{described(layer)}."
-        )
-    for check in checks:
-        check(layer)
-
-
-def _require(condition: Any, layer: Any, promise: str) -> None:
-    if not condition:
-        raise AssertionError(f"{type(layer).__name__} {promise}.")
-
-
-def _check_config(layer: Any) -> None:
-    copy = _copy(layer)
-    _require(
-        type(copy) is type(layer) and copy.get_config() == layer.get_config(),
-        layer,
-        "must be made again from its configuration: return all arguments from "
-        "`get_config`",
-    )
-
-
-def _copy(layer: Any) -> Any:
-    try:
-        config = keras.saving.serialize_keras_object(layer)
-        return keras.saving.deserialize_keras_object(config)
-    except (TypeError, ValueError) as error:
-        raise AssertionError(
-            f"{type(layer).__name__} cannot be made from its configuration: "
-            "decorate it with keras.saving.register_keras_serializable, and "
-            "return the arguments of its constructor from `get_config` "
-            f"({error})"
-        ) from error
 
 
 def _make_inputs(encoding: PositionalEncoding) -> list[Tensor]:
@@ -110,18 +43,18 @@ def _make_inputs(encoding: PositionalEncoding) -> list[Tensor]:
 
 
 def _check_stage(encoding: PositionalEncoding) -> None:
-    copy, positions = _copy(encoding), POSITIONS
+    copy, positions = rebuild(encoding), POSITIONS
     if copy.stage is None:
         return
     inputs = _make_inputs(copy)
     whole = _apply_stage(copy, inputs, positions, positions)
-    _require(
+    require(
         all(np.isfinite(each).all() for each in whole.values()),
         encoding,
         "must give finite numbers",
     )
     prepared = _apply_stage(copy, inputs, positions, positions, prepare=True)
-    _require(
+    require(
         _are_near(whole, prepared),
         encoding,
         "must give the same with what `prepare` returned",
@@ -130,7 +63,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
     if not (copy.needs_order or copy.counts_tokens):
         rows = _apply_stage(copy, inputs, each, each)
         alone = _apply_stage(copy, inputs, each[1], each[1])
-        _require(
+        require(
             _are_near(_take(whole, 0), _take(rows, 0))
             and _are_near(_take(alone, 1), _take(rows, 1)),
             encoding,
@@ -144,7 +77,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
             copy, [query[:, -1:], key], positions[-1:], positions
         )
         axis = 2 if copy.stage == "bias" else 1
-        _require(
+        require(
             np.allclose(
                 np.take(whole["query"], [-1], axis=axis),
                 last["query"],
@@ -157,7 +90,7 @@ def _check_stage(encoding: PositionalEncoding) -> None:
 
 def _check_numbers(encoding: PositionalEncoding) -> None:
     """Checks at which numbers the encoding is defined, and which are alike."""
-    copy = _copy(encoding)
+    copy = rebuild(encoding)
     if copy.stage is None:
         return
     inputs = _make_inputs(copy)
@@ -165,7 +98,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         (POSITIONS + np.float32(0.5), "fractions", "takes_fractions"),
         (POSITIONS - 9, "negative positions", "takes_negative"),
     ):
-        _require(
+        require(
             _is_defined(copy, inputs, positions)
             or not getattr(copy, attribute),
             encoding,
@@ -175,7 +108,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         _find_scores(copy, inputs, positions)
         for positions in (POSITIONS, POSITIONS + 100)
     )
-    _require(
+    require(
         np.allclose(scores, shifted, atol=1e-3) or not copy.shift_invariant,
         encoding,
         "depends on more than differences of positions and must say so: "
@@ -230,7 +163,7 @@ def _apply_stage(
         bias: Tensor = encoding.attention_bias(
             query, key, positions, key_positions, **known
         )
-        _require(
+        require(
             bias is not None
             and keras.backend.standardize_dtype(bias.dtype) == "float32",
             encoding,
@@ -241,7 +174,7 @@ def _apply_stage(
     query, key = encoding.rotate(query, key, positions, key_positions, **known)
     for given, rotated in zip(inputs, (query, key), strict=True):
         shape = (*given.shape[:-1], encoding.rotations * given.shape[-1])
-        _require(
+        require(
             shape == tuple(rotated.shape) and given.dtype == rotated.dtype,
             encoding,
             "must keep shapes and dtypes of queries and keys, but for "
@@ -286,13 +219,13 @@ def _check_model(encoding: PositionalEncoding) -> None:
         path = pathlib.Path(folder, "model.keras")
         model.save(path)
         loaded = keras.saving.load_model(path)
-    _require(
+    require(
         np.array_equal(ops.convert_to_numpy(loaded(near)), logits),
         encoding,
         "must give the same in a model that was saved and loaded",
     )
     model.compile(jit_compile=True)
-    _require(
+    require(
         np.allclose(model.predict_on_batch(near), logits, atol=1e-4),
         encoding,
         "must give the same in a compiled program",
@@ -305,7 +238,7 @@ def _check_model(encoding: PositionalEncoding) -> None:
         ops.convert_to_numpy(half({"token_ids": IDS, "positions": positions}))
         for positions in (far, far + (far == 1000))
     ]
-    _require(
+    require(
         not np.array_equal(*outputs) or _is_blind(encoding),
         encoding,
         "must tell position 1000 from 1001 in half precision: compute in "
@@ -325,42 +258,8 @@ def _is_blind(encoding: PositionalEncoding) -> bool:
     return np.array_equal(*outputs)
 
 
-def _check_positions(sampler: PositionSampler) -> None:
-    for training in (False, True):
-        positions = sampler(IDS, training=training)
-        axes = positions if sampler.pairs else (positions,)
-        for axis in axes:
-            dtype = keras.backend.standardize_dtype(axis.dtype)
-            numbers = ops.convert_to_numpy(axis)
-            _require(
-                tuple(axis.shape) in ((TOKENS,), (BATCH, TOKENS))
-                and dtype in ("int32", "float32")
-                and np.isfinite(numbers).all(),
-                sampler,
-                "must return finite positions (T,) or (B, T), int32 or float32",
-            )
-            _require(
-                sampler.negative or (numbers >= 0).all(),
-                sampler,
-                "returns negative positions and must say so: `negative = True`",
-            )
-        rising = (np.diff(ops.convert_to_numpy(axes[0]), axis=-1) >= 0).all()
-        _require(
-            rising or not sampler.keeps_order,
-            sampler,
-            "does not keep the order of the tokens and must say so: "
-            "`keeps_order = False`",
-        )
-
-
-def _check_padding(sampler: PositionSampler) -> None:
-    if sampler.draws or sampler.pairs:
-        return
-    padded = sampler(IDS, lengths=np.array([4, 6]), training=False)
-    short = ops.convert_to_numpy(sampler(IDS[:1, :4], training=False))
-    padded = np.broadcast_to(ops.convert_to_numpy(padded), (BATCH, TOKENS))
-    _require(
-        np.allclose(padded[:1, :4], np.broadcast_to(short, (1, 4))),
-        sampler,
-        "must give a padded sequence the positions of the sequence alone",
-    )
+def checks_of(encoding: PositionalEncoding) -> tuple[Check, ...]:
+    """Returns the checks of an encoding."""
+    if encoding.takes_pairs:
+        return (check_config,)
+    return (check_config, _check_stage, _check_numbers, _check_model)
