@@ -10,7 +10,7 @@ Check = Callable[[Any], None]
 
 
 def require(condition: Any, layer: Any, promise: str) -> None:
-    """Raises an `AssertionError` with the promise unless the condition holds."""
+    """Raises `AssertionError` with the promise unless the condition holds."""
     if not condition:
         raise AssertionError(f"{type(layer).__name__} {promise}.")
 
