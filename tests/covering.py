@@ -1,9 +1,9 @@
 """Rows of a table in which every pair of values of two factors occurs.
 
 A product of tables has a test for each combination. A covering array of
-strength 2 has as few as bring each pair of values together once: each row is the
-one of all candidates that covers most of the pairs still missing (Cohen et al.,
-1997, section 3).
+strength 2 has as few as bring each pair of values together once: each row is
+the one that covers most of the pairs still missing (Cohen et al., 1997,
+section 3).
 """
 
 import itertools
