@@ -1,0 +1,1 @@
+"""Mutants: small errors put into the source, which the tests should notice."""

@@ -1,0 +1,106 @@
+"""Mutants of a toy project, and the committed ones of this one."""
+
+import ast
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from benchmarks.mutants.__main__ import try_all
+from benchmarks.mutants.mutant import Mutant, read_mutants
+from benchmarks.mutants.suite import Suite
+
+ROOT = pathlib.Path(__file__).parents[3]
+SOURCE = '''LIMIT = 3
+
+
+def add(a, b):
+    """Adds.
+
+    >>> add(0, 1)
+    1
+    """
+    return a + b
+
+
+def is_small(a):
+    return a < LIMIT
+'''
+TESTS = """import subprocess
+import sys
+
+from trainers import toy
+
+
+def test_add():
+    assert toy.add(1, 1) == 2
+
+
+def test_small_in_a_process():
+    program = "from trainers import toy; assert toy.is_small(2)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_that_fails():
+    assert toy.add(1, 1) == 3
+"""
+DOCTEST = "trainers/toy.py::trainers.toy.add"
+MUTANTS = [
+    Mutant("toy", "trainers/toy.py", "a + b", "a - b", "sign"),
+    Mutant("toy", "trainers/toy.py", "a + b", "a * b + (a == 0)", "product"),
+    Mutant("toy", "trainers/toy.py", "a < LIMIT", "a > LIMIT", "other way"),
+    Mutant("toy", "trainers/toy.py", "a < LIMIT", "a <= LIMIT", "limit"),
+    Mutant("toy", "trainers/toy.py", "LIMIT = 3", "LIMIT = 1", "constant"),
+]
+
+
+@pytest.fixture
+def suite(tmp_path):
+    project = tmp_path / "project"
+    for path, text in {
+        "trainers/__init__.py": "",
+        "trainers/toy.py": SOURCE,
+        "tests/test_toy.py": TESTS,
+        "pyproject.toml": "[tool.pytest.ini_options]\naddopts = "
+        "'--doctest-modules'\nmarkers = ['slow', 'gpu', 'tpu_compile']\n",
+    }.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(text)
+    mutants = ROOT / "benchmarks"
+    (project / "benchmarks").symlink_to(mutants)
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "toy"],
+    ):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    return Suite(tmp_path / "root", checkout=str(project))
+
+
+@pytest.mark.process
+def test_a_suite_kills_what_its_tests_notice(suite):
+    pytest.importorskip("pytest_cov")
+    assert not suite.record(until=time.time() - 1)
+    assert suite.record(until=time.time() + 600)
+    done = {MUTANTS[1].name: {"killed_by": "earlier"}}
+    tried = dict(done)
+    try_all(suite, MUTANTS, tried, lambda: None, time.time() + 600)
+    killers = [tried[mutant.name]["killed_by"] for mutant in MUTANTS]
+    in_process = "tests/test_toy.py::test_small_in_a_process"
+    assert killers[0] in ("tests/test_toy.py::test_add", DOCTEST)
+    assert killers[1:] == ["earlier", in_process, None, in_process]
+    assert (suite.clone() / "trainers" / "toy.py").read_text() == SOURCE
+
+
+@pytest.mark.parametrize("mutant", read_mutants(), ids=lambda m: m.name)
+def test_committed_mutants_apply(mutant):
+    assert len(mutant.lines(ROOT)) > 0
+    text = (ROOT / mutant.path).read_text()
+    mutated = text.replace(mutant.old, mutant.new)
+    assert ast.dump(ast.parse(mutated)) != ast.dump(ast.parse(text))
+
+
+def test_names_are_unique():
+    names = [mutant.name for mutant in read_mutants()]
+    assert len(set(names)) == len(names)
