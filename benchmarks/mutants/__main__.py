@@ -1,7 +1,8 @@
 """Which small errors in the source do the tests notice?
 
 Mutants are errors of one place each: a sign, an index, a mask, an axis, a cast,
-a guard, a seed, or a mend of the history that is reverted. `areas` lists them.
+a guard, a flag, or a mend of the history that is reverted. `areas.toml` says how
+many there are in each area.
 The command clones the checkout and records once which lines of the source each
 test runs. Then it writes one mutant after the other into the clone and runs the
 tests of its lines, the quickest first, until one of them fails.
@@ -28,16 +29,16 @@ from benchmarks.mutants.suite import Suite
 from trainers.records.markdown import table
 
 
-def make_table(report):
+def make_table(report, mutants):
     """Makes the table of areas and suites.
 
     Args:
         report: Dict from a suite to a dict from a mutant to its row.
+        mutants: List of `Mutant`.
 
     Returns:
         The table in Markdown.
     """
-    mutants = read_mutants()
     rows = []
     for area in sorted({mutant.area for mutant in mutants}):
         names = [mutant.name for mutant in mutants if mutant.area == area]
@@ -101,7 +102,7 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     until = time.time() + 60 * arguments.minutes
     areas = [area for area in arguments.areas.split(",") if area]
-    mutants = read_mutants(areas)
+    mutants = read_mutants(".", areas)
 
     output = pathlib.Path(arguments.output)
     report = json.loads(output.read_text()) if output.exists() else {}
@@ -116,7 +117,7 @@ def main(argv=None):
             lambda: output.write_text(json.dumps(report, indent=1) + "\n"),
             until,
         )
-    print(make_table(report))
+    print(make_table(report, mutants))
     for mutant in mutants:
         if mutant.name in tried and tried[mutant.name]["killed_by"] is None:
             print(f"survived {arguments.suite}: {mutant.name}")
