@@ -1,11 +1,11 @@
 """Which small errors in the source do the tests notice?
 
 Mutants are errors of one place each: a sign, an index, a mask, an axis, a cast,
-a guard, a flag, or a mend of the history that is reverted. `areas.toml` says how
-many there are in each area.
-The command clones the checkout and records once which lines of the source each
-test runs. Then it writes one mutant after the other into the clone and runs the
-tests of its lines, the quickest first, until one of them fails.
+a guard, a flag, or a mend of the history that is reverted. `areas.toml` says
+how many there are in each area. The command clones the checkout and records
+once which lines of the source each test runs. Then it writes one mutant after
+the other into the clone and runs the tests of its lines, the quickest first,
+until one of them fails.
 
     python -m benchmarks.mutants --suite=now
     python -m benchmarks.mutants --suite=before --tests=COMMIT --areas=records
