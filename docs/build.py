@@ -11,6 +11,7 @@ from docs import (
     build_reference,
     build_scaling,
     class_tables,
+    figures,
     fused_table,
     overview_table,
 )
@@ -58,10 +59,15 @@ def replace_tables(text):
     )
 
 
+def rebuild(text):
+    """Replaces the tables and figures of a page."""
+    return figures.replace_figures(replace_tables(text))
+
+
 def main():
     """Writes all of them."""
     for page in PAGES:
-        page.write_text(replace_tables(page.read_text()))
+        page.write_text(rebuild(page.read_text()))
     build_scaling.PAGE.write_text(build_scaling.make_page())
     build_reference.main()
 

@@ -16,6 +16,7 @@ MARKED = [
     and (
         "\n<!-- results:" in path.read_text()
         or "\n<!-- classes:" in path.read_text()
+        or "\n<!-- figures\n" in path.read_text()
     )
 ]
 
@@ -27,9 +28,9 @@ def test_every_page_with_a_marker_is_written():
 @pytest.mark.parametrize(
     "page", build.PAGES, ids=lambda page: str(page.relative_to(build.ROOT))
 )
-def test_tables_are_current(page):
+def test_tables_and_figures_are_current(page):
     text = page.read_text()
-    assert build.replace_tables(text) == text, "run python -m docs.build"
+    assert build.rebuild(text) == text, "run python -m docs.build"
 
 
 def test_only_the_table_after_a_marker_is_replaced(monkeypatch):
