@@ -84,11 +84,11 @@ def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
 def test_orphans_count_as_jobs(monkeypatch, tmp_path):
     monkeypatch.setattr(local_pool, "SECONDS", 0.01)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
-    with orphan(tmp_path, "orphan", devices="4") as path:
+    with orphan(tmp_path, "orphan", devices="5") as path:
         pool = LocalPool(2, gpus=1, orphans=(path,))
         assert "1 of a killed sweep still running" in pool.describe
         seen = run_in_pool(monkeypatch, pool, "a", "b")
-    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"5"}
+    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"4"}
     with orphan(tmp_path, "orphan") as path:
         pool = LocalPool(1, orphans=(path,))
         pool.submit(make_job(tmp_path, name="c"))

@@ -47,7 +47,7 @@ def wait_for_runs(root, count, name="steps"):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_sweep_saves_its_runs_and_resumes(tmp_path, number):
     root = tmp_path / "root"
-    sweep = Sweep(root, "--jobs=2", fake="--pause=0.3")
+    sweep = Sweep(root, "--jobs=2", fake="--pause=0.6")
     wait_for_runs(root, 2)
     sweep.send(number)
     output = sweep.end(128 + number)
@@ -100,7 +100,7 @@ def test_runs_run_on_without_their_sweep_and_not_twice(
 
 def test_a_run_of_each_row_is_measured_and_then_resumed(tmp_path):
     root, measure = tmp_path / "root", ("--measure=true", "--jobs=2")
-    output = Sweep(root, *measure, fake="--pause=0.5").end()
+    output = Sweep(root, *measure, fake="--pause=1").end()
     assert output.count("measuring row: ") == 1
     assert "Fake, small: 6 missing" in output
     assert "estimated time, with one run after the other: " in output
@@ -113,7 +113,7 @@ def test_a_run_of_each_row_is_measured_and_then_resumed(tmp_path):
 
 def test_a_killed_run_is_resumed(tmp_path):
     root = tmp_path / "root"
-    sweep = Sweep(root, "--jobs=1", runs=1, fake="--pause=0.5")
+    sweep = Sweep(root, "--jobs=1", runs=1, fake="--pause=1")
     wait_for_runs(root, 1)
     (child,) = subprocess.check_output(
         ["pgrep", "-P", str(sweep.process.pid)], text=True
@@ -185,7 +185,7 @@ def test_a_stopped_sweep_on_ray_saves_its_own_runs(tmp_path, cluster):
     other = Sweep(root, "--jobs=1", fake=f"--waits={go}")
     wait_for_runs(root, 1)
     node = cluster.add_node(num_cpus=1)
-    sweep = Sweep(root, *ray, fake="--pause=0.5")
+    sweep = Sweep(root, *ray, fake="--pause=1")
     wait_for_runs(root, 2)
     sweep.send(signal.SIGTERM)
     assert "runs that save their states: 1" in sweep.end(128 + signal.SIGTERM)
@@ -205,7 +205,7 @@ def test_ray_loses_a_node_and_gets_another(tmp_path, cluster):
     root = tmp_path / "root"
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     ray = ("--engine=ray", f"--address={cluster.address}")
-    sweep = Sweep(root, *ray, runs=3, fake="--pause=0.5")
+    sweep = Sweep(root, *ray, runs=3, fake="--pause=1")
     wait_for_runs(root, 2)
     # Not the one that the sweep is connected to, which may be any.
     nodes.sort(key=lambda node: f"to {node.node_id}." in sweep.read())
