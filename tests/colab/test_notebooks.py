@@ -1,21 +1,43 @@
 """Notebooks are their scripts without outputs, and run from top to bottom."""
 
+import configparser
 import re
 import time
 
 import pytest
 
-from tests.test_readme import ROOT
+from tests.checkout import ROOT
 
 SCRIPTS = sorted((ROOT / "colab").glob("*.py"))
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+ADDRESS = SETUP["metadata"]["url"]
 
 each_notebook = pytest.mark.parametrize(
     "script", SCRIPTS, ids=[script.stem for script in SCRIPTS]
 )
 
 
-def contents(notebook):
-    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+def read_notebook(script):
+    jupytext = pytest.importorskip("jupytext")
+    return jupytext.read(script.with_suffix(".ipynb"))
+
+
+def execute(notebook, directory, **limits):
+    """Runs a notebook from top to bottom; returns what its cells showed."""
+    nbclient = pytest.importorskip("nbclient")
+    where = {"metadata": {"path": str(directory)}}
+    nbclient.NotebookClient(notebook, resources=where, **limits).execute()
+    return [
+        output for cell in notebook.cells for output in cell.get("outputs", [])
+    ]
+
+
+def read_text(outputs):
+    """Returns what cells printed, without the kernel's own notes."""
+    return "".join(
+        output["text"] for output in outputs if output.get("name") == "stdout"
+    )
 
 
 def test_every_notebook_has_a_script():
@@ -25,101 +47,78 @@ def test_every_notebook_has_a_script():
 
 
 @each_notebook
-def test_the_text_of_a_notebook_is_not_about_tests(script):
-    _, *texts = script.read_text().split("\n# %% [markdown]\n")
-    for text in texts:
-        assert "SMOKE" not in text.partition("\n# %%\n")[0]
-
-
-@each_notebook
-def test_a_full_run_asserts_results(script):
-    assert re.search(
-        r"^if not SMOKE:\n(    .*\n)*?    +assert ", script.read_text(), re.M
+def test_what_a_script_says(script, monkeypatch):
+    text = script.read_text()
+    # Its text is not about tests, and a full run asserts results.
+    for part in text.split("\n# %% [markdown]\n")[1:]:
+        assert "SMOKE" not in part.partition("\n# %%\n")[0]
+    assert re.search(r"^if not SMOKE:\n(    .*\n)*?    +assert ", text, re.M)
+    # The first cell installs the library from the repository.
+    first = text.partition("\n# %%\n")[2].partition("\n# %%")[0]
+    assert len(list(filter(str.strip, first.splitlines()))) <= 6
+    assert f'    address = "{ADDRESS}"\n' in first
+    (extras,) = re.findall(
+        r'    # %pip install --quiet "(?:\./)?keras_lengen\[(.*)\].*"\n', first
     )
+    assert {*extras.split(",")} <= {*SETUP["options.extras_require"]}
+    # And clones it if the notebook runs trainers.
+    runs_trainers = "from helpers.commands import" in text
+    assert ("git clone" in first) == runs_trainers
+    # In a checkout it does nothing.
+    monkeypatch.chdir(script.parent)
+    names = {}
+    exec(first, names)
+    assert "address" not in names
 
 
 @pytest.mark.process
 @each_notebook
 def test_a_notebook_is_its_script_without_outputs(script):
     jupytext = pytest.importorskip("jupytext")
-    notebook = jupytext.read(script.with_suffix(".ipynb"))
-    assert contents(notebook) == contents(jupytext.read(script)), (
-        "run jupytext --to notebook colab/*.py"
-    )
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert cell.outputs == []
-            assert cell.execution_count is None
-
-
-def execute(script, **limits):
-    """Runs a notebook from top to bottom; returns what its cells showed."""
-    jupytext = pytest.importorskip("jupytext")
-    nbclient = pytest.importorskip("nbclient")
-    if "import keras_hub" in script.read_text():
-        pytest.importorskip("keras_hub")
-    notebook = jupytext.read(script.with_suffix(".ipynb"))
-    where = {"metadata": {"path": str(script.parent)}}
-    client = nbclient.NotebookClient(notebook, resources=where, **limits)
-    client.execute()
-    return [
-        output for cell in notebook.cells for output in cell.get("outputs", [])
-    ]
+    cells = read_notebook(script).cells
+    assert [(cell.cell_type, cell.source) for cell in cells] == [
+        (cell.cell_type, cell.source) for cell in jupytext.read(script).cells
+    ], "run jupytext --to notebook colab/*.py"
+    for cell in cells:
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
 
 
 def limit_total(seconds):
     """Seconds that a cell may take, so that all together take at most these."""
     end = time.monotonic() + seconds
     # nbclient understands numbers below 1 as no limit.
-    return lambda cell: max(1, int(end - time.monotonic()))
+    return {"timeout_func": lambda cell: max(1, int(end - time.monotonic()))}
 
 
-def has_picture(outputs):
-    return any("image/png" in output.get("data", {}) for output in outputs)
-
-
-def read_text(outputs):
-    """What cells and their commands printed, without the kernel's own notes."""
-    return "".join(
-        output["text"] for output in outputs if output.get("name") == "stdout"
-    )
-
-
-# The others run the same trainers and tools on other data.
-SHORT = ("randomized_rope", "tpu")
-
-
+# The others run the same trainers and tools on other data. README promises ten
+# minutes on two quiet cores for a whole notebook.
 @pytest.mark.parametrize(
-    "script",
+    ("name", "smoke"),
     [
         pytest.param(
-            script,
-            id=script.stem,
+            script.stem,
+            smoke,
             marks=pytest.mark.process
-            if script.stem in SHORT
+            if smoke and script.stem in ("randomized_rope", "tpu")
             else pytest.mark.slow,
         )
         for script in SCRIPTS
+        for smoke in (True, False)
     ],
 )
-def test_a_notebook_runs(script, monkeypatch, tmp_path):
-    monkeypatch.setenv("KERAS_LENGEN_SMOKE", "1")
+def test_a_notebook_runs(name, smoke, monkeypatch, tmp_path):
+    script = ROOT / "colab" / f"{name}.py"
+    if "import keras_hub" in script.read_text():
+        pytest.importorskip("keras_hub")
+    monkeypatch.setenv("KERAS_LENGEN_SMOKE", str(int(smoke)))
     monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))
     # As in a kernel that no test has started: with what libraries print.
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
-    outputs = execute(script, timeout=180)
-    assert has_picture(outputs)
+    limits = {"timeout": 180} if smoke else limit_total(20 * 60)
+    outputs = execute(read_notebook(script), script.parent, **limits)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
     # Training shows its progress, but not the start-up notes of TensorFlow.
     assert "loss" in read_text(outputs)
     assert "oneDNN" not in read_text(outputs)
-
-
-# README promises ten minutes on two quiet cores.
-@pytest.mark.slow
-@each_notebook
-def test_a_notebook_asserts_its_results(script, monkeypatch, tmp_path):
-    monkeypatch.delenv("KERAS_LENGEN_SMOKE", raising=False)
-    monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))
-    outputs = execute(script, timeout_func=limit_total(20 * 60))
-    assert has_picture(outputs)

@@ -1,3 +1,5 @@
+"""Commands of notebooks, each a process."""
+
 import pytest
 
 from colab.helpers import commands
@@ -13,30 +15,17 @@ sys.exit(int(sys.argv[-1]))
 """
 
 
-@pytest.fixture
-def program(tmp_path, monkeypatch):
+@pytest.mark.process
+def test_a_command_shows_its_output_without_the_flags(
+    tmp_path, monkeypatch, capfd
+):
     (tmp_path / "program.py").write_text(PROGRAM)
     monkeypatch.setattr(commands, "ROOT", tmp_path)
-    return "program --prompt='1 + 2' 0"
-
-
-@pytest.mark.process
-def test_a_command_shows_its_output_without_the_flags(program, capfd):
-    assert commands.run(program) is None
+    assert commands.run("program --prompt='1 + 2' 0") is None
     assert capfd.readouterr().out.splitlines() == [
-        "$ python -m program --prompt='1 + 2' 0",
-        "flags",
-        "loss 0.5",
+        *("$ python -m program --prompt='1 + 2' 0", "flags", "loss 0.5"),
         "--prompt=1 + 2 0",
     ]
-
-
-@pytest.mark.process
-def test_the_last_line_is_returned(program):
-    assert commands.run_and_read(program) == "--prompt=1 + 2 0"
-
-
-@pytest.mark.process
-def test_a_command_that_fails_stops_the_notebook(program):
+    assert commands.run_and_read("program a 0") == "a 0"
     with pytest.raises(RuntimeError, match="exit status 3"):
         commands.run("program 3")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainers import population
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.populations.options import PRESETS, PopulationConfig
@@ -22,12 +23,19 @@ from trainers.populations.options import PRESETS, PopulationConfig
     ],
 )
 def test_mistakes_are_refused(flags, message):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=message):
         resolve(PopulationConfig, PRESETS, flags)
-    assert message in str(caught.value)
 
 
 def test_the_paper_trains_thirty_models():
     config = resolve(PopulationConfig, PRESETS, {"preset": "paper"})
     assert len(config.members) == 30
     assert config.evaluated_lengths == tuple(range(1, 501))
+
+
+def test_another_backend_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = "but Keras is set to tensorflow: set KERAS_BACKEND=jax"
+    with pytest.raises(ConfigError, match=message):
+        population.main(resolve(PopulationConfig, PRESETS, {}))
+    assert not list(tmp_path.iterdir())

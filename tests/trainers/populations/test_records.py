@@ -1,3 +1,5 @@
+"""Files of a population beside its checkpoints."""
+
 import dataclasses
 import os
 
@@ -15,25 +17,31 @@ from trainers.populations.records import (
 
 @dataclasses.dataclass
 class Members:
-    """Stands in for a population."""
+    """Stands in for a population, the second member of which diverges."""
 
     members: tuple = (Member(0, 1e-3), Member(7, 1e-3), Member(0, 1e-2))
     losses: tuple = (0.5, 0.25, 1e-5)
-    diverged: dict = dataclasses.field(default_factory=dict)
 
     def find_diverged(self, step):
-        return {n: s for n, s in self.diverged.items() if s <= step}
+        return {1: 3} if step >= 3 else {}
 
 
-def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
-    losses = MemberLosses(tmp_path, Members())
-    losses.on_train_begin({"step": 0})
+def begin_losses(path, step=0):
+    losses = MemberLosses(path, Members())
+    losses.on_train_begin({"step": step})
+    return losses
+
+
+def test_losses_after_the_last_checkpoint_are_dropped(tmp_path, capsys):
+    losses = begin_losses(tmp_path)
     for step in (2, 4, 6):
         losses.on_train_batch_end(step, {"seconds": step / 2})
+    line = "seed 7, learning rate 0.001: diverged in step 3"
+    assert capsys.readouterr().out.count(line) == 1
     path = tmp_path / "losses.csv"
     # A kill may cut the last line short.
     path.write_text(path.read_text() + "8,4.0")
-    losses.on_train_begin({"step": 4})
+    losses = begin_losses(tmp_path, 4)
     header, *rows = path.read_text().splitlines()
     assert header.count("learning rate") == 3
     assert rows == ["2,1.000,0.5,0.25,1e-05", "4,2.000,0.5,0.25,1e-05"]
@@ -45,16 +53,12 @@ def test_losses_after_the_last_checkpoint_are_dropped(tmp_path):
 )
 def test_damaged_losses_are_dropped(tmp_path, content):
     (tmp_path / "losses.csv").write_bytes(content)
-    losses = MemberLosses(tmp_path, Members())
-    losses.on_train_begin({"step": 4})
     with pytest.raises(ConfigError, match=r"losses\.csv has no losses of the"):
-        losses.read_last()
+        begin_losses(tmp_path, 4).read_last()
 
 
 def test_losses_that_are_gone_during_training(tmp_path):
-    losses = MemberLosses(tmp_path, Members())
-    losses.on_train_begin({"step": 0})
-    path = tmp_path / "losses.csv"
+    losses, path = begin_losses(tmp_path), tmp_path / "losses.csv"
     path.unlink()
     with pytest.raises(TrainingError, match=r"losses\.csv: No such file"):
         losses.on_train_batch_end(2, {"seconds": 1})
@@ -62,15 +66,6 @@ def test_losses_that_are_gone_during_training(tmp_path):
     os.mkfifo(path)
     with pytest.raises(TrainingError, match=r"cannot write .*losses\.csv"):
         losses.on_train_batch_end(2, {"seconds": 1})
-
-
-def test_a_member_that_diverges_is_reported_once(tmp_path, capsys):
-    losses = MemberLosses(tmp_path, Members(diverged={1: 3}))
-    losses.on_train_begin({"step": 0})
-    for step in (2, 4, 6):
-        losses.on_train_batch_end(step, {"seconds": step / 2})
-    line = "seed 7, learning rate 0.001: diverged in step 3"
-    assert capsys.readouterr().out.count(line) == 1
 
 
 @pytest.mark.parametrize(
@@ -81,10 +76,12 @@ def test_an_evaluation_continues_that_of_the_same_step(
     digest, step, kept, tmp_path
 ):
     sums = np.arange(6.0).reshape(1, 6)
-    Evaluation(tmp_path, "ab", 9, 1).add(12, sums, 1.5)
+    for length in (12, 13):
+        Evaluation(tmp_path, "ab", 9, 1).add(length, sums, 1.5)
     again = Evaluation(tmp_path, digest, step, 1)
-    assert again.seconds == (1.5 if kept else 0)
-    assert again.sums == ({12: sums.tolist()} if kept else {})
+    assert again.seconds == 3 * kept
+    known = dict.fromkeys((12, 13), sums.tolist())
+    assert again.sums == (known if kept else {})
 
 
 RECORD = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": SUMS}}'
@@ -106,47 +103,49 @@ def test_a_damaged_evaluation_begins_again(content, tmp_path, capsys):
     assert "damaged: evaluating again" in capsys.readouterr().out
 
 
+SUMS = {
+    length: [
+        [right, 10, right / 10, 1, 2.0, 4],
+        [2 * right, 10, 0, 1, 2.0, 4],
+        [0, 10, 0, 1, 8.0, 4],
+    ]
+    for length, right in ((2, 5), (3, 4), (4, 2))
+}
+"""Of accuracy, exact matches and losses, each with its count, by member."""
+
+
 def test_scores_are_means_over_unseen_lengths():
-    sums = {
-        length: [
-            [right, 10, right / 10, 1, 2.0, 4],
-            [2 * right, 10, 0, 1, 2.0, 4],
-            [0, 10, 0, 1, 8.0, 4],
-        ]
-        for length, right in ((2, 5), (3, 4), (4, 2))
-    }
-    found = describe_members(Members(), [0.5, 0.25, 1.0], sums, 2, {})
+    found = describe_members(Members(), [0.5, 0.25, 1.0], SUMS, 2, {})
     first, second, third = found["members"]
     assert first["accuracy_by_length"] == {"2": 0.5, "3": 0.4, "4": 0.2}
     assert first["exact_match_by_length"]["2"] == 0.5
     assert third["loss_by_length"] == {"2": 2.0, "3": 2.0, "4": 2.0}
+    assert third["train_loss"] == 1.0
     scores = [member["score"] for member in found["members"]]
     np.testing.assert_allclose(scores, [0.3, 0.6, 0.0])
     assert found["final"] == second
     assert found["all"]["members"] == 3
     summary = found["by_learning_rate"]["0.001"]
-    assert summary["best"] == pytest.approx(0.6)
-    assert summary["mean"] == pytest.approx(0.45)
-    # The standard deviation of a sample of two.
-    assert summary["standard_deviation"] == pytest.approx(0.3 / 2**0.5)
+    assert summary == pytest.approx(
+        {
+            "members": 2,
+            "best": 0.6,
+            "mean": 0.45,
+            # Of a sample of two.
+            "standard_deviation": 0.3 / 2**0.5,
+        }
+    )
     assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
 
-    # Without the best one and the only one of its learning rate.
-    found = describe_members(
-        Members(), [0.5, 0.1, np.nan], sums, 2, {1: 4, 2: 9}
-    )
-    assert found["members"][:1] == [first]
-    assert found["members"][2] == {
-        "seed": 0,
-        "learning_rate": 1e-2,
-        "diverged_in_step": 9,
-    }
-    assert found["final"] == first
+
+def test_members_that_have_diverged_have_no_scores():
+    # The best one and the only one of its learning rate.
+    diverged = {1: 4, 2: 9}
+    found = describe_members(Members(), [0.5, 0.1, np.nan], SUMS, 2, diverged)
+    first, *_, third = found["members"]
+    assert third == {"seed": 0, "learning_rate": 1e-2, "diverged_in_step": 9}
+    assert found["final"] == first and first["score"] == pytest.approx(0.3)
     assert found["all"] == found["by_learning_rate"]["0.001"]
     assert found["all"]["members"] == 1
-    assert found["by_learning_rate"]["0.01"] == {
-        "members": 0,
-        "best": None,
-        "mean": None,
-        "standard_deviation": None,
-    }
+    nothing = dict.fromkeys(("best", "mean", "standard_deviation"))
+    assert found["by_learning_rate"]["0.01"] == {"members": 0, **nothing}

@@ -1,11 +1,12 @@
+"""Tables, footnotes and settings of a report, in each format."""
+
 import csv
 import dataclasses
 import io
 
 import pytest
 
-from tests.trainers.reports.test_cells import read, write
-from tests.trainers.reports.toy_grid import make_grid
+from tests.trainers.reports.toy_grid import make_grid, make_row, write_runs
 from trainers.reports.blocks import (
     Entry,
     Heading,
@@ -24,64 +25,47 @@ LOSSES = {
     "statistic": "min",
     "higher_is_better": False,
     "unit": "nats",
-    "published": (),
-    "lengths": (3, 6),
 }
+TABLES = {n: f"ruoss_2023_table_{n}" for n in (1, 4, 5)}
 
 
-def test_the_columns_of_a_length_stand_together(tmp_path):
-    grid = make_grid(seeds=1, rows=["even_pairs"], **LOSSES)
-    write(grid, tmp_path, [0.5, 0.25])
-    table = make_table(grid, make_cells(grid, read(grid, tmp_path)))
-    assert table.head == (
-        *("", "RoPE, 3", "RandomizedRoPE, 3"),
-        *("RoPE, 6", "RandomizedRoPE, 6"),
-    )
-    ((name, *entries),) = table.rows
-    assert name == "even_pairs"
-    assert [entry.text for entry in entries] == [
-        *("1.000", "1.000", "0.600", "0.350"),
-    ]
-    assert [entry.best for entry in entries] == [True, True, False, True]
-
-
-def test_one_column_is_named_by_its_lengths(tmp_path):
-    grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"], **LOSSES)
-    write(grid, tmp_path, [None])
-    runs = read(grid, tmp_path)
-    assert make_table(grid, make_cells(grid, runs)).head == ("", "3", "6")
-    lines = make_csv(grid, runs).decode().splitlines()
-    assert lines[1].startswith(
+@pytest.mark.parametrize(
+    ("columns", "lengths", "scores", "head", "texts"),
+    [
+        (
+            *(["RoPE", "ALiBi"], (3, 6), [0.5, 0.25]),
+            ("RoPE, 3", "ALiBi, 3", "RoPE, 6", "ALiBi, 6"),
+            ["**1.000**", "**1.000**", "0.600", "**0.350**"],
+        ),
+        (["RoPE"], (3, 9), [0.5], ("3", "9"), ["**1.000**", "not measured"]),
+        (["RoPE"], (3, 6), [None], ("3", "6"), ["missing, 0 of 1"] * 2),
+    ],
+)
+def test_the_columns_of_a_length_stand_together(
+    tmp_path, columns, lengths, scores, head, texts
+):
+    grid = make_row(columns, **LOSSES, lengths=lengths)
+    runs = write_runs(tmp_path, grid, scores)
+    table = make_table(grid, make_cells(grid, runs))
+    assert table.head == ("", *head)
+    line = make_text("", [table]).splitlines()[-1]
+    assert line == f"| even_pairs | {' | '.join(texts)} |"
+    _, first, *_ = make_csv(grid, runs).decode().splitlines()
+    assert first.startswith(
         "even_pairs,RoPE,3,nats,min,,,,,,0,missing,1,0,0,0,"
+        if scores == [None]
+        else "even_pairs,RoPE,3,nats,min,1,1,1,1,,1,complete,1,1,1,1,"
     )
-
-
-def test_a_length_that_was_not_measured(tmp_path):
-    fields = {**LOSSES, "lengths": (3, 9)}
-    grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"], **fields)
-    write(grid, tmp_path, [0.5])
-    table = make_table(grid, make_cells(grid, read(grid, tmp_path)))
-    assert table.rows[0][2].text == "not measured"
-
-
-def test_a_bar_does_not_end_an_entry():
-    table = Table(("", "a|b"), [("c|d", Entry("1", published="2|3"))])
-    assert make_text("title", [table]).splitlines()[2:] == [
-        "|  | a\\|b |",
-        "| --- | --- |",
-        "| c\\|d | 1 (2\\|3) |",
-    ]
 
 
 def test_markup_of_names_is_text_in_every_format():
     name = "<b>[x](y)|*z*\n_a_"
     blocks = [
-        Heading(name),
-        Paragraph(name),
-        Picture("p.png", name, b""),
+        *(Heading(name), Paragraph(name), Picture("p.png", name, b"")),
         Table(("", name), [(name, Entry(name, published=name))]),
     ]
     shown = r"\<b>\[x\](y)|\*z\* \_a\_"
+    # A bar does not end an entry of a table.
     cell = shown.replace("|", r"\|")
     assert make_text(name, blocks).splitlines() == [
         *(f"# {shown}", "", f"## {shown}", "", shown, ""),
@@ -95,90 +79,85 @@ def test_markup_of_names_is_text_in_every_format():
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("=1+1", "'=1+1"),
-        ("+x", "'+x"),
-        ("-x", "'-x"),
-        ("@SUM(1)", "'@SUM(1)"),
-        ("\t=1", "'\t=1"),
-        ("-1.5e-3", "-1.5e-3"),
-        ("a\nb\r\nc", "a b c"),
-        ('a,"b"', 'a,"b"'),
-        ("RoPE", "RoPE"),
+        *(("=1+1", "'=1+1"), ("+x", "'+x"), ("-x", "'-x")),
+        *(("@SUM(1)", "'@SUM(1)"), ("\t=1", "'\t=1"), ("RoPE", "RoPE")),
+        *(("-1.5e-3", "-1.5e-3"), ("a\nb\r\nc", "a b c"), ('a,"b"', 'a,"b"')),
     ],
 )
 def test_names_in_csv_are_no_formulas_and_stand_on_one_line(name, shown):
-    grid = make_grid(seeds=1, rows=["even_pairs"], columns=["RoPE"])
+    grid = make_row()
     run = dataclasses.replace(grid.runs[0], row=name, column=name)
-    grid = dataclasses.replace(grid, runs=(run,), published=())
+    grid = dataclasses.replace(grid, runs=(run,))
     text = make_csv(grid, [report_run(run, None, grid)]).decode()
     assert len(text.splitlines()) == 2
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["row"], row["column"]) == (shown, shown)
 
 
-def list_texts(blocks):
+def find_texts(blocks):
     return [block.text for block in blocks if isinstance(block, Paragraph)]
 
 
+def find_tables(blocks):
+    return [block for block in blocks if isinstance(block, Table)]
+
+
 def test_a_published_number_of_another_table_is_marked(tmp_path):
-    files = ("ruoss_2023_table_1", "confounding_table_b1")
-    grid = make_grid(
-        seeds=1,
-        rows=["even_pairs"],
-        columns=["RoPE", "ALiBi", "LogKERPLE"],
-        published=files,
-    )
-    write(grid, tmp_path, [0.5, None, 0.5])
-    blocks = make_blocks(grid, read(grid, tmp_path), [])
-    legend, notes = list_texts(blocks)[1:]
+    published = (TABLES[1], "confounding_table_b1")
+    grid = make_row(["RoPE", "ALiBi", "LogKERPLE"], published=published)
+    runs = write_runs(tmp_path, grid, [0.5, None, 0.5])
+    blocks = make_blocks(grid, runs, [])
+    legend, notes = find_texts(blocks)[1:]
     assert "from Ruoss et al., 2023, Table 1, is in parentheses" in legend
     assert notes == (
         "† seeds: 1; published: 3 to 10. ¶ from Confounding effects, "
         "Table B.1. 1 of 3 entries have no result yet; none of them have begun."
     )
-    table, settings = (block for block in blocks if isinstance(block, Table))
-    text = make_text("", [table]).splitlines()[-1]
-    assert text == (
+    table, settings = find_tables(blocks)
+    assert make_text("", [table]).splitlines()[-1] == (
         "| even_pairs | **55.0†** (51.0) | missing, 0 of 1 (67.3) | "
         "**55.0†** (**100.0¶**) | 50.0 | 40.0 |"
     )
-    assert settings.head[1:] == (
-        *("ours", "Ruoss et al., 2023, Table 1"),
+    assert settings.head == (
+        *("", "ours", "Ruoss et al., 2023, Table 1"),
         "Confounding effects, Table B.1",
     )
     rows = {name: [e.text for e in entries] for name, *entries in settings.rows}
     assert rows["seeds"] == ["1", "10", "3"]
     assert "parameters" not in rows
+    picture = Picture("p.png", "text", b"")
+    assert make_blocks(grid, runs, [picture])[-2:] == [
+        *(Heading("Curves"), picture)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("published", "count"),
+    ("fields", "count"),
     [
-        (("ruoss_2023_table_1",), 1),
-        (("ruoss_2023_table_1", "ruoss_2023_table_4"), 2),
+        ({"published": (TABLES[1],)}, 1),
+        # A published mean stands beside the mean of one run.
+        ({"published": (TABLES[1], TABLES[4])}, 2),
+        ({"seeds": 2}, 2),
     ],
 )
-def test_one_run_has_a_mean_beside_a_published_one(tmp_path, published, count):
-    grid = make_grid(seeds=1, rows=["even_pairs"], published=published)
-    write(grid, tmp_path, [0.5, 0.7])
-    blocks = make_blocks(grid, read(grid, tmp_path), [])
+def test_a_table_of_means_says_something_new(tmp_path, fields, count):
+    grid = make_row(**fields)
+    runs = write_runs(tmp_path, grid, [0.5] * len(grid.runs))
     # And that of the settings.
-    assert sum(isinstance(block, Table) for block in blocks) == count + 1
+    assert len(find_tables(make_blocks(grid, runs, []))) == count + 1
 
 
 def test_columns_and_doubts_of_published_numbers(tmp_path):
+    best = {1: "BestOfTable1", 4: "BestOfTable4"}
     grid = make_grid(
         rows=["binary_multiplication", "bucket_sort"],
         columns=["GeometricAttention"],
-        published=("ruoss_2023_table_5",),
-        only_published={
-            "best of Table 1": "BestOfTable1",
-            "best of Table 4": "BestOfTable4",
-        },
+        published=(TABLES[5],),
+        only_published={f"best of Table {n}": best[n] for n in best},
     )
-    runs = read(grid, tmp_path)
+    runs = write_runs(tmp_path, grid, [None] * 4)
     blocks = make_blocks(grid, runs, [])
-    maxima, means, settings = (b for b in blocks if isinstance(b, Table))
+    maxima, means, settings = find_tables(blocks)
     assert maxima.head[1:] == (
         "GeometricAttention",
         "published: best of Table 1",
@@ -188,7 +167,7 @@ def test_columns_and_doubts_of_published_numbers(tmp_path):
         "| bucket_sort | missing, 0 of 2 (78.3) | (**100.0**) |",
     ]
     assert means.head[2:] == ("published: best of Table 4",)
-    notes = " ".join(list_texts(blocks))
+    notes = " ".join(find_texts(blocks))
     assert (
         "§ doubtful: binary_multiplication, best of Table 1: Table 1 has 52.2 "
         "(RelativeEncoding)."

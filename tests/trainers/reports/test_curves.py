@@ -1,97 +1,114 @@
-import pytest
-from matplotlib.axes import Axes
+"""Curves of the runs of a table."""
 
-from tests.trainers.reports.test_cells import read, write
-from tests.trainers.reports.toy_grid import make_grid, write_run
-from trainers.reports import cells as module
-from trainers.reports import curves as of_curves
+import pytest
+
+from tests.trainers.reports.toy_grid import (
+    make_row,
+    read_runs,
+    write_run,
+    write_runs,
+)
+from trainers.reports import cells, curves
 from trainers.reports.cells import make_cells
 from trainers.reports.curves import draw_curves
 from trainers.reports.published import PublishedNumber
 
+BOTH = ["RoPE", "RandomizedRoPE"]
+
 
 @pytest.fixture
-def drawn(monkeypatch):
-    """Curves by label, and bands, that were drawn."""
-    curves, bands = {}, []
-    plot, fill = Axes.plot, Axes.fill_between
+def figures(monkeypatch):
+    """The figures that were drawn."""
+    found, save = [], curves.save_figure
 
-    def remember_plot(self, x, y, *args, **kwargs):
-        curves[kwargs["label"]] = dict(zip(x, y, strict=True))
-        curves[kwargs["label"], "style"] = (*args, kwargs["color"])
-        return plot(self, x, y, *args, **kwargs)
+    def remember(figure, file):
+        found.append(figure.axes[0])
+        save(figure, file)
 
-    def remember_fill(self, x, low, high, **kwargs):
-        bands.append((low, high))
-        return fill(self, x, low, high, **kwargs)
-
-    monkeypatch.setattr(Axes, "plot", remember_plot)
-    monkeypatch.setattr(Axes, "fill_between", remember_fill)
-    return curves, bands
+    monkeypatch.setattr(curves, "save_figure", remember)
+    return found
 
 
-def test_the_curve_of_the_best_run(tmp_path, drawn):
-    grid = make_grid(rows=["even_pairs"])
-    write(grid, tmp_path, [0.4, 0.6, 0.8, None])
-    (picture,) = draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
+def read_lines(axes):
+    """Returns curves by label, as dicts from lengths to values."""
+    return {
+        line.get_label(): dict(zip(*line.get_data(), strict=True))
+        for line in axes.lines
+    }
+
+
+def find_bands(axes):
+    """Returns the corners of each band; entries of the legend have none."""
+    return [
+        {(round(x), round(y, 3)) for x, y in band.get_paths()[0].vertices}
+        for band in axes.collections
+        if band.get_paths()
+    ]
+
+
+def draw(path, grid, scores):
+    return draw_curves(grid, make_cells(grid, write_runs(path, grid, scores)))
+
+
+def test_the_curve_of_the_best_run(tmp_path, figures):
+    (picture,) = draw(tmp_path, make_row(BOTH, seeds=2), [0.4, 0.6, 0.8, None])
     assert picture.name == "algorithmic-even_pairs.png"
+    assert picture.text == "even_pairs: accuracy at each length"
     assert picture.content.startswith(b"\x89PNG")
-    curves, bands = drawn
-    assert curves["RoPE"] == pytest.approx({3: 1, 5: 0.6, 6: 0.7})
-    assert curves["RandomizedRoPE"] == pytest.approx({3: 1, 5: 0.8, 6: 0.9})
-    assert curves["tokens without positions"] == {3: 0.5, 5: 0.5, 6: 0.5}
-    assert bands[0][0] == pytest.approx([1, 0.4, 0.5])
-    assert bands[0][1] == pytest.approx([1, 0.6, 0.7])
+    (axes,) = figures
+    lines = read_lines(axes)
+    assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.6, 6: 0.7})
+    assert lines["RandomizedRoPE"] == pytest.approx({3: 1, 5: 0.8, 6: 0.9})
+    assert lines["tokens without positions"] == {3: 0.5, 5: 0.5, 6: 0.5}
+    assert lines["positions without tokens"] == {3: 0.5, 5: 0.5, 6: 0.3}
+    # From the lowest to the highest run of the only encoding with two.
+    (corners,) = find_bands(axes)
+    assert corners == {(3, 1), (5, 0.4), (5, 0.6), (6, 0.5), (6, 0.7)}
     # One color for both forms, the plain one dashed.
-    (dashed, color), (solid, same) = (
-        curves[name, "style"] for name in ("RoPE", "RandomizedRoPE")
-    )
-    assert (dashed, solid) == ("--", "-")
-    assert color == same
+    plain, randomized = axes.lines[:2]
+    assert (plain.get_linestyle(), randomized.get_linestyle()) == ("--", "-")
+    assert plain.get_color() == randomized.get_color()
 
 
-def test_what_the_picture_says_of_its_runs(tmp_path, monkeypatch):
-    found = []
-    monkeypatch.setattr(
-        of_curves, "save_figure", lambda plot, file: found.append(plot)
-    )
-    grid = make_grid(rows=["even_pairs"])
-    write(grid, tmp_path, [0.4, 0.6, 0.8, None])
-    draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
+def test_the_lowest_run_and_no_bands_of_many_curves(tmp_path, figures):
+    columns = [*BOTH, "ALiBi", "NoPE", "FIRE"]
+    fields = {"statistic": "min", "higher_is_better": False}
+    draw(tmp_path, make_row(columns, seeds=2, **fields), [0.4, 0.6] * 5)
+    (axes,) = figures
+    assert read_lines(axes)["FIRE"][5] == pytest.approx(0.4)
+    assert not find_bands(axes)
+    assert len({line.get_color() for line in axes.lines[:5]}) == 4
+
+
+def test_what_the_picture_says_of_its_runs(tmp_path, figures):
+    grid = make_row(BOTH, seeds=2)
+    draw(tmp_path, grid, [0.4, 0.6, 0.8, None])
     # The last run is trained on other lengths.
     write_run(tmp_path, grid.runs[-1], {3: 1, 5: 0.7}, train_length="1-2")
-    draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
-    (first,), (second,) = (plot.axes for plot in found)
+    draw_curves(grid, make_cells(grid, read_runs(tmp_path, grid)))
+    first, second = figures
     assert first.get_title() == "even_pairs: best runs, trained on lengths 1-3"
     assert second.get_title() == "even_pairs: best runs"
-    assert len(first.patches) == 1
-    assert not second.patches
+    assert (len(first.patches), len(second.patches)) == (1, 0)
     legends = [
         [text.get_text() for text in axes.get_legend().get_texts()]
-        for axes in (first, second)
+        for axes in figures
     ]
-    assert "trained lengths" in legends[0]
-    assert "trained lengths" not in legends[1]
+    assert ["trained lengths" in legend for legend in legends] == [True, False]
     assert all("lowest to highest run" in legend for legend in legends)
 
 
-def test_the_mean_curve_and_published_points(tmp_path, drawn, monkeypatch):
-    grid = make_grid(
-        columns=["RoPE"],
-        statistic="mean",
-        score="accuracy_by_length",
-        lengths=(5, 6),
-    )
+def test_the_mean_curve_and_published_points(tmp_path, figures, monkeypatch):
     published = PublishedNumber("80.0")
-    monkeypatch.setattr(module, "_find", lambda *_: published)
-    write(grid, tmp_path, [0.4, 0.6, None, None])
-    (picture,) = draw_curves(grid, make_cells(grid, read(grid, tmp_path)))
-    assert picture.text == "even_pairs: accuracy at each length"
-    curves, _ = drawn
-    assert curves["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
-    assert curves["published"] == pytest.approx({5: 0.8, 6: 0.8})
+    monkeypatch.setattr(cells, "_find", lambda *_: published)
+    by_length = {"score": "accuracy_by_length", "lengths": (5, 6)}
+    grid = make_row(seeds=2, statistic="mean", **by_length)
+    draw(tmp_path, grid, [0.4, 0.6])
+    lines = read_lines(figures[0])
+    assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
+    assert lines["published"] == pytest.approx({5: 0.8, 6: 0.8})
+    assert figures[0].get_title().startswith("even_pairs: means")
 
 
 def test_no_picture_of_nothing(tmp_path):
-    grid = make_grid()
-    assert draw_curves(grid, make_cells(grid, read(grid, tmp_path))) == []
+    assert draw(tmp_path, make_row(seeds=2), [None, ...]) == []

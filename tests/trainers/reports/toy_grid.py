@@ -6,6 +6,7 @@ import types
 from tests.trainers.toy import toy_config
 from trainers.populations.options import PopulationConfig
 from trainers.populations.records import describe_members
+from trainers.reports.reading import find_workdirs, read_saved, report_run
 from trainers.sweeps.grids import Grid, Run
 
 ROWS = ("even_pairs", "reverse_string")
@@ -41,6 +42,38 @@ def make_grid(rows=ROWS, columns=COLUMNS, seeds=2, rates=(1e-3,), **fields):
     return Grid(runs=runs, **{**known, **fields})
 
 
+def make_row(columns=("RoPE",), seeds=1, **fields):
+    """Makes a grid of one row, without published numbers."""
+    known = {"rows": ["even_pairs"], "published": ()}
+    return make_grid(columns=columns, seeds=seeds, **{**known, **fields})
+
+
+def write_runs(root, grid, scores):
+    """Writes a run for each score; `None`: not begun, `...`: unfinished.
+
+    The accuracy is the score at length 5, a tenth more at 6, and 1 at 3, which
+    is trained.
+
+    Returns:
+        What a report reads of all runs.
+    """
+    for run, score in zip(grid.runs, scores, strict=True):
+        if score is not None:
+            found = None if score is ... else {3: 1, 5: score, 6: score + 0.1}
+            write_run(root, run, found)
+    return read_runs(root, grid)
+
+
+def read_runs(root, grid):
+    """Returns what a report reads of all runs of a grid."""
+    paths, runs = find_workdirs(root), []
+    for run in grid.runs:
+        path = paths.get(run.digest)
+        (saved,) = read_saved(path) if path else [None]
+        runs.append(report_run(run, saved, grid))
+    return runs
+
+
 def write_run(root, run, accuracies=None, step=2, **flags):
     """Writes a run of a run with accuracies by length; `None`: unfinished."""
     path = root / "runs" / f"{run.row}-{run.column}-{run.digest}"
@@ -72,6 +105,15 @@ def write_run(root, run, accuracies=None, step=2, **flags):
     }
     (path / "results.json").write_text(json.dumps(results))
     return path
+
+
+def change(path, name, value=...):
+    """Changes an entry of a JSON file; without a value, removes it."""
+    content = json.loads(path.read_text())
+    content[name] = value
+    if value is ...:
+        del content[name]
+    path.write_text(json.dumps(content))
 
 
 def write_population(path, task, scores, *, diverged=(), **flags):

@@ -11,8 +11,6 @@ from trainers.sweeps.grids.grid import Run
 from trainers.sweeps.root import SweepRoot
 from trainers.sweeps.run_process import Job, now
 
-TRAINER = "tests.trainers.sweeps.fake_trainer"
-
 
 def make_run(seed=0, after=None, row="row", **flags):
     return Run(
@@ -24,30 +22,30 @@ def make_run(seed=0, after=None, row="row", **flags):
     )
 
 
-def open_root(path):
-    return SweepRoot(path, arguments={}, directory=str(path), environment={})
+def open_root(path, **fields):
+    known = {"arguments": {}, "directory": str(path), "environment": {}}
+    return SweepRoot(path, **{**known, **fields})
 
 
-def write_results(root, run, *, steps=2, logged=None):
+def write_results(root, run, *, steps=2):
     """Writes the files of a run that has finished; returns its directory."""
     config = dataclasses.replace(
         root.make_config(run), **root._find_source(run)
     )
     with Workdir(root.find_workdir(run), config, run.trainer) as workdir:
-        workdir.write_json(
-            "results.json",
-            {
-                "trainer": run.trainer,
-                "digest": workdir.digest,
-                "config": workdir.config,
-                "final": {},
-                "train": {"steps": steps},
-            },
-        )
+        results = {
+            "trainer": run.trainer,
+            "digest": workdir.digest,
+            "config": workdir.config,
+            "final": {},
+            "train": {"steps": steps},
+        }
+        workdir.write_json("results.json", results)
     return workdir.path
 
 
 def write_progress(root, run, *rows):
+    """Writes the steps and seconds that a run or a job has logged."""
     path = root.find_workdir(run)
     path.mkdir(parents=True, exist_ok=True)
     lines = [f"{step},{seconds},train_loss,,0.5" for step, seconds in rows]
@@ -62,10 +60,12 @@ def write_record(root, run, **record):
 
 
 def make_job(path, *arguments, **fields):
+    """Makes a job of the fake trainer."""
+    trainer = "tests.trainers.sweeps.fake_trainer"
     known = {
         "name": "run",
         "root": str(path),
-        "arguments": (TRAINER, "--pause=0", *arguments),
+        "arguments": (trainer, "--pause=0", *arguments),
         "directory": os.getcwd(),
         "environment": {"PYTHONPATH": os.pathsep.join(sys.path)},
         "since": now(),

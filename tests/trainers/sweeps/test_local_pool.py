@@ -12,64 +12,61 @@ import pytest
 
 from tests.trainers.sweeps.files import make_job, open_root
 from trainers.errors import ConfigError, TrainingError
+from trainers.sweeps import local_pool
 from trainers.sweeps.local_pool import LocalPool
 from trainers.sweeps.run_process import claim
 
 
-def run_in_pool(monkeypatch, pool, jobs):
+def run_in_pool(monkeypatch, pool, *names):
     """Returns the variables that a local pool gives to the commands of jobs."""
     seen = {}
-    monkeypatch.setattr(
-        "trainers.sweeps.local_pool.run_job",
-        lambda job, environment, started: (
-            seen.update({job.name: environment}) or {}
-        ),
-    )
-    for job in jobs:
-        pool.submit(job)
+
+    def run_job(job, environment, started):
+        seen[job.name] = environment
+        return {}
+
+    monkeypatch.setattr(local_pool, "run_job", run_job)
+    for name in names:
+        pool.submit(make_job("", name=name))
     ended = []
-    while len(ended) < len(jobs):
+    while len(ended) < len(names):
         ended += pool.wait(10)
     pool.stop()
-    assert {job.name for job, _ in ended} == {job.name for job in jobs}
+    assert {job.name for job, _ in ended} == {*names}
     return seen
 
 
-def test_local_pool_shares_cores_and_gpus(monkeypatch, tmp_path):
+def test_jobs_share_cores_and_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    monkeypatch.setattr("trainers.sweeps.local_pool.count_cores", lambda: 9)
-    jobs = [make_job(tmp_path, name=name) for name in "ab"]
-    seen = run_in_pool(monkeypatch, LocalPool(2, gpus=2), jobs)
-    for environment in seen.values():
-        assert environment["TF_NUM_INTRAOP_THREADS"] == "4"
-        assert environment["CUDA_VISIBLE_DEVICES"] in ("4,5", "6,7")
-        assert "TF_FORCE_GPU_ALLOW_GROWTH" not in environment
+    monkeypatch.setattr(local_pool, "count_cores", lambda: 9)
+    pool = LocalPool(2, gpus=2)
+    assert pool.count_jobs() == 2
+    for variables in run_in_pool(monkeypatch, pool, "a", "b").values():
+        assert variables["TF_NUM_INTRAOP_THREADS"] == "4"
+        assert variables["CUDA_VISIBLE_DEVICES"] in ("4,5", "6,7")
+        assert "TF_FORCE_GPU_ALLOW_GROWTH" not in variables
+    with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
+        LocalPool(3, gpus=2)
 
 
-def test_commands_on_the_same_gpus_take_no_more_memory_than_they_use(
-    monkeypatch, tmp_path
-):
+def test_jobs_on_the_same_gpus_take_no_more_memory_than_they_use(monkeypatch):
     monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
-    job = make_job(tmp_path)
-    seen = run_in_pool(monkeypatch, LocalPool(1), [job])[job.name]
+    seen = run_in_pool(monkeypatch, LocalPool(99), "a")["a"]
     assert seen["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert seen["TF_NUM_INTRAOP_THREADS"] == "1"
     # As the user has set it.
     assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in seen
-
-
-def find_dead_process():
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
+    assert "CUDA_VISIBLE_DEVICES" not in seen
 
 
 @contextlib.contextmanager
-def orphan(root, name, **about):
+def orphan(path, name, **about):
     """Holds a claim as a command whose sweep was killed does."""
-    path = root.path / "running" / name
-    with claim(path, {"process": find_dead_process(), **about}):
-        yield path
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    with claim(path / "running" / name, {"process": process.pid, **about}):
+        yield path / "running" / name
 
 
 def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
@@ -77,35 +74,27 @@ def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
     assert root.list_orphans() == ()
     with (
         claim(tmp_path / "running" / "own"),
-        orphan(root, "other machine", host="elsewhere"),
-        orphan(root, "orphan") as path,
+        orphan(tmp_path, "other machine", host="elsewhere"),
+        orphan(tmp_path, "orphan") as path,
     ):
         assert root.list_orphans() == (path,)
     assert root.list_orphans() == ()
 
 
 def test_orphans_count_as_jobs(monkeypatch, tmp_path):
-    monkeypatch.setattr("trainers.sweeps.local_pool.SECONDS", 0.01)
+    monkeypatch.setattr(local_pool, "SECONDS", 0.01)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
-    root = open_root(tmp_path)
-    jobs = [make_job(tmp_path, name=name) for name in "ab"]
-    with orphan(root, "orphan", devices="4"):
-        pool = LocalPool(2, gpus=1, orphans=root.list_orphans())
+    with orphan(tmp_path, "orphan", devices="5") as path:
+        pool = LocalPool(2, gpus=1, orphans=(path,))
         assert "1 of a killed sweep still running" in pool.describe
-        seen = run_in_pool(monkeypatch, pool, jobs)
-    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"5"}
-    with orphan(root, "orphan"):
-        pool = LocalPool(1, orphans=root.list_orphans())
+        seen = run_in_pool(monkeypatch, pool, "a", "b")
+    assert {e["CUDA_VISIBLE_DEVICES"] for e in seen.values()} == {"4"}
+    with orphan(tmp_path, "orphan") as path:
+        pool = LocalPool(1, orphans=(path,))
         pool.submit(make_job(tmp_path, name="c"))
         assert pool.wait(0.2) == []
     assert pool.wait(60)[0][0].name == "c"
     pool.stop()
-
-
-def test_more_gpus_than_there_are(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
-        LocalPool(3, gpus=2)
 
 
 def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
@@ -130,7 +119,7 @@ def test_a_signal_is_handled_while_runs_save(monkeypatch, tmp_path):
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         return {"handled": handled.wait(10)}
 
-    monkeypatch.setattr("trainers.sweeps.local_pool.run_job", run_job)
+    monkeypatch.setattr(local_pool, "run_job", run_job)
     before = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
     try:
         pool = LocalPool(1)

@@ -16,35 +16,35 @@ from tests.trainers.sweeps.files import (
     write_results,
 )
 from trainers.errors import ConfigError
-from trainers.sweeps.root import SweepRoot
 from trainers.sweeps.run_process import claim, run_job
 
 
 def test_states_of_a_run(tmp_path):
     root, run = open_root(tmp_path), make_run()
     assert root.find_state(run) == "missing"
-    write_record(root, run, status=-9)
-    assert root.find_state(run) == "missing"
-    write_record(root, run, status=143)
-    assert root.find_state(run) == "missing"
-    write_record(root, run, status=1)
-    assert root.find_state(run) == "failed"
+    for status, state in (
+        *((-9, "missing"), (143, "missing"), (0, "missing")),
+        *((127, "failed"), (1, "failed")),
+    ):
+        write_record(root, run, status=status)
+        assert root.find_state(run) == state
     with claim(tmp_path / "running" / run.name):
         assert root.find_state(run) == "running"
         assert root.list_running() == {run.name}
+    (tmp_path / "running" / run.name).touch()
     assert root.list_running() == set()
-    path = write_results(root, run)
+    assert not list((tmp_path / "running").iterdir())
+    root.forget_failure(run)
+    assert root.find_state(run) == "missing"
+    root.write_failure(run, ["a line"])
+    assert root.read_record(run)["lines"] == ["a line"]
+    path = write_results(root, run) / "results.json"
     assert root.find_state(run) == "finished"
+    results = json.loads(path.read_text())
     # A run of fewer steps, and one with other flags.
-    write_results(root, run, steps=1)
-    assert root.find_state(run) == "failed"
-    results = json.loads((path / "results.json").read_text())
-    results["train"]["steps"] = 2
-    (path / "results.json").write_text(json.dumps(results))
-    assert root.find_state(run) == "finished"
-    results["digest"] = "other"
-    (path / "results.json").write_text(json.dumps(results))
-    assert root.find_state(run) == "failed"
+    for changes in ({"train": {"steps": 1}}, {"digest": "other"}):
+        path.write_text(json.dumps({**results, **changes}))
+        assert root.find_state(run) == "failed"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,6 @@ def test_states_of_a_run(tmp_path):
         ("{", "missing"),
         ("[1]", "missing"),
         ('{"status": "1", "seconds": []}', "missing"),
-        ('{"status": 1}', "failed"),
         ('{"status": 1, "ended": 5, "lines": "x"}', "failed"),
     ],
 )
@@ -73,12 +72,28 @@ def test_a_damaged_record(record, state, tmp_path):
     assert not root.is_measured(run)
 
 
-def test_a_damaged_file_of_a_run_names_the_flag_of_the_sweep(tmp_path):
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("running", "cannot tell which runs of .* choose another --root"),
+        ("runs/NAME.json/", "cannot read the record of .* another --root"),
+        ("runs/NAME/results.json", "or choose another --root"),
+    ],
+)
+def test_a_root_that_cannot_be_read(tmp_path, file, message):
     root, run = open_root(tmp_path), make_run()
-    path = write_results(root, run)
-    (path / "results.json").write_text("{")
-    with pytest.raises(ConfigError, match="or choose another --root"):
+    path = tmp_path / file.replace("NAME", run.name)
+    if file.endswith("/"):
+        path.mkdir(parents=True)
+    else:
+        if "results" in file:
+            write_results(root, run)
+        path.write_text("{")
+    with pytest.raises(ConfigError, match=message):
         root.find_state(run)
+    if file == "running":
+        with pytest.raises(ConfigError, match=message):
+            root.list_running()
 
 
 def test_a_root_without_locks(tmp_path, monkeypatch):
@@ -95,44 +110,28 @@ def test_a_root_without_locks(tmp_path, monkeypatch):
             look()
 
 
-def test_a_root_that_cannot_be_read(tmp_path):
-    root, run = open_root(tmp_path), make_run()
-    (tmp_path / "running").write_text("not a directory")
-    with pytest.raises(ConfigError, match="cannot tell which runs of"):
-        root.find_state(run)
-    with pytest.raises(ConfigError, match="cannot tell which runs of"):
-        root.list_running()
-    (tmp_path / "running").unlink()
-    (tmp_path / "runs" / f"{run.name}.json").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="cannot read the record of"):
-        root.find_state(run)
-
-
 def test_a_root_that_was_moved_has_its_continued_runs(tmp_path):
     first = make_run()
     run = make_run(encoding="ALiBi", after=first)
     root = open_root(tmp_path / "before")
+    source = f"--initialize_from={tmp_path}/before/runs/{first.name}"
+    assert source in root.make_job(run).arguments
     write_results(root, first)
     write_results(root, run)
     (tmp_path / "before").rename(tmp_path / "after")
     root = open_root(tmp_path / "after")
     assert root.find_state(run) == "finished"
-    job = root.make_job(run)
-    source = tmp_path / "before" / "runs" / first.name
-    assert f"--initialize_from={source}" in job.arguments
+    assert source in root.make_job(run).arguments
 
 
 def test_a_job_is_a_command_of_the_trainer(tmp_path):
-    root = SweepRoot(
-        tmp_path,
-        arguments={"checkpoint_every": 7},
-        directory="/here",
-        environment={"A": "b"},
-    )
+    places = {"directory": "/here", "environment": {"A": "b"}}
+    root = open_root(tmp_path, arguments={"checkpoint_every": 7}, **places)
     job = root.make_job(make_run(seed=5))
     assert job.arguments[0] == "trainers.algorithmic"
     assert {"--seed=5", "--checkpoint_every=7"} <= {*job.arguments}
-    assert (job.directory, job.environment) == ("/here", {"A": "b"})
+    assert not any("initialize_from" in word for word in job.arguments)
+    assert {name: getattr(job, name) for name in places} == places
     with pytest.raises(ConfigError, match=r"algorithmic-.*: --steps must be"):
         root.make_config(make_run(steps=0))
 
@@ -147,6 +146,7 @@ def test_cost(tmp_path):
     # 0.5 s a step after the first ones.
     write_progress(root, runs[0], (10, 60.0), (20, 61.0), (30, 70.0))
     assert root.is_measured(runs[0])
+    assert root.find_progress(runs[0]) == (30, 70.0)
     # And 55 s before the first ones, which every process needs.
     assert root.estimate(runs)(runs[1:]) == (2 * (55 + 50), 0)
     assert root.estimate(runs)(runs[:1]) == (55 + 35, 0)
