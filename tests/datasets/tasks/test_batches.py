@@ -116,12 +116,18 @@ def test_every_task_fits_its_lengths(name):
             assert batch["token_ids"].max() < size
 
 
-@pytest.mark.product
-@every_task
-def test_every_task_fits_its_total_length_in_a_dataset(name):
-    padded = max(TASKS[name].total_length(length) for length in LENGTHS)
-    for batch in batches(name, padded_length=padded, last_step=3):
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", ["needle", "binary_addition"])
+def test_a_dataset_has_the_batches_of_its_steps(name, causal):
+    task = TASKS[name]
+    padded = max(task.total_length(length) for length in LENGTHS)
+    for batch in batches(
+        name, padded_length=padded, last_step=3, causal=causal
+    ):
         assert_fits(batch, padded)
+        size = task_batches.count_causal_ids(task)
+        limit = size if causal else task.input_vocabulary_size + 1
+        assert batch["token_ids"].max() < limit
 
 
 def test_evaluation_differs_from_training_and_between_batches():

@@ -21,7 +21,7 @@ ROWS = {
         ),
         paper=(("append A1 , B2", "A1 B2"), "append A1 , B2[SEP] ", "A1 B2"),
         solver=None,
-    ),
+    )
 }
 
 LINES = {
