@@ -36,8 +36,8 @@ def describe(name):
     """What decides the road of a task through the code of all tasks."""
     task = TEXT_TASKS[name]
     return (
-        *(task.step_words is None, task.kinds, "paper" in task.templates),
-        *(task.count, task.bins),
+        *(task.step_words is None, bool(task.kinds)),
+        *("paper" in task.templates, task.count is base.TextTask.count),
     )
 
 
