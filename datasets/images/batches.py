@@ -103,7 +103,12 @@ def assemble(images, labels, padded_length, delimiter=BLACK):
 def _crop(images, size, crop, key):
     """Cuts a window of a size out of every image, at a random place."""
     starts = tf.random.stateless_uniform(
-        (images.shape[0], 2), tf.random.split(key)[0], 0, crop + 1, tf.int32
+        (images.shape[0], 2),
+        tf.random.split(key, alg="philox")[0],
+        0,
+        crop + 1,
+        tf.int32,
+        alg="philox",
     )
     rows = starts[:, :1] + tf.range(size[0])
     columns = starts[:, 1:] + tf.range(size[1])
@@ -113,6 +118,8 @@ def _crop(images, size, crop, key):
 
 def _flip(images, key):
     mirrored = tf.random.stateless_uniform(
-        (images.shape[0], 1, 1), tf.random.split(key)[1]
+        (images.shape[0], 1, 1),
+        tf.random.split(key, alg="philox")[1],
+        alg="philox",
     )
     return tf.where(mirrored < 0.5, images[:, :, ::-1], images)

@@ -48,7 +48,12 @@ def training_dataset(
         length = length_at(step)
         last = len(corpus) - tf.cast(length, tf.int64)
         starts = tf.random.stateless_uniform(
-            (size,), fold_in(seed, step, number), 0, last + 1, tf.int64
+            (size,),
+            fold_in(seed, step, number),
+            0,
+            last + 1,
+            tf.int64,
+            alg="philox",
         )
         windows = corpus.read_windows(starts, length)
         counts = tf.fill((size,), length)

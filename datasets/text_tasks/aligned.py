@@ -160,13 +160,14 @@ class AlignedNumbers(Aligned):
         if self.read_answer(list(words)) is None:
             return None
         right = self.respond(problem)
-        written, known = (
-            int("".join(word[-1] for word in reversed(each)))
-            for each in (words, right)
-        )
+        written, known = (self.read_digits(each) for each in (words, right))
         is_right = list(words) == right
         verdict = "right" if is_right else f"wrong, it is {known}"
         return f"{self.state(problem)} = {written} ({verdict})"
+
+    def read_digits(self, words):
+        """Returns the number whose digits are the last ones of words."""
+        return int("".join(word[-1] for word in reversed(words)))
 
     def state(self, problem):
         """Writes a problem as people do."""
@@ -365,8 +366,16 @@ class HintedAddition(AlignedNumbers):
 
     def read_value(self, words):
         """Returns the digits and their hints."""
-        digits = [word for word in words if word not in HINTS]
+        digits = _drop_hints(words)
         return None if read_number(digits) is None else tuple(words)
+
+    def read_digits(self, words):
+        """Returns the number without the hints of its digits."""
+        return super().read_digits(_drop_hints(words))
+
+    def state(self, problem):
+        """Writes the sum without its hints."""
+        return super().state(problem[:2])
 
 
 def _add_hints(number, place):
@@ -374,3 +383,7 @@ def _add_hints(number, place):
     digits = str(number)[::-1]
     hints = HINTS[place : place + len(digits)]
     return list(itertools.chain.from_iterable(zip(hints, digits, strict=True)))
+
+
+def _drop_hints(words):
+    return [word for word in words if word not in HINTS]

@@ -13,7 +13,4 @@ def test_buckets_are_the_cheapest_choice():
     best = min(cost(choice) for choice in choices if choice[-1] == 20)
     buckets = length_buckets(lengths, count)
     assert len(buckets) == count and cost(buckets) == best
-
-
-def test_few_lengths_get_a_bucket_each():
     assert length_buckets([5, 2, 5], 4) == (2, 5)

@@ -10,6 +10,9 @@ from datasets.images.store import open_store
 from tests.datasets.images.awkward import draw, encode
 
 SIZES = [(6, 5), (13, 17), (30, 40)]
+COLORS = draw()
+GRAY = draw(channels=1)
+WHOLE = encode(Image.fromarray(draw(40, 50)), "JPEG")
 
 
 def weigh(count, size):
@@ -24,16 +27,11 @@ def weigh(count, size):
 
 
 def compute(colors, size):
-    """Gray values of an array `(H, W, 3)` at a size."""
+    """Gray values of an array `(H, W, 3)` or `(H, W, 1)` at a size."""
+    colors = np.broadcast_to(colors, (*colors.shape[:2], 3))
     gray = np.asarray(colors, float) @ [0.299, 0.587, 0.114]
     height, width = size
     return weigh(len(gray), height) @ gray @ weigh(gray.shape[1], width).T
-
-
-def assert_decoded(content, colors, most=1.5):
-    for size, found in zip(SIZES, decode(content, SIZES), strict=True):
-        assert found.dtype == np.uint8 and found.shape == size
-        assert np.abs(found - compute(colors, size)).max() <= most
 
 
 def as_colors(content):
@@ -41,101 +39,93 @@ def as_colors(content):
         return np.asarray(image.convert("RGB"))
 
 
-def test_colors():
-    colors = draw()
-    assert_decoded(encode(Image.fromarray(colors)), colors)
+def portable_gray_map(most):
+    values = np.round(GRAY / 255 * most)
+    content = f"P5 17 13 {most}\n".encode() + values.astype(">u2").tobytes()
+    return content, values * (255 / most)
+
+
+def turned():
+    image = Image.fromarray(COLORS)
+    exif = image.getexif()
+    # The camera was turned so that the right side of the picture is up.
+    exif[ExifTags.Base.Orientation] = 6
+    return encode(image, exif=exif), np.rot90(COLORS, -1)
+
+
+def transparent(mode):
+    alpha = draw(channels=1, seed=1)
+    image = Image.fromarray(np.concatenate([COLORS, alpha], axis=-1))
+    image = image.convert(mode)
+    seen = np.asarray(image.convert("RGBA")).astype(float)
+    return encode(image), seen[..., :3] * seen[..., 3:] / 255, 2.5
+
+
+def transparent_palette():
+    image = Image.fromarray(COLORS).quantize(16)
+    seen, clear = np.asarray(image.convert("RGB")), np.asarray(image) == 3
+    assert clear.any() and not clear.all()
+    content = encode(image, transparency=3)
+    return content, np.where(clear[..., None], 0, seen)
+
+
+def inks():
+    image = Image.fromarray(draw(40, 50)).convert("CMYK")
+    left = 1 - np.asarray(image) / 255
+    # JPEG loses a little.
+    content = encode(image, "JPEG", quality=95)
+    return content, 255 * left[..., :3] * left[..., 3:], 8
+
+
+KINDS = {
+    "colors": (encode(Image.fromarray(COLORS)), COLORS),
+    "gray values": (encode(Image.fromarray(GRAY[..., 0])), GRAY),
+    "pixels": (np.ascontiguousarray(GRAY[..., 0]), GRAY),
+    "bits": (encode(Image.fromarray(GRAY[..., 0] > 128)), 255.0 * (GRAY > 128)),
+    "16 bits": (
+        encode(Image.fromarray(GRAY[..., 0].astype(np.uint16) * 257)),
+        GRAY,
+    ),
+    "a map of 12 bits": portable_gray_map(4095),
+    "a map of 16 bits": portable_gray_map(65535),
+    "a turned photograph": turned(),
+    "transparent colors": transparent("RGBA"),
+    "transparent gray values": transparent("LA"),
+    "a transparent palette": transparent_palette(),
+    "inks": inks(),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_images_of_every_kind(name):
+    content, colors, most = (*KINDS[name], 1.5)[:3]
+    for size, found in zip(SIZES, decode(content, SIZES), strict=True):
+        assert found.dtype == np.uint8 and found.shape == size
+        assert np.abs(found - compute(colors, size)).max() <= most
 
 
 def test_a_path(tmp_path):
     path = tmp_path / "image.jpg"
-    path.write_bytes(encode(Image.fromarray(draw(40, 50)), "JPEG"))
-    assert_decoded(path, as_colors(path))
-
-
-def test_gray_values_and_bits():
-    gray = draw(channels=1)
-    colors = np.repeat(gray, 3, axis=-1)
-    assert_decoded(encode(Image.fromarray(gray[..., 0])), colors)
-    assert_decoded(np.ascontiguousarray(gray[..., 0]), colors)
-    bits = gray[..., 0] > 128
-    assert_decoded(
-        encode(Image.fromarray(bits)), np.repeat(255.0 * bits[..., None], 3, -1)
-    )
-
-
-def test_16_bits_are_not_cut_off():
-    gray = draw(channels=1)[..., 0].astype(np.uint16) * 257
-    assert gray.max() > 255
-    assert_decoded(
-        encode(Image.fromarray(gray)), np.repeat(gray[..., None] / 257, 3, -1)
-    )
-
-
-@pytest.mark.parametrize("most", [4095, 65535])
-def test_portable_gray_maps_of_16_bits(most):
-    gray = np.round(draw(channels=1)[..., 0] / 255 * most)
-    content = f"P5 17 13 {most}\n".encode() + gray.astype(">u2").tobytes()
-    assert_decoded(content, np.repeat(gray[..., None] * (255 / most), 3, -1))
-
-
-def test_photographs_are_turned_as_the_camera_says():
-    colors = draw()
-    image = Image.fromarray(colors)
-    exif = image.getexif()
-    exif[ExifTags.Base.Orientation] = 6
-    # 6: the camera was turned so that the right side of the picture is up.
-    assert_decoded(encode(image, exif=exif), np.rot90(colors, -1))
-
-
-@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
-def test_transparent_parts_are_black(mode):
-    colors, alpha = draw(), draw(channels=1, seed=1)
-    image = Image.fromarray(np.concatenate([colors, alpha], axis=-1))
-    if mode == "P":
-        image = image.convert("RGB").quantize(16)
-        seen = np.asarray(image.convert("RGB"))
-        clear = np.asarray(image) == 3
-        assert clear.any() and not clear.all()
-        content = encode(image, transparency=3)
-        assert_decoded(content, np.where(clear[..., None], 0, seen))
-        return
-    image = image.convert(mode)
-    seen = np.asarray(image.convert("RGBA")).astype(float)
-    assert_decoded(encode(image), seen[..., :3] * seen[..., 3:] / 255, most=2.5)
-
-
-def test_cmyk():
-    image = Image.fromarray(draw(40, 50)).convert("CMYK")
-    content = encode(image, "JPEG", quality=95)
-    cyan_magenta_yellow = 1 - np.asarray(image)[..., :3] / 255
-    black = 1 - np.asarray(image)[..., 3:] / 255
-    # JPEG loses a little.
-    assert_decoded(content, 255 * cyan_magenta_yellow * black, most=8)
-
-
-WHOLE = encode(Image.fromarray(draw(40, 50)), "JPEG")
-DAMAGED = {
-    "a truncated JPEG": (WHOLE[: len(WHOLE) // 2], "(?i)truncated"),
-    "a truncated PNG": (encode(Image.fromarray(draw()))[:-60], "."),
-    "a text": (b"<html>404</html>", "no known format"),
-    "nothing": (b"", "no known format"),
-    "floats": (
-        encode(Image.fromarray(np.ones((3, 3), np.float32)), "TIFF"),
-        "32 bits",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGED)
-def test_what_cannot_be_decoded(name):
-    content, message = DAMAGED[name]
-    with pytest.raises(ImageError, match=message):
-        decode(content, SIZES)
-
-
-def test_a_missing_file(tmp_path):
+    path.write_bytes(WHOLE)
+    for size, found in zip(SIZES, decode(path, SIZES), strict=True):
+        assert np.abs(found - compute(as_colors(path), size)).max() <= 1.5
     with pytest.raises(FileNotFoundError):
         decode(tmp_path / "none.png", SIZES)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (WHOLE[: len(WHOLE) // 2], "(?i)truncated"),
+        (encode(Image.fromarray(draw()))[:-60], "."),
+        (b"<html>404</html>", "no known format"),
+        (b"", "no known format"),
+        (encode(Image.fromarray(np.ones((3, 3), np.float32)), "TIFF"), "32 b"),
+    ],
+)
+def test_what_cannot_be_decoded(content, message):
+    with pytest.raises(ImageError, match=message):
+        decode(content, SIZES)
 
 
 def test_without_pillow(monkeypatch):

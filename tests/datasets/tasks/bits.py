@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tests.datasets.tasks.row import equally_likely, threshold_on_ones
+from tests.datasets.tasks import row
 
 
 def from_bits(bits):
@@ -27,7 +27,7 @@ def terminated(number, outputs):
 
 def two_numbers(length):
     if length < 3:
-        return equally_likely(
+        return row.equally_likely(
             tuple(to_bits(number, length)) for number in range(2**length - 1)
         )
     outcomes = {}
@@ -41,4 +41,46 @@ def two_numbers(length):
 
 
 def threshold_on_ones_or_termination(inputs):
-    return [*threshold_on_ones(inputs), np.full((1, 1), 2)]
+    return [*row.threshold_on_ones(inputs), np.full((1, 1), 2)]
+
+
+def find_separator(inputs, targets):
+    assert ((inputs == 2).sum(axis=1) == 1).all()
+    return (inputs == 2).argmax(axis=1)
+
+
+def find_ends(inputs, targets):
+    """Zeros at the ends of both numbers, up to 3, and their lowest bits."""
+    found = []
+    for tokens in inputs.tolist():
+        place = tokens.index(2)
+        if 30 < place < len(tokens) - 31:
+            zeros = tokens[place - 1 :: -1].index(1), tokens[::-1].index(1)
+            low_bits = tokens[0], tokens[place + 1]
+            found.append((*np.minimum(zeros, 3).tolist(), *low_bits))
+    return found
+
+
+def find_last_bits(inputs, targets):
+    ends = (targets == 2).argmax(axis=1)
+    return targets[np.arange(len(targets)), ends - 1]
+
+
+SHARES_OF_ZEROS = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
+
+laws_of_two_numbers = (
+    row.Law(40, 20_000, find_separator, row.uniform(range(1, 39))),
+    row.Law(
+        500,
+        4000,
+        find_ends,
+        {
+            (*zeros, *low_bits): share / 4
+            for zeros in np.ndindex(4, 4)
+            for low_bits in np.ndindex(2, 2)
+            for share in [SHARES_OF_ZEROS[zeros[0]] * SHARES_OF_ZEROS[zeros[1]]]
+        },
+    ),
+    # The answer ends with its highest one.
+    row.Law(40, 1000, find_last_bits, row.always(1)),
+)

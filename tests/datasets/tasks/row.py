@@ -2,8 +2,8 @@
 
 The test file of every task has its `ROW`, or `ROWS` by name. The oracle answers
 a problem in plain Python, the outcomes are the published distribution written
-out, and the floor rules are the simple predictors that `floor_accuracy` claims
-to be the best of.
+out, laws say what holds where outcomes are too many, and the floor rules are
+the simple predictors that `floor_accuracy` claims to be the best of.
 """
 
 import collections
@@ -11,13 +11,32 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 REGULAR = "regular"
 CONTEXT_FREE = "deterministic_context_free"
 CONTEXT_SENSITIVE = "context_sensitive"
+
+
+class Law(NamedTuple):
+    """How often something occurs in the problems of some length.
+
+    Attributes:
+        length: Length of the problems.
+        examples: Number of problems.
+        find: Maps inputs and targets, arrays, to what is counted: numbers, or
+            rows of numbers.
+        shares: Probability of each number or tuple; others must not occur.
+        task: The task, if it is not that of the row.
+    """
+
+    length: int
+    examples: int
+    find: Callable
+    shares: dict
+    task: Any = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,8 +56,11 @@ class Row:
         enumerated_lengths: Lengths at which to ask for all outcomes.
         floor_examples: Examples on which the task measures its floors, if it
             does not compute them.
-        task: The task of the row, if it is not the listed one. A `SMALL_ROW` is
-            that of a smaller task, whose outcomes are few enough.
+        floors: Maps lengths to `floor_accuracy` and `position_only_accuracy`
+            that were computed by hand; `None`: not computed.
+        laws: Further `Law`s.
+        task: The task of the row, if it is not the listed one.
+        small: The row of a smaller task, whose outcomes are few enough.
     """
 
     published: tuple
@@ -50,7 +72,10 @@ class Row:
     scored: Callable = lambda targets: [True] * len(targets)
     enumerated_lengths: range = range(1, 6)
     floor_examples: float = math.inf
+    floors: dict = dataclasses.field(default_factory=dict)
+    laws: tuple = ()
     task: Any = None
+    small: Any = None
 
 
 def up_to_termination(targets):
@@ -66,9 +91,35 @@ class TerminatedRow(Row):
     floor_examples: float = 4096
 
 
+def uniform(values):
+    return dict.fromkeys(values, 1 / len(values))
+
+
+def always(*values):
+    return {values if len(values) > 1 else values[0]: 1.0}
+
+
+def every_input(inputs, targets):
+    return inputs.ravel()
+
+
+def every_target(inputs, targets):
+    return targets.ravel()
+
+
 def equally_likely(inputs):
     counts = collections.Counter(inputs)
     return {key: count / counts.total() for key, count in counts.items()}
+
+
+def valid_strings(ids, is_valid, shortest=1):
+    """Equally likely strings, all those that are valid."""
+
+    def outcomes(length):
+        tried = itertools.product(range(ids), repeat=max(length, shortest))
+        return equally_likely(filter(is_valid, tried))
+
+    return outcomes
 
 
 def strings(alphabet_size):
@@ -82,15 +133,19 @@ def strings(alphabet_size):
 
 def constants(alphabet_size):
     def rules(inputs):
-        del inputs
         return [np.full((1, 1), symbol) for symbol in range(alphabet_size)]
 
     return rules
 
 
-def most_frequent_symbol(inputs):
-    counts = [(inputs == symbol).sum(axis=1) for symbol in range(5)]
-    return [np.argmax(counts, axis=0)[:, np.newaxis]]
+def most_frequent(symbols):
+    """The rule that predicts which of a range of symbols is most frequent."""
+
+    def rules(inputs):
+        counts = [(inputs == symbol).sum(axis=1) for symbol in symbols]
+        return [np.argmax(counts, axis=0)[:, np.newaxis]]
+
+    return rules
 
 
 def threshold_on_ones(inputs):

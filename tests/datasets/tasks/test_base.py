@@ -1,7 +1,6 @@
 """The base class, where no single task shows it."""
 
 import dataclasses
-import doctest
 
 import pytest
 import tensorflow as tf
@@ -27,11 +26,6 @@ class FirstHalfScored(base.RearrangedBits):
         return tf.broadcast_to(
             tf.range(outputs) < outputs // 2, tf.shape(targets)
         )
-
-
-def test_docstring_examples():
-    results = doctest.testmod(base)
-    assert results.attempted and not results.failed
 
 
 def test_mask_comes_from_scored():

@@ -1,3 +1,5 @@
+"""Layout of batches for encoders and causal models."""
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -5,13 +7,8 @@ import tensorflow as tf
 from datasets.curricula import Uniform
 from datasets.tasks import TASKS
 from datasets.tasks import batches as task_batches
-from datasets.tasks.indirect_indexing import IndirectIndexing
-from datasets.tasks.local_count import LocalCount
-from datasets.tasks.mqar import MQAR
-from datasets.tasks.needle import Needle
-from datasets.tasks.two_back import TwoBack
+from tests.datasets.tasks.test_conformance import SMALL_ROWS, every_task
 from tests.datasets.test_indexed import LENGTHS, all_batches, batches
-from tests.products import product
 
 
 def test_the_length_of_a_step_is_that_of_its_batch():
@@ -20,74 +17,71 @@ def test_the_length_of_a_step_is_that_of_its_batch():
         assert batch["lengths"] == 2 * length
 
 
-def test_layout_of_a_batch():
+def arrange(function, name, inputs, targets, mask, padded_length):
     sample = {
-        "inputs": tf.constant([[1, 0, 1]]),
-        "targets": tf.constant([[1, 0]]),
-        "mask": tf.constant([[True, False]]),
+        "inputs": tf.constant([inputs]),
+        "targets": tf.constant([targets]),
+        "mask": tf.constant([mask]) > 0,
     }
-    batch = task_batches.assemble(TASKS["reverse_string"], sample, 7)
-    assert batch["token_ids"].numpy().tolist() == [[1, 0, 1, 2, 2, 0, 0]]
-    assert batch["targets"].numpy().tolist() == [[0, 0, 0, 1, 0, 0, 0]]
-    assert batch["answer"].numpy().tolist() == [
-        [False, False, False, True, True, False, False]
-    ]
-    assert batch["scored"].numpy().tolist() == [
-        [False, False, False, True, False, False, False]
-    ]
-    assert batch["lengths"] == 5
+    batch = function(TASKS[name], sample, padded_length)
+    return {key: np.asarray(tensor, int) for key, tensor in batch.items()}
 
 
-def test_layout_of_a_causal_batch():
-    sample = {
-        "inputs": tf.constant([[1, 0, 1]]),
-        "targets": tf.constant([[1, 0]]),
-        "mask": tf.constant([[True, False]]),
+# 2 is the empty token of an encoder; of a causal model it ends the input, and
+# 4 is the output 1. Answers of mqar are in place.
+@pytest.mark.parametrize(
+    ("function", "name", "sample", "token_ids", "places"),
+    [
+        (
+            task_batches.assemble,
+            "reverse_string",
+            ([1, 0, 1], [1, 0], [1, 0]),
+            [1, 0, 1, 2, 2, 0, 0],
+            [3, 4],
+        ),
+        (
+            task_batches.assemble_causal,
+            "reverse_string",
+            ([1, 0, 1], [1, 0], [1, 0]),
+            [1, 0, 1, 2, 4, 0, 0],
+            [3, 4],
+        ),
+        (
+            task_batches.assemble_causal,
+            "mqar",
+            ([9, 40, 9], [7], [1]),
+            [9, 40, 9, 0, 0],
+            [2],
+        ),
+    ],
+)
+def test_layout_of_a_batch(function, name, sample, token_ids, places):
+    _, targets, mask = sample
+    batch = arrange(function, name, *sample, len(token_ids))
+    expected = {
+        key: np.zeros((1, len(token_ids)), int)
+        for key in ("targets", "answer", "scored")
     }
-    batch = task_batches.assemble_causal(TASKS["reverse_string"], sample, 7)
-    # 2 ends the input, and 4 is the output 1.
-    assert batch["token_ids"].numpy().tolist() == [[1, 0, 1, 2, 4, 0, 0]]
-    expected = task_batches.assemble(TASKS["reverse_string"], sample, 7)
-    for name in expected.keys() - {"token_ids"}:
-        np.testing.assert_array_equal(batch[name], expected[name])
+    expected["targets"][0, places] = targets
+    expected["answer"][0, places] = 1
+    expected["scored"][0, places] = mask
+    expected |= {"token_ids": [token_ids], "lengths": places[-1] + 1}
+    assert batch.keys() == expected.keys()
+    for key, values in expected.items():
+        np.testing.assert_array_equal(batch[key], values, err_msg=key)
+
+
+def test_numbers_of_causal_ids():
     assert task_batches.count_causal_ids(TASKS["reverse_string"]) == 5
-
-
-def test_layout_of_answers_in_place():
-    sample = {
-        "inputs": tf.constant([[9, 40, 9]]),
-        "targets": tf.constant([[7]]),
-        "mask": tf.constant([[True]]),
-    }
-    batch = task_batches.assemble_causal(TASKS["mqar"], sample, 5)
-    assert batch["token_ids"].numpy().tolist() == [[9, 40, 9, 0, 0]]
-    assert batch["targets"].numpy().tolist() == [[0, 0, 7, 0, 0]]
-    assert batch["answer"].numpy().tolist() == [
-        [False, False, True, False, False]
-    ]
-    assert batch["lengths"] == 3
     assert task_batches.count_causal_ids(TASKS["mqar"]) == 64
-
-
-SMALL = {
-    "mqar": MQAR(input_vocabulary_size=8, output_vocabulary_size=4),
-    "local_count": LocalCount(
-        input_vocabulary_size=3, output_vocabulary_size=4
-    ),
-    "indirect_indexing": IndirectIndexing(
-        input_vocabulary_size=6, output_vocabulary_size=4
-    ),
-    "needle": Needle(input_vocabulary_size=8, output_vocabulary_size=4),
-    "two_back": TwoBack(input_vocabulary_size=4, output_vocabulary_size=4),
-}
 
 
 @pytest.mark.parametrize(
     "name", [name for name, task in TASKS.items() if task.answers_in_place]
 )
 def test_answers_in_place_depend_on_earlier_tokens_alone(name):
-    task, length = SMALL.get(name, TASKS[name]), 8
-    sample = task.sample((0, 1), 4000, length)
+    task = SMALL_ROWS[name].task or TASKS[name]
+    sample = task.sample((0, 1), 4000, 8)
     inputs, targets = sample["inputs"].numpy(), sample["targets"].numpy()
     first = inputs.shape[1] - targets.shape[1]
     answers, repeated = {}, 0
@@ -99,7 +93,13 @@ def test_answers_in_place_depend_on_earlier_tokens_alone(name):
     assert repeated > 50
 
 
-@pytest.mark.parametrize("name", TASKS)
+def assert_fits(batch, padded):
+    assert batch["token_ids"].shape == (16, padded)
+    assert batch["answer"].any()
+    assert (batch["scored"] <= batch["answer"]).all()
+
+
+@every_task
 def test_every_task_fits_its_lengths(name):
     task = TASKS[name]
     padded = max(task.total_length(length) for length in LENGTHS)
@@ -108,25 +108,27 @@ def test_every_task_fits_its_lengths(name):
     for length in LENGTHS:
         sample = task.sample((0, length), 16, length)
         tokens = task.total_length(length), task.causal_length(length)
-        for arrange, size, total in zip(assemble, ids, tokens, strict=True):
-            batch = arrange(task, sample, padded)
+        for function, size, total in zip(assemble, ids, tokens, strict=True):
+            batch = function(task, sample, padded)
             batch = {key: np.asarray(x) for key, x in batch.items()}
             assert_fits(batch, padded)
             assert batch["lengths"] == total
             assert batch["token_ids"].max() < size
 
 
-@pytest.mark.parametrize("name", product(TASKS, keep=["reverse_string"]))
-def test_every_task_fits_its_total_length_in_a_dataset(name):
-    padded = max(TASKS[name].total_length(length) for length in LENGTHS)
-    for batch in batches(name, padded_length=padded, last_step=3):
+@pytest.mark.parametrize(
+    ("name", "causal"), [("needle", True), ("binary_addition", False)]
+)
+def test_a_dataset_has_the_batches_of_its_steps(name, causal):
+    task = TASKS[name]
+    padded = max(task.total_length(length) for length in LENGTHS)
+    for batch in batches(
+        name, padded_length=padded, last_step=3, causal=causal
+    ):
         assert_fits(batch, padded)
-
-
-def assert_fits(batch, padded):
-    assert batch["token_ids"].shape == (16, padded)
-    assert batch["answer"].any()
-    assert (batch["scored"] <= batch["answer"]).all()
+        size = task_batches.count_causal_ids(task)
+        limit = size if causal else task.input_vocabulary_size + 1
+        assert batch["token_ids"].max() < limit
 
 
 def test_evaluation_differs_from_training_and_between_batches():

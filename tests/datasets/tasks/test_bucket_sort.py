@@ -1,58 +1,25 @@
-"""Bucket sort: distribution of the counts, and both of its floors."""
-
-import collections
-import math
+"""Bucket sort: its row, and both floors over the tested lengths."""
 
 import numpy as np
 import pytest
 
 from datasets.tasks.bucket_sort import BucketSort
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import (
-    CONTEXT_SENSITIVE,
-    Row,
-    most_frequent_symbol,
-    strings,
-)
+from tests.datasets.tasks import row
 
-ROW = Row(
-    published=(5, 5, CONTEXT_SENSITIVE, 0.2),
+ROW = row.Row(
+    published=(5, 5, row.CONTEXT_SENSITIVE, 0.2),
     oracle=sorted,
-    outcomes=strings(5),
-    floor_rules=most_frequent_symbol,
+    outcomes=row.strings(5),
+    floor_rules=row.most_frequent(range(5)),
     output_length=lambda length: length,
+    # Two equal symbols, one time in five, are both hit; else one of two is.
+    # The smaller of two is 0 nine times in 25, and so is the larger 4.
+    floors={1: (1, 1 / 5), 2: (1 / 5 + 4 / 5 / 2, 9 / 25)},
+    laws=(row.Law(500, 200, row.every_input, row.uniform(range(5))),),
 )
 
 
-def test_counts_of_symbols_are_multinomial():
-    targets = BucketSort().sample((1, 2), 20_000, 4)["targets"].numpy()
-    counts = collections.Counter(map(tuple, targets.tolist()))
-    expected = {}
-    for code in range(5**4):
-        ordered = tuple(sorted(code // 5**place % 5 for place in range(4)))
-        repeats = collections.Counter(ordered).values()
-        orders = math.factorial(4) // math.prod(map(math.factorial, repeats))
-        expected[ordered] = orders / 5**4
-    assert_counts_follow(counts, expected)
-
-
-def test_long_strings_are_uniform_and_sorted():
-    batch = BucketSort().sample((1, 2), 200, 500)
-    counts = collections.Counter(batch["inputs"].numpy().ravel().tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(5), 1 / 5))
-    assert (np.diff(batch["targets"].numpy(), axis=1) >= 0).all()
-
-
-def test_floors_by_hand():
-    task = BucketSort()
-    assert task.floor_accuracy(1) == pytest.approx(1)
-    assert task.position_only_accuracy(1) == pytest.approx(1 / 5)
-    # Two equal symbols, one time in five, are both hit; else one of two is.
-    assert task.floor_accuracy(2) == pytest.approx(1 / 5 + 4 / 5 / 2)
-    # The smaller of two is 0 nine times in 25, and so is the larger 4.
-    assert task.position_only_accuracy(2) == pytest.approx(9 / 25)
-
-
+@pytest.mark.product
 def test_floors_over_long_lengths():
     task = BucketSort()
     lengths = range(41, 501)

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from datasets.tasks.compute_sqrt import ComputeSqrt
+from tests.datasets.tasks import row
 from tests.datasets.tasks.bits import from_bits, to_bits
-from tests.datasets.tasks.row import (
-    CONTEXT_SENSITIVE,
-    Row,
-    constants,
-    equally_likely,
-)
 
 
 def root(tokens):
@@ -21,29 +16,28 @@ def root(tokens):
 
 
 def numbers_from_one(length):
-    return equally_likely(
+    return row.equally_likely(
         tuple(to_bits(number, length)[::-1]) for number in range(1, 2**length)
     )
 
 
-ROW = Row(
-    published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+ROW = row.Row(
+    published=(2, 2, row.CONTEXT_SENSITIVE, 0.5),
     oracle=root,
     outcomes=numbers_from_one,
-    floor_rules=constants(2),
+    floor_rules=row.constants(2),
     output_length=lambda length: (length + 1) // 2,
     enumerated_lengths=range(1, 9),
 )
 
 
-@pytest.mark.parametrize("length", range(1, 13))
+@pytest.mark.parametrize("length", [11, 12])
 def test_floors_by_enumeration(length):
     roots = [math.isqrt(number) for number in range(1, 2**length)]
-    places = range((length + 1) // 2)
-    ones = [np.mean([root >> place & 1 for root in roots]) for place in places]
+    ones = np.mean([to_bits(root, (length + 1) // 2) for root in roots], axis=0)
     floor = max(np.mean(ones), 1 - np.mean(ones))
     assert ComputeSqrt().floor_accuracy(length) == pytest.approx(floor)
-    by_place = np.mean(np.maximum(ones, np.subtract(1, ones)))
+    by_place = np.mean(np.maximum(ones, 1 - ones))
     position_only = ComputeSqrt().position_only_accuracy(length)
     assert position_only == pytest.approx(by_place)
 

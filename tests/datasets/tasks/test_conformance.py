@@ -4,9 +4,9 @@ The row of a task is in its own test file.
 """
 
 import collections
+import functools
 import importlib
 import itertools
-import pathlib
 import re
 import sys
 
@@ -16,40 +16,28 @@ import tensorflow as tf
 
 from datasets.tasks import TASKS
 from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.products import product
 
 LENGTHS = (*range(1, 13), 40, 41, 99, 500)
 
 
-def read_rows():
-    """Reads the rows of all test files, and those whose outcomes are few."""
-    rows, small_rows = {}, {}
-    for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
-        if not re.search(r"^ROWS? = ", path.read_text(), re.M):
-            continue
-        if path == pathlib.Path(__file__):
-            continue
-        name = path.stem.removeprefix("test_")
-        module = importlib.import_module(f"tests.datasets.tasks.test_{name}")
-        rows |= getattr(module, "ROWS", None) or {name: module.ROW}
-        if hasattr(module, "SMALL_ROW"):
-            small_rows[name] = module.SMALL_ROW
-    return rows, {**rows, **small_rows}
+def read_row(task):
+    file = type(task).__module__.rpartition(".")[2]
+    return importlib.import_module(f"tests.datasets.tasks.test_{file}")
 
 
-ROWS, SMALL_ROWS = read_rows()
+ROWS = {}
+for listed, task in TASKS.items():
+    row_file = read_row(task)
+    ROWS |= getattr(row_file, "ROWS", None) or {listed: row_file.ROW}
 
-every_task = pytest.mark.parametrize("name", TASKS)
-# The default run has a task of each level where making its graph takes long.
-one_task_of_each_level = pytest.mark.parametrize(
-    "name",
-    product(TASKS, keep=["parity_check", "stack_manipulation", "odds_first"]),
-)
+SMALL_ROWS = {name: row.small or row for name, row in ROWS.items()}
 ENUMERATIONS = [
     (name, length)
     for name, row in SMALL_ROWS.items()
     for length in row.enumerated_lengths
 ]
+
+every_task = pytest.mark.parametrize("name", TASKS)
 
 
 def sample(name, seed, batch_size, length):
@@ -61,20 +49,44 @@ def draw(task, seed, batch_size, length):
     return {key: tensor.numpy() for key, tensor in batch.items()}
 
 
+@functools.lru_cache(maxsize=1)
+def draw_again(task, seed, batch_size, length):
+    """Draws a batch that several laws in a row look at."""
+    return draw(task, seed, batch_size, length)
+
+
+def assert_follow(found, shares):
+    rows = found.tolist()
+    if found.ndim > 1:
+        rows = map(tuple, rows)
+    assert_counts_follow(collections.Counter(rows), shares)
+
+
 def assert_answered(name, length, batch):
-    row = ROWS[name]
-    expected = [row.oracle(inputs) for inputs in batch["inputs"].tolist()]
-    assert batch["targets"].tolist() == expected, f"at length {length}"
+    """Shapes, types, ids, targets and mask are those of the row."""
+    task, row = TASKS[name], ROWS[name]
+    inputs, targets, mask = (
+        batch[key] for key in ("inputs", "targets", "mask")
+    )
+    size = row.input_length(length)
+    assert inputs.dtype == targets.dtype == np.int32
+    assert mask.dtype == np.bool_
+    assert inputs.shape == (16, size)
+    assert targets.shape == mask.shape == (16, row.output_length(size))
+    assert 0 <= inputs.min() <= inputs.max() < task.input_vocabulary_size
+    assert 0 <= targets.min() <= targets.max() < task.output_vocabulary_size
+    expected = [row.oracle(problem) for problem in inputs.tolist()]
+    assert targets.tolist() == expected, f"at length {length}"
+    assert mask.tolist() == [row.scored(answer) for answer in expected]
 
 
-def assert_same_batches(first, second):
-    assert first.keys() == second.keys()
-    for key in first:
+def assert_same(first, second):
+    for key in ("inputs", "targets", "mask"):
         np.testing.assert_array_equal(first[key], second[key])
 
 
-def test_every_row_belongs_to_a_listed_task():
-    assert set(ROWS) == set(TASKS)
+def test_every_task_has_a_row():
+    assert ROWS.keys() == TASKS.keys()
 
 
 @every_task
@@ -90,78 +102,33 @@ def test_attributes_are_the_published_ones(name):
     assert type(task)() == task
 
 
-# A file with several tasks has an example of the first.
-first_of_each_file = pytest.mark.parametrize(
-    "name",
-    {type(TASKS[name]).__module__: name for name in reversed(TASKS)}.values(),
-)
-
-
-@first_of_each_file
-def test_example_in_the_file_is_right(name):
-    text = sys.modules[type(TASKS[name]).__module__].__doc__
-    inputs, targets = (
-        [int(token) for token in re.search(pattern, text)[1].split()]
-        for pattern in (r"\n    inputs +(.*)\n", r"\n    targets +(.*)\n")
-    )
-    assert len(inputs) > 1
-    assert ROWS[name].oracle(inputs) == targets
+def test_examples_in_the_files_are_right():
+    # A file with several tasks has an example of the first.
+    names = {type(TASKS[name]).__module__: name for name in reversed(TASKS)}
+    for module, name in names.items():
+        text = sys.modules[module].__doc__
+        inputs, targets = (
+            [int(token) for token in re.search(pattern, text)[1].split()]
+            for pattern in (r"\n    inputs +(.*)\n", r"\n    targets +(.*)\n")
+        )
+        assert len(inputs) > 1
+        assert ROWS[name].oracle(inputs) == targets, name
 
 
 @every_task
-def test_eager_batches_are_well_formed_and_answered(name):
-    task, row = TASKS[name], ROWS[name]
-    for length in LENGTHS:
+def test_problems_are_answered_at_once(name):
+    for length in (1, 2, 3, 6, 12, 41):
         batch = sample(name, (length, 1), 16, length)
-        tokens = row.input_length(length)
-        outputs = row.output_length(tokens)
-        assert batch["inputs"].dtype == np.int32
-        assert batch["targets"].dtype == np.int32
-        assert batch["mask"].dtype == np.bool_
-        assert batch["inputs"].shape == (16, tokens)
-        assert batch["targets"].shape == (16, outputs)
-        assert batch["mask"].shape == (16, outputs)
-        assert batch["inputs"].min() >= 0
-        assert batch["inputs"].max() < task.input_vocabulary_size
-        assert batch["targets"].min() >= 0
-        assert batch["targets"].max() < task.output_vocabulary_size
-        expected = [row.scored(answer) for answer in batch["targets"].tolist()]
-        assert batch["mask"].tolist() == expected
         assert_answered(name, length, batch)
+    other = sample(name, (41, 2), 16, 41)
+    assert (batch["inputs"] != other["inputs"]).any()
 
 
-@one_task_of_each_level
-def test_tf_data_with_a_dynamic_length_gives_the_eager_batches(name):
-    seeds = [(length, 1) for length in LENGTHS]
-    dataset = tf.data.Dataset.from_tensor_slices((seeds, list(LENGTHS)))
-    dataset = dataset.map(
-        lambda seed, length: TASKS[name].sample(seed, 16, length)
-    )
-    assert dataset.element_spec["inputs"].shape.as_list() == [16, None]
-    assert dataset.element_spec["targets"].shape[0] == 16
-    for length, batch in zip(LENGTHS, dataset.as_numpy_iterator(), strict=True):
-        assert_answered(name, length, batch)
-        assert_same_batches(batch, sample(name, (length, 1), 16, length))
+@pytest.mark.product
+@every_task
+def test_problems_are_answered_in_a_graph(name):
+    """One graph serves all lengths, and needs neither Python nor a state."""
 
-
-@one_task_of_each_level
-@pytest.mark.parametrize("length", product([1, 2, 7], keep=[7]))
-def test_shapes_are_static_for_a_static_length(name, length):
-    row = ROWS[name]
-    dataset = tf.data.Dataset.from_tensors((3, 4))
-    dataset = dataset.map(lambda *seed: TASKS[name].sample(seed, 8, length))
-    tokens = row.input_length(length)
-    outputs = row.output_length(tokens)
-    shapes = {key: spec.shape for key, spec in dataset.element_spec.items()}
-    assert shapes == {
-        "inputs": (8, tokens),
-        "targets": (8, outputs),
-        "mask": (8, outputs),
-    }
-
-
-@one_task_of_each_level
-def test_graph_is_pure_tensorflow(name):
     @tf.function(
         input_signature=[
             tf.TensorSpec((2,), tf.int64),
@@ -172,6 +139,12 @@ def test_graph_is_pure_tensorflow(name):
     def traced(seed, batch_size, length):
         return TASKS[name].sample(seed, batch_size, length)
 
+    for length in LENGTHS:
+        batch = traced((length, 1), 16, length)
+        batch = {key: tensor.numpy() for key, tensor in batch.items()}
+        assert_answered(name, length, batch)
+        if length in (1, 8, 40):
+            assert_same(batch, sample(name, (length, 1), 16, length))
     graph = traced.get_concrete_function().graph
     # An operation that calls a stateful function is stateful itself.
     stateful = [op for op in graph.get_operations() if op.op_def.is_stateful]
@@ -182,60 +155,70 @@ def test_graph_is_pure_tensorflow(name):
         *(function.node_def for function in definition.library.function),
     )
     assert not [node.op for node in nodes if "PyFunc" in node.op]
-    batch = traced((1, 2), 5, 12)
-    assert_same_batches(
-        {key: tensor.numpy() for key, tensor in batch.items()},
-        sample(name, (1, 2), 5, 12),
-    )
+
+
+@pytest.mark.product
+@every_task
+def test_shapes_are_as_static_as_the_length(name):
+    row = ROWS[name]
+
+    def shapes(length):
+        dataset = tf.data.Dataset.from_tensors(7)
+        dataset = dataset.map(
+            lambda seven: TASKS[name].sample((3, 4), 8, length or seven)
+        )
+        spec = dataset.element_spec
+        return [spec[key].shape for key in ("inputs", "targets", "mask")]
+
+    size = row.input_length(7)
+    outputs = row.output_length(size)
+    assert shapes(7) == [(8, size), (8, outputs), (8, outputs)]
+    inputs, targets, mask = shapes(None)
+    assert inputs.as_list() == [8, None]
+    assert targets[0] == mask[0] == 8
 
 
 @every_task
-def test_seed_decides_the_batch(name):
-    batch = sample(name, (3, 4), 32, 12)
+def test_lengths_are_those_of_the_row(name):
+    task, row = TASKS[name], ROWS[name]
+    for length in LENGTHS:
+        size = row.input_length(length)
+        outputs = row.output_length(size)
+        for given in (length, tf.constant(length)):
+            assert int(task.input_length(given)) == size
+            assert int(task.output_length(given)) == outputs
+            assert int(task.total_length(given)) == size + outputs
+        assert type(task.total_length(length)) is int
+
+
+def test_the_seed_decides_the_batch():
+    batch = sample("needle", (3, 4), 32, 12)
     for same in (
-        [3, 4],
         np.array([3, 4]),
         tf.constant([3, 4], tf.int32),
         tf.constant([3, 4], tf.int64),
     ):
-        assert_same_batches(batch, sample(name, same, 32, 12))
+        assert_same(batch, sample("needle", same, 32, 12))
     for other in ((3, 5), (2, 4), (4, 3), (3 + 2**32, 4), (-3, 4)):
-        assert (batch["inputs"] != sample(name, other, 32, 12)["inputs"]).any()
-
-
-@one_task_of_each_level
-def test_lengths_are_those_of_the_arrays(name):
-    task = TASKS[name]
-    for length in LENGTHS:
-        batch = sample(name, (0, 0), 2, length)
-        tokens = batch["inputs"].shape[1]
-        outputs = batch["targets"].shape[1]
-        for given in (
-            length,
-            tf.constant(length),
-            tf.constant(length, "int64"),
-        ):
-            assert int(task.input_length(given)) == tokens
-            assert int(task.output_length(given)) == outputs
-            assert int(task.total_length(given)) == tokens + outputs
-        assert type(task.total_length(length)) is int
+        drawn = sample("needle", other, 32, 12)
+        assert (batch["inputs"] != drawn["inputs"]).any()
 
 
 @every_task
-@pytest.mark.parametrize("length", [0, -1])
-def test_impossible_lengths_are_refused(name, length):
-    with pytest.raises(ValueError, match=f"length {length}, .* length >= 1"):
-        TASKS[name].sample((0, 0), 2, length)
+def test_impossible_lengths_are_refused(name):
+    for length in (0, -1):
+        with pytest.raises(ValueError, match=f"length {length}, .* >= 1"):
+            TASKS[name].sample((0, 0), 2, length)
 
 
 @pytest.mark.parametrize(
     ("name", "length"),
-    product(
-        ENUMERATIONS,
-        keep=lambda name, length: (
-            length in (2, 3, SMALL_ROWS[name].enumerated_lengths[-1])
-        ),
-    ),
+    [
+        pytest.param(name, length, marks=[pytest.mark.product] * others)
+        for name, length in ENUMERATIONS
+        # The default run has the longest of each task.
+        for others in [length < SMALL_ROWS[name].enumerated_lengths[-1]]
+    ],
 )
 def test_problems_follow_the_published_distribution(name, length):
     row = SMALL_ROWS[name]
@@ -245,8 +228,20 @@ def test_problems_follow_the_published_distribution(name, length):
         (*inputs, *row.oracle(list(inputs))): probability
         for inputs, probability in row.outcomes(length).items()
     }
-    counts = collections.Counter(map(tuple, problems.tolist()))
-    assert_counts_follow(counts, expected)
+    assert_follow(problems, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [(name, n) for name, row in ROWS.items() for n in range(len(row.laws))],
+)
+def test_long_problems_follow_laws(name, number):
+    law = ROWS[name].laws[number]
+    task = law.task or TASKS[name]
+    batch = draw_again(task, (1, 2), law.examples, law.length)
+    assert_follow(
+        np.asarray(law.find(batch["inputs"], batch["targets"])), law.shares
+    )
 
 
 def pooled_accuracy(hits, mask, weights):
@@ -290,8 +285,9 @@ def test_floors_are_exact_at_short_lengths(name, length):
     assert_close(task.position_only_accuracy(length), targets == best)
 
 
+@pytest.mark.product
+@pytest.mark.parametrize("length", [40, 41])
 @every_task
-@pytest.mark.parametrize("length", product([40, 41], keep=[41]))
 def test_floors_are_measured_at_long_lengths(name, length):
     task, row = TASKS[name], ROWS[name]
     batch = sample(name, (6, 7), 20_000, length)
@@ -320,3 +316,16 @@ def test_floors_are_measured_at_long_lengths(name, length):
     assert_close(task.floor_accuracy(length), best)
     best = best_constants(targets, mask, weights, task.output_vocabulary_size)
     assert_close(task.position_only_accuracy(length), best)
+
+
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [(name, length) for name, row in ROWS.items() for length in row.floors],
+)
+def test_floors_by_hand(name, length):
+    task, row = TASKS[name], ROWS[name]
+    claimed = task.floor_accuracy(length), task.position_only_accuracy(length)
+    error = 1e-9 if np.isinf(row.floor_examples) else 0.01
+    for found, expected in zip(claimed, row.floors[length], strict=True):
+        if expected is not None:
+            assert found == pytest.approx(expected, abs=error)

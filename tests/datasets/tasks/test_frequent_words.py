@@ -1,4 +1,4 @@
-"""Frequent words: counts by rank, and uniform words and places."""
+"""Frequent words: counts by rank, and row.uniform words and places."""
 
 import collections
 import math
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from datasets.tasks.frequent_words import FrequentWords
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import CONTEXT_SENSITIVE, Row
+from tests.datasets.tasks import row
 
 
 def three_most_frequent(tokens):
@@ -19,19 +18,31 @@ def three_most_frequent(tokens):
     return [word - 1 for word, _ in ranked[:3]]
 
 
-def most_frequent_word(inputs):
-    counts = [(inputs == word).sum(axis=1) for word in range(1, 129)]
-    return [np.argmax(counts, axis=0)[:, np.newaxis]]
-
-
-ROW = Row(
-    published=(129, 128, CONTEXT_SENSITIVE, 1 / 128),
+ROW = row.Row(
+    published=(129, 128, row.CONTEXT_SENSITIVE, 1 / 128),
     oracle=three_most_frequent,
     outcomes=lambda length: {},
-    floor_rules=most_frequent_word,
+    floor_rules=row.most_frequent(range(1, 129)),
     input_length=lambda length: max(length, 10),
     output_length=lambda tokens: 3,
     enumerated_lengths=range(0),
+    laws=(
+        *(
+            row.Law(
+                50,
+                20_000,
+                lambda inputs, targets, place=place: targets[:, place],
+                row.uniform(range(128)),
+            )
+            for place in range(3)
+        ),
+        row.Law(
+            20,
+            20_000,
+            lambda inputs, targets: np.nonzero(inputs == 1 + targets[:, :1])[1],
+            row.uniform(range(20)),
+        ),
+    ),
 )
 
 
@@ -44,22 +55,7 @@ def test_counts_follow_the_zeta_distribution(length):
         for rank in range(2, 130)
     ]
     expected = [count for count in expected if count]
-    for row in inputs.tolist():
-        counts = collections.Counter(row)
+    for tokens in inputs.tolist():
+        counts = collections.Counter(tokens)
         assert counts.pop(0) == length - sum(expected)
         assert sorted(counts.values(), reverse=True) == expected
-
-
-def test_words_are_uniform_and_distinct():
-    targets = FrequentWords().sample((1, 2), 20_000, 50)["targets"].numpy()
-    assert all(len(set(row)) == 3 for row in targets.tolist())
-    for column in targets.T:
-        counts = collections.Counter(column.tolist())
-        assert_counts_follow(counts, dict.fromkeys(range(128), 1 / 128))
-
-
-def test_places_are_uniform():
-    batch = FrequentWords().sample((1, 2), 20_000, 20)
-    places = np.argwhere(batch["inputs"] == 1 + batch["targets"][:, :1])[:, 1]
-    counts = collections.Counter(places.tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(20), 1 / 20))

@@ -4,11 +4,9 @@ import collections
 import itertools
 
 import numpy as np
-import pytest
 
 from datasets.tasks.indirect_indexing import IndirectIndexing
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import REGULAR, Row
+from tests.datasets.tasks import row
 
 
 def distances(reach):
@@ -53,49 +51,60 @@ def texts_with_keys(symbols, keys, reach):
     return outcomes
 
 
-def make_row(symbols, keys, reach, **fields):
-    def most_frequent_symbol(inputs):
-        text = inputs[:, :-2]
-        counts = [(text == symbol).sum(axis=1) for symbol in range(symbols)]
-        return [np.argmax(counts, axis=0)[:, np.newaxis]]
+def find_key(inputs, targets):
+    return np.argmax(inputs[:, :-2] == inputs[:, -2:-1], axis=1)
 
+
+def find_distances(inputs, targets):
+    """The words for distances where all of them stay within the text."""
+    place = find_key(inputs, targets)
+    return inputs[(place >= 4) & (place < inputs.shape[1] - 6), -1]
+
+
+def make_row(symbols, keys, reach, **fields):
     ids = symbols + keys
-    return Row(
-        published=(ids + 2 * reach, ids, REGULAR, 1 / 32),
+    return row.Row(
+        published=(ids + 2 * reach, ids, row.REGULAR, 1 / 32),
         oracle=token_at_the_distance(symbols, keys, reach),
         outcomes=texts_with_keys(symbols, keys, reach),
-        floor_rules=most_frequent_symbol,
+        floor_rules=row.most_frequent(range(symbols)),
         input_length=lambda length: max(length, 4),
         floor_examples=4096,
         **fields,
     )
 
 
-ROW = make_row(16, 16, 4)
-SMALL_ROW = make_row(
-    2,
-    2,
-    1,
-    task=IndirectIndexing(input_vocabulary_size=6, output_vocabulary_size=4),
-    enumerated_lengths=range(1, 7),
+ROW = make_row(
+    *(16, 16, 4),
+    laws=(
+        *(
+            row.Law(
+                length,
+                2000,
+                lambda inputs, targets: np.stack(
+                    [
+                        (inputs[:, :-2] >= 16).sum(axis=1),
+                        (inputs[:, :-2] >= 32).sum(axis=1),
+                    ],
+                    axis=1,
+                ),
+                row.always(4, 0),
+            )
+            for length in (10, 11, 400)
+        ),
+        row.Law(
+            102,
+            20_000,
+            lambda inputs, targets: find_key(inputs, targets) // 20,
+            row.uniform(range(5)),
+        ),
+        row.Law(102, 20_000, find_distances, row.uniform(range(32, 40))),
+    ),
+    small=make_row(
+        *(2, 2, 1),
+        task=IndirectIndexing(
+            input_vocabulary_size=6, output_vocabulary_size=4
+        ),
+        enumerated_lengths=range(1, 7),
+    ),
 )
-
-
-@pytest.mark.parametrize("length", [10, 11, 400])
-def test_four_keys_and_all_distances(length):
-    inputs = IndirectIndexing().sample((1, 2), 2000, length)["inputs"].numpy()
-    text, key, word = inputs[:, :-2], inputs[:, -2], inputs[:, -1]
-    assert ((text >= 16).sum(axis=1) == 4).all()
-    assert (text < 32).all()
-    assert ((text == key[:, np.newaxis]).sum(axis=1) == 1).all()
-    assert set(word.tolist()) == set(range(32, 40))
-
-
-def test_the_key_is_anywhere_and_distances_are_uniform_in_the_middle():
-    inputs = IndirectIndexing().sample((1, 2), 20_000, 102)["inputs"].numpy()
-    places = np.argmax(inputs[:, :-2] == inputs[:, -2:-1], axis=1)
-    counts = collections.Counter((places // 20).tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(5), 0.2))
-    middle = (places >= 4) & (places < 96)
-    counts = collections.Counter(inputs[middle, -1].tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(32, 40), 1 / 8))

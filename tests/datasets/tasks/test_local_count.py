@@ -6,8 +6,7 @@ import itertools
 import numpy as np
 
 from datasets.tasks.local_count import LocalCount
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import REGULAR, Row, constants
+from tests.datasets.tasks import row
 
 
 def equal_tokens_before(tokens):
@@ -39,52 +38,37 @@ def make_runs(symbols, longest):
     return outcomes
 
 
+def find_first_runs(inputs, targets):
+    """Lengths of the first runs; later whole ones are rather short."""
+    return 1 + np.argmax(targets[:, 1:] == 0, axis=1)
+
+
+def find_steps(inputs, targets):
+    steps = (inputs[:, 1:] - inputs[:, :-1]) % 16
+    return steps[steps > 0]
+
+
 def make_row(symbols, longest, **fields):
-    return Row(
-        published=(symbols, longest, REGULAR, 1 / 48),
+    return row.Row(
+        published=(symbols, longest, row.REGULAR, 1 / 48),
         oracle=equal_tokens_before,
         outcomes=make_runs(symbols, longest),
-        floor_rules=constants(longest),
+        floor_rules=row.constants(longest),
         output_length=lambda length: length,
         floor_examples=4096,
         **fields,
     )
 
 
-ROW = make_row(16, 48)
-SMALL_ROW = make_row(
-    3,
-    4,
-    task=LocalCount(input_vocabulary_size=3, output_vocabulary_size=4),
-    enumerated_lengths=range(1, 8),
+ROW = make_row(
+    *(16, 48),
+    laws=(
+        row.Law(60, 20_000, find_first_runs, row.uniform(range(2, 49))),
+        row.Law(200, 2000, find_steps, row.uniform(range(1, 16))),
+    ),
+    small=make_row(
+        *(3, 4),
+        task=LocalCount(input_vocabulary_size=3, output_vocabulary_size=4),
+        enumerated_lengths=range(1, 8),
+    ),
 )
-
-
-def test_whole_runs_have_any_length():
-    batch = LocalCount().sample((1, 2), 500, 2000)
-    targets = batch["targets"].numpy()
-    # Runs that begin early enough are whole, whatever their length.
-    lengths = []
-    for row in targets.tolist():
-        starts = [place for place, count in enumerate(row) if not count]
-        lengths += [
-            stop - start
-            for start, stop in itertools.pairwise(starts)
-            if stop < 1000
-        ]
-    # Stopping at a place prefers short runs a little: look at the first ones.
-    first = [
-        next(place for place, count in enumerate(row) if place and not count)
-        for row in targets.tolist()
-    ]
-    assert min(lengths) == 2 and max(lengths) == 48
-    counts = collections.Counter((length - 2) // 12 for length in first)
-    shares = np.bincount((np.arange(2, 49) - 2) // 12) / 47
-    assert_counts_follow(counts, dict(enumerate(shares)))
-
-
-def test_next_symbol_is_any_other():
-    inputs = LocalCount().sample((1, 2), 2000, 200)["inputs"].numpy()
-    steps = (inputs[:, 1:] - inputs[:, :-1]) % 16
-    counts = collections.Counter(steps[steps > 0].tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(1, 16), 1 / 15))

@@ -1,14 +1,11 @@
 """MQAR: pairs, fillers beyond the number of keys, and a small vocabulary."""
 
-import collections
 import itertools
 
 import numpy as np
-import pytest
 
 from datasets.tasks.mqar import MQAR
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import REGULAR, Row, equally_likely
+from tests.datasets.tasks import row
 
 
 def make_row(values, **fields):
@@ -44,14 +41,14 @@ def make_row(values, **fields):
                 items[place] = (key, answer)
             queries = [keys[number] for number in order]
             found.append((*itertools.chain(*items), *queries))
-        return equally_likely(found)
+        return row.equally_likely(found)
 
     def lowest_value(inputs):
         present = np.where(inputs >= values, inputs, 2 * values)
         return [present.min(axis=1, keepdims=True) - values]
 
-    return Row(
-        published=(2 * values, values, REGULAR, 1 / 32),
+    return row.Row(
+        published=(2 * values, values, row.REGULAR, 1 / 32),
         oracle=look_up,
         outcomes=outcomes,
         floor_rules=lowest_value,
@@ -63,31 +60,41 @@ def make_row(values, **fields):
     )
 
 
-ROW = make_row(32)
-SMALL_ROW = make_row(
-    3,
-    task=MQAR(input_vocabulary_size=6, output_vocabulary_size=3),
-    enumerated_lengths=range(1, 12),
+def count_values_and_fillers(inputs, targets):
+    return np.stack(
+        [(inputs >= 32).sum(axis=1), (inputs == 0).sum(axis=1)], axis=1
+    )
+
+
+ROW = make_row(
+    32,
+    laws=(
+        *(
+            row.Law(
+                length,
+                100,
+                count_values_and_fillers,
+                row.always(pairs, fillers),
+            )
+            for length, pairs, fillers in (
+                *((64, 16, 0), (124, 31, 0)),
+                *((125, 31, 1), (500, 31, 376)),
+            )
+        ),
+        # 31 pairs and 376 fillers: the first item is a pair 31 times in 407.
+        row.Law(
+            500,
+            4000,
+            lambda inputs, targets: inputs[:, 0] > 0,
+            {True: 31 / 407, False: 376 / 407},
+        ),
+    ),
+    small=make_row(
+        3,
+        task=MQAR(input_vocabulary_size=6, output_vocabulary_size=3),
+        enumerated_lengths=range(1, 12),
+    ),
 )
-
-
-@pytest.mark.parametrize("length", [64, 124, 125, 500])
-def test_lengths_and_pairs(length):
-    task = MQAR()
-    batch = task.sample((1, 2), 100, length)
-    inputs = batch["inputs"].numpy()
-    pairs = min(length // 4, 31)
-    assert ((inputs >= 32).sum(axis=1) == pairs).all()
-    assert ((inputs == 0).sum(axis=1) == max(0, length - 124)).all()
-    if length % 4 == 0 or length > 124:
-        assert task.total_length(length) == length
-
-
-def test_pairs_are_anywhere_among_fillers():
-    inputs = MQAR().sample((1, 2), 4000, 500)["inputs"].numpy()
-    # 31 pairs and 376 fillers: the first item is a pair 31 times in 407.
-    counts = collections.Counter((inputs[:, 0] > 0).tolist())
-    assert_counts_follow(counts, {True: 31 / 407, False: 376 / 407})
 
 
 def test_published_vocabulary():
@@ -95,8 +102,3 @@ def test_published_vocabulary():
     batch = task.sample((1, 2), 4, 1024)
     assert batch["targets"].shape == (4, 256)
     assert task.total_length(1024) == 1024
-
-
-def test_unequal_halves_are_refused():
-    with pytest.raises(ValueError, match="=64; got 8192"):
-        MQAR(input_vocabulary_size=8192)

@@ -1,14 +1,11 @@
 """MQMTAR: the layout of pairs and queries, and an alphabet of two."""
 
-import collections
 import itertools
 
 import numpy as np
-import pytest
 
 from datasets.tasks.mqmtar import MQMTAR
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import REGULAR, Row
+from tests.datasets.tasks import row
 
 
 def look_up(tokens):
@@ -47,15 +44,11 @@ def words_of(symbols):
 
 
 def make_row(symbols, **fields):
-    def most_frequent_symbol(inputs):
-        counts = [(inputs == 3 + s).sum(axis=1) for s in range(symbols)]
-        return [np.argmax(counts, axis=0)[:, np.newaxis]]
-
-    return Row(
-        published=(3 + symbols, symbols, REGULAR, 1 / 16),
+    return row.Row(
+        published=(3 + symbols, symbols, row.REGULAR, 1 / 16),
         oracle=look_up,
         outcomes=words_of(symbols),
-        floor_rules=most_frequent_symbol,
+        floor_rules=row.most_frequent(range(3, 3 + symbols)),
         input_length=lambda length: max(length, 6) + 12,
         output_length=lambda tokens: 8,
         floor_examples=4096,
@@ -63,43 +56,54 @@ def make_row(symbols, **fields):
     )
 
 
-ROW = make_row(16, enumerated_lengths=range(0))
-SMALL_ROW = make_row(
-    2,
-    task=MQMTAR(input_vocabulary_size=5, output_vocabulary_size=2),
-    enumerated_lengths=range(5, 12),
+def share_of(pairs):
+    def find(inputs, targets):
+        """Of every pair's share: signs, tokens, and the token at its end."""
+        listed = inputs[:, :-12]
+        share = listed.shape[1] // pairs
+        parts = listed[:, : pairs * share].reshape(-1, share)
+        counts = (parts == 1).sum(axis=1), (parts > 0).sum(axis=1)
+        return np.stack([*counts, parts[:, -1]], axis=1)
+
+    return find
+
+
+def find_asked_pair(inputs, targets):
+    """The number of the pair of four that the last query asks for."""
+    words = inputs[:, :28].reshape(-1, 4, 7).tolist()
+    found = []
+    for parts, asked in zip(words, inputs[:, -2:].tolist(), strict=True):
+        listed = [[token for token in part if token][:2] for part in parts]
+        found.append(listed.index(asked))
+    return found
+
+
+ROW = make_row(
+    16,
+    enumerated_lengths=range(0),
+    laws=(
+        *(
+            row.Law(
+                length,
+                200,
+                share_of(int(0.8 * length // 6)),
+                row.always(1, 5, 0),
+            )
+            for length in (15, 64, 500)
+        ),
+        row.Law(30, 5000, find_asked_pair, row.uniform(range(4))),
+        # The published alphabet.
+        row.Law(
+            4096,
+            2,
+            lambda inputs, targets: (inputs == 1).sum(axis=1),
+            row.always(546),
+            MQMTAR(input_vocabulary_size=259, output_vocabulary_size=256),
+        ),
+    ),
+    small=make_row(
+        2,
+        task=MQMTAR(input_vocabulary_size=5, output_vocabulary_size=2),
+        enumerated_lengths=range(5, 12),
+    ),
 )
-
-
-@pytest.mark.parametrize("length", [15, 64, 500])
-def test_pairs_have_equal_shares(length):
-    inputs = MQMTAR().sample((1, 2), 200, length)["inputs"].numpy()
-    listed = inputs[:, :-12]
-    pairs = int(0.8 * length // 6)
-    assert ((listed == 1).sum(axis=1) == pairs).all()
-    share = length // pairs
-    parts = listed[:, : pairs * share].reshape(-1, share)
-    assert ((parts == 1).sum(axis=1) == 1).all()
-    assert (parts[:, -1] == 0).all()
-    assert ((parts > 0).sum(axis=1) == 5).all()
-
-
-def test_each_query_is_any_pair():
-    inputs = MQMTAR().sample((1, 2), 5000, 30)["inputs"].numpy()
-    words = inputs[:, :28].reshape(-1, 4, 7)
-    rows = []
-    for number in range(5000):
-        listed = [
-            [token for token in part if token][:2]
-            for part in words[number].tolist()
-        ]
-        rows.append(listed.index(inputs[number, -2:].tolist()))
-    assert_counts_follow(
-        collections.Counter(rows), dict.fromkeys(range(4), 1 / 4)
-    )
-
-
-def test_published_alphabet():
-    task = MQMTAR(input_vocabulary_size=259, output_vocabulary_size=256)
-    inputs = task.sample((1, 2), 2, 4096)["inputs"].numpy()
-    assert ((inputs == 1).sum(axis=1) == 546).all()

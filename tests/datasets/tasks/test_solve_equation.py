@@ -1,13 +1,12 @@
 """Solving equations: which digit is hidden, and how often which value."""
 
 import collections
+import itertools
 
-import pytest
+import numpy as np
 
-from datasets.tasks.solve_equation import SolveEquation
-from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks import row
 from tests.datasets.tasks.expressions import bracketed
-from tests.datasets.tasks.row import CONTEXT_FREE, Row, constants
 
 
 def solution(tokens):
@@ -41,46 +40,44 @@ def equations(length):
     return outcomes
 
 
-ROW = Row(
-    published=(11, 5, CONTEXT_FREE, 0.2),
+def count_signs(inputs, targets):
+    """Unknowns before the equals sign, equals signs, and where they are."""
+    return np.stack(
+        [
+            (inputs[:, :-2] == 9).sum(axis=1),
+            (inputs == 10).sum(axis=1),
+            inputs[:, -2],
+        ],
+        axis=1,
+    )
+
+
+ROW = row.Row(
+    published=(11, 5, row.CONTEXT_FREE, 0.2),
     oracle=solution,
     outcomes=equations,
-    floor_rules=constants(5),
+    floor_rules=row.constants(5),
     enumerated_lengths=range(1, 12),
+    laws=(
+        # Of the five tokens of (d+d), three lead to the first digit.
+        row.Law(
+            7,
+            20_000,
+            lambda inputs, targets: (inputs == 9).argmax(axis=1),
+            {1: 3 / 5, 3: 2 / 5},
+        ),
+        row.Law(500, 200, count_signs, row.always(1, 1, 10)),
+        # Answers are row.uniform, and independent of the values.
+        *(
+            row.Law(
+                length,
+                2000,
+                lambda inputs, targets: np.stack(
+                    [targets[:, 0], inputs[:, -1]], axis=1
+                ),
+                row.uniform(list(itertools.product(range(5), repeat=2))),
+            )
+            for length in (40, 500)
+        ),
+    ),
 )
-
-
-def texts(length, batch_size):
-    inputs = SolveEquation().sample((1, 2), batch_size, length)["inputs"]
-    return [
-        "".join("01234+-()x="[token] for token in row)
-        for row in inputs.numpy().tolist()
-    ]
-
-
-def test_digits_behind_more_tokens_are_hidden_more_often():
-    # Of the five tokens of (d+d), three lead to the first digit.
-    counts = collections.Counter(text.index("x") for text in texts(7, 20_000))
-    assert_counts_follow(counts, {1: 3 / 5, 3: 2 / 5})
-
-
-def test_long_equations_have_one_unknown_and_a_value():
-    counts = collections.Counter()
-    for text in texts(500, 200):
-        assert text.count("x") == 1 and text[-2] == "="
-        assert text.count("=") == 1 and "x" in text[:-2]
-        counts[text[-1]] += 1
-    assert_counts_follow(counts, dict.fromkeys("01234", 1 / 5))
-
-
-@pytest.mark.parametrize("length", [3, 4, 40, 500])
-def test_answers_are_uniform_and_not_the_value(length):
-    batch = SolveEquation().sample((1, 2), 2000, length)
-    answers = batch["targets"].numpy()[:, 0].tolist()
-    values = batch["inputs"].numpy()[:, -1].tolist()
-    counts = collections.Counter(zip(answers, values, strict=True))
-    if length > 4:
-        pairs = {(a, v): 1 / 25 for a in range(5) for v in range(5)}
-    else:
-        pairs = {(d, d if length == 3 else -d % 5): 1 / 5 for d in range(5)}
-    assert_counts_follow(counts, pairs)

@@ -1,6 +1,5 @@
 """Stack manipulation: pops of an empty stack, and the distribution."""
 
-import collections
 import itertools
 
 import numpy as np
@@ -8,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.tasks.stack_manipulation import StackManipulation
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import CONTEXT_FREE, TerminatedRow, strings
+from tests.datasets.tasks import row
 
 
 def final_stack(tokens):
@@ -24,7 +22,7 @@ def final_stack(tokens):
 
 def stacks_and_instructions(length):
     if length == 1:
-        return strings(2)(1)
+        return row.strings(2)(1)
     outcomes = {}
     for height in range(1, length):
         parts = [[0, 1]] * height + [[2, 3, 4]] * (length - height)
@@ -45,13 +43,35 @@ def termination_after_many_pops(inputs):
     ]
 
 
-ROW = TerminatedRow(
-    published=(5, 3, CONTEXT_FREE, 0.5),
+def find_heights(inputs, targets):
+    heights = (inputs < 2).sum(axis=1)
+    below = np.arange(inputs.shape[1]) < heights[:, np.newaxis]
+    assert ((inputs < 2) == below).all()
+    return heights
+
+
+ROW = row.TerminatedRow(
+    published=(5, 3, row.CONTEXT_FREE, 0.5),
     oracle=final_stack,
     outcomes=stacks_and_instructions,
     floor_rules=termination_after_many_pops,
     output_length=lambda length: length + 1,
     enumerated_lengths=range(1, 8),
+    laws=(
+        row.Law(40, 20_000, find_heights, row.uniform(range(1, 40))),
+        row.Law(
+            40,
+            20_000,
+            lambda inputs, targets: inputs[inputs < 2],
+            row.uniform((0, 1)),
+        ),
+        row.Law(
+            40,
+            20_000,
+            lambda inputs, targets: inputs[inputs >= 2],
+            row.uniform((2, 3, 4)),
+        ),
+    ),
 )
 
 
@@ -63,24 +83,11 @@ def test_stacks_that_are_often_empty(share_of_pops):
     bits, count = StackManipulation()._compute_final_stack(
         tf.constant(inputs, tf.int32), *inputs.shape
     )
-    for row, tokens in enumerate(inputs.tolist()):
-        stack = []
-        for token in tokens:
-            stack = stack[1:] if token == 2 else [token % 3, *stack]
-        assert count[row, 0] == len(stack)
-        assert bits[row, : len(stack)].numpy().tolist() == stack
-
-
-def test_long_inputs_have_any_height_and_any_instructions():
-    inputs = StackManipulation().sample((1, 2), 20_000, 40)["inputs"].numpy()
-    heights = (inputs < 2).sum(axis=1)
-    assert (inputs[np.arange(40) < heights[:, np.newaxis]] < 2).all()
-    counts = collections.Counter(heights.tolist())
-    assert_counts_follow(counts, dict.fromkeys(range(1, 40), 1 / 39))
-    bits = collections.Counter(inputs[inputs < 2].tolist())
-    assert_counts_follow(bits, {0: 1 / 2, 1: 1 / 2})
-    instructions = collections.Counter(inputs[inputs >= 2].tolist())
-    assert_counts_follow(instructions, dict.fromkeys((2, 3, 4), 1 / 3))
+    for number, tokens in enumerate(inputs.tolist()):
+        expected = final_stack(tokens)
+        height = expected.index(2)
+        assert count[number, 0] == height
+        assert bits[number, :height].numpy().tolist() == expected[:height]
 
 
 def test_floor_falls_towards_a_half():

@@ -1,14 +1,9 @@
 """Unique copy: symbols are distinct as long as there are any."""
 
-import collections
 import itertools
 
-import numpy as np
-import pytest
-
 from datasets.tasks.unique_copy import UniqueCopy
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import CONTEXT_SENSITIVE, Row, equally_likely
+from tests.datasets.tasks import row
 
 
 def orders_of(symbols):
@@ -20,52 +15,48 @@ def orders_of(symbols):
         blocks = [orders] * whole
         blocks.append(list(itertools.permutations(range(symbols), rest)))
         strings = itertools.product(*blocks)
-        return equally_likely(
+        return row.equally_likely(
             tuple(itertools.chain(*string)) for string in strings
         )
 
     return outcomes
 
 
-def most_frequent_symbol(symbols):
-    def rules(inputs):
-        counts = [(inputs == symbol).sum(axis=1) for symbol in range(symbols)]
-        return [np.argmax(counts, axis=0)[:, np.newaxis]]
-
-    return rules
-
-
 def make_row(symbols, oracle=list, **fields):
-    return Row(
-        published=(symbols, symbols, CONTEXT_SENSITIVE, 1 / 150),
+    return row.Row(
+        published=(symbols, symbols, row.CONTEXT_SENSITIVE, 1 / 150),
         oracle=oracle,
         outcomes=orders_of(symbols),
-        floor_rules=most_frequent_symbol(symbols),
+        floor_rules=row.most_frequent(range(symbols)),
         output_length=lambda length: length,
         **fields,
     )
 
 
-ROW = make_row(150)
-SMALL_ROW = make_row(
-    4,
-    task=UniqueCopy(input_vocabulary_size=4, output_vocabulary_size=4),
-    enumerated_lengths=range(1, 7),
-)
-
-
-@pytest.mark.parametrize("length", [1, 50, 150])
-def test_no_symbol_is_repeated(length):
-    inputs = UniqueCopy().sample((1, 2), 500, length)["inputs"].numpy()
-    assert all(len(set(row)) == length for row in inputs.tolist())
-    if length < 150:
-        counts = collections.Counter(inputs.ravel().tolist())
-        assert_counts_follow(counts, dict.fromkeys(range(150), 1 / 150))
-
-
-def test_floors_by_hand():
-    assert UniqueCopy().floor_accuracy(1) == 1
-    assert UniqueCopy().floor_accuracy(50) == 1 / 50
+ROW = make_row(
+    150,
     # Of 300 tokens, each of 150 symbols is two.
-    assert UniqueCopy().floor_accuracy(300) == 1 / 150
-    assert UniqueCopy().floor_accuracy(301) == 3 / 301
+    floors={
+        1: (1, 1 / 150),
+        50: (1 / 50, 1 / 150),
+        300: (1 / 150, 1 / 150),
+        301: (3 / 301, 1 / 150),
+    },
+    laws=(
+        *(
+            row.Law(
+                length,
+                500,
+                lambda inputs, targets: [len(set(tokens)) for tokens in inputs],
+                row.always(length),
+            )
+            for length in (50, 150)
+        ),
+        row.Law(50, 500, row.every_input, row.uniform(range(150))),
+    ),
+    small=make_row(
+        4,
+        task=UniqueCopy(input_vocabulary_size=4, output_vocabulary_size=4),
+        enumerated_lengths=range(1, 7),
+    ),
+)

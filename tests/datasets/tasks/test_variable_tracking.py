@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from datasets.tasks.variable_tracking import VariableTracking
-from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import REGULAR, Row
+from tests.datasets.tasks import row
 
 
 def make_row(values, variables, **fields):
@@ -66,8 +65,8 @@ def make_row(values, variables, **fields):
         answer = np.stack([twice] * (size - 1) + [once], axis=1)
         return [answer, twice[:, np.newaxis], once[:, np.newaxis]]
 
-    return Row(
-        published=(first + variables, variables, REGULAR, 1 / 16),
+    return row.Row(
+        published=(first + variables, variables, row.REGULAR, 1 / 16),
         oracle=resolve_every_variable,
         outcomes=mixed_chains,
         floor_rules=variables_by_count,
@@ -77,37 +76,53 @@ def make_row(values, variables, **fields):
     )
 
 
-ROW = make_row(16, 16, enumerated_lengths=range(0))
-SMALL_ROW = make_row(
-    2,
-    4,
-    task=VariableTracking(input_vocabulary_size=7, output_vocabulary_size=4),
-    enumerated_lengths=range(4, 11),
-)
-
-
-@pytest.mark.parametrize("length", [21, 22, 500])
-def test_two_chains_of_five_variables(length):
-    inputs = VariableTracking().sample((1, 2), 2000, length)["inputs"].numpy()
+def count_kinds(inputs, targets):
     listed = inputs[:, :-1]
-    assert ((listed > 16).sum(axis=1) == 5 + 5 + 4 + 4).all()
-    assert ((listed > 0) & (listed <= 16)).sum(axis=1).tolist() == [2] * 2000
+    is_value = (listed > 0) & (listed <= 16)
+    return np.stack([(listed > 16).sum(axis=1), is_value.sum(axis=1)], axis=1)
+
+
+ROW = make_row(
+    *(16, 16),
+    enumerated_lengths=range(0),
+    laws=(
+        # Two chains of five variables, of which four occur twice.
+        *(
+            row.Law(length, 2000, count_kinds, row.always(18, 2))
+            for length in (21, 22, 500)
+        ),
+        row.Law(
+            30,
+            20_000,
+            lambda inputs, targets: inputs[:, -1],
+            row.uniform(range(1, 17)),
+        ),
+        *(
+            row.Law(
+                30,
+                20_000,
+                lambda inputs, targets, place=place: targets[:, place],
+                row.uniform(range(16)),
+            )
+            for place in range(5)
+        ),
+    ),
+    small=make_row(
+        *(2, 4),
+        task=VariableTracking(
+            input_vocabulary_size=7, output_vocabulary_size=4
+        ),
+        enumerated_lengths=range(4, 11),
+    ),
+)
 
 
 def test_assignments_are_anywhere():
     inputs = VariableTracking().sample((1, 2), 5000, 500)["inputs"].numpy()
     places = np.nonzero(inputs[:, :-1] == 0)[1]
-    counts = collections.Counter((places // 100).tolist())
     # 479 noise tokens a row are not independent; their shares are close.
-    for count in counts.values():
-        assert abs(count / len(places) - 0.2) < 0.002
-
-
-def test_values_and_variables_are_uniform():
-    batch = VariableTracking().sample((1, 2), 20_000, 30)
-    for numbers in (batch["inputs"][:, -1] - 1, *batch["targets"].numpy().T):
-        counts = collections.Counter(np.asarray(numbers).tolist())
-        assert_counts_follow(counts, dict.fromkeys(range(16), 1 / 16))
+    shares = np.bincount(places // 100) / len(places)
+    np.testing.assert_allclose(shares, 0.2, atol=0.002)
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(18, 16), (4, 1)])

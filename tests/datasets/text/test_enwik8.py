@@ -4,9 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from datasets.text.batches import training_dataset
 from datasets.text.corpus import CorpusError
 from datasets.text.enwik8 import BYTES, open_enwik8
 
@@ -19,47 +17,39 @@ def write_zip(path, name="enwik8"):
         archive.writestr(name, CONTENT)
 
 
-def batches(splits):
-    dataset = training_dataset(
-        splits["train"],
-        length_at=lambda step: tf.constant(32),
-        batch_size=8,
-        seed=1,
-        padded_length=32,
-        first_step=0,
-        last_step=3,
-    )
-    return [batch["targets"].numpy() for batch in dataset]
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "enwik8"
 
 
-def test_the_archive_gives_the_batches_of_the_file(tmp_path):
-    for name in ("zipped", "plain"):
-        (tmp_path / name).mkdir()
-    write_zip(tmp_path / "zipped" / "enwik8.zip")
-    (tmp_path / "plain" / "enwik8").write_bytes(CONTENT)
-    zipped, plain = (
-        open_enwik8(tmp_path / name, **CHECKS) for name in ("zipped", "plain")
-    )
-    assert {n: len(c) for n, c in plain.items()} == {
-        "train": 18_000,
-        "validation": 1000,
-        "test": 1000,
+@pytest.fixture
+def archive(tmp_path):
+    return tmp_path / "enwik8.zip"
+
+
+def read_all(splits):
+    return {n: c.read(0, len(c)).tobytes() for n, c in splits.items()}
+
+
+def test_the_archive_gives_the_bytes_of_the_file(tmp_path, path, archive):
+    write_zip(archive)
+    extracted = read_all(open_enwik8(tmp_path, **CHECKS))
+    assert extracted == {
+        "train": CONTENT[:18_000],
+        "validation": CONTENT[18_000:19_000],
+        "test": CONTENT[19_000:],
     }
-    np.testing.assert_array_equal(batches(zipped), batches(plain))
-    assert not list(tmp_path.rglob("*.partial"))
+    assert sorted(tmp_path.iterdir()) == [path, archive]
+    archive.unlink()
+    assert read_all(open_enwik8(tmp_path, **CHECKS)) == extracted
 
 
-def test_the_split_of_the_whole_file(tmp_path):
-    with (tmp_path / "enwik8").open("wb") as file:
+def test_the_split_of_the_whole_file(tmp_path, path):
+    with path.open("wb") as file:
         file.truncate(BYTES)
     splits = open_enwik8(tmp_path, sha256=None)
-    sizes = {name: len(corpus) for name, corpus in splits.items()}
-    million = 10**6
-    assert sizes == {
-        "train": 90 * million,
-        "validation": 5 * million,
-        "test": 5 * million,
-    }
+    sizes = [len(splits[name]) for name in ("train", "validation", "test")]
+    assert sizes == [90_000_000, 5_000_000, 5_000_000]
 
 
 def test_a_missing_file_says_where_it_is(tmp_path):
@@ -72,28 +62,29 @@ def test_a_missing_file_says_where_it_is(tmp_path):
     )
 
 
-def test_wrong_files(tmp_path):
-    path, archive = tmp_path / "enwik8", tmp_path / "enwik8.zip"
-    path.write_bytes(CONTENT[:-1])
-    with pytest.raises(CorpusError, match="19,999 bytes instead of 20,000"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (CONTENT[:-1], "19,999 bytes instead of 20,000"),
+        (CONTENT[:-1] + b"x", "was altered, its SHA-256 is"),
+    ],
+)
+def test_wrong_files(tmp_path, path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=message):
         open_enwik8(tmp_path, **CHECKS)
-    path.write_bytes(CONTENT[:-1] + b"x")
-    with pytest.raises(CorpusError, match="was altered, its SHA-256 is"):
-        open_enwik8(tmp_path, **CHECKS)
-    path.unlink()
-    write_zip(archive)
-    archive.write_bytes(archive.read_bytes()[:5000])
-    with pytest.raises(CorpusError, match=r"enwik8.zip is damaged \(.*again"):
-        open_enwik8(tmp_path, **CHECKS)
-    write_zip(archive, "enwik9")
-    with pytest.raises(CorpusError, match=r"enwik8.zip is damaged \(.*again"):
-        open_enwik8(tmp_path, **CHECKS)
-    assert not path.exists()
-    assert not list(tmp_path.glob("*.partial"))
 
 
-def test_an_archive_of_another_text_leaves_no_file(tmp_path):
-    path, archive = tmp_path / "enwik8", tmp_path / "enwik8.zip"
+@pytest.mark.parametrize(("name", "kept"), [("enwik8", 5000), ("enwik9", None)])
+def test_wrong_archives(tmp_path, path, archive, name, kept):
+    write_zip(archive, name)
+    archive.write_bytes(archive.read_bytes()[:kept])
+    with pytest.raises(CorpusError, match=r"enwik8.zip is damaged \(.*again"):
+        open_enwik8(tmp_path, **CHECKS)
+    assert [*tmp_path.iterdir()] == [archive]
+
+
+def test_an_archive_of_another_text_leaves_no_file(tmp_path, path, archive):
     wrong = {**CHECKS, "sha256": "0" * 64}
     write_zip(archive)
     message = rf"^enwik8 in {archive} was altered, .*: download http.* again"
@@ -110,8 +101,7 @@ def test_an_archive_of_another_text_leaves_no_file(tmp_path):
     assert path.read_bytes() == CONTENT
 
 
-def test_what_is_no_file(tmp_path):
-    path, archive = tmp_path / "enwik8", tmp_path / "enwik8.zip"
+def test_what_is_no_file(tmp_path, path, archive):
     os.mkfifo(archive)
     with pytest.raises(CorpusError, match="it is not a regular file"):
         open_enwik8(tmp_path)

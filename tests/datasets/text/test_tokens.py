@@ -62,14 +62,19 @@ def test_words_by_hand():
     # Five words and two ends of lines; then nothing but an end of line.
     assert count_words(" = Title = \n the cat\n") == 7
     assert count_words(" \n") == 1
+    assert count_words(TEXT) == 18
 
 
-def test_windows_are_slices_of_the_tokens(path, vocabulary):
+@pytest.mark.parametrize(
+    ("first", "dtype"), [(0, "uint16"), (65_400, "uint32")]
+)
+def test_windows_are_slices_of_the_tokens(tmp_path, path, first, dtype):
+    write_byte_pairs(tmp_path / "gpt2", first=first)
+    vocabulary = BytePairVocabulary(tmp_path / "gpt2")
     corpus = open_test(path, vocabulary)
     ids = vocabulary.tokenize(TEXT)
-    assert len(corpus) == len(ids)
-    assert corpus.words == count_words(TEXT) == 18
-    assert corpus.dtype == np.uint16
+    assert (len(corpus), corpus.words, corpus.dtype) == (len(ids), 18, dtype)
+    assert ids.max() > first
     assert corpus.vocabulary.begin == vocabulary.begin
     assert corpus.vocabulary.size == vocabulary.size
     assert vocabulary.detokenize(corpus.read(0, len(corpus))) == TEXT
@@ -80,18 +85,6 @@ def test_windows_are_slices_of_the_tokens(path, vocabulary):
         np.testing.assert_array_equal(window, ids[start : start + 9])
     last = corpus.read_windows(tf.constant([len(ids) - 2]), 4)
     assert last.numpy().tolist() == [[*ids[-2:], 0, 0]]
-
-
-def test_ids_above_65535(tmp_path, path):
-    write_byte_pairs(tmp_path / "large", first=65_400)
-    large = BytePairVocabulary(tmp_path / "large")
-    corpus = open_test(path, large)
-    assert corpus.dtype == np.uint32
-    found = corpus.read(3, 10)
-    assert found.max() > 65_535
-    np.testing.assert_array_equal(found, large.tokenize(TEXT)[3:13])
-    windows = corpus.read_windows(tf.constant([3], tf.int64), 10)
-    np.testing.assert_array_equal(windows[0], found)
 
 
 def test_tokens_are_kept(path, vocabulary):
@@ -132,21 +125,19 @@ def test_damaged_tokens_are_made_again(path, vocabulary, damage):
     np.testing.assert_array_equal(corpus.read(0, len(corpus)), ids)
 
 
-def test_another_text_is_tokenized_again(path, vocabulary):
-    open_test(path, vocabulary)
-    # As long as the first text, and with as many tokens.
-    other = TEXT.replace("cat", "act")
-    path.write_text(other)
-    corpus = open_test(path, vocabulary)
-    assert vocabulary.detokenize(corpus.read(0, len(corpus))) == other
-
-
-def test_another_vocabulary_has_its_own_tokens(tmp_path, path, vocabulary):
+def test_other_texts_and_vocabularies_have_other_tokens(
+    tmp_path, path, vocabulary
+):
     open_test(path, vocabulary)
     write_byte_pairs(tmp_path / "other", merges=())
     corpus = open_test(path, BytePairVocabulary(tmp_path / "other"))
     assert len(corpus) == len(TEXT.encode())
     assert len(open_test(path, vocabulary)) < len(corpus)
+    # As long as the first text, and with as many tokens.
+    other = TEXT.replace("cat", "act")
+    path.write_text(other)
+    corpus = open_test(path, vocabulary)
+    assert vocabulary.detokenize(corpus.read(0, len(corpus))) == other
 
 
 def test_text_in_another_encoding_is_refused(path, vocabulary):

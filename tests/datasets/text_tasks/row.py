@@ -22,6 +22,12 @@ class Row:
         training_size: Number of training examples if 100,000 are asked for.
         wrong: Texts that are no answers.
         same: Pairs of different texts that are the same answer.
+        different: Pairs of texts that are not.
+        positions: Pairs of a prompt with an answer, and the coupled positions
+            of the prompt after its first word.
+        typed: Maps what people may type to the prompt.
+        untyped: What they may type that is no problem.
+        described: A problem, words of an answer and its description, each.
     """
 
     golden: tuple
@@ -31,6 +37,11 @@ class Row:
     training_size: int = 100_000
     wrong: tuple = ()
     same: tuple = ()
+    different: tuple = ()
+    positions: tuple = ()
+    typed: dict = dataclasses.field(default_factory=dict)
+    untyped: tuple = ()
+    described: tuple = ()
 
     def solve(self, prompt):
         return self.solver(" ".join(prompt.split()))

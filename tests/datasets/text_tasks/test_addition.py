@@ -28,7 +28,7 @@ ROWS = {
         solver=add,
         wrong=("The answer is .", "The answer is 1 x.", "The answer is 1"),
         same=(("The answer is 05.", "The  answer is 5 ."),),
-    ),
+    )
 }
 
 

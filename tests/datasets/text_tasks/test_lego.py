@@ -38,7 +38,7 @@ ROWS = {
         ),
         solver=follow,
         wrong=("The answer is 1.", "The answer is +1"),
-    ),
+    )
 }
 
 

@@ -32,5 +32,5 @@ ROWS = {
         solver=count_ones,
         wrong=("The answer is Yes No.", "Yes."),
         same=(("The answer is yes.", "The answer is Yes."),),
-    ),
+    )
 }

@@ -1,10 +1,8 @@
 """PCFG: problems from files."""
 
-import shutil
-
 import pytest
 
-from datasets.text_tasks import TEXT_TASKS, TextTaskError, base
+from datasets.text_tasks import TEXT_TASKS, TextTaskError
 from datasets.text_tasks.examples import (
     length_examples,
     training_examples,
@@ -12,16 +10,13 @@ from datasets.text_tasks.examples import (
 )
 from tests.datasets.text_tasks.row import Row
 
+GOLDEN = ("append A1 , B2", "A1 B2")
 ROWS = {
     "pcfg": Row(
-        golden=(
-            ("append A1 , B2", "A1 B2"),
-            "Solve: append A1 , B2[SEP] ",
-            "A1 B2",
-        ),
-        paper=(("append A1 , B2", "A1 B2"), "append A1 , B2[SEP] ", "A1 B2"),
+        golden=(GOLDEN, "Solve: append A1 , B2[SEP] ", "A1 B2"),
+        paper=(GOLDEN, "append A1 , B2[SEP] ", "A1 B2"),
         solver=None,
-    ),
+    )
 }
 
 LINES = {
@@ -36,65 +31,59 @@ LINES = {
 
 
 @pytest.fixture
-def folder(tmp_path):
-    for name, lines in LINES.items():
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-    return tmp_path
+def open_task(tmp_path):
+    def write(folder=".", **changes):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name, lines in LINES.items():
+            lines = changes.get(name.replace(".", "_"), lines)
+            (tmp_path / folder / name).write_text("\n".join(lines) + "\n")
+        return TEXT_TASKS["pcfg"](directory=str(tmp_path / folder))
+
+    return write
 
 
-def test_files(folder):
-    task = TEXT_TASKS["pcfg"](directory=str(folder))
+def test_files(open_task):
+    task = open_task()
     training = training_examples(task, [1, 2], size=0)
     assert len(training) == 9
     validation = validation_examples(training, 1)
     found = [training.write(training.problem(n)) for n in range(9)]
     found.append(validation.write(validation.problem(0)))
+    lines = zip(LINES["train.src"], LINES["train.tgt"], strict=True)
     assert sorted(found) == sorted(
-        (f"Solve: {command}[SEP] ", answer)
-        for command, answer in zip(
-            LINES["train.src"], LINES["train.tgt"], strict=True
-        )
+        (f"Solve: {command}[SEP] ", answer) for command, answer in lines
     )
-    ((prompt, answer),) = length_examples(task, 3).longest()
-    words = base.split_words(prompt + answer)
-    assert set(words) <= set(task.words)
     # The longest prompt and the longest answer, each of another problem.
-    assert words[2:5] == ["append", "swap_first_last", "C3"]
+    ((prompt, answer),) = length_examples(task, 3).longest()
+    assert prompt == f"Solve: {LINES['test.src'][0]}[SEP] "
     assert answer == LINES["test.tgt"][1]
+    words = {*f"{prompt} {answer}".replace("[SEP]", " [SEP] ").split()}
+    assert words - {"Solve:"} <= {*task.words}
 
 
-def test_a_length_with_one_problem_leaves_it_for_validation(folder):
-    path = folder / "train.src"
-    path.write_text(path.read_text().replace("reverse A1 ", "copy copy A1 "))
-    task = TEXT_TASKS["pcfg"](directory=str(folder))
-    training = training_examples(task, [1, 2], size=0)
+def test_a_length_with_one_problem_leaves_it_for_validation(open_task):
+    lines = ["copy copy A1 B2", *LINES["train.src"][1:]]
+    training = training_examples(open_task(train_src=lines), [1, 2], size=0)
     assert training.counts == (8, 0)
     assert validation_examples(training, 2).available == 1
 
 
-def test_the_digest_tells_problems_apart_and_not_places(folder, tmp_path):
-    def digest(path):
-        return TEXT_TASKS["pcfg"](directory=str(path)).digest
-
-    first = digest(folder)
-    moved = tmp_path / "moved"
-    shutil.copytree(folder, moved)
-    assert digest(moved) == first != b""
-    path = moved / "test.tgt"
-    path.write_text(path.read_text().replace("A1", "A2"))
-    assert digest(moved) != first
+def test_the_digest_tells_problems_apart_and_not_places(open_task):
+    digest = open_task().digest
+    assert open_task("moved").digest == digest != b""
+    assert open_task(test_tgt=["A2", "A1 B2"]).digest != digest
     assert TEXT_TASKS["copy"]().digest == b""
 
 
-def test_missing_and_wrong_files(folder):
+def test_missing_and_wrong_files(open_task, tmp_path):
     def refuse(message):
-        task = TEXT_TASKS["pcfg"](directory=str(folder))
+        task = TEXT_TASKS["pcfg"](directory=str(tmp_path))
         with pytest.raises(TextTaskError, match=message):
             task.count((1,))
 
-    (folder / "test.tgt").write_text("A1\n")
+    open_task(test_tgt=["A1"])
     refuse(r"test.src in .* has 2 lines and test.tgt 1: get both from https")
-    (folder / "test.tgt").write_bytes(b"\xff\xfe\xff")
+    (tmp_path / "test.tgt").write_bytes(b"\xff\xfe\xff")
     refuse(r"cannot read .*test.tgt \(it is not text\): clone https")
-    (folder / "train.src").unlink()
+    (tmp_path / "train.src").unlink()
     refuse(r"train.src \(No such file.*\): clone https.* by --data_dir")

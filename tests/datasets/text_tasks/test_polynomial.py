@@ -35,5 +35,5 @@ ROWS = {
             "The answer is 5.",
         ),
         solver=evaluate,
-    ),
+    )
 }

@@ -40,7 +40,7 @@ ROWS = {
         solver=act,
         # 90% of each length; the published 15,997 are 90% of all together.
         training_size=15_996,
-    ),
+    )
 }
 
 

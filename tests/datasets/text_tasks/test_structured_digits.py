@@ -14,6 +14,8 @@ from datasets.text_tasks.structured_digits import (
     draw_terms,
 )
 
+USUAL = {0, 1, 2, 5, 9, 10, 11, 12, 20, 25, 50, 90, 99}
+
 
 def count_runs(digits):
     return 1 + sum(a != b for a, b in itertools.pairwise(digits))
@@ -24,10 +26,8 @@ def is_power_of_ten(number):
 
 
 DIGITS = {
-    "uniform": lambda digits: True,
     "repeated_digit": lambda digits: len(set(digits)) == 1,
     "few_digits": lambda digits: len(set(digits)) <= 2,
-    "mostly_zeros": lambda digits: True,
     "runs": lambda digits: count_runs(digits) <= 4,
     "periodic": lambda digits: (
         any(digits[n:] == digits[:-n] for n in (2, 3, 4) if n < len(digits))
@@ -37,20 +37,42 @@ DIGITS = {
 }
 """What is true of all digits of a kind."""
 
+NUMBERS = {
+    # The first digit is not zero, and may be another one for that.
+    "repeated_digit": lambda text: len({*text[1:]}) <= 1,
+    "few_digits": lambda text: len({*text[1:]}) <= 2,
+    "runs": lambda text: count_runs(text) <= 5,
+    "palindrome": lambda text: text[1:-1] == text[::-1][1:-1],
+    "round": lambda text: len(text.rstrip("0")) <= 2,
+    "nines": lambda text: {*text} == {"9"} or text == "1",
+    "nines_usual_factor": lambda text: {*text} == {"9"},
+    "powers_of_ten": is_power_of_ten,
+}
+"""What is true of each number of a kind."""
 
-@pytest.mark.parametrize("choices", [2, 10])
+TERMS = {
+    "equal": lambda terms: len(set(terms)) == 1,
+    "complementary": lambda terms: {*str(sum(terms))} == {"9"},
+    "full_carry": lambda terms: is_power_of_ten(sum(terms)),
+    "nines": lambda terms: {*str(max(terms))} == {"9"},
+    "shorter_second": lambda terms: terms[0] > max(terms[1:]) or terms[0] < 10,
+}
+"""What is true of all numbers of a kind together."""
+
+
 @pytest.mark.parametrize("kind", DIGITS_OF_KIND)
-def test_digits_of_a_kind(kind, choices):
+def test_digits_of_a_kind(kind):
     rng = np.random.default_rng(0)
-    seen = set()
-    for count in (1, 2, 3, 7, 40):
-        for _ in range(50):
-            digits = DIGITS_OF_KIND[kind](rng, count, choices)
-            assert len(digits) == count
-            assert all(type(d) is int and 0 <= d < choices for d in digits)
-            assert DIGITS[kind](digits)
-            seen.update(digits)
-    assert seen == set(range(choices))
+    for choices in (2, 10):
+        seen = set()
+        for count in (1, 2, 3, 7, 40):
+            for _ in range(50):
+                digits = DIGITS_OF_KIND[kind](rng, count, choices)
+                assert len(digits) == count
+                assert {type(digit) for digit in digits} == {int}
+                assert DIGITS.get(kind, bool)(digits)
+                seen.update(digits)
+        assert seen == set(range(choices))
 
 
 def test_shares_of_zeros():
@@ -60,89 +82,21 @@ def test_shares_of_zeros():
         assert digits.count(0) / 20_000 == pytest.approx(share, abs=0.01)
 
 
-PAIRS = {
-    **{
-        kind: lambda first, second: True
-        for kind in ("uniform", "mostly_zeros", "periodic")
-    },
-    # The first digit is not zero, and may be another one for that.
-    "repeated_digit": lambda first, second: len({*str(first)[1:]}) <= 1,
-    "few_digits": lambda first, second: len({*str(first)[1:]}) <= 2,
-    "runs": lambda first, second: count_runs(str(first)) <= 5,
-    "palindrome": lambda first, second: (
-        str(first)[1:-1] == str(first)[::-1][1:-1]
-    ),
-    "round": lambda first, second: len(str(second).rstrip("0")) <= 2,
-    "equal": lambda first, second: first == second,
-    "complementary": lambda first, second: {*str(first + second)} == {"9"},
-    "full_carry": lambda first, second: is_power_of_ten(first + second),
-    "nines": lambda first, second: (
-        {*str(max(first, second))} == {"9"}
-        and min(first, second) in (1, max(first, second))
-    ),
-    "powers_of_ten": lambda first, second: (
-        is_power_of_ten(first) and is_power_of_ten(second)
-    ),
-    "shorter_second": lambda first, second: (
-        len(str(second)) < len(str(first)) or len(str(first)) == 1
-    ),
-}
-"""What is true of all pairs of numbers of a kind."""
-
-
 @pytest.mark.parametrize("kind", TERMS_OF_KIND)
-def test_pairs_of_a_kind(kind):
+def test_numbers_of_a_kind(kind):
     rng = np.random.default_rng(0)
-    for count in (1, 2, 3, 7, 40):
-        drawn = [TERMS_OF_KIND[kind](rng, count) for _ in range(50)]
-        for first, second in drawn:
-            assert type(first) is type(second) is int
-            assert min(first, second) >= 0
-            assert len(str(max(first, second))) == count
-            assert PAIRS[kind](first, second), (first, second)
+    for terms, count in itertools.product((2, 3, 5), (1, 2, 3, 7, 40)):
+        if count == 1 < terms - 1:
+            continue
+        drawn = [TERMS_OF_KIND[kind](rng, count, terms) for _ in range(50)]
+        for numbers in drawn:
+            assert len(numbers) == terms
+            assert {type(number) for number in numbers} == {int}
+            assert min(numbers) >= 0 and len(str(max(numbers))) == count
+            assert all(map(NUMBERS.get(kind, bool), map(str, numbers)))
+            assert TERMS.get(kind, bool)(numbers), numbers
         if count > 2:
             assert len(set(drawn)) > 1
-
-
-TERMS = {
-    "equal": lambda terms: len(set(terms)) == 1,
-    "complementary": lambda terms: {*str(sum(terms))} == {"9"},
-    "full_carry": lambda terms: is_power_of_ten(sum(terms)),
-    "nines": lambda terms: {*str(max(terms))} == {"9"} and min(terms) > 0,
-    "powers_of_ten": lambda terms: all(map(is_power_of_ten, terms)),
-    "shorter_second": lambda terms: terms[0] > max(terms[1:]),
-}
-"""What is true of all numbers of a kind; of other kinds, it is the digits."""
-
-
-@pytest.mark.parametrize("terms", [3, 5])
-@pytest.mark.parametrize("kind", TERMS_OF_KIND)
-def test_several_numbers_of_a_kind(kind, terms):
-    rng = np.random.default_rng(0)
-    for count in (2, 3, 7, 40):
-        for _ in range(50):
-            drawn = TERMS_OF_KIND[kind](rng, count, terms)
-            assert len(drawn) == terms
-            assert len(str(max(drawn))) == count
-            assert all(type(term) is int and term >= 0 for term in drawn)
-            if kind in TERMS:
-                assert TERMS[kind](drawn), drawn
-            else:
-                assert all(PAIRS[kind](term, term) for term in drawn), drawn
-
-
-NUMBERS = {
-    "round": lambda number, factor: len(str(number).rstrip("0")) <= 2,
-    "nines": lambda number, factor: {*str(number)} == {"9"},
-    "powers_of_ten": lambda number, factor: is_power_of_ten(number),
-    "usual_factor": lambda number, factor: factor in USUAL,
-    "nines_usual_factor": lambda number, factor: (
-        {*str(number)} == {"9"} and factor in USUAL
-    ),
-}
-"""What is true of numbers and factors of a kind that are not of all digits."""
-
-USUAL = {0, 1, 2, 5, 9, 10, 11, 12, 20, 25, 50, 90, 99}
 
 
 @pytest.mark.parametrize("most", [9, 99])
@@ -154,14 +108,11 @@ def test_factors_of_a_kind(kind, most):
     for count in (2, 3, 7, 40):
         for _ in range(100):
             number = as_number(rng, draw_digits(rng, count))
-            factor = draw_factor(rng, most)
             assert len(str(number)) == count
-            factors.add(factor)
-            if kind in NUMBERS:
-                assert NUMBERS[kind](number, factor), (number, factor)
-            else:
-                assert PAIRS[kind](number, number)
+            assert NUMBERS.get(kind, bool)(str(number)), number
+            factors.add(draw_factor(rng, most))
     assert {0, most} <= factors <= {*range(most + 1)}
+    assert factors <= USUAL or "usual" not in kind
 
 
 def test_training_has_long_equal_and_complementary_parts():

@@ -26,5 +26,5 @@ ROWS = {
             "The answer is 7.",
         ),
         solver=sum_modulo_10,
-    ),
+    )
 }
