@@ -25,9 +25,10 @@ def continue_text(finished, capsysbinary):
     """A function that continues a text by a run, by default one of text."""
 
     def run(path=None, **flags):
+        path = path or finished("enwik8")[0]
         capsysbinary.readouterr()
         flags = {"prompt": "import ", "max_new_tokens": 3, **flags}
-        generate_from(path or finished("enwik8")[0], **flags)
+        generate_from(path, **flags)
         return capsysbinary.readouterr().out
 
     return run
