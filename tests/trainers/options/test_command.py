@@ -23,11 +23,11 @@ MISTAKES = {
         "RandomizedRoPE has max_position=10",
     ),
     "an odd width": (
-        [*RUN, "--model_dim=24", "--num_heads=8"],
+        ["--encoding=RoPE", "--model_dim=24", "--num_heads=8"],
         "of 3, is 3: choose an even number",
     ),
     "an indivisible width": (
-        [*RUN, "--model_dim=63", "--num_heads=8"],
+        ["--encoding=RoPE", "--model_dim=63", "--num_heads=8"],
         "num_heads=8 does not divide",
     ),
     "an unwritable workdir": (
@@ -35,7 +35,7 @@ MISTAKES = {
         "cannot write to --workdir=/dev/null/x",
     ),
     "a strategy that cannot be had": (
-        [*RUN, "--strategy=mirrored"],
+        ["--encoding=RoPE", "--strategy=mirrored"],
         "needs at least two devices",
     ),
     "a path that is no text": ([*RUN, "--workdir=\udcff"], "UTF-8; got"),
@@ -59,7 +59,6 @@ def test_mistake(nursery, tmp_path, name):
 @pytest.mark.parametrize(
     ("module", "arguments", "variables", "message"),
     [
-        ("algorithmic", ["--steps=3", "--steps=4"], {}, "flag 'steps'"),
         ("algorithmic", RUN, {"KERAS_BACKEND": "foo"}, "Keras is set to foo"),
         ("algorithmic", RUN, {"KERAS_BACKEND": "numpy"}, "TensorFlow and JAX"),
         ("tpu_compile", ["--topology=v5e:0x0"], {}, "--topology must be a"),

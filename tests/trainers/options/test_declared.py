@@ -88,6 +88,7 @@ NO_FILE = "--flagfile=/dev/zero: it is not a regular file"
                 (["--d_model=1"], r"Did you mean --model_dim\? "),
                 (["--log_dir=x"], r"Did you mean --workdir\?"),
                 (["--zebra=1"], r"flag --zebra\. --help lists all flags\."),
+                (["--steps=3", "--steps=4"], "--steps=4: already defined as"),
                 (["--nosteps"], "no flag --nosteps"),
                 (["--steps"], "Missing value for flag --steps"),
                 (["--steps=x"], "--steps=x: invalid literal"),
