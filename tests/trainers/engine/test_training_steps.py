@@ -38,7 +38,7 @@ METHODS = {
     for name, changes in {
         # Of each kind: samplers, encodings with weights, attentions, factors
         # of the scores, and loops.
-        "AbacusPositions": {**TABLE, "sampler": "AbacusPositions(max_shift=1)"},
+        "no shift": {**TABLE, "sampler": "AbacusPositions(max_shift=1)"},
         "CoPE": {"encoding": "CoPE"},
         "ForgettingAttention": {
             "encoding": "NoPE",

@@ -105,17 +105,13 @@ def test_what_is_wrong_together():
 @pytest.mark.parametrize("flag", CALLED)
 def test_every_argument_of_every_call_is_refused_in_one_line_or_taken(flag):
     for name, kind in OPTIONS[flag].registry.items():
-        taken = set()
         for argument in constructor_arguments(kind):
             cases = [
                 {flag: f"{name}({argument}={literal})"}
                 for literal in odd_flags.LITERALS
             ]
-            accepted = list_accepted(cases)
             # No argument takes numbers, names and lists.
-            assert len(accepted) < len(cases) / 2, argument
-            taken.add(bool(accepted))
-        assert name in ("AxialEncoding", "GridPositions") or taken != {False}
+            assert len(list_accepted(cases)) < len(cases) / 2, argument
 
 
 def test_what_only_looks_odd():
