@@ -3,11 +3,12 @@
 Runs on JAX, with four CPU devices instead of the chips of a slice.
 """
 
+import types
+
 import jax
 
 from trainers.devices.jax_strategy import JaxStrategy
-from trainers.engine.evaluation import LengthEvaluation
-from trainers.engine.jax_step import JaxEvaluationStep, JaxTrainingStep
+from trainers.experiment import make_evaluation, make_training_step
 from trainers.options.fields import resolve
 from trainers.tpu.jax_programs import lower
 from trainers.tpu.options import PRESETS, TpuCompileConfig
@@ -21,66 +22,43 @@ FLAGS = {
     "batch_size": 16,
     "gradient_accumulation_steps": 2,
 }
-
-
-class Devices:
-    """CPU devices instead of the chips of a `Topology`."""
-
-    chips = 4
-    devices = staticmethod(jax.devices)
+# CPU devices instead of the chips of a `Topology`.
+CHIPS = types.SimpleNamespace(chips=4, devices=jax.devices)
 
 
 def run(program):
-    """Runs a program as a trainer does; returns what it lowered."""
+    """Runs a program as a trainer does; returns the text of what it lowered."""
     strategy = JaxStrategy(jax.devices())
     config = program.config
     model, optimizer, problem = program.experiment.make_parts(config, strategy)
-    common = {
-        "model": model,
-        "problem": problem,
-        "strategy": strategy,
-        "seed": config.seed,
-        "compiled": True,
-    }
-    lowered = []
+    texts = []
 
     def record(function):
         def call(*arguments):
-            lowered.append(function.lower(*arguments))
+            texts.append(function.lower(*arguments).as_text())
             return function(*arguments)
 
         return call
 
     if program.mode == "train":
-        step = JaxTrainingStep(
-            **common,
-            optimizer=optimizer,
-            buckets=(program.tokens,),
-            clip_norm=config.clip_norm,
-            gradient_accumulation_steps=config.gradient_accumulation_steps,
-        )
+        step = make_training_step(config, model, optimizer, problem, strategy)
         step.update = record(step.update)
         step.run(step.iterate(0, 1), 0, 1)
     else:
-        step = JaxEvaluationStep(**common)
-        step.measure = record(step.measure)
-        LengthEvaluation(step, (program.tokens,))()
-    return lowered[0]
+        evaluation = make_evaluation(config, model, problem, strategy)
+        evaluation.step.measure = record(evaluation.step.measure)
+        evaluation()
+    return texts[0]
 
 
-def main():
-    """Prints the mode, a chip's examples, and whether the programs agree."""
+if __name__ == "__main__":
     for program in list_programs(resolve(TpuCompileConfig, PRESETS, FLAGS)):
         lowered, examples, _ = lower(
             program.experiment,
             program.config,
             program.mode,
             program.tokens,
-            Devices,
+            CHIPS,
         )
-        agree = lowered.as_text() == run(program).as_text()
+        agree = lowered.as_text() == run(program)
         print(program.mode, examples, agree, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,238 +1,158 @@
-import itertools
-import json
-import math
+"""The trainer of algorithmic tasks, and what whole runs leave behind."""
 
+import json
+
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from datasets.tasks import TASKS
-from keras_lengen.layers import ENCODINGS, SAMPLERS
-from keras_lengen.layers.encodings.randomized import FixedSampler
-from tests.products import mark_slow, product
-from tests.trainers.toy import run_toy, toy_config, train_losses
+from datasets.tasks.batches import assemble
+from keras_lengen.layers import SAMPLERS
+from tests.covering import cover
+from tests.trainers.toy import SMALLEST, TOY, run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
+from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
 
-FOR_ENCODERS = [
-    name for name, encoding in ENCODINGS.items() if not encoding.causal_only
-]
-PAIRS = list(itertools.product(TASKS, FOR_ENCODERS))
-# One encoding of each kind, with tasks whose outputs differ: one token, a
-# string, many strings. The other pairs are left to the slow tests: all of them
-# take an hour.
-QUICK = [
-    ("even_pairs", "NoPE"),
-    ("binary_addition", "SinusoidalEncoding"),
-    ("repeat_copy", "RandomizedSinusoidalEncoding"),
-    ("stack_manipulation", "RandomizedRoPE"),
-    ("mqar", "RelativeEncoding"),
-    ("words_s5", "FIRE"),
-]
+RUN = {
+    "encoding": "RandomizedRoPE",
+    "steps_per_loop": 1,
+    "checkpoint_every": 1,
+    "evaluate_every": 1,
+}
+"""Flags of the run that `finished` makes."""
 
 
-def marked_slow(pairs, quick):
-    return [
-        pytest.param(*pair, marks=[] if pair in quick else pytest.mark.slow)
-        for pair in pairs
-    ]
-
-
-@pytest.mark.parametrize(
-    ("task", "encoding"),
-    product(
-        marked_slow(PAIRS, QUICK),
-        lambda task, encoding: encoding == "RandomizedSinusoidalEncoding",
-    ),
-)
-def test_every_task_with_every_encoding(tmp_path, task, encoding):
-    results = run_toy(
-        tmp_path,
-        task=task,
-        encoding=encoding,
-        steps=1,
-        train_length="3",
-        test_lengths="5",
-    )
-    assert 0 <= results["final"]["score"] <= 1
-
-
-def test_an_encoding_for_causal_models(tmp_path):
-    for sampler in ("", *SAMPLERS):
-        with pytest.raises(ConfigError, match="XPos is for causal attention"):
-            run_toy(tmp_path, encoding="XPos", sampler=sampler)
+def make_parts(**changes):
+    config = toy_config(**changes)
+    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
 
 
 @pytest.mark.product
+def test_a_step_of_every_task():
+    for name, task in TASKS.items():
+        model, optimizer, problem = make_parts(
+            task=name, train_length="3", test_lengths="5", learning_rate=1e-4
+        )
+        sample = task.sample((0, 1), 8, 3)
+        batch = assemble(task, sample, problem.tokens(3))
+        losses = []
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                outputs = model(problem.inputs(batch), training=False)
+                total, count = problem.loss(outputs, batch)
+                loss = total / count
+            losses.append(float(loss))
+            weights = model.trainable_variables
+            optimizer.apply(tape.gradient(loss, weights), weights)
+        assert np.isfinite(losses).all() and losses[1] < losses[0], name
+        batch["used"] = tf.ones(8, bool)
+        found = problem.measure(np.asarray(problem.sums(outputs, batch)))
+        assert found["loss"] == pytest.approx(losses[1], rel=1e-4)
+        assert 0 <= found["exact_match"] <= found["accuracy"] <= 1
+
+
+REFUSED = (
+    *("ContinuousPositions", "InterpolatedPositions"),
+    *("WarpedPositions", "AugmentedPositions"),
+)
+"""Samplers whose positions may be fractions, which no table has."""
+FLAGS = ("encoding", "sampler", "strategy", "task", "model", "precision")
+COMBINATIONS = [
+    dict(zip(FLAGS, row, strict=True))
+    for row in cover(
+        ("SinusoidalEncoding", "RoPE", "RelativeEncoding", "LearnedEncoding"),
+        ("", "RandomizedPositions", "AugmentedPositions"),
+        ("one_device", "mirrored"),
+        # Outputs of one token, of a string, and of many.
+        ("even_pairs", "binary_addition", "mqar"),
+        ("encoder", "decoder"),
+        ("float32", "mixed_bfloat16"),
+        keep=lambda encoding, sampler, *_: (
+            encoding != "LearnedEncoding" or sampler not in REFUSED
+        ),
+    )
+]
+COMBINATIONS.append(
+    {"encoding": "CoPE", "model": "decoder", "attention_weights": "entmax"}
+)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("changes", COMBINATIONS, ids=str)
+def test_a_short_run(tmp_path, changes):
+    lengths = {"train_length": "3", "test_lengths": "5"}
+    results = run_toy(tmp_path, **{**lengths, **changes, "steps": 1})
+    losses = results["final"]["loss_by_length"]
+    assert losses.keys() == {"3", "5"}
+    assert np.isfinite([*losses.values()]).all()
+    assert 0 <= results["final"]["score"] <= 1
+
+
 @pytest.mark.parametrize(
-    ("task", "method"),
+    ("changes", "message"),
     [
-        ("reverse_string", {"encoding": "CoPE"}),
-        ("two_back", {"encoding": "NoPE", "attention": "PaTHAttention"}),
+        *(
+            (
+                {"encoding": "XPos", "sampler": sampler},
+                "XPos is for causal attention",
+            )
+            for sampler in ("", *SAMPLERS)
+        ),
+        *(
+            ({"encoding": "LearnedEncoding", "sampler": s}, "gives fractions")
+            for s in REFUSED
+        ),
+        ({"attention": "GeometricAttention"}, "no use for encoding=RoPE"),
+        (
+            {"encoding": "RandomizedALiBi(max_position=10)"},
+            "12 tokens, but RandomizedALiBi",
+        ),
     ],
 )
-def test_a_decoder(tmp_path, task, method):
-    results = run_toy(
-        tmp_path,
-        **{"task": task, "model": "decoder", **method},
-        attention_weights="softmax" if "attention" in method else "entmax",
+def test_what_cannot_be_is_refused(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        run_toy(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def compute(**changes):
+    """Outputs for a batch, lengths of steps, and an evaluation's outputs."""
+    model, _, problem = make_parts(
+        **{"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
     )
-    assert 0 <= results["final"]["score"] <= 1
+    sample = problem.task.sample((0, 1), 2, 3)
+    inputs = problem.inputs(assemble(problem.task, sample, 8))
+    lengths = [int(problem.tokens_at(tf.constant(n))) for n in range(9)]
+    outputs = (model(inputs, training=False), model(inputs, training=False))
+    return [np.asarray(values).tolist() for values in (*outputs, lengths)]
+
+
+SETTINGS = (
+    {"draw": "layer"},
+    {"max_position": 64},
+    {"encoding": "RandomizedRoPE(evaluation='even')"},
+    {"curriculum": "Fixed"},
+    {"curriculum": "RegularIncrease(every=1)"},
+    {"curriculum": "ReverseExponential(tau=4.0)"},
+    {"seed": 1},
+)
 
 
 @pytest.mark.product
-def test_another_attention(tmp_path):
-    attention = {"attention": "GeometricAttention"}
-    results = run_toy(tmp_path / "a", encoding="NoPE", **attention)
-    assert 0 <= results["final"]["score"] <= 1
-    with pytest.raises(ConfigError, match="no use for encoding=RoPE"):
-        run_toy(tmp_path / "b", encoding="RoPE", **attention)
+def test_flags_reach_the_model_and_the_data():
+    found = [compute(**changes) for changes in ({}, *SETTINGS)]
+    assert compute() == found[0]
+    for number, one in enumerate(found):
+        assert one not in found[:number]
 
 
-def assert_one_step(path, **changes):
-    """Trains for a step and evaluates, in as short a run as can be."""
-    results = run_toy(
-        path, steps=1, train_length="3", test_lengths="5", **changes
-    )
-    losses = results["final"]["loss_by_length"].values()
-    assert len(losses) == 2
-    assert all(math.isfinite(loss) for loss in losses)
-
-
-TAKE_SAMPLERS = [
-    name
-    for name in FOR_ENCODERS
-    if not issubclass(ENCODINGS[name], FixedSampler)
-    and not ENCODINGS[name].counts_tokens
-]
-REFUSED = {
-    ("LearnedEncoding", sampler)
-    for sampler in (
-        "ContinuousPositions",
-        "InterpolatedPositions",
-        "WarpedPositions",
-        "AugmentedPositions",
-    )
-}
-COMBINATIONS = [
-    pair
-    for pair in itertools.product(TAKE_SAMPLERS, SAMPLERS)
-    if pair not in {*REFUSED, ("FIRE", "AugmentedPositions")}
-]
-# Augmented positions may be negative and fractions, unlike those of presets.
-QUICK_COMBINATIONS = [
-    (encoding, sampler)
-    for encoding, sampler in COMBINATIONS
-    if encoding == "RoPE"
-] + [
-    ("ALiBi", "AugmentedPositions"),
-    ("LearnedEncoding", "RandomizedPositions"),
-]
-
-
-@pytest.mark.parametrize(
-    ("encoding", "sampler"),
-    product(
-        marked_slow(COMBINATIONS, QUICK_COMBINATIONS),
-        [("ALiBi", "AugmentedPositions")],
-    ),
-)
-def test_every_encoding_with_every_sampler(tmp_path, encoding, sampler):
-    assert_one_step(tmp_path, encoding=encoding, sampler=sampler)
-
-
-@pytest.mark.parametrize(("encoding", "sampler"), sorted(REFUSED))
-def test_no_table_of_fractions(tmp_path, encoding, sampler):
-    with pytest.raises(ConfigError, match="gives fractions"):
-        run_toy(tmp_path, encoding=encoding, sampler=sampler)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "part", ["RoPE", "ALiBi", "LearnedEncoding(max_position=9)"]
-)
-def test_rows_and_columns(tmp_path, part):
-    rows = "RandomizedPositions(max_position=9)"
-    assert_one_step(
-        tmp_path,
-        encoding=f"AxialEncoding(row={part}, column={part})",
-        sampler=f"GridPositions(width=5, row={rows})",
-    )
-
-
-PROTOCOL = {
-    "unordered": {"encoding": "RandomizedRoPE(ordered=False)"},
-    "a draw for every example": {
-        "encoding": "RandomizedRoPE(resample='example')"
-    },
-    "a draw for every layer": {"draw": "layer"},
-    "positions evenly spread in evaluation": {
-        "encoding": "RandomizedRoPE(evaluation='even')"
-    },
-    "ordinal positions in evaluation": {
-        "encoding": "RandomizedRoPE(evaluation='ordinal')"
-    },
-    "a wider range": {"max_position": 64},
-    "only the longest": {"curriculum": "Fixed"},
-    "longer and longer": {"curriculum": "RegularIncrease(every=1)"},
-    "rarely the short ones": {"curriculum": "ReverseExponential(tau=4.0)"},
-}
-
-
-@pytest.fixture(scope="module")
-def protocol_losses(tmp_path_factory):
-    def losses(**changes):
-        path = tmp_path_factory.mktemp("run")
-        default = {"encoding": "RandomizedRoPE", "steps": 4, "num_layers": 2}
-        return run_toy(path, **{**default, **changes})["final"][
-            "loss_by_length"
-        ]
-
-    default = losses()
-    return lambda **changes: (losses(**changes), default)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "setting",
-    mark_slow(
-        PROTOCOL,
-        [
-            *("unordered", "positions evenly spread in evaluation"),
-            *("a wider range", "only the longest", "rarely the short ones"),
-        ],
-    ),
-)
-def test_settings_of_the_protocol(protocol_losses, setting):
-    losses, default = protocol_losses(**PROTOCOL[setting])
-    assert losses != default
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "encoding", ["RandomizedRelativeEncoding", "RandomizedALiBi"]
-)
-def test_both_kinds_of_distances(tmp_path, encoding):
-    losses = [
-        run_toy(
-            tmp_path / distances,
-            encoding=f"{encoding}(distances='{distances}')",
-        )["final"]["loss_by_length"]
-        for distances in ("positions", "sampled")
-    ]
-    assert losses[0] != losses[1]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Directory and results of a run."""
-    path = tmp_path_factory.mktemp("run")
-    return path, run_toy(path, evaluate_every=1)
-
-
-def test_a_run_leaves_what_it_promises(run):
-    path, results = run
-    assert {found.name for found in path.iterdir()} == {
+def test_a_run_leaves_what_it_promises(finished):
+    path, results = finished()
+    assert {found.name for found in path.iterdir()} - {"evaluations"} == {
         "checkpoints",
         "config.json",
         "length_generalization.png",
@@ -242,76 +162,50 @@ def test_a_run_leaves_what_it_promises(run):
         "tensorboard",
     }
     assert json.loads((path / "results.json").read_text()) == results
-    lengths = ["1", "2", "3", "5", "6"]
-    for metric in ("accuracy", "exact_match", "loss", "floor"):
-        by_length = results.get("final", {}).get(f"{metric}_by_length")
-        by_length = by_length or results[f"{metric}_by_length"]
-        assert list(by_length) == lengths
-    accuracies = results["final"]["accuracy_by_length"]
+    final = results["final"]
+    for name in ("accuracy", "exact_match", "loss"):
+        assert [*final[f"{name}_by_length"]] == ["1", "2", "3", "5", "6"]
+    assert results["floor_by_length"].keys() == final["loss_by_length"].keys()
+    accuracies = final["accuracy_by_length"]
     score = (accuracies["5"] + accuracies["6"]) / 2
-    assert results["final"]["score"] == pytest.approx(score)
-    assert results["final"]["step"] == 2
-    assert results["best"]["score"] >= results["final"]["score"]
-    assert results["train"]["steps"] == 2
+    assert final["score"] == pytest.approx(score)
+    assert results["best"]["score"] >= final["score"]
+    assert final["step"] == results["train"]["steps"] == 2
 
 
-@pytest.mark.product
-def test_equal_seeds_give_equal_runs(tmp_path):
-    arguments = {"encoding": "RandomizedRoPE", "steps_per_loop": 1, "steps": 3}
-    runs = [run_toy(tmp_path / name, **arguments) for name in "ab"]
-    other = run_toy(tmp_path / "c", **arguments, seed=1)
-    assert runs[0]["final"] == runs[1]["final"] != other["final"]
-    losses = [train_losses(tmp_path / name) for name in "abc"]
-    assert losses[0] == losses[1] != losses[2]
-
-
-def test_a_finished_run_is_not_repeated(run, capsys):
-    path, results = run
+def test_a_finished_run_is_not_repeated(finished, capsys):
+    path, results = finished()
     before = (path / "metrics.csv").read_text()
-    assert run_toy(path, evaluate_every=1) == results
+    assert run_toy(path, **RUN) == results
     assert "already finished" in capsys.readouterr().out
     assert (path / "metrics.csv").read_text() == before
-
-
-def test_another_configuration_needs_another_directory(run):
-    path, _ = run
     with pytest.raises(
         ConfigError, match=r"--learning_rate was 0\.001, is 0\.5"
     ):
-        run_toy(path, evaluate_every=1, learning_rate=0.5)
+        run_toy(path, **RUN, learning_rate=0.5)
+
+
+@pytest.mark.product
+def test_equal_seeds_give_equal_runs(finished, tmp_path):
+    path, results = finished()
+    again = run_toy(tmp_path / "again", **RUN)
+    other = run_toy(tmp_path / "other", **RUN, seed=1)
+    assert again["final"] == results["final"] != other["final"]
+    losses = [train_losses(tmp_path / name) for name in ("again", "other")]
+    assert losses[0] == train_losses(path) != losses[1]
 
 
 @pytest.mark.product
 def test_the_demonstration_trains_both_variants(tmp_path):
-    changes = {
-        "task": "even_pairs",
-        "steps": 1,
-        "num_layers": 1,
-        "batch_size": 8,
-        "train_length": "1-3",
-        "test_lengths": "5",
-        "evaluation_examples": 10,
-        "buckets": 1,
-        "workdir": str(tmp_path),
-    }
+    changes = {**TOY, **SMALLEST, "encoding": "", "steps": 1}
+    changes["workdir"] = str(tmp_path)
     EXPERIMENT.main(resolve(EXPERIMENT.config, EXPERIMENT.presets, changes))
     assert (tmp_path / "length_generalization.png").stat().st_size > 10_000
     for variant in ("RoPE", "RandomizedRoPE"):
         assert (tmp_path / variant / "results.json").exists()
 
 
-@pytest.mark.product
-def test_a_bfloat16_run(tmp_path):
-    results = run_toy(tmp_path, precision="mixed_bfloat16")
-    assert 0 <= results["final"]["score"] <= 1
-
-
 def test_positions_reach_beyond_the_longest_sequence_by_default():
     config = toy_config(encoding="RandomizedALiBi", max_position=0)
     # 2 * 6 tokens and a quarter more.
     assert with_max_position(config).max_position == 16
-
-
-def test_a_call_may_ask_for_too_few_positions(tmp_path):
-    with pytest.raises(ConfigError, match="12 tokens, but RandomizedALiBi"):
-        run_toy(tmp_path, encoding="RandomizedALiBi(max_position=10)")

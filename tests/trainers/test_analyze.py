@@ -1,3 +1,5 @@
+"""What models attend to: pictures of one run, and two runs compared."""
+
 import json
 
 import numpy as np
@@ -61,63 +63,70 @@ def test_a_picture_of_several_sizes(tmp_path):
 
 
 @pytest.mark.product
-def test_a_run(tmp_path, capsys):
-    run_toy(tmp_path, trainer="imagenet", encoding="RandomizedRoPE")
+def test_a_run(finished, capsys):
+    path, _ = finished("imagenet")
     config = analyze.AnalyzeConfig(examples=2, evaluation="even")
-    analyze.main(config, str(tmp_path))
-    assert (tmp_path / "images.png").exists()
-    assert f"plot: {tmp_path}/images.png" in capsys.readouterr().out
-    assert (tmp_path / "attention.json").exists()
+    analyze.main(config, str(path))
+    assert f"plot: {path}/images.png" in capsys.readouterr().out
+    assert (path / "images.png").exists()
+    assert (path / "attention.json").exists()
 
 
-@pytest.mark.slow
-def test_two_runs_and_a_length(tmp_path, capsys):
-    runs = {"one": "RandomizedRoPE", "two": "ALiBi"}
-    for name, encoding in runs.items():
-        run_toy(
-            tmp_path / name, trainer="sequence_to_answer", encoding=encoding
-        )
-    config = analyze.AnalyzeConfig(examples=3, length=5)
-    paths = [str(tmp_path / name) for name in runs]
-    analyze.main(config, *paths)
-    record = json.loads((tmp_path / "one" / "attention.json").read_text())
+ANSWERS = {"trainer": "sequence_to_answer", "steps": 1, "generated_examples": 0}
+RUNS = {
+    "two": {"encoding": "ALiBi"},
+    "layers": {"num_layers": 2},
+    "sort": {"task": "sort"},
+    "other": {"attention": "GeometricAttention", "encoding": "NoPE"},
+}
+
+
+@pytest.mark.product
+def test_two_runs_and_a_length(finished, tmp_path, capsys):
+    paths = {"one": str(finished("sequence_to_answer")[0])}
+    for name, changes in RUNS.items():
+        paths[name] = str(tmp_path / name)
+        run_toy(tmp_path / name, **ANSWERS, **changes)
+
+    def run(*names, **flags):
+        config = analyze.AnalyzeConfig(examples=3, **flags)
+        analyze.main(config, *(paths[name] for name in names))
+        path = f"{paths[names[0]]}/attention.json"
+        with open(path) as file:
+            record = json.load(file)
+        return record, capsys.readouterr().out
+
+    record, output = run("one", "two", length=5)
     (layer,) = record["layers"]
-    assert record["length"] == 5 and record["other"].startswith(paths[1])
+    assert record["length"] == 5 and record["other"].startswith(paths["two"])
     assert len(layer["distance"]) == 2
     pairs = np.array(layer["divergence"])
     assert pairs.shape == (2, 2)
     assert layer["least_divergence"] == pytest.approx(pairs.min())
     assert layer["mean_divergence"] == pytest.approx(pairs.mean(), abs=1e-5)
-    assert "least divergence | mean divergence" in capsys.readouterr().out
+    assert "least divergence | mean divergence" in output
 
     # A model is not unlike itself.
-    analyze.main(analyze.AnalyzeConfig(examples=3), paths[1], paths[1])
-    record = json.loads((tmp_path / "two" / "attention.json").read_text())
+    record, _ = run("two", "two")
     (layer,) = record["layers"]
     assert layer["least_divergence"] == pytest.approx(0, abs=1e-6)
 
-    def refuse(message, *texts, **flags):
+    for names, flags, message in (
+        (["one"], {"length": 17}, "is not a length that"),
+        (["one"] * 4, {}, "expected RUN or RUN OTHER; got"),
+        (["one", "layers"], {}, "has 1 layers, and .* has 2"),
+        (["one", "sort"], {}, "reads other words than"),
+        (["other"], {}, "has GeometricAttention, whose weights"),
+    ):
         with pytest.raises(ConfigError, match=message):
-            analyze.main(analyze.AnalyzeConfig(**flags), *texts)
+            run(*names, **flags)
 
-    refuse("is not a length that", paths[0], length=17)
-    refuse("expected RUN or RUN OTHER; got", *paths, *paths)
-    run_toy(tmp_path / "three", trainer="sequence_to_answer", num_layers=2)
-    refuse("has 1 layers, and .* has 2", paths[0], str(tmp_path / "three"))
-    run_toy(tmp_path / "sort", trainer="sequence_to_answer", task="sort")
-    refuse("reads other words than", paths[0], str(tmp_path / "sort"))
-    run_toy(
-        tmp_path / "four",
-        trainer="sequence_to_answer",
-        attention="GeometricAttention",
-        encoding="NoPE",
-    )
     capsys.readouterr()
-    refuse("has GeometricAttention, whose weights", str(tmp_path / "four"))
     config = analyze.AnalyzeConfig(examples=3, matrices="5", activations="5")
-    analyze.main(config, str(tmp_path / "four"))
+    analyze.main(config, paths["other"])
     assert "no attention.json: " in capsys.readouterr().out
-    names = ("attention_matrices.npz", "attention_matrices.png")
-    for name in (*names, "activations.npz", "activations.json"):
-        assert (tmp_path / "four" / name).exists()
-    assert not (tmp_path / "four" / "attention.json").exists()
+    found = {path.name for path in (tmp_path / "other").iterdir()}
+    assert "attention.json" not in found
+    for name in ("attention_matrices", "activations"):
+        assert {f"{name}.npz", f"{name}.png"} <= found
+    assert "activations.json" in found

@@ -62,7 +62,8 @@ def test_a_uniform_model(text):
     assert found["loss"] == pytest.approx(8 * math.log(256), rel=1e-6)
 
 
-def losses_by_hand(text):
+@pytest.fixture
+def losses(text):
     """Losses of logits 1 for bytes below 128, and 0 for all others."""
     targets = np.frombuffer(text.read_bytes()[950:], np.uint8)
     return math.log(128 * math.e + 128) - (targets < 128)
@@ -73,9 +74,8 @@ def below_128(targets):
     return tf.broadcast_to(low, (*targets.shape, 256))
 
 
-def test_losses_by_hand(text):
+def test_losses_by_hand(text, losses):
     problem = EXPERIMENT.make_problem(config(text))
-    losses = losses_by_hand(text)
     windows = [losses[start : start + 8].mean() for start in range(0, 50, 8)]
     found = measure(problem, 8, below_128)
     mean = losses.mean()
@@ -83,21 +83,6 @@ def test_losses_by_hand(text):
     half = 1.96 * np.std(windows) / math.sqrt(7)
     assert found["nats_per_byte_low"] == pytest.approx(mean - half, rel=1e-4)
     assert found["nats_per_byte_high"] == pytest.approx(mean + half, rel=1e-4)
-
-
-def test_sliding_windows_measure_every_byte_once(text):
-    problem = EXPERIMENT.make_problem(config(text, stride=3))
-    # The first 8 bytes, and 14 times the next 3.
-    assert problem.evaluation_examples(8) == 15
-    found = measure(problem, 8, below_128)
-    assert found["nats_per_byte"] == pytest.approx(
-        losses_by_hand(text).mean(), rel=1e-6
-    )
-
-
-def test_losses_at_each_position(text):
-    problem = EXPERIMENT.make_problem(config(text))
-    losses = losses_by_hand(text)
     problem.measure = problem.measure_positions
     found = measure(problem, 8, below_128)
     assert found == pytest.approx({n: losses[n::8].mean() for n in range(8)})
@@ -107,6 +92,14 @@ def test_losses_at_each_position(text):
     assert problem.measure_positions(sums) == pairs
 
 
+def test_sliding_windows_measure_every_byte_once(text, losses):
+    problem = EXPERIMENT.make_problem(config(text, stride=3))
+    # The first 8 bytes, and 14 times the next 3.
+    assert problem.evaluation_examples(8) == 15
+    found = measure(problem, 8, below_128)
+    assert found["nats_per_byte"] == pytest.approx(losses.mean(), rel=1e-6)
+
+
 def test_all_lengths_read_the_same_bytes(text):
     some = config(text, evaluation_examples=1)
     problem = EXPERIMENT.make_problem(some)
@@ -114,31 +107,37 @@ def test_all_lengths_read_the_same_bytes(text):
 
 
 def test_no_text(text, tmp_path):
-    with pytest.raises(ConfigError, match=r"neither a file nor a folder.*Or"):
-        EXPERIMENT.train(config(tmp_path / "none"), tmp_path / "run")
-    missing = config(tmp_path, dataset="enwik8")
-    with pytest.raises(ConfigError, match="--dataset=python_source"):
-        EXPERIMENT.train(missing, tmp_path / "run")
-    with pytest.raises(ConfigError, match="data_dir has no effect with --data"):
-        config(text, dataset="python_source")
-    short = config(text, train_length="2000", max_position=4096)
-    with pytest.raises(ConfigError, match="900 tokens in split train, fewer"):
-        EXPERIMENT.train(short, tmp_path / "run")
+    for data, changes, message in (
+        (tmp_path / "none", {}, r"neither a file nor a folder.*Or"),
+        (tmp_path, {"dataset": "enwik8"}, "--dataset=python_source"),
+        (
+            text,
+            {"dataset": "python_source"},
+            "data_dir has no effect with --data",
+        ),
+        (
+            text,
+            {"train_length": "2000", "max_position": 4096},
+            "900 tokens in split train, fewer",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            EXPERIMENT.train(config(data, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.product
-def test_a_run_names_its_text(text, tmp_path):
-    results = EXPERIMENT.train(config(text), tmp_path / "whole")
-    saved = json.loads((tmp_path / "whole" / "results.json").read_text())
+def test_a_run_names_its_text(finished):
+    path, results = finished("enwik8")
+    saved = json.loads((path / "results.json").read_text())
     assert saved == results
     assert results["config"]["dataset"] == "files"
     assert results["score_metric"] == "nats_per_byte"
     assert not results["higher_is_better"]
     final = results["final"]
-    assert set(final["loss_by_length"]) == {"8", "32"}
+    assert {*final["loss_by_length"]} == {"8", "32"}
     by_position = final["nats_per_byte_by_position"]["32"]
     assert list(by_position) == [str(n) for n in range(32)]
     # Positions are drawn below 64, in training and at both lengths.
     assert final["unseen_positions_by_length"] == {"8": 0, "32": 0}
-    assert (tmp_path / "whole" / "length_generalization_positions.png").exists()
+    assert (path / "length_generalization_positions.png").exists()

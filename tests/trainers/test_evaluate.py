@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.trainers.toy import run_toy
 from trainers import evaluate
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
@@ -15,13 +14,13 @@ from trainers.options.fields import resolve
 from trainers.records.checkpoints import GoneError
 from trainers.records.opened_run import open_run
 
-CHANGES = {"encoding": "RandomizedRoPE", "checkpoint_every": 1}
 
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("run")
-    return path, run_toy(path, **CHANGES, steps_per_loop=1)
+@pytest.fixture
+def copied(finished, tmp_path):
+    """The directory of a copy of a run, and the run's results."""
+    path, results = finished()
+    shutil.copytree(path, tmp_path / "run")
+    return tmp_path / "run", results
 
 
 def evaluate_again(text, **flags):
@@ -30,12 +29,11 @@ def evaluate_again(text, **flags):
 
 def read_only_file(path):
     (found,) = path.glob("evaluations/*.json")
-    found.rename(path / found.name)
-    return found.name, json.loads((path / found.name).read_text())
+    return found.name, json.loads(found.read_text())
 
 
-def test_the_same_evaluation_gives_the_same_numbers(finished, capsys):
-    path, results = finished
+def test_the_same_evaluation_gives_the_same_numbers(copied, capsys):
+    path, results = copied
     evaluate_again(path)
     name, again = read_only_file(path)
     assert name == "checkpoint-2.json"
@@ -51,8 +49,8 @@ def test_the_same_evaluation_gives_the_same_numbers(finished, capsys):
     assert (path / "evaluations" / "checkpoint-2.png").exists()
 
 
-def test_other_lengths_and_positions(finished, capsys):
-    path, results = finished
+def test_other_lengths_and_positions(copied, capsys):
+    path, results = copied
     flags = {"test_lengths": "5,9", "evaluation": "even"}
     evaluate_again(path / "checkpoints" / "checkpoint-1.npz", **flags)
     scored = "A score is the mean over the lengths above 3 of its own column."
@@ -60,12 +58,10 @@ def test_other_lengths_and_positions(finished, capsys):
     name, again = read_only_file(path)
     assert name == "checkpoint-1-test_lengths=5,9-evaluation=even.json"
     assert again["final"]["step"] == 1
-    assert set(again["final"]["loss_by_length"]) == {*"12359"}
+    losses = again["final"]["loss_by_length"]
+    assert {*losses} == {*"12359"}
     assert again["config"]["encoding"] == "RandomizedRoPE(evaluation='even')"
-    losses = {
-        found["final"]["loss_by_length"]["5"] for found in (again, results)
-    }
-    assert len(losses) == 2
+    assert losses["5"] != results["final"]["loss_by_length"]["5"]
 
 
 @pytest.mark.parametrize(
@@ -79,17 +75,12 @@ def test_other_lengths_and_positions(finished, capsys):
         ({"evaluation": "zero"}, "evaluation"),
         ({"evaluation_examples": -1}, "at least 0"),
         ({"checkpoint": "last"}, "It must be one of newest, best"),
+        ({"test_sizes": "3x3"}, "not a flag of trainers.algorithmic"),
     ],
 )
 def test_mistakes(finished, flags, message):
     with pytest.raises(ConfigError, match=message):
-        evaluate_again(finished[0], **flags)
-
-
-def test_a_checkpoint_that_is_given_is_the_one(finished):
-    path = finished[0] / "checkpoints" / "checkpoint-1.npz"
-    with pytest.raises(ConfigError, match="leave --checkpoint=best out"):
-        evaluate_again(path, checkpoint="best")
+        evaluate_again(finished()[0], **flags)
 
 
 @pytest.mark.parametrize(
@@ -102,54 +93,49 @@ def test_a_checkpoint_that_is_given_is_the_one(finished):
         {"score": "0.5", "accuracy_by_length": {"5": 0.5}},
     ],
 )
-def test_damaged_results_are_named_before_work(finished, tmp_path, final):
-    path = finished[0]
-    shutil.copytree(
-        path,
-        tmp_path,
-        ignore=shutil.ignore_patterns("evaluations"),
-        dirs_exist_ok=True,
-    )
-    results = json.loads((path / "results.json").read_text())
+def test_damaged_results_are_named_before_work(copied, final):
+    path, results = copied
     text = json.dumps({**results, "final": final})
-    (tmp_path / "results.json").write_text(text)
+    (path / "results.json").write_text(text)
     with pytest.raises(ConfigError, match=r"results\.json has no score, or no"):
-        evaluate_again(tmp_path)
-    assert not (tmp_path / "evaluations").exists()
+        evaluate_again(path)
+    assert not (path / "evaluations").exists()
 
 
-def test_a_run_is_needed(finished, tmp_path):
-    path, _ = finished
-    for text, message in (
-        (tmp_path, "is not the working directory of a run"),
-        ("/x.npz", "/x.npz is not the working directory of a run"),
-        ("x.npz", "x.npz is not the working directory of a run"),
-        ("~nobody/x", "~nobody/x is not the working directory of a run"),
-        (path / "checkpoints" / "checkpoint-7.npz", "there is no checkpoint"),
+def test_what_is_no_run(finished, tmp_path):
+    path, _ = finished()
+    checkpoints = path / "checkpoints"
+    for text, which, message in (
+        (tmp_path, "newest", "is not the working directory of a run"),
+        ("/x.npz", "newest", "/x.npz is not the working directory of a run"),
+        ("x.npz", "newest", "x.npz is not the working directory of a run"),
+        ("~nobody/x", "newest", "~nobody/x is not the working directory of"),
+        (checkpoints / "checkpoint-7.npz", "newest", "there is no checkpoint"),
+        (checkpoints / "checkpoint-1.npz", "best", "leave --checkpoint=best "),
     ):
         with pytest.raises(ConfigError, match=message):
-            open_run(str(text))
-    (tmp_path / "config.json").write_text((path / "config.json").read_text())
-    with pytest.raises(
-        ConfigError, match=r"has no checkpoint best-\*\.npz yet"
-    ):
+            open_run(str(text), which)
+    shutil.copy(path / "config.json", tmp_path)
+    with pytest.raises(ConfigError, match=r"no checkpoint best-\*\.npz yet"):
         open_run(str(tmp_path), "best")
-    record = json.loads((path / "config.json").read_text())
-    for changes, message in (
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"trainer": "algorithm"}, "Did you mean algorithmic"),
         ({"config": {"bells": 3}}, "flags that this version does not know"),
-        (
-            {"config": {"steps": "two"}},
-            "--steps must be of type int; got 'two'",
-        ),
+        ({"config": {"steps": "two"}}, "--steps must be of type int; got 'two"),
         ({"config": {"encoding": 5}}, "--encoding must be of type str; got 5"),
         ({"config": {"workdir": []}}, "--workdir must be of type str; got"),
         ({"config": {"dropout": None}}, "--dropout must be of type float"),
-    ):
-        text = json.dumps({**record, **changes})
-        (tmp_path / "config.json").write_text(text)
-        with pytest.raises(ConfigError, match=message):
-            open_run(str(tmp_path))
+    ],
+)
+def test_damaged_configurations(finished, tmp_path, changes, message):
+    record = json.loads((finished()[0] / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**record, **changes}))
+    with pytest.raises(ConfigError, match=message):
+        open_run(str(tmp_path))
 
 
 def rotate(path, step):
@@ -162,26 +148,22 @@ def rotate(path, step):
     np.savez(paths[0].with_stem(f"checkpoint-{step}"), **arrays)
 
 
-def test_a_checkpoint_that_training_has_removed(finished, tmp_path):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    opened = open_run(str(tmp_path))
-    model, _, _ = opened.experiment.make_parts(
-        opened.config, make_strategy("one_device")
-    )
-    rotate(tmp_path, 7)
+def test_a_checkpoint_that_training_has_removed(copied):
+    path, _ = copied
+    opened = open_run(str(path))
+    strategy = make_strategy("one_device")
+    model, _, _ = opened.experiment.make_parts(opened.config, strategy)
+    rotate(path, 7)
     again, step = opened.load(model)
     assert (again.checkpoint.stem, step) == ("checkpoint-7", 7)
     # One that was named is not replaced.
     named = open_run(str(again.checkpoint))
-    rotate(tmp_path, 8)
+    rotate(path, 8)
     with pytest.raises(ConfigError, match=r"no checkpoint .*checkpoint-7\.npz"):
         named.load(model)
 
 
-def test_the_newest_checkpoint_is_not_looked_for_without_end(
-    finished, tmp_path
-):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+def test_the_newest_checkpoint_is_not_looked_for_without_end(copied):
     seen = []
 
     def use(run):
@@ -189,5 +171,5 @@ def test_the_newest_checkpoint_is_not_looked_for_without_end(
         raise GoneError("gone")
 
     with pytest.raises(GoneError, match="gone"):
-        open_run(str(tmp_path)).retry(use)
+        open_run(str(copied[0])).retry(use)
     assert 1 < len(seen) < 10

@@ -10,28 +10,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.checks.arguments import constructor_arguments
-from keras_lengen.layers import ENCODINGS
-from tests.keras_lengen.layers.encodings.table import FAMILIES
-from tests.products import mark_slow, product
-from tests.trainers.toy import run_toy, toy_config
+from tests.trainers.toy import toy_config
 from trainers import export
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.export import ExportConfig
-from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import resolve
 
 WITHOUT_DELEGATES = (
     tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-)
-# TensorFlow Lite gives the distances of relative encodings a wrong shape if
-# the length is free.
-NOT_IN_LITE = {"RelativeEncoding", "RandomizedRelativeEncoding"}
-IN_LITE = sorted(
-    name
-    for name, encoding in ENCODINGS.items()
-    if not encoding.causal_only and name not in NOT_IN_LITE
 )
 LOAD = {
     "keras": """
@@ -52,54 +39,52 @@ import numpy as np
 path = pathlib.Path(sys.argv[1])
 (file,) = path.glob("*_example.npz")
 with np.load(file) as example:
-    example = dict(example)
-expected = example.pop("outputs")
-inputs = example
+    inputs = dict(example)
+expected = inputs.pop("outputs")
 {load}
 np.testing.assert_allclose(outputs, expected, atol=1e-5)
 assert not any(n.split(".")[0] in ("trainers", "datasets") for n in sys.modules)
 """
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    path = tmp_path_factory.mktemp("run")
-    run_toy(path, encoding="RandomizedRoPE")
-    return path
+@pytest.fixture
+def export_run(finished, tmp_path):
+    """A function that exports a run to `tmp_path`, and returns the run."""
 
+    def run(**flags):
+        path, _ = finished()
+        flags = {"output": str(tmp_path), **flags}
+        export.main(resolve(ExportConfig, {}, flags), str(path))
+        return path
 
-def export_run(path, output, **flags):
-    config = resolve(ExportConfig, {}, {"output": str(output), **flags})
-    export.main(config, str(path))
+    return run
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", LOAD)
-def test_it_loads_without_trainers_and_data(finished, tmp_path, kind):
-    export_run(finished, tmp_path, format=kind, evaluation="even")
+def test_it_loads_without_trainers_and_data(export_run, tmp_path, kind):
+    export_run(format=kind, evaluation="even")
     program = CHECK.format(load=LOAD[kind])
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
 
 
-def test_a_file_of_the_weights_of_the_run(finished, tmp_path, capsys):
-    export_run(finished, tmp_path, evaluation="even")
+def test_a_file_of_the_weights_of_the_run(export_run, tmp_path, capsys):
+    run = export_run(evaluation="even")
     assert "drawn anew" not in capsys.readouterr().out
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    (checkpoint,) = finished.glob("checkpoints/checkpoint-*.npz")
-    with np.load(checkpoint) as arrays:
+    with np.load(run / "checkpoints" / "checkpoint-2.npz") as arrays:
         saved = [arrays[n] for n in arrays.files if n.startswith("model/")]
     for weight, values in zip(loaded.weights, saved, strict=True):
         np.testing.assert_array_equal(weight, values)
     with np.load(tmp_path / "model_example.npz") as example:
-        assert set(example) == {"token_ids", "lengths", "outputs"}
+        assert {*example} == {"token_ids", "lengths", "outputs"}
 
 
-@pytest.mark.product
-def test_a_random_model_is_said_to_be_random(finished, tmp_path, capsys):
-    export_run(finished, tmp_path)
+def test_a_random_model_is_said_to_be_random(export_run, tmp_path, capsys):
+    export_run()
     assert "choose --evaluation=even or ordinal" in capsys.readouterr().out
     with np.load(tmp_path / "model_example.npz") as example:
-        assert set(example) == {"token_ids", "lengths"}
+        assert {*example} == {"token_ids", "lengths"}
 
 
 def test_saved_models_need_tensorflow(monkeypatch):
@@ -108,18 +93,19 @@ def test_saved_models_need_tensorflow(monkeypatch):
         resolve(ExportConfig, {}, {"format": "saved_model"})
 
 
+# TensorFlow Lite gives the distances of RelativeEncoding a wrong shape if the
+# length is free.
 @pytest.mark.product
 @pytest.mark.parametrize(
-    "name",
-    product(
-        mark_slow(IN_LITE, {*IN_LITE} - {*FAMILIES}), keep=("RandomizedRoPE",)
-    ),
+    "encoding",
+    [
+        *("SinusoidalEncoding", "YaRN", "T5Bias", "FIRE"),
+        "RandomizedRoPE(evaluation='even')",
+        "SHAPE(evaluation='zero')",
+    ],
 )
-def test_tensorflow_lite_computes_the_same(name, tmp_path):
-    config = toy_config(encoding=name)
-    if "evaluation" in constructor_arguments(ENCODINGS[name]):
-        value = "zero" if name == "SHAPE" else "even"
-        config = with_evaluation(config, value)
+def test_tensorflow_lite_computes_the_same(encoding, tmp_path):
+    config = toy_config(encoding=encoding)
     model = EXPERIMENT.build_model(config)
     inputs = export.draw_inputs(EXPERIMENT.make_problem(config))
     expected = model(inputs, training=False)
@@ -128,15 +114,18 @@ def test_tensorflow_lite_computes_the_same(name, tmp_path):
         # The interpreter tells of its successor.
         warnings.simplefilter("ignore")
         converter = tf.lite.TFLiteConverter.from_saved_model(str(path))
-        content = converter.convert()
         # The default delegate fails on some programs with free lengths.
         interpreter = tf.lite.Interpreter(
-            model_content=content,
+            model_content=converter.convert(),
             experimental_op_resolver_type=WITHOUT_DELEGATES,
         )
     runner = interpreter.get_signature_runner("serving_default")
     (outputs,) = runner(**inputs).values()
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
+
+
+def make_model():
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
 
 
 def fail_to_export(self, path, **_):
@@ -167,18 +156,16 @@ def test_a_full_disk_leaves_what_was_exported(
     before = {*tmp_path.rglob("*")}
     # As a killed export leaves it.
     (tmp_path / f"{name}.partial").mkdir()
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     monkeypatch.setattr(keras.Model, method, fail)
     with pytest.raises(OSError, match=r"No space left$"):
-        save(model, tmp_path, {}, {})
+        save(make_model(), tmp_path, {}, {})
     assert {*tmp_path.rglob("*")} == before
 
 
 def test_an_export_takes_the_place_of_another(tmp_path):
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     for size in (1, 2):
         example = {"x": np.zeros(size)}
-        path = export.save_keras(model, tmp_path, {}, example)
+        path = export.save_keras(make_model(), tmp_path, {}, example)
         with np.load(export.name_example(path)) as found:
             assert found["x"].size == size
     assert {*tmp_path.iterdir()} == {path, export.name_example(path)}
@@ -188,7 +175,6 @@ def test_no_link_is_written_through(tmp_path):
     (tmp_path / "mine").mkdir()
     link = tmp_path / "model.keras.partial"
     link.symlink_to("mine")
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(OSError, match="symbolic link"):
-        export.save_keras(model, tmp_path, {}, {})
+        export.save_keras(make_model(), tmp_path, {}, {})
     assert link.is_symlink() and not list((tmp_path / "mine").iterdir())

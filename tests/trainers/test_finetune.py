@@ -14,7 +14,7 @@ import trainers
 from tests.shell import run_python
 from tests.trainers import toy_experiment
 from tests.trainers.toy import TOY, final_weights, toy_config
-from trainers import compare, enwik8, evaluate, finetune
+from trainers import enwik8, finetune
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
 from trainers.enwik8 import Enwik8Config
@@ -32,7 +32,6 @@ CHANGES = {
     "checkpoint_every": 1,
     "steps_per_loop": 1,
 }
-LENGTHS = {"train_length": "3", "test_lengths": "5"}
 BLOCK = "model/transformer_encoder/block/attention"
 
 
@@ -48,7 +47,8 @@ def make_parts(path, config, experiment=EXPERIMENT, **more):
 
 def write_run(path, **flags):
     """Writes a run whose weights and optimizer have random values."""
-    _, checkpoints = make_parts(path, toy_config(**LENGTHS, **flags))
+    config = toy_config(train_length="3", test_lengths="5", **flags)
+    _, checkpoints = make_parts(path, config)
     generator = np.random.default_rng(0)
     state = checkpoints.copy()
     checkpoints.copy = lambda: {
@@ -99,15 +99,13 @@ def finished(source, tmp_path_factory):
 
 @pytest.mark.product
 def test_it_begins_with_the_weights_and_a_new_optimizer(source, finished):
-    _, state, output = finished
+    path, state, output = finished
     trained = final_weights(source)
     weights = {name for name in state if name.startswith("model/")}
     assert weights == {name for name in trained if name.startswith("model/")}
     for name in weights:
         np.testing.assert_array_equal(state[name], trained[name], err_msg=name)
-    moments = [
-        name for name in state if name.endswith(("momentum", "velocity"))
-    ]
+    moments = [n for n in state if n.endswith(("momentum", "velocity"))]
     assert len(moments) == 2 * len(weights)
     for name in (*moments, "optimizer/adam/iteration"):
         assert trained[name].any() and not state[name].any()
@@ -118,48 +116,12 @@ def test_it_begins_with_the_weights_and_a_new_optimizer(source, finished):
     )
     assert output.count(line) == 1
     assert "left out" not in output and "new," not in output
-
-
-@pytest.mark.product
-def test_results_say_where_it_began(source, finished):
-    path, _, _ = finished
-    results = json.loads((path / "results.json").read_text())
-    record = json.loads((path / "config.json").read_text())
-    for config in (results["config"], record["config"]):
-        found = config["initialize_from"]
-        assert found == f"{source}/checkpoints/checkpoint-2.npz"
+    for name in ("results.json", "config.json"):
+        config = json.loads((path / name).read_text())["config"]
+        begun = config["initialize_from"]
+        assert begun == f"{source}/checkpoints/checkpoint-2.npz"
         assert config["encoding"] == "RandomizedRoPE"
         assert config["model_dim"] == TOY["model_dim"]
-
-
-@pytest.mark.product
-def test_it_is_a_run_for_the_tools(source, finished, tmp_path, capsys):
-    path, _, _ = finished
-    evaluate.main(
-        resolve(evaluate.EvaluateConfig, {}, {"evaluation": "even"}), str(path)
-    )
-    assert "| length | results.json | this evaluation |" in (
-        capsys.readouterr().out
-    )
-    config = resolve(compare.CompareConfig, {}, {"output": str(tmp_path)})
-    (again,) = path.glob("evaluations/*.json")
-    compare.main(config, str(path), str(again))
-    assert "| `RandomizedRoPE" in capsys.readouterr().out
-    finetune_toy(source, path, **CHANGES)
-    assert "already finished" in capsys.readouterr().out
-
-
-def stop(monkeypatch, where, start, step=0):
-    """Starts a run that ends in a function, after so many steps."""
-
-    def fail(*arguments, **_):
-        if not step or arguments[1] >= step:
-            raise TrainingError("stop")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(where, fail)
-        with pytest.raises(TrainingError, match="stop"):
-            start()
 
 
 @pytest.mark.product
@@ -169,19 +131,27 @@ def test_a_resumed_run_reads_the_source_only_if_it_must(
     copied, path = tmp_path / "source", tmp_path / "parts"
     shutil.copytree(source, copied)
 
-    def start():
-        finetune_toy(copied, path, **CHANGES)
+    def start_and_stop(where, step=0):
+        """Starts a run that ends in a function, after so many steps."""
 
-    stop(monkeypatch, "trainers.experiment.train", start)
+        def fail(*arguments, **_):
+            if not step or arguments[1] >= step:
+                raise TrainingError("stop")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(where, fail)
+            with pytest.raises(TrainingError, match="stop"):
+                finetune_toy(copied, path, **CHANGES)
+
+    start_and_stop("trainers.experiment.train")
     assert not list(path.glob("checkpoints/*"))
-    stop(monkeypatch, "trainers.engine.loop._check_finite", start, step=1)
+    start_and_stop("trainers.engine.loop._check_finite", step=1)
     assert capsys.readouterr().out.count("  begins with") == 2
     # Read again, this would be refused.
     (copied / "checkpoints" / "checkpoint-2.npz").write_bytes(b"")
-    start()
+    finetune_toy(copied, path, **CHANGES)
     assert "  begins with" not in capsys.readouterr().out
-    whole, resumed = finished[0], path
-    weights, others = final_weights(whole), final_weights(resumed)
+    weights, others = final_weights(finished[0]), final_weights(path)
     # The paths of their sources differ.
     assert (weights.pop("digest") != others.pop("digest")).any()
     assert weights.keys() == others.keys()
@@ -189,40 +159,20 @@ def test_a_resumed_run_reads_the_source_only_if_it_must(
         np.testing.assert_array_equal(values, others[name], err_msg=name)
 
 
-LISTED = {
-    "RoPE to ALiBi": ("RoPE", "ALiBi", [], []),
-    "RoPE to T5Bias": ("RoPE", "T5Bias", ["t5_bias/table"], []),
-    "RoPE to LogKERPLE": (
-        "RoPE",
-        "LogKERPLE",
-        ["log_kerple/a", "log_kerple/p"],
-        [],
-    ),
-    "LogKERPLE to RoPE": (
-        "LogKERPLE",
-        "RoPE",
-        [],
-        ["log_kerple/a", "log_kerple/p"],
-    ),
-    "FIRE to its randomized form": ("FIRE", "RandomizedFIRE", [], []),
-    "a randomized form to ALiBi": (
-        "RandomizedLogKERPLE",
-        "ALiBi",
-        [],
-        ["randomized_log_kerple/a", "randomized_log_kerple/p"],
-    ),
-    "a smaller table": (
-        "T5Bias",
-        "T5Bias(num_buckets=16)",
-        ["t5_bias/table"],
-        ["t5_bias/table"],
-    ),
-}
+PARAMETERS = [f"randomized_log_kerple/{name}" for name in "ap"]
+TABLE = ["t5_bias/table"]
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_new_and_left_out(tmp_path, name):
-    before, after, new, left_out = LISTED[name]
+@pytest.mark.parametrize(
+    ("before", "after", "new", "left_out"),
+    [
+        ("RoPE", "T5Bias", TABLE, []),
+        ("FIRE", "RandomizedFIRE", [], []),
+        ("RandomizedLogKERPLE", "ALiBi", [], PARAMETERS),
+        ("T5Bias", "T5Bias(num_buckets=16)", TABLE, TABLE),
+    ],
+)
+def test_new_and_left_out(tmp_path, before, after, new, left_out):
     checkpoint = write_run(tmp_path / "a", encoding=before)
     config = toy_config(encoding=after, seed=1)
     model, checkpoints = make_parts(tmp_path / "b", config)
@@ -241,26 +191,18 @@ def test_new_and_left_out(tmp_path, name):
     assert checkpoints.restore() == (0, 0.0)
     with np.load(checkpoint) as stored:
         for name, values in checkpoints.copy().items():
-            other = name
+            wanted = begin[name]
             if name.startswith("model/") and name not in found.new:
-                if name not in stored.files:
-                    other = name.replace("/randomized_", "/")
-                wanted = stored[other]
-            else:
-                wanted = begin[name]
+                plain = name.replace("/randomized_", "/")
+                wanted = stored[name if name in stored.files else plain]
             np.testing.assert_array_equal(values, wanted, err_msg=name)
 
 
-def average_factor(factor, tokens):
-    """The mean of a factor over the numbers of keys 1, 2, ..., `tokens`."""
-    return np.mean([factor * np.log(n) for n in range(1, tokens + 1)])
-
-
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("none", "head"),
-        ("none", "log_length"),
         ("none", "adaptive"),
         ("none", "evaluation_log_length"),
         ("head", "log_length"),
@@ -273,102 +215,104 @@ def test_a_new_factor_of_scores_changes_little(tmp_path, before, after):
     config = toy_config(score_factor=after, seed=1)
     model, _ = make_parts(tmp_path / "b", config)
     found = read_initial_weights(open_run(str(checkpoint)), config, model)
-    weights = [f"{BLOCK}/score_factor"]
+    factor = f"{BLOCK}/score_factor"
     learned = ("head", "log_length", "adaptive")
-    assert found.new == weights * (after in learned and before != after)
-    assert found.left_out == weights * (before in learned and before != after)
-    parts = make_parts(tmp_path / "b", config, initial=found.values)
-    model, checkpoints = parts
+    assert found.new == [factor] * (after in learned and before != after)
+    assert found.left_out == [factor] * (before in learned and before != after)
+    model, checkpoints = make_parts(
+        tmp_path / "b", config, initial=found.values
+    )
     assert checkpoints.restore() == (0, 0.0)
-    tokens = 2 * 3  # Both strings of reverse_string have up to three symbols.
-    if found.new and after == "log_length":
-        begun = checkpoints.copy()[weights[0]]
-        np.testing.assert_allclose(average_factor(begun, tokens), 1, rtol=1e-5)
-    elif after == "adaptive":
-        begun = checkpoints.copy()[weights[0]]
-        np.testing.assert_array_equal(begun, np.zeros_like(begun))
+    if after == "adaptive":
+        assert not checkpoints.copy()[factor].any()
+    elif found.new and after == "log_length":
+        # Both strings of reverse_string have up to three symbols.
+        keys = np.arange(1, 2 * 3 + 1)
+        mean = np.mean([checkpoints.copy()[factor] * np.log(n) for n in keys])
+        assert mean == pytest.approx(1, rel=1e-5)
     elif before == "none":
         # At trained lengths, the model computes what it computed before.
-        other = make_parts(tmp_path / "c", toy_config(seed=1))[0]
+        other, _ = make_parts(tmp_path / "c", toy_config(seed=1))
         other.set_weights(
             [w for w in model.weights if w.name != "score_factor"]
         )
         ids = np.array([[0, 1, 1, 2, 2, 2]])
-        np.testing.assert_allclose(
-            *(np.asarray(each({"token_ids": ids})) for each in (model, other)),
-            rtol=1e-5,
-        )
-        longer = {"token_ids": np.tile(ids, 3)}
-        same = np.allclose(model(longer), other(longer), rtol=1e-5)
-        assert same == (after == "head")
+        for repeats, same in ((1, True), (3, after == "head")):
+            inputs = {"token_ids": np.tile(ids, repeats)}
+            close = np.allclose(model(inputs), other(inputs), rtol=1e-5)
+            assert close == same
 
 
-REFUSED = {
-    "a width": (
-        {"model_dim": 16},
-        r"embeddings has shape \(3, 8\) there and has shape \(3, 16\) here; "
-        r"only the encoding and --score_factor may differ "
-        r"\(--model_dim was 8, is 16\)\.",
-    ),
-    "more layers": (
-        {"num_layers": 2},
-        r"block_0/\S+ is missing there and has shape .*--num_layers was 1",
-    ),
-    "heads": ({"num_heads": 4}, "has --num_heads=2, .* cannot change; got 4"),
-    "a vocabulary": (
-        {"task": "modular_arithmetic"},
-        r"embeddings has shape \(3, 8\) there .*--task was 'reverse_string'",
-    ),
-}
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory):
+    """The directory of a run with two layers."""
+    path = tmp_path_factory.mktemp("layers")
+    write_run(path, num_layers=2)
+    return path
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_another_model_is_refused(source, tmp_path, name):
-    flags, message = REFUSED[name]
+@pytest.mark.parametrize(
+    ("of", "flags", "message"),
+    [
+        (
+            "source",
+            {"model_dim": 16},
+            r"embeddings has shape \(3, 8\) there and has shape \(3, 16\) "
+            r"here; only the encoding and --score_factor may differ "
+            r"\(--model_dim was 8, is 16\)\.",
+        ),
+        (
+            "source",
+            {"num_layers": 2},
+            r"block_0/\S+ is missing there and has shape .*--num_layers was 1",
+        ),
+        ("layers", {"num_layers": 1}, "--num_layers was 2, is 1"),
+        (
+            "source",
+            {"num_heads": 4},
+            "has --num_heads=2, .* cannot change; got 4",
+        ),
+        (
+            "source",
+            {"task": "modular_arithmetic"},
+            r"shape \(3, 8\) there .*--task was 'reverse_string'",
+        ),
+    ],
+)
+def test_another_model_is_refused(of, flags, message, request, tmp_path):
+    run = request.getfixturevalue(of)
     with pytest.raises(ConfigError, match=message):
-        finetune_toy(source, tmp_path / "new", **flags)
+        finetune_toy(run, tmp_path / "new", **flags)
     assert not (tmp_path / "new").exists()
 
 
 def test_another_normalization_is_refused():
     before, after = (Enwik8Config(normalization=n) for n in ("pre", "post"))
     opened = types.SimpleNamespace(config=before, path="a")
-    with pytest.raises(
-        ConfigError, match=r"a has --normalization=pre, .* change; got post"
-    ):
+    message = r"a has --normalization=pre, .* change; got post"
+    with pytest.raises(ConfigError, match=message):
         read_initial_weights(opened, after, model=None)
 
 
-def test_fewer_layers_are_refused(tmp_path):
-    write_run(tmp_path / "a", num_layers=2)
-    with pytest.raises(ConfigError, match="--num_layers was 2, is 1"):
-        finetune_toy(tmp_path / "a", tmp_path / "b", num_layers=1)
-
-
-def test_a_damaged_checkpoint_is_refused(source, tmp_path):
-    shutil.copytree(source, tmp_path / "a")
-    checkpoint = tmp_path / "a" / "checkpoints" / "checkpoint-2.npz"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
-    with pytest.raises(ConfigError, match=r"checkpoint-2\.npz is damaged"):
-        finetune_toy(tmp_path / "a", tmp_path / "b")
-    assert not (tmp_path / "b").exists()
-
-
 def test_another_trainer_is_refused(source, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        trainers.EXPERIMENTS, "copy", "tests.trainers.toy_experiment"
-    )
+    module = "tests.trainers.toy_experiment"
+    monkeypatch.setitem(trainers.EXPERIMENTS, "copy", module)
     experiment = toy_experiment.EXPERIMENT
     flags = {"encoding": "RoPE", "strategy": "one_device"}
-    config = experiment.config(**flags, initialize_from=str(source))
-    with pytest.raises(
-        ConfigError, match=r"is a run of trainers\.algorithmic: choose one of "
+    for made, config, message in (
+        (
+            experiment,
+            experiment.config(**flags, initialize_from=str(source)),
+            r"is a run of trainers\.algorithmic: choose one of ",
+        ),
+        (
+            EXPERIMENT,
+            toy_config(initialize_from="nothing"),
+            "nothing is not the working direct",
+        ),
     ):
-        experiment.train(config, tmp_path / "new")
-    with pytest.raises(ConfigError, match="nothing is not the working direct"):
-        EXPERIMENT.train(
-            toy_config(initialize_from="nothing"), tmp_path / "new"
-        )
+        with pytest.raises(ConfigError, match=message):
+            made.train(config, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -376,18 +320,27 @@ def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
     shutil.copytree(source, tmp_path / "a")
     opened = open_run(str(tmp_path / "a"))
     first = f"{tmp_path}/a/checkpoints/checkpoint-1.npz"
+    best = first.replace("checkpoint-1", "best-1")
     (tmp_path / "b").mkdir()
-
-    def find(began):
+    for began, found in (
+        ({"initialize_from": first}, first),
+        ({"initialize_from": best}, str(opened.checkpoint)),
+        ({}, str(opened.checkpoint)),
+    ):
         record = {"trainer": "", "digest": "", "config": began}
         (tmp_path / "b" / "config.json").write_text(json.dumps(record))
-        return finetune.find_source(opened, f"{tmp_path}/a", tmp_path / "b")
-
-    assert find({"initialize_from": first}) == first
-    assert find({}) == str(opened.checkpoint)
-    best = first.replace("checkpoint-1", "best-1")
-    assert find({"initialize_from": best}) == str(opened.checkpoint)
+        given = opened, f"{tmp_path}/a", tmp_path / "b"
+        assert finetune.find_source(*given) == found
     assert finetune.find_source(opened, best, tmp_path / "b") == best
+
+
+def remember(monkeypatch, experiment):
+    """Keeps an experiment from training; returns what it was asked for."""
+    asked = []
+    monkeypatch.setattr(
+        type(experiment), "main", lambda self, config: asked.append(config)
+    )
+    return asked
 
 
 @pytest.mark.parametrize(
@@ -407,32 +360,39 @@ def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
 def test_the_directory_is_named_after_both_runs(
     flags, name, source, monkeypatch
 ):
-    trained = []
-    monkeypatch.setattr(
-        type(EXPERIMENT), "main", lambda self, config: trained.append(config)
-    )
-    config_class = make_config_class(open_run(str(source)).config)
-    finetune.main(resolve(config_class, {}, flags), str(source))
-    assert trained[0].workdir == os.path.join(
-        *("runs", "reverse_string", f"{name}-from-RoPE")
-    )
+    asked = remember(monkeypatch, EXPERIMENT)
+    finetune_toy(source, "", **flags)
+    (config,) = asked
+    named = ("runs", "reverse_string", f"{name}-from-RoPE")
+    assert config.workdir == os.path.join(*named)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
+def test_a_directory_that_only_the_run_needed_is_left_out(
+    tmp_path, monkeypatch
+):
+    config, experiment = toy_config("enwik8"), enwik8.EXPERIMENT
+    _, checkpoints = make_parts(tmp_path / "run", config, experiment)
+    with checkpoints:
+        checkpoints.save(2, 0.0)
+    asked = remember(monkeypatch, experiment)
+    flags = {"encoding": "ALiBi", "dataset": "python_source"}
+    finetune_toy(tmp_path / "run", tmp_path / "other", **flags)
+    assert [config.data_dir for config in asked] == ["data"]
+    with pytest.raises(ConfigError, match="--data_dir has no effect with"):
+        finetune_toy(tmp_path / "run", "", data_dir="x", **flags)
+
+
+def test_the_run_is_found_among_flags():
+    for arguments, wanted in (
         (["RUN", "--steps=3"], "RUN"),
         (["--steps=3", "RUN"], "RUN"),
         (["--steps", "3", "RUN"], "RUN"),
         (["--encoding=ALiBi", "--", "RUN"], "RUN"),
         (["--steps=3"], None),
-        (["--help"], None),
         (["--"], None),
         ([], None),
-    ],
-)
-def test_the_run_is_found_among_flags(arguments, wanted):
-    assert find_operand(["program", *arguments]) == wanted
+    ):
+        assert find_operand(["program", *arguments]) == wanted
 
 
 def test_help_shows_the_values_of_the_run(source):
@@ -450,43 +410,8 @@ def test_help_shows_the_values_of_the_run(source):
 def test_the_command(source, tmp_path):
     command = ["-m", "trainers.finetune", "--steps", "1", source]
     command += ["--encoding=ALiBi", "--test_lengths=5"]
-
-    def start(*more):
-        return run_python(*command, *more, cwd=tmp_path)
-
-    first, again = start(), start()
-    assert not first.returncode, first.stderr
-    assert "  begins with" in first.stdout
+    done = run_python(*command, cwd=tmp_path)
+    assert not done.returncode, done.stderr
+    assert "  begins with" in done.stdout
     path = "runs/reverse_string/ALiBi-from-RoPE"
     assert (tmp_path / path / "results.json").exists()
-    assert again.stdout.endswith(
-        f"{path}: already finished, see results.json\n"
-    )
-    wrong = start("--model_dim=16", "--workdir=wrong")
-    assert wrong.returncode == 2
-    (line,) = wrong.stderr.splitlines()
-    assert line.startswith("error: ") and "does not fit this model" in line
-    assert not (tmp_path / "wrong").exists()
-
-
-def test_a_directory_that_only_the_run_needed_is_left_out(
-    tmp_path, monkeypatch
-):
-    trained = []
-    experiment = enwik8.EXPERIMENT
-    _, checkpoints = make_parts(
-        tmp_path / "run", toy_config("enwik8"), experiment
-    )
-    with checkpoints:
-        checkpoints.save(2, 0.0)
-    monkeypatch.setattr(
-        type(experiment), "main", lambda self, config: trained.append(config)
-    )
-    flags = {"encoding": "ALiBi", "dataset": "python_source"}
-    finetune_toy(tmp_path / "run", tmp_path / "other", **flags)
-    (config,) = trained
-    assert config.data_dir == "data"
-    with pytest.raises(ConfigError, match="--data_dir has no effect with"):
-        finetune_toy(
-            tmp_path / "run", tmp_path / "other", data_dir="x", **flags
-        )

@@ -1,6 +1,5 @@
 """A prompt is continued with the tokens of greatest probability, or draws."""
 
-import dataclasses
 import re
 
 import numpy as np
@@ -16,88 +15,101 @@ from trainers.records.checkpoints import load_weights
 from trainers.records.opened_run import open_run
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = tmp_path_factory.mktemp("run")
-    run_toy(path, trainer="enwik8", encoding="RandomizedRoPE")
-    return str(path)
+def generate_from(run, **flags):
+    config = resolve(generate.GenerateConfig, {}, flags)
+    generate.main(config, str(run))
 
 
-def continue_text(capsysbinary, run, **flags):
-    flags = {"prompt": "import ", "max_new_tokens": 9, **flags}
-    capsysbinary.readouterr()
-    generate.main(resolve(generate.GenerateConfig, {}, flags), run)
-    return capsysbinary.readouterr().out
+@pytest.fixture
+def continue_text(finished, capsysbinary):
+    """A function that continues a text by a run, by default one of text."""
+
+    def run(path=None, **flags):
+        path = path or finished("enwik8")[0]
+        capsysbinary.readouterr()
+        flags = {"prompt": "import ", "max_new_tokens": 3, **flags}
+        generate_from(path, **flags)
+        return capsysbinary.readouterr().out
+
+    return run
 
 
-def test_the_most_likely_bytes(run, capsysbinary):
-    found = continue_text(capsysbinary, run, evaluation="even")
-    opened = open_run(run)
-    config = toy_config("enwik8", encoding="RandomizedRoPE(evaluation='even')")
+def load(path, config=None):
+    """The model and the problem of a run."""
+    opened = open_run(str(path))
     model, _, problem = opened.experiment.make_parts(
-        config, make_strategy("one_device")
+        config or opened.config, make_strategy("one_device")
     )
     load_weights(model, opened.checkpoint, opened.digest)
+    return model, problem
+
+
+@pytest.mark.product
+def test_the_most_likely_bytes(finished, continue_text):
+    found = continue_text(evaluation="even")
+    config = toy_config("enwik8", encoding="RandomizedRoPE(evaluation='even')")
+    model, problem = load(finished("enwik8")[0], config)
     vocabulary = problem.splits["train"].vocabulary
     expected = [vocabulary.begin, *b"import "]
     # Positions are those of the prompt and the new bytes together.
-    total = len(expected) + 9
+    total = len(expected) + 3
     for length in range(len(expected), total):
         padded = np.zeros((1, total), np.int32)
         padded[0, :length] = expected
         logits = np.asarray(model({"token_ids": padded}))
         expected.append(int(logits[0, length - 1].argmax()))
-    text = vocabulary.detokenize(expected[1:])
-    assert found.decode() == text + "\n"
+    assert found.decode() == vocabulary.detokenize(expected[1:]) + "\n"
 
 
 @pytest.mark.product
-def test_drawn_bytes_follow_the_seed(run, capsysbinary):
+def test_drawn_bytes_follow_the_seed(continue_text):
     flags = {"temperature": 1.0, "top_p": 0.9, "max_new_tokens": 30}
     first, again, other = (
-        continue_text(capsysbinary, run, seed=seed, **flags)
-        for seed in (1, 1, 2)
+        continue_text(seed=seed, **flags) for seed in (1, 1, 2)
     )
     assert first == again != other
     assert first.startswith(b"import ")
+    with pytest.raises(ConfigError, match="max_position"):
+        continue_text(max_new_tokens=100)
 
 
-def test_a_prompt_of_a_file(run, capsysbinary, tmp_path):
+def test_a_prompt_of_a_file(tmp_path):
     path = tmp_path / "prompt"
     path.write_bytes("naïve".encode())
-    flags = {"prompt": "", "prompt_file": str(path)}
-    found = continue_text(capsysbinary, run, **flags)
-    assert found.decode().startswith("naïve")
+    flags = {"prompt_file": str(path)}
+    found = generate.read_prompt(generate.GenerateConfig(**flags))
+    assert found == "naïve"
 
 
-def test_what_cannot_be_continued(run, tmp_path):
-    flags = {"prompt_file": str(tmp_path / "none")}
-    config = resolve(generate.GenerateConfig, {}, flags)
-    with pytest.raises(ConfigError, match="cannot read --prompt_file"):
-        generate.main(config, run)
-    with pytest.raises(ConfigError, match="not both"):
-        dataclasses.replace(config, prompt="a").validate()
-    with pytest.raises(ConfigError, match="--top_p has no effect without"):
-        dataclasses.replace(config, top_p=0.9).validate()
-    with pytest.raises(ConfigError, match="--seed has no effect without"):
-        dataclasses.replace(config, seed=3).validate()
-    long = dataclasses.replace(config, prompt_file="", max_new_tokens=100)
-    with pytest.raises(ConfigError, match="max_position"):
-        generate.main(long, run)
-    run_toy(tmp_path / "run", steps=1)
-    with pytest.raises(ConfigError, match="algorithmic, which has no text"):
-        generate.main(config, str(tmp_path / "run"))
+def test_what_cannot_be_continued(finished, tmp_path):
+    path = tmp_path / "long"
+    # Nothing is stored for most of it.
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    for flags, message in (
+        ({"prompt": "a", "prompt_file": "b"}, "not both"),
+        ({"top_p": 0.9}, "--top_p has no effect without"),
+        ({"seed": 3}, "--seed has no effect without"),
+        ({}, "algorithmic, which has no text"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            generate_from(finished()[0], **flags)
+    for file, message in (
+        (f"{path}?", "cannot read --prompt_file"),
+        ("/dev/zero", "it is not a regular file"),
+        (str(path), "has more than 67,108,864 bytes"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            generate.read_prompt(generate.GenerateConfig(prompt_file=file))
 
 
 @pytest.mark.product
-def test_an_answer(tmp_path, capsysbinary):
-    path = str(tmp_path / "answers")
-    run_toy(path, trainer="sequence_to_answer", encoding="ALiBi", steps=1)
-    opened = open_run(path)
-    model, _, problem = opened.experiment.make_parts(
-        opened.config, make_strategy("one_device")
-    )
-    load_weights(model, opened.checkpoint, opened.digest)
+def test_an_answer(finished, continue_text):
+    path, _ = finished("sequence_to_answer")
+    flags = {"evaluation": "ordinal", "max_new_tokens": 12}
+    encoding = "RandomizedRoPE(evaluation='ordinal')"
+    config = toy_config("sequence_to_answer", encoding=encoding)
+    model, problem = load(path, config)
     prompt = problem.prompt(5, 0)
     expected = list(prompt)
     for _ in range(12):
@@ -109,22 +121,19 @@ def test_an_answer(tmp_path, capsysbinary):
         " ".join(problem.vocabulary.detokenize(tokens))
         for tokens in (prompt, expected)
     )
-    flags = {"prompt": text, "max_new_tokens": 12}
-    found = continue_text(capsysbinary, path, **flags)
+    found = continue_text(path, prompt=text, **flags)
     assert found.decode() == answered + "\n"
     assert len(answered) > len(text)
     for wrong in ("", "1 + hippopotamus"):
-        with pytest.raises(
-            ConfigError, match=rf"{re.escape(wrong)}' is not a problem"
-        ):
-            continue_text(capsysbinary, path, prompt=wrong)
+        message = rf"{re.escape(wrong)}' is not a problem"
+        with pytest.raises(ConfigError, match=message):
+            continue_text(path, prompt=wrong)
 
 
-@pytest.fixture(scope="module")
-def sums(tmp_path_factory):
-    path = tmp_path_factory.mktemp("sums")
+@pytest.mark.product
+def test_a_sum_as_people_type_it(tmp_path, continue_text, monkeypatch):
     run_toy(
-        path,
+        tmp_path,
         trainer="sequence_to_answer",
         task="marked_addition",
         encoding="ClippedBias",
@@ -134,13 +143,8 @@ def sums(tmp_path_factory):
         generated_examples=0,
         steps=1,
     )
-    return str(path)
-
-
-@pytest.mark.product
-def test_a_sum_as_people_type_it(sums, capsysbinary):
     typed, written = (
-        continue_text(capsysbinary, sums, prompt=text, max_new_tokens=3)
+        continue_text(tmp_path, prompt=text)
         for text in ("7 + 19", "$ ^ 0 7 + ^ 1 9 = ")
     )
     assert typed == written
@@ -154,9 +158,7 @@ def test_a_sum_as_people_type_it(sums, capsysbinary):
     else:
         assert not described
 
-
-@pytest.mark.product
-def test_an_answer_has_room_by_default(sums, capsysbinary, monkeypatch):
+    # An answer has room by default.
     asked = []
 
     def stream(model, ids, max_new_tokens, **given):
@@ -166,19 +168,5 @@ def test_an_answer_has_room_by_default(sums, capsysbinary, monkeypatch):
     monkeypatch.setattr(TransformerDecoder, "stream", stream)
     for digits, new_tokens in ((3, 200), (500, 1005)):
         text = f"{'9' * digits} + 1"
-        continue_text(capsysbinary, sums, prompt=text, max_new_tokens=0)
+        continue_text(tmp_path, prompt=text, max_new_tokens=0)
         assert asked.pop() == (2 * digits + 5, new_tokens)
-
-
-def test_a_prompt_file_without_end(tmp_path):
-    # Nothing is stored for most of it.
-    with (tmp_path / "long").open("wb") as file:
-        file.truncate(2**40)
-    for path, message in (
-        ("/dev/zero", "it is not a regular file"),
-        (tmp_path / "long", "has more than 67,108,864 bytes"),
-    ):
-        flags = {"prompt_file": str(path)}
-        config = resolve(generate.GenerateConfig, {}, flags)
-        with pytest.raises(ConfigError, match=message):
-            generate.read_prompt(config)

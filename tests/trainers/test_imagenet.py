@@ -29,19 +29,23 @@ def make_parts(**changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"encoding": "RelativeEncoding"},
-        {"encoding": "ALiBi", "architecture": "encoder"},
-        {"train_size": "3x3,4x4", "random_crop": 1, "delimiter": "own"},
+        {"encoding": "RelativeEncoding", "train_size": "3x3,4x4"},
+        {
+            "encoding": "ALiBi",
+            "architecture": "encoder",
+            "random_crop": 1,
+            "delimiter": "own",
+        },
         AXIAL,
     ],
-    ids=["relative", "encoder", "two sizes", "axial"],
+    ids=["two sizes", "encoder", "axial"],
 )
 def test_a_run(tmp_path, changes):
     results = run_toy(tmp_path, trainer="imagenet", **changes)
     final = results["final"]
     for name in ("accuracy", "top_5_accuracy", "loss"):
         assert {"12", "25"} <= final[f"{name}_by_length"].keys()
-    assert all(np.isfinite(list(final["loss_by_length"].values())))
+    assert np.isfinite([*final["loss_by_length"].values()]).all()
     assert results["score_metric"] == "accuracy"
     assert results["higher_is_better"]
     assert results["floor_by_length"]["12"] == pytest.approx(0.1, abs=0.05)
@@ -61,11 +65,8 @@ def test_weights_without_a_gradient_compile_for_tpus():
 
 
 def test_the_paper_preset():
-    config = resolve(
-        EXPERIMENT.config,
-        EXPERIMENT.presets,
-        {"preset": "paper", "encoding": "RoPE", "dataset": "noise"},
-    )
+    flags = {"preset": "paper", "encoding": "RoPE", "dataset": "noise"}
+    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, flags)
     assert config.trained_lengths == (506,)
     assert config.evaluated_lengths == (506, 2025)
     assert config.classes == 1000
@@ -74,17 +75,16 @@ def test_the_paper_preset():
         **{"batch_size": 32, "learning_rate": 1e-5, "clip_norm": 1.0},
         **{"steps": 1_000_000, "architecture": "encoder_decoder"},
     }
-    for name, value in published.items():
-        assert getattr(config, name) == value, name
+    assert published.items() <= vars(config).items()
     problem = EXPERIMENT.make_problem(config)
     for length, size in ((506, [22, 22]), (2025, [45, 44])):
         assert problem.find_size(tf.constant(length)).numpy().tolist() == size
 
 
-def test_training_and_evaluation_see_the_same_images_at_several_sizes():
+def test_evaluation_sees_the_same_images_at_several_sizes():
     _, _, problem = make_parts()
-    sizes = {12: (3, 3), 25: (5, 4)}
-    for length, size in sizes.items():
+    store = problem.stores["test"]
+    for length, size in {12: (3, 3), 25: (5, 4)}.items():
         batch = problem.evaluation_batch(
             index=tf.constant(0),
             batch_size=7,
@@ -92,34 +92,35 @@ def test_training_and_evaluation_see_the_same_images_at_several_sizes():
             padded_length=length,
         )
         images = problem.lay_out(batch["token_ids"], length)
-        store = problem.stores["test"]
         for image, label in zip(images, batch["targets"].numpy(), strict=True):
-            (found,) = np.flatnonzero(
-                (store.images[size] == image).all(axis=(1, 2))
-            )
-            assert store.labels[found] == label
+            same = (store.images[size] == image).all(axis=(1, 2))
+            assert store.labels[same].tolist() == [label]
 
 
-def test_the_decoder_reads_a_start_token_and_the_encoder_the_pixels():
-    for architecture, names in (
+@pytest.mark.parametrize(
+    ("architecture", "names"),
+    [
         ("encoder", {"token_ids"}),
         ("encoder_decoder", {"token_ids", "target_ids"}),
-    ):
-        model, _, problem = make_parts(architecture=architecture)
-        tokens = tf.constant([[1, 2, 0], [3, 4, 0]])
-        inputs = problem.inputs({"token_ids": tokens})
-        assert inputs.keys() == names
-        if "target_ids" in inputs:
-            assert inputs["target_ids"].numpy().tolist() == [[0], [0]]
-        assert keras.ops.shape(model(inputs))[-1] == 10
+    ],
+)
+def test_the_decoder_reads_a_start_token(architecture, names):
+    model, _, problem = make_parts(architecture=architecture)
+    tokens = tf.constant([[1, 2, 0], [3, 4, 0]])
+    inputs = problem.inputs({"token_ids": tokens})
+    assert inputs.keys() == names
+    if "target_ids" in inputs:
+        assert inputs["target_ids"].numpy().tolist() == [[0], [0]]
+    assert keras.ops.shape(model(inputs))[-1] == 10
 
 
 def test_classes_of_a_folder(tmp_path):
-    for name in ("a", "b", "c"):
+    for name in "abc":
+        directory = tmp_path / "images" / name
+        directory.mkdir(parents=True)
         for number in range(40):
-            path = tmp_path / "images" / name / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encode_gray(number))
+            content = encode_gray(number)
+            (directory / f"{number}.png").write_bytes(content)
     folder = {
         "dataset": "folder",
         "data_dir": str(tmp_path / "images"),
@@ -148,6 +149,10 @@ def test_classes_of_a_folder(tmp_path):
         ({"dataset": "folder"}, "needs a folder of images by class"),
         ({"dataset": "folder", "data_dir": "none"}, "--data_dir=none is none"),
         (
+            {"dataset": "imagenet2012", "data_dir": "/none"},
+            r"is not prepared in .* get ILSVRC",
+        ),
+        (
             {**AXIAL, "sampler": "GridPositions(width=4)"},
             "sees 7 rows of 4 tokens in images of 5x4",
         ),
@@ -161,11 +166,4 @@ def test_classes_of_a_folder(tmp_path):
 )
 def test_what_cannot_work(changes, message):
     with pytest.raises(ConfigError, match=message):
-        make_parts(**changes)
-
-
-def test_data_that_are_not_there(tmp_path):
-    changes = {"dataset": "imagenet2012", "data_dir": str(tmp_path)}
-    _, _, problem = make_parts(**changes)
-    with pytest.raises(ConfigError, match=r"is not prepared in .* get ILSVRC"):
-        problem.prepare()
+        make_parts(**changes)[2].prepare()

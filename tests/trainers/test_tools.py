@@ -4,77 +4,49 @@ import pytest
 
 from tests.shell import run_python
 
-MISTAKES = {
-    "evaluate": (["trainers.evaluate"], "RUN is missing: see --help."),
-    "evaluate two": (
-        ["trainers.evaluate", "a", "b"],
-        "expected one RUN; got a",
-    ),
-    "evaluate nothing": (
-        ["trainers.evaluate", "a"],
-        "a is not the working directory of a run",
-    ),
-    "evaluate data in a bucket": (
-        ["trainers.evaluate", "a", "--data_dir=gs://bucket"],
-        "--data_dir is a path of a file system; got 'gs://bucket'",
-    ),
-    "compare a long path": (["trainers.compare", "a" * 300], "name too long"),
-    "other files": (
-        ["trainers.wikitext103", "--files=mine"],
-        "--files cannot be 'mine'. It must be one of published, any.",
-    ),
-    "evaluate a flag": (
-        ["trainers.evaluate", "a", "--steps=3"],
-        "there is no flag --steps. --help lists all flags.",
-    ),
-    "export": (
-        ["trainers.export", "a", "--format=onnx"],
-        "--format cannot be 'onnx'. It must be one of keras, saved_model.",
-    ),
-    "finetune": (
-        ["trainers.finetune", "--encoding=ALiBi"],
-        "RUN is missing: see --help.",
-    ),
-    "finetune nothing": (
-        ["trainers.finetune", "--encoding=ALiBi", "a"],
-        "a is not the working directory of a run",
-    ),
-    "sweep": (["trainers.sweep"], "--grid is missing: plain_and_randomized,"),
-    "compare": (["trainers.compare"], "RUN... is missing: see --help."),
-    "compare nothing": (
-        ["trainers.compare", "a", "b"],
-        "a has no results.json: is it a run, and has it finished?",
-    ),
-    "report": (["trainers.report"], "expected either --grid or RUN..."),
-    "report nothing": (
-        ["trainers.report", "a", "b"],
-        "a is not the working directory of a run.",
-    ),
-}
-FORKED = (
-    *("evaluate two", "evaluate nothing", "evaluate a flag"),
-    *("evaluate data in a bucket", "compare nothing", "compare a long path"),
-    *("finetune nothing", "report nothing"),
-)
-"""Other mistakes of the same commands, which need no process of their own."""
+NO_RUN = "a is not the working directory of a run"
+NO_RESULTS = "a has no results.json: is it a run, and has it finished?"
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistake(name, nursery, tmp_path):
-    (module, *arguments), message = MISTAKES[name]
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "a"], NO_RUN),
+        (["compare", "a", "b"], NO_RESULTS),
+        (["finetune", "--encoding=ALiBi", "a"], NO_RUN),
+        (["report", "a", "b"], NO_RUN),
+    ],
+)
+def test_a_mistake_of_a_command_that_has_begun(
+    arguments, message, nursery, tmp_path
+):
     directory, log = tmp_path / "directory", tmp_path / "log"
     directory.mkdir()
-    if name in FORKED:
-        process = nursery.start(
-            arguments, log, module=module, directory=str(directory)
-        )
-        status, output = process.wait(), process.output
-    else:
-        done = run_python("-m", module, *arguments, cwd=directory)
-        status, output = done.returncode, done.stderr
-    assert status == 2, output
-    (line,) = output.splitlines()
-    assert line.startswith("error: ")
-    assert message in line
+    name, *rest = arguments
+    process = nursery.start(
+        rest, log, module=f"trainers.{name}", directory=str(directory)
+    )
+    assert process.wait() == 2, process.output
+    (line,) = process.output.splitlines()
+    assert line.startswith("error: ") and message in line
     assert not list(directory.iterdir())
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["finetune", "--encoding=ALiBi"], "RUN is missing: see --help."),
+        (["sweep"], "--grid is missing: plain_and_randomized,"),
+        (["compare"], "RUN... is missing: see --help."),
+        (["report"], "expected either --grid or RUN..."),
+    ],
+)
+def test_a_mistake_of_a_command(arguments, message, tmp_path):
+    name, *rest = arguments
+    done = run_python("-m", f"trainers.{name}", *rest, cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and message in line
+    assert not list(tmp_path.iterdir())

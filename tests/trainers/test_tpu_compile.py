@@ -1,44 +1,35 @@
+"""Programs for TPUs: what is asked for, lowered, compiled, and recorded."""
+
 import json
 import os
-import pathlib
 import re
 import subprocess
 import venv
 
 import pytest
-import tensorflow as tf
 
-from datasets.buckets import length_buckets
 from keras_lengen.layers import ENCODINGS, SAMPLERS
-from tests.shell import run_on_jax, run_python
-from tests.trainers.toy import toy_config
+from tests.checkout import ROOT
+from tests.shell import run_on_jax
 from trainers import tpu_compile
-from trainers.algorithmic import EXPERIMENT
-from trainers.devices.tensorflow_strategy import make_strategy
-from trainers.engine.evaluation import LengthEvaluation
-from trainers.engine.evaluation_sizes import PROGRAMS
-from trainers.engine.tensorflow_step import (
-    TensorFlowEvaluationStep,
-    TensorFlowTrainingStep,
-)
 from trainers.errors import ConfigError, DataError, TrainingError
-from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
 from trainers.tpu import compilation, compiler, table
-from trainers.tpu.compiler import Topology
+from trainers.tpu.compiler import Topology, estimate_step_seconds
 from trainers.tpu.options import PRESETS, TpuCompileConfig
 from trainers.tpu.programs import list_trainers
 from trainers.tpu.requests import list_programs
 from trainers.tpu.table import Results
 from trainers.tpu.tensorflow_programs import lower
 
-ROOT = pathlib.Path(__file__).parents[2]
 TOY = {
+    "trainer": "encoder",
     "encoding": "RandomizedRoPE",
     "train_length": "6",
     "test_lengths": "6",
     "batch_size": 8,
 }
+COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 
 def config_of(**flags):
@@ -70,84 +61,22 @@ def row_of(program, **changes):
     }
 
 
-# What a run needs.
-
-
-@pytest.mark.product
-def test_a_run_of_mixed_lengths_needs_few_programs():
-    config = toy_config(
-        train_length="1-20",
-        test_lengths="21-40",
-        buckets=2,
-        max_position=128,
-        evaluation_examples=4,
-    )
-    strategy = make_strategy("one_device")
-    model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)
-    buckets = find_padded_lengths(config, problem, "train")
-    step = TensorFlowTrainingStep(
-        model=model,
-        optimizer=optimizer,
-        problem=problem,
-        strategy=strategy,
-        buckets=buckets,
-        seed=config.seed,
-        clip_norm=1.0,
-        compiled=True,
-    )
-    steps = 20
-    step.run(step.iterate(0, steps), 0, steps)
-    drawn = [int(step.find_bucket(tf.constant(at))) for at in range(steps)]
-    assert set(drawn) == {0, 1}
-    # One for each padded length, whatever the lengths of the steps.
-    assert step._gradients.experimental_get_tracing_count() == 2
-    assert len(buckets) == 2
-
-    evaluation = LengthEvaluation(
-        TensorFlowEvaluationStep(
-            model=model,
-            problem=problem,
-            strategy=strategy,
-            seed=config.seed,
-            compiled=True,
-        ),
-        length_buckets([problem.tokens(n) for n in problem.lengths], 2),
-    )
-    results = evaluation()
-    assert len(results["accuracy"]) == 40
-    assert evaluation.step.traces == len(evaluation.buckets) == 2
-
-
-def test_padded_lengths_of_the_published_run():
-    config = resolve(
-        EXPERIMENT.config,
-        EXPERIMENT.presets,
-        {"preset": "paper", "task": "reverse_string"},
-    )
-    problem = EXPERIMENT.make_problem(config)
-    assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
-    assert len(find_padded_lengths(config, problem, "train")) == 4
-
-
-# What TensorFlow writes.
-
-
-@pytest.mark.parametrize("mode", ["train", "evaluate"])
-def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode):
-    (program,) = programs(trainer="encoder", mode=mode, **TOY)
+@pytest.mark.parametrize(
+    ("mode", "share"),
+    [
+        ("train", 8 // 4),
+        pytest.param("evaluate", 500 // 4, marks=pytest.mark.product),
+    ],
+)
+def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
+    (program,) = programs(mode=mode, **TOY)
     text, examples, trained = lower(
-        list_trainers()["encoder"],
-        program.config,
-        mode,
-        6,
-        Topology("v5e:2x2"),
+        program.experiment, program.config, mode, 6, Topology("v5e:2x2")
     )
-    main = next(line for line in text.splitlines() if "@main(" in line)
-    assert examples == {"train": 8 // 4, "evaluate": 500 // 4}[mode]
+    (main,) = [line for line in text.splitlines() if "@main(" in line]
     # Nobody sees the batches of the others.
     batches = re.findall(r"%arg\d+: tensor<(\d+)x6xi32>", main)
-    assert batches
-    assert set(map(int, batches)) == {examples}
+    assert {*map(int, batches)} == {examples} == {share}
     # Replicas draw numbers of their own.
     assert "stablehlo.replica_id" in text
     sums = text.count('"stablehlo.all_reduce"(')
@@ -172,40 +101,35 @@ def test_programs_of_jax_are_those_of_a_run():
     assert output.splitlines() == ["train 4 True", "evaluate 125 True"]
 
 
-def test_what_the_library_refuses_is_a_row():
-    program, _ = programs(trainer="encoder", **{**TOY, "encoding": "XPos"})
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"encoding": "XPos"}, "is for causal attention"),
+        ({"batch_size": 10}, "cannot share a global batch of 10 examples"),
+    ],
+)
+def test_what_the_library_refuses_is_a_row(changes, reason):
+    program, _ = programs(**{**TOY, **changes})
     row = compilation.compile_one(program)
     assert row["status"] == "refused"
-    assert "is for causal attention" in row["reason"]
-    assert "refused: encoding=XPos" in table.describe(row)
+    assert reason in row["reason"]
+    assert f"refused: {row['reason']}" in table.describe(row)
 
 
 def test_missing_data_are_no_row(tmp_path):
     flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
-    missing = {"data_dir": str(tmp_path)}
-    (program,) = programs(**flags, **missing)
+    (program,) = programs(**flags, data_dir=str(tmp_path))
     with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
         compilation.compile_one(program)
     # Such a row of an older version does not count.
-    path = tmp_path / "r.jsonl"
     row = {**row_of(program), "status": "refused", "reason": "no data"}
-    for name in ("dataset", "data_dir"):
+    for name in table.DATA:
         del row[name]
-    path.write_text(f"{json.dumps(row)}\n")
     (program,) = programs(**flags, dataset="python_source")
-    assert program.key not in Results(path)
-    results = Results(tmp_path / "other.jsonl")
-    results.add({**row, "status": "compiled"})
-    assert program.key in results
-
-
-def test_a_batch_that_the_chips_cannot_share():
-    program, _ = programs(trainer="encoder", **{**TOY, "batch_size": 10})
-    row = compilation.compile_one(program)
-    assert "cannot share a global batch of 10 examples" in row["reason"]
-
-
-# What the compiler writes.
+    for status, counts in (("refused", False), ("compiled", True)):
+        path = tmp_path / f"{status}.jsonl"
+        path.write_text(json.dumps({**row, "status": status}) + "\n")
+        assert (program.key in Results(path)) == counts
 
 
 HLO = """
@@ -218,63 +142,57 @@ ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
 """
 
 
-def test_all_reduces_and_their_bytes():
+def test_exchanges_between_chips():
     assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4, 20]
-
-
-def test_other_exchanges():
+    for text, chips in ((HLO.replace("1,2,", "1},{2,"), 4), (HLO, 8)):
+        with pytest.raises(RuntimeError, match=f"not over all {chips} chips"):
+            compiler.find_all_reduces(text, chips)
     line = "  %g = f32[9,2]{0} all-gather-start(%x), channel_id=1"
     found = compiler.find_results(f"{HLO}\n{line}\n", "all-gather|all-to-all")
     assert found == {line: "f32[9,2]{0}"}
 
 
-def test_an_all_reduce_over_some_chips_is_refused():
-    with pytest.raises(RuntimeError, match="not over all 4 chips"):
-        compiler.find_all_reduces(HLO.replace("{0,1,2,3}", "{0,1},{2,3}"), 4)
-    with pytest.raises(RuntimeError, match="not over all 8 chips"):
-        compiler.find_all_reduces(HLO, 8)
+@pytest.mark.parametrize(
+    ("topology", "size", "seconds"),
+    [
+        ("v5e:1x1", 1e9, 0),
+        ("v5e:16x16", 0, 0),
+        # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
+        ("v5e:2x2", 1e9, 0.015 + 4e-6),
+        # Three hops along each axis, which is no ring.
+        ("v5e:4x4", 1e9, 2e9 * 15 / 16 / 100e9 + 12e-6),
+        ("v5e:16x16", 1e9, 2e9 * 255 / 256 / 200e9 + 32e-6),
+    ],
+)
+def test_seconds_of_an_all_reduce(topology, size, seconds):
+    found = compiler.estimate_all_reduce_seconds(size, Topology(topology))
+    assert found == pytest.approx(seconds)
 
 
-def test_seconds_of_an_all_reduce():
-    seconds = compiler.estimate_all_reduce_seconds
-    assert seconds(1e9, Topology("v5e:1x1")) == 0
-    # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
-    assert seconds(1e9, Topology("v5e:2x2")) == pytest.approx(0.015 + 4e-6)
-    # Three hops along each axis, which is no ring.
-    assert seconds(1e9, Topology("v5e:4x4")) == pytest.approx(
-        2e9 * 15 / 16 / 100e9 + 12e-6
-    )
-    assert seconds(1e9, Topology("v5e:16x16")) == pytest.approx(
-        2e9 * 255 / 256 / 200e9 + 32e-6
-    )
-    assert seconds(0, Topology("v5e:16x16")) == 0
-
-
-def test_a_step_takes_what_takes_longest():
-    topology = Topology("v5e:1x1")
+@pytest.mark.parametrize(
+    ("topology", "flops", "moved", "seconds"),
+    [
+        ("v5e:1x1", 197e12, 0, 1),
+        ("v5e:1x1", 197e12, 2 * 819e9, 2),
+        ("v5e:2x2", 0, 0, 1.5 * (0.015 + 4e-6)),
+    ],
+)
+def test_a_step_takes_what_takes_longest(topology, flops, moved, seconds):
     sent = {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
-    row = {"flops": 197e12, "bytes": 0, **sent}
-    assert compiler.estimate_step_seconds(row, topology) == 1
-    row = {"flops": 197e12, "bytes": 2 * 819e9, **sent}
-    assert compiler.estimate_step_seconds(row, topology) == 2
-    row = {"flops": 0, "bytes": 0, **sent}
-    four = compiler.estimate_step_seconds(row, Topology("v5e:2x2"))
-    assert four == pytest.approx(1.5 * (0.015 + 4e-6))
+    row = {"flops": flops, "bytes": moved, **sent}
+    found = estimate_step_seconds(row, Topology(topology))
+    assert found == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
     ("changes", "status", "reason"),
     [
         ({}, "compiled", ""),
-        (
-            {"memory": 17e9},
-            "too large",
-            "it needs 17.0 GB, but a chip has 16 GB.",
-        ),
+        ({"memory": 17e9}, "too large", "it needs 17.0 GB, but a chip has 16 "),
         (
             {"all_reduce_bytes": 396},
             "failed",
-            "the chips sum 396 bytes, but the gradients have 400",
+            "the chips sum 396 bytes, but the gradients have 400 bytes.",
         ),
         ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled", ""),
         ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled", ""),
@@ -282,14 +200,13 @@ def test_a_step_takes_what_takes_longest():
     ],
 )
 def test_programs_that_cannot_run(changes, status, reason):
-    program, _ = programs(trainer="encoder", **TOY)
+    program, _ = programs(**TOY)
     found = compilation.judge(row_of(program, **changes))
     assert found["status"] == status
     assert found.get("reason", "").startswith(reason)
     assert bool(found.get("reason")) == bool(reason)
 
 
-@pytest.mark.product
 @pytest.mark.parametrize(
     ("message", "status"),
     [
@@ -303,13 +220,14 @@ def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
         raise RuntimeError(message)
 
     monkeypatch.setattr(compilation, "compile_program", refuse)
-    program, _ = programs(trainer="encoder", **TOY)
+    lowered = "", 2, 100
+    monkeypatch.setattr(
+        "trainers.tpu.tensorflow_programs.lower", lambda *_: lowered
+    )
+    program, _ = programs(**TOY)
     row = compilation.compile_one(program)
     assert row["status"] == status
     assert row["reason"] == f"RuntimeError: {message.splitlines()[0]}"
-
-
-# The command.
 
 
 def test_programs_of_a_trainer():
@@ -320,47 +238,46 @@ def test_programs_of_a_trainer():
     assert longest == [found[3], found[-1]]
     flags = {**table.TEXT, "encoding": "RoPE", "mode": "train"}
     (program,) = programs(**flags)
-    assert program.config.batch_size == 64
-    assert program.tokens == 256
+    assert (program.config.batch_size, program.tokens) == (64, 256)
 
 
-def test_keys_differ_where_programs_do():
-    first, _ = programs(trainer="encoder", **TOY)
-    for change in (
-        {"topology": "v4:2x2x1"},
-        {"backend": "jax"},
-        {"preset": "paper"},
-        {"trainer": "decoder"},
-        {"encoding": "RoPE"},
-        {"precision": "float32"},
-        {"batch_size": 16},
-        {"max_position": 512},
-        {"gradient_accumulation_steps": 2},
-    ):
-        other, _ = programs(**{"trainer": "encoder", **TOY, **change})
-        assert_different(first, other)
-
-
-def test_keys_differ_where_data_do():
-    flags = {"trainer": "imagenet", "encoding": "RoPE"}
-    first, _ = programs(**flags, dataset="tfrecords")
-    for change in (
-        {"dataset": "noise"},
-        {"dataset": "tfrecords", "data_dir": "elsewhere"},
-    ):
-        other, _ = programs(**flags, **change)
-        assert_different(first, other)
-
-
-def assert_different(first, other):
-    assert other.key != first.key
-    assert other != first
-    assert table._make_key(row_of(other)) != table._make_key(row_of(first))
+@pytest.mark.parametrize(
+    ("flags", "changes"),
+    [
+        (
+            TOY,
+            [
+                {"topology": "v4:2x2x1"},
+                {"backend": "jax"},
+                {"preset": "paper"},
+                {"trainer": "decoder"},
+                {"encoding": "RoPE"},
+                {"precision": "float32"},
+                {"batch_size": 16},
+                {"max_position": 512},
+                {"gradient_accumulation_steps": 2},
+            ],
+        ),
+        (
+            {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"},
+            [{"dataset": "noise"}, {"data_dir": "elsewhere"}],
+        ),
+    ],
+    ids=["programs", "data"],
+)
+def test_keys_differ_where_programs_do(flags, changes):
+    first, _ = programs(**flags)
+    for change in changes:
+        other, _ = programs(**{**flags, **change})
+        assert other.key != first.key
+        assert other != first
+        keys = {table._make_key(row_of(each)) for each in (first, other)}
+        assert len(keys) == 2
 
 
 @pytest.fixture
-def without_compiler(monkeypatch):
-    """A compiler of which all that counts is how often it is asked."""
+def asked(monkeypatch):
+    """Programs that a compiler which does nothing was asked for."""
     asked = []
 
     def compile_all(missing, results, jobs):
@@ -373,69 +290,54 @@ def without_compiler(monkeypatch):
     return asked
 
 
-def test_what_is_in_the_file_is_not_compiled_again(
-    tmp_path, without_compiler, capsys
-):
-    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked, capsys):
+    path = tmp_path / "r.jsonl"
+    flags = {"results": str(path), **TOY}
     tpu_compile.main(config_of(mode="train", **flags))
-    assert len(without_compiler) == 1
+    assert len(asked) == 1
     tpu_compile.main(config_of(**flags))
-    assert [program.mode for program in without_compiler[1:]] == ["evaluate"]
+    assert [program.mode for program in asked[1:]] == ["evaluate"]
     assert "1 of 2 programs are in" in capsys.readouterr().out
     tpu_compile.main(config_of(**flags))
-    assert len(without_compiler) == 2
+    assert len(asked) == 2
+    # A line that a kill cut short.
+    path.write_text(path.read_text()[:-20])
+    tpu_compile.main(config_of(**flags))
+    assert len(asked) == 3
+    assert len(list(Results(path))) == 2
     tpu_compile.main(config_of(force="true", **flags))
-    assert len(without_compiler) == 4
     # The newest row of a program counts.
-    rows = list(Results(flags["results"]))
-    assert [row["compile_seconds"] for row in rows] == [3.0, 4.0]
-    page = (tmp_path / "r.md").read_text()
+    rows = list(Results(path))
+    assert [row["compile_seconds"] for row in rows] == [4.0, 5.0]
+    page = path.with_suffix(".md").read_text()
     assert "2 programs compile and fit" in page
     assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
 
 
 @pytest.mark.parametrize(
-    ("flags", "path"),
-    [({}, table.OWN), ({"table": "true"}, table.TABLE)],
-    ids=["own", "table"],
+    ("flags", "path"), [(TOY, table.OWN), ({"table": "true"}, table.TABLE)]
 )
 def test_files_of_the_results(
-    tmp_path, monkeypatch, without_compiler, capsys, flags, path
+    tmp_path, monkeypatch, asked, capsys, flags, path
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        table, "list_flags", lambda: [{"trainer": "encoder", **TOY}]
-    )
-    tpu_compile.main(config_of(**(flags or {"trainer": "encoder", **TOY})))
+    monkeypatch.setattr(table, "list_flags", lambda: [TOY])
+    tpu_compile.main(config_of(**flags))
     assert f"results: {path}" in capsys.readouterr().out
-    assert len(list(Results(tmp_path / path))) == 2
+    assert len(list(Results(path))) == 2
     assert sorted(tmp_path.rglob("*.*")) == [
         (tmp_path / path).with_suffix(suffix) for suffix in (".jsonl", ".md")
     ]
 
 
 def test_each_process_compiles_programs_of_one_backend():
-    flags = {"trainer": "encoder", **TOY}
-    made = [
-        program
-        for backend in ("jax", "tensorflow", "jax")
-        for program in programs(backend=backend, **flags)
-    ]
-    parts = list(compilation._divide([*made, *made * 7], jobs=1))
+    backends = ("jax", "tensorflow", "jax")
+    made = [p for backend in backends for p in programs(backend=backend, **TOY)]
+    parts = list(compilation._divide(made * 8, jobs=1))
     assert sum(map(len, parts)) == 8 * len(made)
     for part in parts:
         assert len(part) <= 20
         assert len({program.backend for program in part}) == 1
-
-
-def test_a_line_that_a_kill_cut_short(tmp_path, without_compiler):
-    path = tmp_path / "r.jsonl"
-    flags = {"trainer": "encoder", "results": str(path), **TOY}
-    tpu_compile.main(config_of(**flags))
-    path.write_text(path.read_text()[:-20])
-    tpu_compile.main(config_of(**flags))
-    assert len(without_compiler) == 3
-    assert len(list(Results(path))) == 2
 
 
 @pytest.mark.parametrize(
@@ -446,9 +348,9 @@ def test_a_line_that_a_kill_cut_short(tmp_path, without_compiler):
     ],
 )
 def test_a_program_that_cannot_run_ends_with_an_error(
-    tmp_path, without_compiler, status, reason, sentence
+    tmp_path, asked, status, reason, sentence
 ):
-    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+    flags = {"results": str(tmp_path / "r.jsonl"), **TOY}
     program, _ = programs(**flags)
     row = row_of(program, status=status, reason=reason)
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
@@ -458,12 +360,6 @@ def test_a_program_that_cannot_run_ends_with_an_error(
     page = (tmp_path / "r.md").read_text()
     assert f"{status}: {reason}" in page
     assert sentence in " ".join(page.split())
-
-
-def test_a_file_that_cannot_be_written(without_compiler):
-    flags = {"trainer": "encoder", "results": "/dev/null/r.jsonl", **TOY}
-    with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
-        tpu_compile.main(config_of(**flags))
 
 
 @pytest.mark.parametrize(
@@ -482,19 +378,13 @@ def test_what_are_no_results(tmp_path, content, message):
         Results(path)
 
 
-def test_a_report_that_cannot_be_written(tmp_path):
+def test_files_that_cannot_be_written(tmp_path, asked):
     (tmp_path / "r.md").mkdir()
     with pytest.raises(TrainingError, match=r"cannot write .*r\.md"):
         Results(tmp_path / "r.jsonl").write_report()
-    with pytest.raises(ConfigError, match="is the name of the report"):
-        config_of(trainer="encoder", results="r.md", **TOY)
-
-
-def test_what_no_tpu_and_no_trainer_takes():
-    with pytest.raises(ConfigError, match="TPUs compute in bfloat16"):
-        programs(precision="mixed_float16")
-    with pytest.raises(ConfigError, match="--task is not a flag of enwik8"):
-        programs(trainer="enwik8", task="even_pairs")
+    flags = {**TOY, "results": "/dev/null/r.jsonl"}
+    with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
+        tpu_compile.main(config_of(**flags))
 
 
 def test_without_a_compiler(monkeypatch):
@@ -507,18 +397,29 @@ def test_without_a_compiler(monkeypatch):
         tpu_compile.main(config_of())
 
 
+NO_TOPOLOGIES = (
+    *("foo", "v9:2x2", "v5e", "v5e:", "v5e:2", "v5e:2x2x1", "v4:2x2"),
+    *("v5e:0x0", "v5e:0x2", "v4:2x2x0", "v5e:-1x2", "v5e:02x2"),
+    *("v5e:9999x9999", "v6e:16x32", "v4:16x16x32", "v5p:999999x1x1"),
+)
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("flags", "message"),
     [
-        *("foo", "v9:2x2", "v5e", "v5e:", "v5e:2", "v5e:2x2x1", "v4:2x2"),
-        *("v5e:0x0", "v5e:0x2", "v4:2x2x0", "v5e:-1x2", "v5e:02x2"),
-        *("v5e:9999x9999", "v6e:16x32", "v4:16x16x32", "v5p:999999x1x1"),
+        *(({"topology": name}, "chips are v4 ") for name in NO_TOPOLOGIES),
+        ({"results": "r.md"}, "is the name of the report"),
+        ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
+        (
+            {"trainer": "enwik8", "task": "even_pairs"},
+            "--task is not a flag of enwik8",
+        ),
     ],
 )
-def test_no_topology(name):
-    with pytest.raises(ConfigError, match=r"chips are v4 \(AxBxC.*\)") as info:
-        config_of(topology=name)
-    assert "\n" not in str(info.value)
+def test_flags_that_cannot_be(flags, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        programs(**flags)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -529,43 +430,28 @@ def test_topologies(name, chips):
     assert Topology(name).chips == chips
 
 
-@pytest.mark.process
-def test_mistakes_end_with_status_2(tmp_path):
-    done = run_python("-m", "trainers.tpu_compile", "--topology=v5e:0x0")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(
-        "error: --topology must be a chip and the shape of a slice"
-    )
-
-
 def test_the_table_has_every_encoding_and_sampler():
     listed = list(table.list_flags())
     for row in listed:
         config_of(**row)
     on_jax = [row for row in listed if row["backend"] == "jax"]
-    assert set(ENCODINGS) <= {row.get("encoding") for row in on_jax}
+    assert {*ENCODINGS} <= {row.get("encoding") for row in on_jax}
     flags = [row for row in listed if row["backend"] == "tensorflow"]
     for trainer in table.ARCHITECTURES:
         of_trainer = [row for row in flags if row["trainer"] == trainer]
-        assert set(ENCODINGS) <= {row["encoding"] for row in of_trainer}
+        assert {*ENCODINGS} <= {row["encoding"] for row in of_trainer}
     samplers = {row.get("sampler") for row in flags}
     assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
     # WikiText-103 is not on every machine; `gpt2` has the same shapes.
-    trainers = set(list_trainers()) - {"wikitext103"}
+    trainers = {*list_trainers()} - {"wikitext103"}
     assert trainers == {row["trainer"] for row in flags}
-
-
-COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 
 def test_committed_rows_compile_and_are_those_of_the_page():
     rows = list(Results(COMMITTED))
     assert {row["status"] for row in rows} == {"compiled", "refused"}
-    assert all(
-        "is for causal attention" in row["reason"]
-        for row in rows
-        if row["status"] == "refused"
-    )
+    refused = [row["reason"] for row in rows if row["status"] == "refused"]
+    assert all("is for causal attention" in reason for reason in refused)
     page = COMMITTED.with_suffix(".md").read_text()
     assert page == table.make_report(rows)
 
@@ -585,7 +471,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
 )
 def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     pytest.importorskip("libtpu")
-    flags = {"trainer": "encoder", "results": str(tmp_path / "r.jsonl"), **TOY}
+    flags = {"results": str(tmp_path / "r.jsonl"), **TOY}
     tpu_compile.main(config_of(backend=backend, topology=topology, **flags))
     train, evaluate = Results(flags["results"])
     assert train["status"] == evaluate["status"] == "compiled"
@@ -633,9 +519,8 @@ def test_tensorflow_itself_lowers_steps_for_tpus(tmp_path):
     if not python:
         venv.create(tmp_path / "venv", with_pip=True)
         python = tmp_path / "venv" / "bin" / "python"
-        subprocess.run(
-            [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"], check=True
-        )
+        install = [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"]
+        subprocess.run(install, check=True)
     # Without those of the other compiler, and not to ask where there is no TPU.
     variables = {
         name: value

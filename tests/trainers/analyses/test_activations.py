@@ -5,8 +5,7 @@ import pytest
 from matplotlib import image
 
 from keras_lengen.analysis import block_activations
-from tests.products import product
-from tests.trainers.toy import TOYS, toy_config
+from tests.trainers.toy import toy_config
 from trainers.analyses import activations
 from trainers.analyses.activations import find_activations, write_activations
 from trainers.analyses.loaded import Loaded, read
@@ -29,9 +28,15 @@ def load(path, trainer, **changes):
 
 
 @pytest.mark.parametrize(
-    "trainer", product(TOYS, lambda name: name == "algorithmic")
+    "trainer",
+    [
+        # Tokens, images with a decoder, and text that is written.
+        "algorithmic",
+        pytest.param("imagenet", marks=pytest.mark.product),
+        pytest.param("sequence_to_answer", marks=pytest.mark.product),
+    ],
 )
-def test_every_trainer(trainer, tmp_path, capsys):
+def test_files_of_a_run(trainer, tmp_path, capsys):
     loaded = load(tmp_path, trainer)
     problem = loaded.problem
     longest = max(problem.lengths)
@@ -40,14 +45,12 @@ def test_every_trainer(trainer, tmp_path, capsys):
     lengths = {problem.longest_trained, longest}
 
     matrices = np.load(tmp_path / "attention_matrices.npz")
-    shapes = {name: values.shape for name, values in matrices.items()}
-    for length in lengths:
-        (shape,) = (
-            s for n, s in shapes.items() if n.endswith(f"length_{length}")
-        )
-        assert shape[0] == 2
-        assert shape[1] == shape[2] >= length
-    assert len(shapes) == len(lengths)
+    assert len(matrices.files) == len(lengths)
+    for name, values in matrices.items():
+        length = int(name.rpartition("length_")[2])
+        lengths.remove(length)
+        assert len(values) == 2
+        assert values.shape[1] == values.shape[2] >= length
 
     arrays = np.load(tmp_path / "activations.npz")
     record = json.loads((tmp_path / "activations.json").read_text())

@@ -7,10 +7,8 @@ from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.engine import evaluation_sizes
-from trainers.engine.evaluation import LengthEvaluation
 from trainers.engine.evaluation_sizes import split_examples
-from trainers.engine.tensorflow_step import TensorFlowEvaluationStep
-from trainers.experiment import find_padded_lengths
+from trainers.experiment import make_evaluation
 
 
 class Oracle(TransformerEncoder):
@@ -29,7 +27,7 @@ class Oracle(TransformerEncoder):
         return 20.0 * tf.one_hot(tf.where(wrong, 1 - answers, answers), 2)
 
 
-def evaluation(strategy, examples=40, lengths=(3, 5, 6)):
+def make(strategy="one_device", examples=40, lengths=(3, 5, 6)):
     strategy = make_strategy(strategy)
     with strategy.scope():
         model = Oracle(
@@ -41,24 +39,23 @@ def evaluation(strategy, examples=40, lengths=(3, 5, 6)):
         )
     config = toy_config(
         task="duplicate_string",
-        train_length="1",
+        train_length=str(lengths[0]),
         test_lengths=",".join(map(str, lengths)),
         evaluation_examples=examples,
+        max_position=256,
         seed=1,
     )
-    problem = TaskProblem(config)
-    problem.lengths = lengths
-    step = TensorFlowEvaluationStep(
-        model=model, problem=problem, strategy=strategy, seed=1, compiled=False
-    )
-    return LengthEvaluation(
-        step, find_padded_lengths(config, problem, "evaluate")
-    )
+    return make_evaluation(config, model, TaskProblem(config), strategy)
 
 
-@pytest.mark.parametrize("strategy", ["one_device", "mirrored"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["one_device", pytest.param("mirrored", marks=pytest.mark.product)],
+)
 def test_metrics_of_known_errors(strategy):
-    results = evaluation(strategy, examples=200)()
+    evaluation, progress = make(strategy, examples=200), []
+    results = evaluation(lambda *done: progress.append(done))
+    assert progress == [(3, 1), (5, 1), (6, 1)]
     for length in (3, 5, 6):
         share = 1 - results["exact_match"][length]
         # The first bit is 1 in half of the examples: 4 sigma.
@@ -67,13 +64,14 @@ def test_metrics_of_known_errors(strategy):
         assert results["accuracy"][length] == pytest.approx(accuracy)
         loss = 20 * share / (2 * length)
         assert results["loss"][length] == pytest.approx(loss, rel=1e-5)
+    assert evaluation() == results
 
 
 def test_small_batches_count_every_example_once(monkeypatch):
     assert split_examples(41, 18, 1) == (1, 41)
     monkeypatch.setattr(evaluation_sizes, "PAIRS", 20 * 9 * 9)
-    parts = evaluation("one_device", examples=41)
-    for padded in (9, 15, 18):
+    parts = make(examples=41)
+    for padded in (9, 18):
         batches, share = split_examples(41, padded, 1)
         assert share * padded**2 <= 20 * 81
         used = [
@@ -97,11 +95,6 @@ def test_batches_fit_and_none_is_empty(examples, tokens, replicas):
 
 
 def test_few_programs_for_many_lengths():
-    many = evaluation("one_device", lengths=tuple(range(1, 60)))
+    many = make(lengths=tuple(range(1, 60)))
     assert len(many.buckets) == evaluation_sizes.PROGRAMS
     assert many.buckets[-1] == 3 * 59
-
-
-@pytest.mark.product
-def test_repeats_itself():
-    assert evaluation("one_device")() == evaluation("one_device")()

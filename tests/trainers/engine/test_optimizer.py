@@ -9,53 +9,44 @@ from trainers.engine.optimizer import Adam, WarmUp, clip_gradients
 from trainers.errors import ConfigError
 from trainers.experiment import make_optimizer
 
+LEFT = 1 - np.arange(10) / 10
 
-def rates(steps=10, **changes):
-    """Learning rates of all steps."""
-    config = toy_config(steps=steps, learning_rate=0.5, **changes)
+
+def make(**changes):
+    """An optimizer of a small model, and the model's weights."""
+    config = toy_config(learning_rate=0.5, **changes)
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
-    optimizer = make_optimizer(config, model)
-    found = []
-    for step in range(steps):
+    return make_optimizer(config, model), model.trainable_variables
+
+
+def find_rates(**changes):
+    """Learning rates of 10 steps, which are all."""
+    optimizer, _ = make(steps=10, **changes)
+    for step in range(10):
         optimizer.iterations.assign(step)
-        found.append(float(optimizer.learning_rate))
-    return found
+        yield float(optimizer.learning_rate)
 
 
-def test_constant():
-    assert rates() == [0.5] * 10
-
-
-def test_polynomial_falls_in_a_line():
-    np.testing.assert_allclose(
-        rates(learning_rate_schedule="Polynomial"),
-        0.5 * (1 - np.arange(10) / 10),
-        rtol=1e-6,
-    )
-
-
-def test_polynomial_of_another_power_ends_where_it_says():
-    schedule = "Polynomial(power=2.0, end=0.1)"
-    np.testing.assert_allclose(
-        rates(learning_rate_schedule=schedule),
-        0.1 + 0.4 * (1 - np.arange(10) / 10) ** 2,
-        rtol=1e-6,
-    )
-
-
-def test_cosine():
-    np.testing.assert_allclose(
-        rates(learning_rate_schedule="Cosine(end=0.1)"),
-        0.1 + 0.4 * (1 + np.cos(np.pi * np.arange(10) / 10)) / 2,
-        rtol=1e-5,
-    )
-
-
-def test_warm_up_rises_before_the_schedule_starts():
-    found = rates(warmup_steps=4, learning_rate_schedule="Polynomial")
-    rising = 0.5 * np.arange(1, 5) / 4
-    falling = 0.5 * (1 - np.arange(6) / 6)
-    np.testing.assert_allclose(found, [*rising, *falling], rtol=1e-6)
+@pytest.mark.parametrize(
+    ("schedule", "warmup", "rates"),
+    [
+        ("Constant", 0, [0.5] * 10),
+        ("Polynomial", 0, 0.5 * LEFT),
+        ("Polynomial(power=2.0, end=0.1)", 0, 0.1 + 0.4 * LEFT**2),
+        ("Cosine(end=0.1)", 0, 0.3 - 0.2 * np.cos(np.pi * LEFT)),
+        (
+            "Polynomial",
+            4,
+            [
+                *(0.5 * np.arange(1, 5) / 4),
+                *(0.5 * (1 - np.arange(6) / 6)),
+            ],
+        ),
+    ],
+)
+def test_schedules(schedule, warmup, rates):
+    found = find_rates(learning_rate_schedule=schedule, warmup_steps=warmup)
+    np.testing.assert_allclose([*found], rates, rtol=1e-5)
 
 
 def test_warm_up_is_configured_by_its_arguments():
@@ -71,22 +62,23 @@ def test_warm_up_is_configured_by_its_arguments():
             {"learning_rate_schedule": "Cosine(power=2.0)"},
             "no argument 'power'",
         ),
+        (
+            {"learning_rate_schedule": "Cosine(end=0.6)"},
+            r"falls from the learning rate 0\.5 to end=0\.6",
+        ),
         ({"warmup_steps": 10}, "--warmup_steps must be below --steps=10"),
         ({"weight_decay": -0.1}, "--weight_decay must be at least 0"),
     ],
 )
 def test_schedules_that_cannot_be(changes, message):
     with pytest.raises(ConfigError, match=message):
-        rates(**changes)
+        [*find_rates(**changes)]
 
 
 def test_weight_decay_leaves_biases_alone():
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
-    kernel, bias = model.trainable_variables
+    optimizer, (kernel, bias) = make(weight_decay=0.125)
     bias.assign([1.0, 1.0])
     before = kernel.numpy()
-    config = toy_config(learning_rate=0.5, weight_decay=0.125)
-    optimizer = make_optimizer(config, model)
     optimizer.apply([tf.zeros((2, 2)), tf.zeros(2)])
     # A step of Adam without a gradient is none, and powers of two are exact.
     np.testing.assert_allclose(kernel.numpy(), before * (1 - 0.5 * 0.125))

@@ -1,19 +1,4 @@
-"""Odd command lines: those to refuse, and those that only look odd."""
-
-import ast
-import dataclasses
-
-from datasets.curricula import CURRICULA
-from keras_lengen.checks.arguments import (
-    Boolean,
-    Integer,
-    Number,
-    WithArguments,
-    constructor_arguments,
-    fits_float32,
-)
-from trainers.engine.optimizer import SCHEDULES
-from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS
+"""Odd texts of a command line: those to refuse, and those that look odd."""
 
 TEXTS = (
     *("", " ", "x", "1.5", "nan", "inf", "-inf", "-1", "0", "1e400", "1e-46"),
@@ -23,12 +8,6 @@ TEXTS = (
 )
 """Values that are wrong for almost every flag."""
 
-RIGHT = {"train_length": ("1,2",), "test_lengths": ("1,2",)}
-"""Those of `TEXTS` that are right after all for flags without bounds."""
-
-FREE = ("initialize_from", "workdir")
-"""Flags whose value may be almost any text."""
-
 LITERALS = (
     *("'x'", "''", "b'x'", "None", "True", "False", "1e400", "-1e400", "-1"),
     *("0", "1", "1.5", "2147483648", "99999999999999999999", "1e39", "1e-46"),
@@ -36,107 +15,6 @@ LITERALS = (
     *("...", "x", "int", "1 + 1", "[1] * 3", "f'x'", "lambda: 0", "(1e400,)"),
 )
 """Values that are wrong for almost every argument of a call."""
-
-NESTED = {"sampler", "row", "column", "encoding"}
-"""Arguments that are calls themselves, so that no literal is right."""
-
-WRONG_TOGETHER = {
-    # Above `beta_slow`.
-    "beta_fast": ("1",),
-    # At most the learning rate.
-    "end": ("1", "1.5", "2147483648", "99999999999999999999"),
-    # Above `low_frequency_factor`.
-    "high_frequency_factor": ("1",),
-    # At most 1 with the other fraction.
-    "head_fraction": ("1",),
-    "tail_fraction": ("1",),
-    # At least the longest length.
-    "max_position": ("1",),
-    # A range of real numbers has room for any length.
-    "ContinuousPositions.max_position": (),
-    # More than the buckets of single distances.
-    "T5Bias.max_distance": ("1",),
-}
-"""Those of `LITERALS` that the declaration of an argument admits, but another
-argument or flag rules out, by argument, or by class and argument."""
-
-REGISTRIES = {
-    "encoding": ALL_ENCODINGS,
-    "sampler": ALL_SAMPLERS,
-    "learning_rate_schedule": SCHEDULES,
-    "curriculum": CURRICULA,
-}
-
-
-def calls(flag, name):
-    """Yields flags with an odd argument, and whether they are right."""
-    grid = "GridPositions(width=5"
-    declared = list_declarations(REGISTRIES[flag][name])
-    for argument in constructor_arguments(REGISTRIES[flag][name]):
-        wrong = WRONG_TOGETHER.get(
-            f"{name}.{argument}", WRONG_TOGETHER.get(argument, ())
-        )
-        for literal in LITERALS:
-            odd = f"{argument}={literal}"
-            flags = {"encoding": "RoPE", flag: f"{name}({odd})"}
-            if name == "AxialEncoding":
-                other = "column" if argument == "row" else "row"
-                flags[flag] = f"{name}({odd}, {other}=RoPE)"
-                flags["sampler"] = f"{grid})"
-            if name == "GridPositions":
-                flags["encoding"] = "AxialEncoding(row=RoPE, column=RoPE)"
-                if argument != "width":
-                    flags[flag] = f"{grid}, {odd})"
-            right = (
-                argument not in NESTED
-                and literal not in wrong
-                and admits(declared[argument], literal)
-            )
-            yield flags, right
-
-
-def list_declarations(cls):
-    """Declarations of the arguments that a flag gives to a class, by name."""
-    if issubclass(cls, WithArguments):
-        return cls.arguments()
-    return {
-        field.name: field.metadata.get("argument") or declare(field)
-        for field in dataclasses.fields(cls)
-    }
-
-
-def declare(field):
-    """Declares a field of a curriculum."""
-    if isinstance(field.default, bool):
-        return Boolean()
-    kind = Integer if isinstance(field.default, int) else Number
-    return kind(**field.metadata)
-
-
-def admits(declaration, literal):
-    """Whether a text is a literal that a declaration admits."""
-    try:
-        return declaration.admits(ast.literal_eval(literal))
-    except ValueError:
-        return False
-
-
-def is_right(name, option, kind, text):
-    """Whether the text of a flag is right, by the flag's type and bounds."""
-    if kind is str:
-        return text.strip() == option.default or text in RIGHT.get(name, ())
-    try:
-        value = kind(text)
-    except ValueError:
-        return False
-    return (
-        fits_float32(value)
-        and (option.least is None or value >= option.least)
-        and (option.above is None or value > option.above)
-        and (option.most is None or value <= option.most)
-        and (option.below is None or value < option.below)
-    )
-
 
 SYNTAX = (
     *("(", ")", "()", "NAME(", "NAME)", "NAME()()", "(NAME)", "NAME NAME"),
@@ -158,7 +36,7 @@ LENGTHS = (
     *("0", "0-5", "5-1", "1-", "-", "-5", ":", "1:2", "1-5:0", "1-5:", ","),
     *("1-5:-1", "1-5:x", "1--5", "1-5-9", "1-5:1:1", "1,,2", "1,", "1 - 5"),
     *("1.5", "1e3", "a", "+5", "0x5", "1_0", "\uff11", "²", "1-1000000", "1;2"),
-    *("99999999999", "1-99999999999", "1048577", "1-1048577", "1-5001"),
+    *("99999999999", "1-99999999999", "1048577", "1-1048577", "1-5001", ""),
     *("1-5000,5001", "1-1048576:200", "1-5:99999999999", "1" * 5000, "1-inf"),
     *("[1]", "1-\0", "1\n-2", "nan", "*", "1-*", "2**20"),
 )
@@ -193,26 +71,24 @@ TOGETHER = (
     {"steps": "9223372036854775808"},
     {"learning_rate_schedule": "Polynomial(end=0.01)"},
     {"learning_rate_schedule": "Cosine(end=2)", "learning_rate": "1"},
+    {"learning_rate_schedule": "Polynomial(power='x')"},
+    {"learning_rate_schedule": "Polynomial(end=-5)"},
+    {"curriculum": "RegularIncrease(every=1.5)"},
+    {"curriculum": "RegularIncrease(shorter='no')"},
+    {"curriculum": "ReverseExponential(tau=0)"},
     {"strategy": "tpu", "precision": "mixed_float16"},
     {"strategy": "tpu", "compile": "false"},
-    {"encoding": "T5Bias(num_buckets=1000000, max_distance=16777216)"},
     {"encoding": "T5Bias(num_buckets=33)"},
-    {"encoding": "YaRN(beta_fast=1, beta_slow=1)"},
-    {"encoding": "Llama3RoPE(low_frequency_factor=4)"},
-    {"encoding": "STRING(shift_fraction=0.5, window=10000)"},
-    {"encoding": "WarpedRoPE(head_fraction=0.6, tail_fraction=0.6)"},
-    {"encoding": "Sandwich(dimension=3)"},
-    {"encoding": "LearnedEncoding(initializer='glorot')"},
+    {"encoding": "RoPE(max_wavelength=1e400)"},
+    {"encoding": "RoPE(max_wavelength=2,max_wavelength=9)"},
+    {"encoding": "RandomizedRoPE(max_position=2147483648)"},
+    {"encoding": "RandomizedRoPE(ordered='no')"},
     {"encoding": "LearnedEncoding(initializer={'class_name': 'x'})"},
     {"encoding": "AxialEncoding(row=RoPE, column=ALiBi)"},
 )
 """Flags that are wrong together, or that need another one."""
 
 SANE = (
-    *({"encoding": name} for name in ALL_ENCODINGS if name != "AxialEncoding"),
-    *({"sampler": name} for name in ALL_SAMPLERS if name != "GridPositions"),
-    *({"learning_rate_schedule": name} for name in SCHEDULES),
-    *({"curriculum": name} for name in CURRICULA),
     *(
         {"train_length": lengths}
         for lengths in ("7", "1-4", "1-500:20", "9,3-5,4", " 1 , 3-5 ", "01")
@@ -230,15 +106,11 @@ SANE = (
             "RoPE(max_wavelength=1_000)",
             "RoPE(max_wavelength=(((20))))",
             'RoPE(layout="halves", rotary_fraction=0.25)',
-            "RoPE(rotary_fraction=1e-3)",
             "ALiBi(asymmetry=-16777216)",
             "RandomizedRoPE(max_position=16777216)",
             "RandomizedALiBi(ordered=False, distances='positions')",
             "LearnedEncoding(initializer='zeros')",
-            "LearnedEncoding(max_position=16777216)",
-            "T5Bias(num_buckets=1024, max_distance=16777216)",
             "WarpedRoPE(head_scales=[0.5, 1])",
-            "WarpedRoPE(head_scales=(0.5,))",
             "NTKRoPE(original_length=None, scaling_factor=4)",
         )
     ),

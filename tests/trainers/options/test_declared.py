@@ -1,6 +1,7 @@
 """Flags that are read from the source of a program before its imports."""
 
 import importlib
+import sys
 import typing
 
 import pytest
@@ -20,37 +21,32 @@ from trainers.reports.options import ReportConfig
 from trainers.sweeps.options import SweepConfig
 from trainers.tpu.options import TpuCompileConfig
 
-CONFIGS = {
-    "analyze": AnalyzeConfig,
-    "compare": CompareConfig,
-    "evaluate": EvaluateConfig,
-    "export": ExportConfig,
-    "generate": GenerateConfig,
-    "population": PopulationConfig,
-    "report": ReportConfig,
-    "sweep": SweepConfig,
-    "tpu_compile": TpuCompileConfig,
+PROGRAMS = {
+    "analyze": (AnalyzeConfig, "RUN..."),
+    "compare": (CompareConfig, "RUN..."),
+    "evaluate": (EvaluateConfig, "RUN"),
+    "export": (ExportConfig, "RUN"),
+    "generate": (GenerateConfig, "RUN"),
+    "population": (PopulationConfig, ""),
+    "report": (ReportConfig, "[RUN...]"),
+    "sweep": (SweepConfig, ""),
+    "tpu_compile": (TpuCompileConfig, ""),
     **{
-        name: importlib.import_module(module).EXPERIMENT.config
+        name: (importlib.import_module(module).EXPERIMENT.config, "")
         for name, module in trainers.EXPERIMENTS.items()
     },
-}
-OPERANDS = {
-    **dict.fromkeys(("analyze", "compare"), "RUN..."),
-    **dict.fromkeys(("evaluate", "export", "generate"), "RUN"),
-    "report": "[RUN...]",
 }
 COMPUTED = ("default", "help", "choices", "registry")
 """Attributes of options that the source may compute."""
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_source_says_what_the_program_says(name):
-    config = CONFIGS[name]
+    config, named = PROGRAMS[name]
     known, kinds = options(config), typing.get_type_hints(config)
     flags, operands = declared.read(f"trainers.{name}")
     assert [*flags] == [*known]
-    assert operands == OPERANDS.get(name, "")
+    assert operands == named
     for flag, found in flags.items():
         assert found.kind is kinds[flag]
         expected = known[flag]
@@ -76,41 +72,60 @@ def test_what_only_a_run_knows_is_not_read():
     declared.check("trainers.finetune", ["program", "--anything=3"])
 
 
+NO_FILE = "--flagfile=/dev/zero: it is not a regular file"
+
+
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    ("program", "arguments", "message"),
     [
-        ("--lr=1", r"no flag --lr\. Did you mean --learning_rate\? "),
-        ("--epochs=1", r"no flag --epochs\. Did you mean --steps\? "),
-        ("--batch=1", r"no flag --batch\. Did you mean --batch_size\? "),
-        ("--n_heads=1", r"Did you mean --num_heads\? "),
-        ("--d_model=1", r"Did you mean --model_dim\? "),
-        ("--zebra=1", r"no flag --zebra\. --help lists all flags\."),
-        ("--steps=x", "--steps=x: invalid literal"),
-        ("--steps=0", "--steps must be at least 1"),
-        ("--dropout=1", "--dropout must be at least 0 and below 1"),
-        ("--task=reverse", r"'reverse'\. Did you mean reverse_string\? It "),
-        ("--encoding=Rope(x=3)", r"Did you mean RoPE\? It must be one of "),
-        ("--workdir=s3://x", "--workdir is a path of a file system"),
+        *(
+            ("algorithmic", arguments, message)
+            for arguments, message in (
+                (["--lr=1"], r"flag --lr\. Did you mean --learning_rate\? "),
+                (["--epochs=1"], r"Did you mean --steps\? "),
+                (["--batch=1"], r"Did you mean --batch_size\? "),
+                (["--n_heads=1"], r"Did you mean --num_heads\? "),
+                (["--d_model=1"], r"Did you mean --model_dim\? "),
+                (["--log_dir=x"], r"Did you mean --workdir\?"),
+                (["--zebra=1"], r"flag --zebra\. --help lists all flags\."),
+                (["--steps=3", "--steps=4"], "--steps=4: already defined as"),
+                (["--nosteps"], "no flag --nosteps"),
+                (["--steps"], "Missing value for flag --steps"),
+                (["--steps=x"], "--steps=x: invalid literal"),
+                (["--steps=0"], "--steps must be at least 1"),
+                (["--steps=1\n2"], "--steps"),
+                (["--dropout=1"], "--dropout must be at least 0 and below 1"),
+                (["--task=reverse"], r"'reverse'\. Did you mean reverse_str"),
+                (["--encoding=Rope(x=3)"], r"Did you mean RoPE\? It must be"),
+                (["--workdir=s3://x"], "--workdir is a path of a file system"),
+                (["reverse_string"], "unexpected argument 'reverse_string'"),
+                (["\udcff"], "must be text in UTF-8"),
+                (["--flagfile=none"], "No such file or directory"),
+                (["--flagfile=/dev/zero"], NO_FILE),
+                (["--seed=1", "--flagfile", "/dev/zero"], NO_FILE),
+                ([f"--flagfile={sys.executable}"], "it is not text"),
+            )
+        ),
+        ("evaluate", [], "RUN is missing: see --help"),
+        ("compare", [], r"RUN\.\.\. is missing: see --help"),
+        ("evaluate", ["a", "b"], "expected one RUN; got a b"),
+        ("evaluate", ["a", "--steps=3"], "there is no flag --steps"),
+        ("evaluate", ["a", "--data_dir=gs://b"], "path of a file system; got"),
+        ("export", ["a", "--format=onnx"], "must be one of keras, saved_model"),
+        ("wikitext103", ["--files=mine"], "must be one of published, any"),
     ],
 )
-def test_mistakes(argument, message):
+def test_mistakes(program, arguments, message):
     with pytest.raises(ConfigError, match=message):
-        declared.check("trainers.algorithmic", ["program", argument])
+        declared.check(f"trainers.{program}", ["program", *arguments])
 
 
-def test_operands():
-    for arguments, message in (
-        ([], "RUN is missing: see --help"),
-        (["a", "b"], "expected one RUN; got a b"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            declared.check("trainers.evaluate", ["program", *arguments])
-
-
-def test_what_is_right_or_known_later_passes():
-    for encoding in (" RoPE ( )", "AxialEncoding(row=Rope)", "(", ""):
-        arguments = [f"--encoding={encoding}", "--steps=3", "--seed", "0x10"]
-        declared.check("trainers.algorithmic", ["program", *arguments])
+@pytest.mark.parametrize(
+    "encoding", [" RoPE ( )", "AxialEncoding(row=Rope)", "(", ""]
+)
+def test_what_is_right_or_known_later_passes(encoding):
+    arguments = [f"--encoding={encoding}", "--steps=3", "--seed", "0x10"]
+    declared.check("trainers.algorithmic", ["program", *arguments])
 
 
 @pytest.mark.process

@@ -2,7 +2,9 @@ import pytest
 
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT
+from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError
+from trainers.experiment import find_padded_lengths
 from trainers.options.fields import resolve
 
 
@@ -43,19 +45,21 @@ def test_values_that_cannot_work(changes, message):
         toy_config(**changes)
 
 
-def test_what_is_given_wins_over_the_preset():
-    given = {"preset": "paper", "steps": 7}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
-    assert (config.steps, config.learning_rate) == (7, 3e-4)
-    assert config.evaluated_lengths == tuple(range(1, 501))
-
-
 def test_the_paper_preset_is_the_published_protocol():
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, {"preset": "paper"})
-    assert config.steps == 2_000_000
-    assert config.batch_size == 128
+    # What is given wins over the preset.
+    given = {"preset": "paper", "seed": 7, "task": "reverse_string"}
+    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
     assert config.trained_lengths == tuple(range(1, 41))
-    assert config.evaluation_examples == 500
-    assert config.max_position == 2048
-    assert config.clip_norm == 1.0
-    assert (config.num_layers, config.num_heads, config.model_dim) == (5, 8, 64)
+    assert config.evaluated_lengths == tuple(range(1, 501))
+    published = {
+        **{"num_layers": 5, "num_heads": 8, "model_dim": 64},
+        **{"steps": 2_000_000, "batch_size": 128, "learning_rate": 3e-4},
+        **{"evaluation_examples": 500, "max_position": 2048, "clip_norm": 1.0},
+        "seed": 7,
+    }
+    assert published.items() <= vars(config).items()
+    problem = EXPERIMENT.make_problem(config)
+    assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
+    assert len(find_padded_lengths(config, problem, "train")) == 4
+    given["steps"] = 7
+    assert resolve(EXPERIMENT.config, EXPERIMENT.presets, given).steps == 7

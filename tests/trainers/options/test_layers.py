@@ -2,7 +2,6 @@ import dataclasses
 
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ENCODINGS,
     AxialEncoding,
@@ -22,81 +21,49 @@ from trainers.options.layers import (
 )
 
 
-def test_layer_by_name_and_by_call():
+def make(trainer="algorithmic", **flags):
+    return build_encoding(toy_config(trainer, **flags))
+
+
+def test_a_layer_by_name_and_by_call():
     assert parse_call("--encoding", "RoPE", ENCODINGS) == (RoPE, {})
     text = "RoPE(rotary_fraction=0.25, layout='halves')"
     arguments = {"rotary_fraction": 0.25, "layout": "halves"}
     assert parse_call("--encoding", text, ENCODINGS) == (RoPE, arguments)
+    nested = make(encoding="DAPE(encoding=ALiBi(asymmetry=0))")
+    assert nested.encoding.asymmetry == 0
 
 
 @pytest.mark.parametrize(
-    "text", ["RoPE(", "RoPE(3)", "keras.RoPE()", "RoPE(layout=open('x'))"]
-)
-def test_layer_that_is_no_name_or_literal_call(text):
-    with pytest.raises(ConfigError, match="literal keyword arguments"):
-        parse_call("--encoding", text, ENCODINGS)
-
-
-def test_unknown_layer_lists_names_and_the_nearest():
-    with pytest.raises(ConfigError, match=r"Did you mean RoPE\? .* NoPE, "):
-        parse_call("--encoding", "ROPE", ENCODINGS)
-
-
-def test_constructor_arguments_of_a_randomized_form():
-    arguments = constructor_arguments(ENCODINGS["RandomizedRoPE"])
-    assert {"max_position", "layout", "sampler", "ordered"} <= set(arguments)
-
-
-def test_max_position_reaches_whoever_takes_it():
-    config = toy_config(encoding="RandomizedRoPE", max_position=99)
-    assert build_encoding(config).sampler.max_position == 99
-    config = toy_config(sampler="RandomizedPositions", max_position=99)
-    assert isinstance(build_encoding(config).sampler, RandomizedPositions)
-    assert build_encoding(config).sampler.max_position == 99
-    config = toy_config(encoding="RandomizedRoPE(max_position=50)")
-    assert build_encoding(config).sampler.max_position == 50
-
-
-def test_lengths_reach_whoever_takes_them():
-    # Trained on up to 3 characters, 6 tokens with their reversal.
-    config = toy_config(encoding="WarpedRoPE", max_position=99)
-    assert build_encoding(config).train_length == 6
-    config = toy_config(encoding="WarpedRoPE(train_length=4)")
-    assert build_encoding(config).train_length == 4
-    config = toy_config(sampler="InterpolatedPositions")
-    assert build_encoding(config).sampler.train_length == 6
-    config = toy_config(sampler="ShiftedPositions", max_position=99)
-    assert build_encoding(config).sampler.max_shift == 93
-    config = toy_config(sampler="ShiftedPositions(max_shift=None)")
-    assert build_encoding(config).sampler.max_shift is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
+    ("flags", "attribute", "value"),
     [
-        ({"encoding": "RoPE(width=3)"}, r"no argument 'width'\. It takes"),
-        ({"encoding": "RoPE(layout='odd')"}, "layout must be"),
-        ({"sampler": "OrdinalPosition"}, "Did you mean OrdinalPositions"),
-        ({"encoding": "RoPE(sampler=OrdinalPositions)"}, "by --sampler"),
+        ({"encoding": "RandomizedRoPE"}, "sampler.max_position", 99),
+        (
+            {"encoding": "RandomizedRoPE(max_position=50)"},
+            "sampler.max_position",
+            50,
+        ),
+        ({"sampler": "RandomizedPositions"}, "sampler.max_position", 99),
+        # Trained on up to 3 characters, 6 tokens with their reversal.
+        ({"encoding": "WarpedRoPE"}, "train_length", 6),
+        ({"encoding": "WarpedRoPE(train_length=4)"}, "train_length", 4),
+        ({"encoding": "YaRN(scaling_factor=2)"}, "original_length", 6),
+        ({"sampler": "InterpolatedPositions"}, "sampler.train_length", 6),
+        ({"sampler": "ShiftedPositions"}, "sampler.max_shift", 93),
+        (
+            {"sampler": "ShiftedPositions(max_shift=None)"},
+            "sampler.max_shift",
+            None,
+        ),
     ],
 )
-def test_layers_that_cannot_be_built(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        build_encoding(toy_config(**changes))
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        name
-        for name, made in ENCODINGS.items()
-        if issubclass(made, FixedSampler)
-    ],
-)
-def test_no_sampler_beside_a_fixed_one(encoding):
-    config = toy_config(encoding=encoding, sampler="OrdinalPositions")
-    with pytest.raises(ConfigError, match=f"{encoding} brings its own sampler"):
-        build_encoding(config)
+def test_positions_and_lengths_reach_whoever_takes_them(
+    flags, attribute, value
+):
+    found = make(**flags, max_position=99)
+    for name in attribute.split("."):
+        found = getattr(found, name)
+    assert found == value
 
 
 AXIAL = "AxialEncoding(row=RoPE(layout='halves'), column=RoPE)"
@@ -105,21 +72,38 @@ GRID = "GridPositions(width=5)"
 
 def test_encodings_of_rows_and_columns():
     rows = "RandomizedPositions(max_position=9, ordered=False)"
-    sampler = f"GridPositions(width=5, row={rows})"
-    encoding = build_encoding(toy_config(encoding=AXIAL, sampler=sampler))
+    encoding = make(
+        encoding=AXIAL, sampler=f"GridPositions(width=5, row={rows})"
+    )
     assert isinstance(encoding, AxialEncoding)
     layouts = (encoding.row.layout, encoding.column.layout)
     assert layouts == ("halves", "interleaved")
     grid = encoding.sampler
     assert isinstance(grid, GridPositions)
+    assert isinstance(grid.row, RandomizedPositions)
     assert (grid.width, grid.row.max_position) == (5, 9)
     assert not grid.row.ordered
     assert isinstance(grid.column, OrdinalPositions)
 
 
+FIXED = [n for n, made in ENCODINGS.items() if issubclass(made, FixedSampler)]
+
+
 @pytest.mark.parametrize(
     ("encoding", "sampler", "message"),
     [
+        *((text, "", "literal keyword") for text in ("RoPE(", "RoPE(3)")),
+        ("keras.RoPE()", "", "literal keyword arguments"),
+        ("RoPE(layout=open('x'))", "", "literal keyword arguments"),
+        ("ROPE", "", r"Did you mean RoPE\? .* NoPE, "),
+        ("RoPE(width=3)", "", r"no argument 'width'\. It takes"),
+        ("RoPE(layout='odd')", "", "layout must be"),
+        ("RoPE", "OrdinalPosition", "Did you mean OrdinalPositions"),
+        ("RoPE(sampler=OrdinalPositions)", "", "by --sampler"),
+        *(
+            (name, "OrdinalPositions", f"{name} brings its own sampler")
+            for name in FIXED
+        ),
         ("RoPE", GRID, "GridPositions .* only AxialEncoding"),
         ("AxialEncoding", GRID, "'row' and 'column'"),
         ("AxialEncodin(row=Rope)", GRID, "Did you mean AxialEncoding"),
@@ -146,9 +130,9 @@ def test_encodings_of_rows_and_columns():
         ),
     ],
 )
-def test_rows_and_columns_that_cannot_be_built(encoding, sampler, message):
+def test_layers_that_cannot_be_built(encoding, sampler, message):
     with pytest.raises(ConfigError, match=message):
-        build_encoding(toy_config(encoding=encoding, sampler=sampler))
+        make(encoding=encoding, sampler=sampler)
 
 
 TABLES = (
@@ -187,72 +171,57 @@ TABLES = (
     ],
 )
 def test_positions_that_are_too_few(encoding, sampler, tokens, message):
-    config = toy_config(encoding=encoding, sampler=sampler)
     with pytest.raises(ConfigError, match=message):
-        check_length(build_encoding(config), tokens)
+        check_length(make(encoding=encoding, sampler=sampler), tokens)
 
 
-def test_what_words_mean_reaches_samplers_that_read_tokens():
-    given = {"task": "aligned_addition", "encoding": "ClippedBias"}
-    config = toy_config(
-        "sequence_to_answer",
-        **given,
-        sampler="CoupledPositions(max_position=None)",
-    )
-    words = config.vocabulary.words
-    sampler = build_encoding(config).sampler
-    assert [words[each] for each in sampler.items] == list("0123456789")
-    assert [words[each] for each in sampler.separators] == ["+"]
-    assert words[sampler.end_of_prompt] == "="
-    config = toy_config(
-        "sequence_to_answer", **given, sampler="AbacusPositions"
-    )
-    assert build_encoding(config).sampler.digits == sampler.items
-
-
-def test_shared_positions_need_a_table_of_the_longest_answer_alone():
-    given = {
-        "task": "reversed_addition",
-        "encoding": "LearnedEncoding",
-        "train_length": "1-10",
-        "test_lengths": "100",
-    }
-    # A sum of 101 digits, its end, and positions that begin with 1.
-    for sampler in ("AbacusPositions", "CoupledPositions"):
-        config = toy_config("sequence_to_answer", **given, sampler=sampler)
-        made = with_max_position(dataclasses.replace(config, max_position=0))
-        assert made.max_position == 128
-        few = dataclasses.replace(config, max_position=103)
-        with pytest.raises(ConfigError, match="104 positions, but Learned"):
-            with_max_position(few)
-    assert build_encoding(made).sampler.max_position == 128
-    shifts = dataclasses.replace(made, sampler="AbacusPositions")
-    assert build_encoding(shifts).sampler.max_shift == 128 - (12 + 2)
-
-
-def test_words_without_counterparts_have_no_coupled_positions():
-    config = toy_config(
-        "sequence_to_answer",
-        task="copy",
-        encoding="ClippedBias",
-        sampler="CoupledPositions",
-    )
-    with pytest.raises(ConfigError, match="copy does not say which words"):
-        build_encoding(config)
-
-
-def test_an_encoding_may_have_another_one():
-    config = toy_config(encoding="DAPE(encoding=ALiBi(asymmetry=0))")
-    assert build_encoding(config).encoding.asymmetry == 0
-
-
-def test_positions_that_suffice():
-    for encoding, sampler, tokens in (
+@pytest.mark.parametrize(
+    ("encoding", "sampler", "tokens"),
+    [
         ("LearnedEncoding", "", 32),
         ("LearnedEncoding", "RandomizedPositions", 32),
         ("LearnedEncoding", "ShiftedPositions", 32),
         ("RoPE", "InterpolatedPositions", 1000),
         (TABLES, GRID, 15),
-    ):
-        made = build_encoding(toy_config(encoding=encoding, sampler=sampler))
-        check_length(made, tokens)
+    ],
+)
+def test_positions_that_suffice(encoding, sampler, tokens):
+    check_length(make(encoding=encoding, sampler=sampler), tokens)
+
+
+ANSWERS = {"trainer": "sequence_to_answer", "encoding": "ClippedBias"}
+
+
+def test_what_words_mean_reaches_samplers_that_read_tokens():
+    flags = {**ANSWERS, "task": "aligned_addition"}
+    words = toy_config(**flags).vocabulary.words
+    sampler = make(**flags, sampler="CoupledPositions").sampler
+    assert [words[each] for each in sampler.items] == list("0123456789")
+    assert [words[each] for each in sampler.separators] == ["+"]
+    assert words[sampler.end_of_prompt] == "="
+    other = make(**flags, sampler="AbacusPositions").sampler
+    assert other.digits == sampler.items
+    with pytest.raises(ConfigError, match="copy does not say which words"):
+        make(**ANSWERS, task="copy", sampler="CoupledPositions")
+
+
+@pytest.mark.parametrize("sampler", ["AbacusPositions", "CoupledPositions"])
+def test_shared_positions_need_a_table_of_the_longest_answer_alone(sampler):
+    config = toy_config(
+        **{**ANSWERS, "encoding": "LearnedEncoding"},
+        task="reversed_addition",
+        train_length="1-10",
+        test_lengths="100",
+        sampler=sampler,
+    )
+    # A sum of 101 digits, its end, and positions that begin with 1.
+    made = with_max_position(dataclasses.replace(config, max_position=0))
+    assert made.max_position == 128
+    few = dataclasses.replace(config, max_position=103)
+    with pytest.raises(ConfigError, match="104 positions, but Learned"):
+        with_max_position(few)
+    found = build_encoding(made).sampler
+    if sampler == "CoupledPositions":
+        assert found.max_position == 128
+    else:
+        assert found.max_shift == 128 - (12 + 2)
