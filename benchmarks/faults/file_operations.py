@@ -72,7 +72,7 @@ class FileOperations(contextlib.ExitStack):
         loses_power: bool. Whether content that is not on disk is lost.
 
     Attributes:
-        names: List of str, the operations so far.
+        names: List of str, the operations so far; the last one may be fatal.
     """
 
     def __init__(self, fatal=None, loses_power=False):
@@ -112,14 +112,15 @@ class FileOperations(contextlib.ExitStack):
             Killed: If the operation is fatal, or another one was.
         """
         with self._lock:
-            if not self._killed and len(self.names) == self._fatal:
+            if self._killed:
+                raise Killed
+            self.names.append(name)
+            if len(self.names) - 1 == self._fatal:
                 self._killed = True
                 last_act()
                 if self._loses_power:
                     self._lose()
-            if self._killed:
                 raise Killed
-            self.names.append(name)
 
     def _watch(self, name, describe, act):
         def watched(*arguments, **options):
@@ -273,9 +274,8 @@ class KilledRuns:
             with contextlib.suppress(Killed), operations:
                 self._trainer.start(path)
                 break
-            last = _name_kind(["start", *operations.names][-1])
             how = "lost power" if loses_power else "killed"
-            deaths.append((f"after {last}", how))
+            deaths.append((_name_kind(operations.names[-1]), how))
         self._trainer.start(path)
         end = read_end(path)
         # A kill may prevent the removal of older checkpoints.
