@@ -151,6 +151,7 @@ def test_other_data_that_are_named_are_meant(copied, tmp_path):
         opened.check_data(problem, "restore them")
 
 
+@pytest.mark.product
 def test_a_model_is_exported_and_generates_without_its_text(
     copied, capsys, monkeypatch
 ):
