@@ -9,6 +9,7 @@ The kinds of faults:
   which the next start must refuse;
 - `disk`: a full file system;
 - `second_start`: the same command while the run goes on, which must be refused;
+- `file_operation`: kills, or losses of power, at operations on files;
 - `worker`: a kill of one of two workers;
 - `between`: SIGTERM or SIGINT while a command that trains two models changes
   from the first to the second.
@@ -45,16 +46,26 @@ from benchmarks.faults.demonstration import (
     make_demonstration_reference,
 )
 from benchmarks.faults.disturb import FAULTS, disturb, disturb_workers
+from benchmarks.faults.file_operations import (
+    OperationsCommand,
+    disturb_operations,
+)
 from benchmarks.faults.full_disk import mount, unmount
 from benchmarks.faults.reference import make_reference, make_workers_reference
 from benchmarks.faults.report import Report
 from benchmarks.faults.run import Failure, Run
 from benchmarks.faults.tally import Tally
 
-KINDS = (*FAULTS, "worker", "between")
+KINDS = (*FAULTS, "file_operation", "worker", "between")
 
 SUBJECTS = {
     "process": (make_reference, Run, disturb),
+    # It makes its reference itself.
+    "file_operation": (
+        lambda root: None,
+        OperationsCommand,
+        disturb_operations,
+    ),
     "worker": (make_workers_reference, Run, disturb_workers),
     "between": (
         make_demonstration_reference,

@@ -22,7 +22,7 @@ QUICK = ("sigkill", "truncate", "foreign_files", "second_start")
     ("kinds", "faults"),
     [
         pytest.param(QUICK, 4, marks=pytest.mark.slow, id="short"),
-        pytest.param(KINDS, 60, marks=pytest.mark.slow, id="long"),
+        pytest.param(KINDS, 5 * len(KINDS), marks=pytest.mark.slow, id="long"),
     ],
 )
 def test_drill(tmp_path, kinds, faults):

@@ -1,6 +1,8 @@
 """Long multiplication by steps that a model may write."""
 
-import numpy as np
+import itertools
+
+import pytest
 
 from datasets.text_tasks import TEXT_TASKS
 from tests.benchmarks.modules import load
@@ -32,24 +34,17 @@ def test_right_steps_make_right_products():
             assert len(str(added)) <= len(str(number))
 
 
-def test_one_wrong_step_makes_a_wrong_product():
-    rng = np.random.default_rng(0)
-    for wrong in range(30):
-        turn = int(rng.integers(len(PAIRS)))
-        steps = iter(range(30))
+@pytest.mark.parametrize("wrong_step", [0, 7, 29])
+@pytest.mark.parametrize("turn", range(len(PAIRS)))
+def test_one_wrong_step_makes_a_wrong_product(wrong_step, turn):
+    steps = itertools.count()
 
-        def write(problems, turn=turn, steps=steps, wrong=wrong):
-            results = [
-                added + digit * number for added, digit, number in problems
-            ]
-            results[turn] += next(steps) == wrong
-            return results
+    def write(problems):
+        results = [added + digit * number for added, digit, number in problems]
+        results[turn] += next(steps) == wrong_step
+        return results
 
-        products = multiply(PAIRS, write)
-        right = [number * factor for number, factor in PAIRS]
-        wrong = [
-            number
-            for number, pair in enumerate(zip(products, right, strict=True))
-            if pair[0] != pair[1]
-        ]
-        assert wrong == [turn]
+    found = multiply(PAIRS, write)
+    right = [number * factor for number, factor in PAIRS]
+    are_wrong = [a != b for a, b in zip(found, right, strict=True)]
+    assert are_wrong == [number == turn for number in range(len(PAIRS))]

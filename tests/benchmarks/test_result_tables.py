@@ -1,36 +1,50 @@
 """How the methods of a comparison are marked in its table."""
 
+import pytest
+
 from tests.benchmarks.modules import load
 
 result_tables = load("result_tables")
 
 
-def make_runs(score, trained=1.0):
-    return [{"score": score, "accuracy_by_length": {"5": trained}}]
+def make_runs(*scores, trained=1.0):
+    by_length = {"5": trained}
+    return [{"score": s, "accuracy_by_length": by_length} for s in scores]
 
 
-def test_the_best_are_those_that_learned_and_round_alike():
-    methods = {
-        "NoPE": make_runs(0.991),
-        "RoPE": make_runs(0.994),
-        "ALiBi": make_runs(0.97),
-        "FIRE": make_runs(1.0, trained=0.89),
-    }
-    assert result_tables._list_best(methods, [5]) == ["NoPE", "RoPE"]
-    failing = {"NoPE": make_runs(0.0), "RoPE": make_runs(0.9, trained=0.5)}
-    assert result_tables._list_best(failing, [5]) == []
+@pytest.mark.parametrize(
+    ("methods", "best"),
+    [
+        # Those that learned, and round alike.
+        (
+            {
+                "NoPE": make_runs(0.991),
+                "RoPE": make_runs(0.994),
+                "ALiBi": make_runs(0.97),
+                "FIRE": make_runs(1.0, trained=0.89),
+            },
+            ["NoPE", "RoPE"],
+        ),
+        (
+            {"NoPE": make_runs(0.0), "RoPE": make_runs(0.9, trained=0.5)},
+            [],
+        ),
+        # The median of the seeds decides.
+        ({"NoPE": make_runs(1.0, 0.2, 0.3), "RoPE": make_runs(0.4)}, ["RoPE"]),
+    ],
+)
+def test_the_best_methods(methods, best):
+    assert result_tables._list_best(methods, [5]) == best
 
 
-def test_a_median_of_the_seeds_decides():
-    seeds = [*make_runs(1.0), *make_runs(0.2), *make_runs(0.3)]
-    methods = {"NoPE": seeds, "RoPE": make_runs(0.4)}
-    assert result_tables._list_best(methods, [5]) == ["RoPE"]
-
-
-def test_scores_are_bold_and_starred():
-    form = result_tables._format_scores
-    assert form(make_runs(0.5), True, [5]) == "**0.50**"
-    assert form(make_runs(0.5, trained=0.8), False, [5]) == "0.50 \\*"
-    several = [*make_runs(0.1), *make_runs(0.7), *make_runs(0.3)]
-    assert form(several, False, [5]) == "0.30 (0.10-0.70)"
-    assert form(None, False, [5]) == ""
+@pytest.mark.parametrize(
+    ("runs", "is_best", "text"),
+    [
+        (make_runs(0.5), True, "**0.50**"),
+        (make_runs(0.5, trained=0.8), False, "0.50 \\*"),
+        (make_runs(0.1, 0.7, 0.3), False, "0.30 (0.10-0.70)"),
+        (None, False, ""),
+    ],
+)
+def test_scores_are_bold_and_starred(runs, is_best, text):
+    assert result_tables._format_scores(runs, is_best, [5]) == text

@@ -115,16 +115,23 @@ def test_further_flags_reach_continued_runs(given):
     )
 
 
-def test_commands_with_the_same_flags_are_the_same():
-    first = "python -m trainers.enwik8 --learning_rate=1e-3 '--encoding=A(b=1)'"
-    second = (
-        'python -m trainers.enwik8 "--encoding=A(b=1)" --learning_rate=0.001'
+@pytest.mark.parametrize(
+    ("command", "is_same"),
+    [
+        ('enwik8 "--encoding=A(b=1)" --learning_rate=0.001', True),
+        ("enwik8 --learning_rate=1e-4 '--encoding=A(b=1)'", False),
+        ("imagenet --learning_rate=1e-3 '--encoding=A(b=1)'", False),
+    ],
+)
+def test_commands_with_the_same_flags_are_the_same(command, is_same):
+    first, other = (
+        runs.identify(f"python -m trainers.{text}")
+        for text in (
+            "enwik8 --learning_rate=1e-3 '--encoding=A(b=1)'",
+            command,
+        )
     )
-    assert runs.identify(first) == runs.identify(second)
-    assert runs.identify(first) != runs.identify(first.replace("1e-3", "1e-4"))
-    assert runs.identify(first) != runs.identify(
-        first.replace("enwik8", "imagenet")
-    )
+    assert (first == other) == is_same
 
 
 @pytest.mark.parametrize("name", TRAINING)

@@ -15,7 +15,7 @@ def save(path, step, weight):
 
 def write_metrics(path, *steps):
     rows = [f"{step},train_loss,,0.5,1.0\n" for step in steps]
-    path.mkdir(exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
     (path / "metrics.csv").write_text(
         "step,metric,length,value,seconds\n" + "".join(rows)
     )

@@ -1,120 +1,27 @@
 """Signals: one clear line, a status that says so, and nothing lost."""
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-from tests.trainers.toy import TOY, assert_same_weights, train_losses
+from benchmarks.faults.file_operations import Trainer, read_end
+from benchmarks.faults.run_files import read_metrics
+from tests.trainers.toy import TOY, toy_config
+from trainers import experiment
+from trainers.algorithmic import EXPERIMENT
 from trainers.devices import interruption
 from trainers.devices.interruption import StopRequest
 from trainers.errors import StoppedError
+from trainers.options.command import errors_as_statuses
+from trainers.records.progress import Progress
 
-CHANGES = {
-    "encoding": "RandomizedRoPE",
-    "dropout": 0.1,
-    "steps": 60,
-    "steps_per_loop": 1,
-    "checkpoint_every": 7,
-    "evaluate_every": 20,
-    "train_length": "2,3",
-    # Many, so that an evaluation takes a while.
-    "test_lengths": "5-80",
-    "max_position": 256,
-}
-MESSAGE = "error: stopped by {}: run the same command again to resume."
-
-
-def flags(path, **changes):
-    changes = {**TOY, **CHANGES, **changes, "workdir": path}
-    return [f"--{name}={value}" for name, value in changes.items()]
-
-
-def assert_stopped(process, number):
-    assert process.wait() == 128 + number, process.output
-    assert "Traceback" not in process.output
-    lines = process.output.splitlines()
-    name = signal.Signals(number).name
-    assert lines[-1] == MESSAGE.format(name)
-    assert sum("error" in line for line in lines) == 1
-
-
-def rows(path):
-    """Step and metric of all rows in `metrics.csv`."""
-    metrics = path / "metrics.csv"
-    text = metrics.read_text() if metrics.exists() else ""
-    cells = [line.split(",") for line in text.splitlines()[1:]]
-    return [(int(row[0]), row[2]) for row in cells if len(row) == 5]
-
-
-def steps(path):
-    return [step for step, metric in rows(path) if metric == "train_loss"]
-
-
-@pytest.mark.process
-def test_a_killed_and_a_stopped_run_go_on(nursery, tmp_path):
-    changes = {"steps": 30, "evaluate_every": 10, "test_lengths": "5"}
-    undisturbed = nursery.start(
-        flags(tmp_path / "whole", **changes), tmp_path / "log"
-    )
-    path = tmp_path / "disturbed"
-    for step, number in ((12, signal.SIGKILL), (24, signal.SIGTERM)):
-        process = nursery.start(
-            flags(path, **changes), tmp_path / f"log-{step}"
-        )
-        process.wait_for(lambda step=step: step in steps(path))
-        process.send(number)
-        if number == signal.SIGTERM:
-            assert_stopped(process, number)
-        else:
-            process.wait()
-    assert not (path / "results.json").exists()
-    process = nursery.start(flags(path, **changes), tmp_path / "log-end")
-    assert process.wait() == undisturbed.wait() == 0, process.output
-    assert "resuming after step" in process.output
-    assert_same_weights(path, tmp_path / "whole")
-    assert train_losses(path) == train_losses(tmp_path / "whole")
-
-
-@pytest.mark.process
-@pytest.mark.slow
-def test_a_run_stopped_four_times_goes_on(nursery, tmp_path):
-    undisturbed = nursery.start(flags(tmp_path / "whole"), tmp_path / "log")
-    path, stops = tmp_path / "stopped", 0
-
-    def start():
-        return nursery.start(flags(path), tmp_path / f"log-{stops}")
-
-    for step, number in ((5, signal.SIGTERM), (25, signal.SIGINT)):
-        stops += 1
-        process = start()
-        process.wait_for(lambda step=step: step in steps(path))
-        process.send(number)
-        assert_stopped(process, number)
-        assert (path / f"checkpoints/checkpoint-{steps(path)[-1]}.npz").exists()
-    for step, number in ((40, signal.SIGTERM), (60, signal.SIGINT)):
-        stops += 1
-        process = start()
-        process.wait_for(
-            lambda step=step, process=process: (
-                step in steps(path) and "evaluated length" in process.output
-            )
-        )
-        process.send(number)
-        assert_stopped(process, number)
-        assert steps(path)[-1] == step
-        # In the midst of the evaluation.
-        assert (step, "accuracy") not in rows(path)
-        assert (path / f"checkpoints/checkpoint-{step}.npz").exists()
-    process = start()
-    assert process.wait() == undisturbed.wait() == 0, process.output
-    assert_same_weights(path, tmp_path / "whole")
-    assert train_losses(path) == train_losses(tmp_path / "whole")
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
 class OneWorker:
@@ -122,7 +29,29 @@ class OneWorker:
         return flag
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+class OtherIsAsked:
+    def on_any_worker(self, flag):
+        return True
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@contextlib.contextmanager
+def handled(handler):
+    """Context in which signals are handled, as in a program."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    interruption.handle_signals(handler)
+    try:
+        yield
+    finally:
+        interruption.handle_signals(handler)
+        for number, known in before.items():
+            signal.signal(number, known)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_after_the_last_check_is_not_lost(capfd, number):
     before = signal.getsignal(number)
     with (
@@ -130,21 +59,83 @@ def test_a_signal_after_the_last_check_is_not_lost(capfd, number):
         StopRequest(OneWorker()) as stop,
     ):
         stop.check()
-        os.kill(os.getpid(), number)
+        send(number)
     assert caught.value.number == number
     assert signal.getsignal(number) is before
+    said = f"{signal.Signals(number).name}: stopping after these steps"
+    assert said in capfd.readouterr().out
 
 
-def test_a_signal_whose_error_a_library_swallows_is_not_lost(monkeypatch):
-    monkeypatch.setattr(interruption, "_received", None)
-    interruption.check_received()
-    with contextlib.suppress(StoppedError):
-        interruption.raise_stopped(signal.SIGTERM, None)
-    with pytest.raises(StoppedError) as stopped:
-        interruption.check_received()
-    assert stopped.value.number == signal.SIGTERM
-    with pytest.raises(StoppedError), StopRequest(OneWorker()):
+def test_the_state_is_saved_before_a_stop(capfd):
+    saved = []
+    with (
+        pytest.raises(StoppedError),
+        StopRequest(OneWorker()) as stop,
+    ):
+        stop.check(lambda: saved.append("too early"))
+        send(signal.SIGINT)
+        stop.check(lambda: saved.append("in time"))
+    assert saved == ["in time"]
+
+
+def test_a_signal_to_another_worker_counts_as_sigterm():
+    with (
+        pytest.raises(StoppedError) as caught,
+        StopRequest(OtherIsAsked()),
+    ):
         pass
+    assert caught.value.number == signal.SIGTERM
+
+
+def test_the_second_ctrl_c_ends_at_once(capfd):
+    with StopRequest(OneWorker()) as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+        with pytest.raises(StoppedError):
+            stop.check()
+        stop._signal = None
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_signal_stops_at_once_where_nothing_can_be_lost(capfd, early):
+    with (
+        pytest.raises(StoppedError),
+        StopRequest(OneWorker()) as stop,
+    ):
+        if early:
+            send(signal.SIGTERM)
+        with stop.at_once():
+            assert not early
+            send(signal.SIGTERM)
+            pytest.fail("the signal is late")
+    # From then on, it waits again.
+    with StopRequest(OneWorker()) as stop:
+        with stop.at_once():
+            pass
+        send(signal.SIGTERM)
+        stop._signal = None
+
+
+def test_a_signal_whose_error_a_library_swallows_is_not_lost():
+    with handled(interruption.raise_stopped):
+        interruption.check_received()
+        with contextlib.suppress(StoppedError):
+            send(signal.SIGTERM)
+        with pytest.raises(StoppedError) as stopped:
+            interruption.check_received()
+        assert stopped.value.number == signal.SIGTERM
+        with pytest.raises(StoppedError), StopRequest(OneWorker()):
+            pass
+
+
+def test_ignored_signals_stay_ignored():
+    with handled(interruption.raise_stopped):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        interruption.handle_signals(interruption.end_at_once)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is interruption.end_at_once
 
 
 @pytest.mark.parametrize("error", [StoppedError(signal.SIGTERM), ValueError()])
@@ -164,30 +155,147 @@ def test_a_destructor_reports_all_errors_but_a_signals(monkeypatch, error):
 
 def test_an_error_is_not_hidden_by_a_signal(capfd):
     with pytest.raises(ValueError, match="own"), StopRequest(OneWorker()):
-        os.kill(os.getpid(), signal.SIGTERM)
+        send(signal.SIGTERM)
         raise ValueError("own")
 
 
-@pytest.mark.process
-def test_a_signal_between_two_models_stops_before_the_second(nursery, tmp_path):
-    changes = {"encoding": "", "steps": 5, "test_lengths": "5"}
-    process = nursery.start(flags(tmp_path, **changes), tmp_path / "log")
-    process.wait_for((tmp_path / "RoPE" / "results.json").exists)
-    process.send(signal.SIGTERM)
-    assert_stopped(process, signal.SIGTERM)
-    assert not (tmp_path / "RandomizedRoPE" / "results.json").exists()
-    process = process.again()
-    assert process.wait() == 0
-    assert "already finished" in process.output
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (
+            StoppedError(signal.SIGTERM),
+            143,
+            "stopped by SIGTERM: run the same command again to resume.",
+        ),
+        (
+            KeyboardInterrupt(),
+            130,
+            "interrupted: run the same command again to resume from the last "
+            "checkpoint.",
+        ),
+    ],
+)
+def test_statuses_and_messages(capsys, error, status, message):
+    with pytest.raises(SystemExit) as ended, errors_as_statuses():
+        raise error
+    assert ended.value.code == status
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_a_signal_between_two_models_stops_before_the_second(
+    tmp_path, monkeypatch, capfd
+):
+    begun = []
+
+    def train(self, config, path):
+        begun.append(config.encoding)
+        with StopRequest(OneWorker()):
+            send(signal.SIGTERM)
+
+    monkeypatch.setattr(experiment.Experiment, "train", train)
+    config = dataclasses.replace(toy_config(workdir=str(tmp_path)), encoding="")
+    with pytest.raises(StoppedError):
+        EXPERIMENT.main(config)
+    assert begun == ["RoPE"]
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    return Trainer()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(trainer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("undisturbed")
+    trainer.start(path)
+    return read_end(path)
+
+
+def interrupt(act, after):
+    """Makes a function send a signal before it acts, after some calls."""
+    calls = []
+
+    def act_after_signal(*arguments, **keywords):
+        if len(calls) == after:
+            send(signal.SIGTERM)
+        calls.append(act)
+        return act(*arguments, **keywords)
+
+    return act_after_signal
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    ("owner", "name", "after", "step", "is_evaluated"),
+    [
+        (Progress, "on_train_batch_end", 2, 3, False),
+        # In the midst of the evaluation after step 2.
+        (experiment, "show_evaluation", 2, 2, False),
+        (experiment, "describe_floor", 0, 4, True),
+    ],
+)
+def test_a_stopped_run_is_saved_and_goes_on(
+    trainer,
+    undisturbed,
+    tmp_path,
+    monkeypatch,
+    owner,
+    name,
+    after,
+    step,
+    is_evaluated,
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, interrupt(getattr(owner, name), after))
+        with pytest.raises(StoppedError):
+            trainer.start(tmp_path)
+    assert (tmp_path / "checkpoints" / f"checkpoint-{step}.npz").exists()
+    rows = [row[:2] for row in read_metrics(tmp_path)]
+    assert rows[-1][0] == str(step)
+    assert ((str(step), "accuracy") in rows) == is_evaluated
+    trainer.start(tmp_path)
+    assert read_end(tmp_path) == undisturbed
+
+
+def make_flags(path, **changes):
+    """Flags of a run that goes on until it is stopped."""
+    flags = {**TOY, **changes, "steps": 10**6, "workdir": path}
+    return [f"--{name}={value}" for name, value in flags.items()]
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("seconds", [0.3, 1, 2, 5])
+def test_a_run_refuses_a_second_one_and_survives_its_end(nursery, tmp_path):
+    path = tmp_path / "run"
+    changes = {"steps_per_loop": 1, "checkpoint_every": 7, "test_lengths": "5"}
+    flags = make_flags(path, **changes)
+
+    def start(name):
+        return nursery.start(flags, tmp_path / name)
+
+    first = start("first")
+    saved = path / "checkpoints" / "checkpoint-7.npz"
+    first.wait_for(saved.exists)
+    second = start("second")
+    assert second.wait() == 2
+    (line,) = second.output.splitlines()
+    assert line.startswith(f"error: {path} is in use by process ")
+    first.kill()
+    third = start("third")
+    third.wait_for(lambda: "resuming after step" in third.output)
+    third.send(signal.SIGTERM)
+    assert third.wait() == 143
+    assert "Traceback" not in third.output
+    assert third.output.splitlines()[-1] == (
+        "error: stopped by SIGTERM: run the same command again to resume."
+    )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seconds", [0.3, 3])
 def test_ctrl_c_ends_a_program_in_one_line_at_any_moment(tmp_path, seconds):
-    arguments = flags(tmp_path, steps=10**6, test_lengths="5")
-    command = [sys.executable, "-m", "trainers.algorithmic", *arguments]
+    flags = make_flags(tmp_path)
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-m", "trainers.algorithmic", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -203,72 +311,3 @@ def test_ctrl_c_ends_a_program_in_one_line_at_any_moment(tmp_path, seconds):
     assert process.returncode == 130
     (line,) = errors.splitlines()
     assert line.startswith("error: stopped by SIGINT")
-
-
-@pytest.mark.process
-def test_a_second_run_in_a_directory_is_refused(nursery, tmp_path):
-    path = tmp_path / "run"
-    first = nursery.start(flags(path, steps=10**6), tmp_path / "first")
-    first.wait_for(lambda: 3 in steps(path))
-    second = nursery.start(flags(path, steps=10**6), tmp_path / "second")
-    assert second.wait() == 2
-    (line,) = second.output.splitlines()
-    assert line.startswith(f"error: {path} is in use by process ")
-    first.send(signal.SIGKILL)
-    first.wait()
-    third = nursery.start(flags(path, steps=10**6), tmp_path / "third")
-    third.wait_for(lambda: "resuming after step" in third.output)
-
-
-@pytest.mark.process
-def test_the_second_ctrl_c_ends_a_run_at_once(nursery, tmp_path):
-    # While the first step is put together, which takes seconds.
-    deep = flags(tmp_path / "run", num_layers=12)
-    process = nursery.start(deep, tmp_path / "log")
-    process.wait_for(lambda: "replica(s), here" in process.output)
-    process.send(signal.SIGINT)
-    process.wait_for(lambda: "stopping after these steps" in process.output)
-    process.send(signal.SIGINT)
-    assert process.wait() == 130
-    assert "Traceback" not in process.output
-    assert process.output.splitlines()[-1] == (
-        "error: interrupted: run the same command again to resume from the "
-        "last checkpoint."
-    )
-    assert not steps(tmp_path / "run")
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("number", "to"),
-    [
-        (signal.SIGTERM, [1]),
-        # Ctrl-C in a terminal reaches all of its processes.
-        pytest.param(signal.SIGINT, [0, 1], marks=pytest.mark.slow),
-    ],
-)
-def test_a_signal_stops_all_workers(nursery, tmp_path, number, to):
-    changes = {"dropout": 0.0, "evaluate_every": 0, "test_lengths": "5"}
-    mirrored = nursery.start_runs(
-        tmp_path / "mirrored",
-        {"run": {**CHANGES, **changes, "strategy": "mirrored"}},
-        devices=2,
-    )
-    path = tmp_path / "run"
-    commands = [flags(path, **changes, strategy="multi_worker")] * 2
-    workers = nursery.start_workers(commands, tmp_path)
-    workers[0].wait_for(lambda: 25 in steps(path))
-    for index in to:
-        workers[index].send(number)
-    for index, worker in enumerate(workers):
-        # One that was not asked itself ends as by the usual signal.
-        assert_stopped(worker, number if index in to else signal.SIGTERM)
-    last = steps(path)[-1]
-    assert (path / f"checkpoints/checkpoint-{last}.npz").exists()
-
-    for process in [*mirrored, *(worker.again() for worker in workers)]:
-        assert process.wait() == 0, process.output
-    assert len(steps(path)) == 60
-    np.testing.assert_allclose(
-        train_losses(path), train_losses(tmp_path / "mirrored" / "run"), 2e-5
-    )

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import tensorflow as tf
 
@@ -6,16 +8,13 @@ from trainers.devices import tensorflow_strategy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError
 
+TWO = {"cluster": {"worker": ["a:1", "b:2"]}}
+FIRST = {"type": "worker", "index": 0}
+
 
 @pytest.fixture(autouse=True)
 def without_tf_config(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-
-
-@pytest.fixture
-def no_tpu_after():
-    yield
-    tensorflow_strategy._make_tpu.cache_clear()
 
 
 def test_auto_is_one_device_without_several_gpus():
@@ -26,26 +25,61 @@ def test_auto_is_one_device_without_several_gpus():
     assert strategy.on_any_worker(True) and not strategy.on_any_worker(False)
 
 
-def test_mirrored_takes_the_logical_cpus():
-    assert make_strategy("mirrored").num_replicas == 2
-
-
 @pytest.mark.parametrize("name", ["mirrored", "auto"])
 def test_replicas_are_of_one_strategy_however_asked_for(monkeypatch, name):
+    strategy = make_strategy("mirrored")
+    assert strategy.num_replicas == 2
     cpus = tf.config.list_logical_devices("CPU")
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: cpus)
-    assert make_strategy(name, "local") is make_strategy("mirrored")
+    assert make_strategy(name, "local") is strategy
 
 
-def test_mirrored_needs_two_devices(monkeypatch):
+def list_one_cpu(monkeypatch):
     one = tf.config.list_logical_devices("CPU")[:1]
-    monkeypatch.setattr(
-        tf.config,
-        "list_logical_devices",
-        lambda kind: one if kind == "CPU" else [],
-    )
-    with pytest.raises(ConfigError, match="at least two devices"):
-        make_strategy("mirrored")
+    devices = {"CPU": one, "GPU": []}
+    monkeypatch.setattr(tf.config, "list_logical_devices", devices.get)
+
+
+def have_wheel_for_tpus(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.20.0")
+    monkeypatch.setattr("glob.glob", lambda pattern: [])
+
+
+def know_no_tpu(monkeypatch):
+    def unknown(address):
+        raise ValueError(f"{address} is unknown\nmore")
+
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", unknown)
+
+
+NOBODY = "grpc://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("name", "tpu", "prepare", "message"),
+    [
+        (
+            "mirrored",
+            "local",
+            list_one_cpu,
+            "at least two devices",
+        ),
+        ("tpu", "local", lambda _: None, r"pip install -e '.\[tpu\]'"),
+        ("tpu", "local", have_wheel_for_tpus, "found no TPU"),
+        (
+            "tpu",
+            "mine",
+            know_no_tpu,
+            "tpu=mine cannot be reached: mine",
+        ),
+        ("tpu", NOBODY, lambda _: None, "cannot be reached: .*refused"),
+    ],
+)
+def test_devices_that_are_not_there(monkeypatch, name, tpu, prepare, message):
+    prepare(monkeypatch)
+    with pytest.raises(ConfigError, match=message):
+        make_strategy(name, tpu)
 
 
 @pytest.mark.parametrize(
@@ -53,109 +87,83 @@ def test_mirrored_needs_two_devices(monkeypatch):
     [
         "",
         "not json",
-        '{"cluster": {"worker": ["a:1", "b:2"]}}',
-        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", '
-        '"index": 1}}',
-        '{"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": '
-        '"worker", "index": 0}}',
-        '{"cluster": {"worker": "a:1"}, "task": {"type": "worker", '
-        '"index": 0}}',
+        "[]",
+        json.dumps(TWO),
+        json.dumps({**TWO, "task": {"type": "worker", "index": 2}}),
+        json.dumps({**TWO, "task": {"type": "ps", "index": 0}}),
+        json.dumps(
+            {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": FIRST}
+        ),
+        json.dumps({"cluster": {"worker": "a:1"}, "task": FIRST}),
     ],
 )
 def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(ConfigError, match="needs the environment variable"):
+    # Where workers are listed, "auto" means them.
+    for name in ("multi_worker", "auto") if text else ("multi_worker",):
+        with pytest.raises(ConfigError, match="multi_worker needs the envir"):
+            make_strategy(name)
+
+
+def test_a_worker_that_cannot_have_its_address(monkeypatch):
+    cluster = {"worker": ["127.0.0.1:x", "127.0.0.1:9"]}
+    text = json.dumps({"cluster": cluster, "task": FIRST})
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ConfigError, match=r"cannot be reached at 127.0.0.1:x"):
         make_strategy("multi_worker")
 
 
-def test_auto_is_multi_worker_where_workers_are_listed(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", "not json")
-    with pytest.raises(ConfigError, match="--strategy=multi_worker"):
-        make_strategy("auto")
-
-
-def test_workers_that_would_train_alone_are_told(monkeypatch):
-    workers = '{"cluster": {"worker": ["a:1", "b:2"]}}'
-    monkeypatch.setenv("TF_CONFIG", workers)
-    with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
-        make_strategy("one_device")
-    for alone in ('["a:1"]', '"a:1"'):
-        workers = f'{{"cluster": {{"worker": {alone}}}}}'
-        monkeypatch.setenv("TF_CONFIG", workers)
+@pytest.mark.parametrize(
+    ("workers", "is_refused"),
+    [(["a:1", "b:2"], True), (["a:1"], False), ("a:1", False)],
+)
+def test_workers_that_would_train_alone_are_told(
+    monkeypatch, workers, is_refused
+):
+    text = json.dumps({"cluster": {"worker": workers}})
+    monkeypatch.setenv("TF_CONFIG", text)
+    if is_refused:
+        with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
+            make_strategy("one_device")
+    else:
         assert make_strategy("one_device").num_replicas == 1
 
 
-def test_tpu_needs_the_wheel_for_tpus():
-    with pytest.raises(ConfigError, match=r"pip install -e '.\[tpu\]'"):
-        make_strategy("tpu")
-
-
-def test_tpu_needs_a_tpu(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.20.0")
-    monkeypatch.setattr("glob.glob", lambda pattern: [])
-    with pytest.raises(ConfigError, match="found no TPU"):
-        make_strategy("tpu")
-
-
-def test_tpu_that_does_not_answer(monkeypatch):
-    def unknown(address):
-        raise ValueError(f"{address} is unknown\nmore")
-
-    resolvers = tf.distribute.cluster_resolver
-    monkeypatch.setattr(resolvers, "TPUClusterResolver", unknown)
-    with pytest.raises(ConfigError, match="--tpu=mine cannot be reached: mine"):
-        make_strategy("tpu", "mine")
-
-
-def test_tpu_at_an_address_where_nobody_is():
-    with pytest.raises(ConfigError, match=r"cannot be reached: .*refused"):
-        make_strategy("tpu", "grpc://127.0.0.1:9")
-
-
-def test_tpu_is_initialized_before_it_is_used(monkeypatch, no_tpu_after):
+def test_tpu_is_initialized_before_it_is_used(monkeypatch):
     calls = []
+
+    def note(name):
+        return lambda resolver: calls.append(f"{name} {resolver}")
+
     resolvers = tf.distribute.cluster_resolver
-    monkeypatch.setattr(
-        resolvers, "TPUClusterResolver", lambda address: f"at {address}"
-    )
-    monkeypatch.setattr(
-        tf.config,
-        "experimental_connect_to_cluster",
-        lambda resolver: calls.append(f"connect {resolver}"),
-    )
-    monkeypatch.setattr(
-        tf.tpu.experimental,
-        "initialize_tpu_system",
-        lambda resolver: calls.append(f"initialize {resolver}"),
-    )
-    monkeypatch.setattr(
-        tf.distribute,
-        "TPUStrategy",
-        lambda resolver: calls.append(f"strategy {resolver}"),
-    )
-    monkeypatch.setattr(
-        tensorflow_strategy, "TensorFlowStrategy", lambda distribution: None
-    )
+    for owner, name, act in (
+        (resolvers, "TPUClusterResolver", lambda address: f"at {address}"),
+        (tf.config, "experimental_connect_to_cluster", note("connect")),
+        (tf.tpu.experimental, "initialize_tpu_system", note("initialize")),
+        (tf.distribute, "TPUStrategy", note("strategy")),
+        (tensorflow_strategy, "TensorFlowStrategy", lambda _: None),
+    ):
+        monkeypatch.setattr(owner, name, act)
     make_strategy("tpu", "mine")
-    assert calls == [
-        "connect at mine",
-        "initialize at mine",
-        "strategy at mine",
-    ]
-
-
-def test_a_bucket_is_no_directory():
-    with pytest.raises(ConfigError, match="mount the bucket"):
-        toy_config(workdir="gs://bucket/run")
+    tensorflow_strategy._make_tpu.cache_clear()
+    steps = ("connect", "initialize", "strategy")
+    assert calls == [f"{step} at mine" for step in steps]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
-        ({"compile": "false"}, "TPUs run compiled programs only"),
+        ({"workdir": "gs://bucket/run"}, "mount the bucket"),
+        (
+            {"strategy": "tpu", "precision": "mixed_float16"},
+            "TPUs compute in bfloat16",
+        ),
+        (
+            {"strategy": "tpu", "compile": "false"},
+            "TPUs run compiled programs only",
+        ),
     ],
 )
-def test_what_a_tpu_cannot_do(changes, message):
+def test_what_a_tpu_and_a_bucket_cannot_do(changes, message):
     with pytest.raises(ConfigError, match=message):
-        toy_config(strategy="tpu", **changes)
+        toy_config(**changes)

@@ -1,12 +1,11 @@
 import pathlib
 import types
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.trainers.devices.worker import SecondWorker
 from tests.trainers.toy import toy_config
-from trainers.devices.strategy import Strategy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.devices.workers import (
     check_same_data,
@@ -14,34 +13,13 @@ from trainers.devices.workers import (
     check_share,
     describe,
     directory_of_worker,
+    refuse_together,
     watch_workers,
     workers_agree,
 )
 from trainers.errors import ConfigError, WorkerLostError
 
-
-class SecondWorker(Strategy):
-    """The second of two workers, of which the first has other arrays."""
-
-    num_replicas = 2
-    devices = ("cpu:0",)
-    several_workers = True
-    is_chief = False
-
-    def __init__(self, differs=False):
-        self.differs = differs
-
-    def scope(self):
-        raise NotImplementedError
-
-    def from_chief(self, values):
-        return np.asarray(values) + self.differs
-
-    def on_any_worker(self, flag):
-        return bool(flag)
-
-    def means_lost_worker(self, error):
-        return isinstance(error, OSError)
+DATA = types.SimpleNamespace(data_digest="ab12")
 
 
 def test_a_run_is_described_in_one_line():
@@ -49,34 +27,43 @@ def test_a_run_is_described_in_one_line():
     line = describe(make_strategy("one_device"), config)
     assert line.startswith("1 replica(s), here ")
     assert "global batch 8, 8 per replica in 2 parts" in line
+    assert "; global batch 8, 4 per replica; float32" in describe(
+        SecondWorker(), toy_config()
+    )
 
 
-def test_a_batch_that_replicas_cannot_share_is_refused():
-    with pytest.raises(ConfigError, match="a multiple of 2"):
-        check_share(2, toy_config(batch_size=9))
-    config = toy_config(batch_size=8, gradient_accumulation_steps=3)
-    with pytest.raises(ConfigError, match=r"in 3 parts.*a multiple of 6"):
-        check_share(2, config)
-    check_share(2, toy_config(gradient_accumulation_steps=4))
+@pytest.mark.parametrize(
+    ("size", "parts", "message"),
+    [
+        (8, 1, None),
+        (8, 4, None),
+        (9, 1, r"9 examples equally: choose .* multiple of 2"),
+        (8, 3, r"each in 3 parts: .*a multiple of 6"),
+    ],
+)
+def test_a_batch_is_shared_by_all_replicas_equally(size, parts, message):
+    changes = {"batch_size": size, "gradient_accumulation_steps": parts}
+    if message is None:
+        check_share(2, toy_config(**changes))
+        return
+    with pytest.raises(ConfigError, match=message):
+        check_share(2, toy_config(**changes))
 
 
-def test_workers_compare_what_they_have():
+@pytest.mark.parametrize(
+    ("check", "what", "message"),
+    [
+        (check_same_flags, toy_config(), "with different flags: give all"),
+        (check_same_data, DATA, r"have different data: give all"),
+    ],
+)
+def test_workers_need_the_same_flags_and_data(check, what, message):
+    check(SecondWorker(), what)
+    check(make_strategy("one_device"), what)
+    with pytest.raises(ConfigError, match=message):
+        check(SecondWorker(differs=True), what)
     assert workers_agree(SecondWorker(), b"same")
     assert not workers_agree(SecondWorker(differs=True), b"same")
-    assert workers_agree(make_strategy("one_device"), b"alone")
-
-
-def test_workers_need_the_same_flags():
-    check_same_flags(SecondWorker(), toy_config())
-    with pytest.raises(ConfigError, match="with different flags"):
-        check_same_flags(SecondWorker(differs=True), toy_config())
-
-
-def test_workers_need_the_same_data():
-    problem = types.SimpleNamespace(data_digest="ab12")
-    check_same_data(SecondWorker(), problem)
-    with pytest.raises(ConfigError, match=r"have different data: give all"):
-        check_same_data(SecondWorker(differs=True), problem)
 
 
 def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
@@ -87,6 +74,29 @@ def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
         print("unseen")
     assert not pathlib.Path(path).exists()
     assert "unseen" not in capsys.readouterr().out
+
+
+class Refused(SecondWorker):
+    """One of two workers, of which the other cannot start."""
+
+    def on_any_worker(self, flag):
+        return True
+
+
+def test_all_workers_end_where_one_cannot_start():
+    with refuse_together(SecondWorker()):
+        pass
+    with (
+        pytest.raises(ConfigError, match="another worker cannot start: see"),
+        refuse_together(Refused()),
+    ):
+        pass
+    for worker in (SecondWorker(), Refused()):
+        with (
+            pytest.raises(ConfigError, match="own"),
+            refuse_together(worker),
+        ):
+            raise ConfigError("own")
 
 
 def test_a_lost_worker_is_told_from_other_failures():

@@ -1,150 +1,189 @@
-"""A killed run, resumed, ends with the weights of an undisturbed one."""
+"""Checkpoints: what they keep, and what they refuse.
 
-import json
+Resumption after kills is tested with `benchmarks.faults.file_operations`.
+"""
+
+import errno
 import os
-import shutil
-import signal
-import subprocess
-import sys
-import time
+import threading
 
+import keras
 import numpy as np
 import pytest
 
-from tests.products import product
-from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
-from trainers.errors import ConfigError, TrainingError
-from trainers.records.checkpoints import FORMAT, DamagedError, read_checkpoint
+from tests.trainers.devices.worker import SecondWorker
+from tests.trainers.toy import assert_same_weights, run_toy
+from trainers.devices.tensorflow_strategy import make_strategy
+from trainers.errors import ConfigError, StoppedError, TrainingError
+from trainers.records.checkpoints import (
+    FORMAT,
+    Checkpoints,
+    DamagedError,
+    GoneError,
+    load_weights,
+    read_checkpoint,
+)
 
-CHANGES = {
-    "encoding": "RandomizedRelativeEncoding",
-    "steps": 40,
-    "steps_per_loop": 1,
-    "checkpoint_every": 7,
-    "dropout": 0.1,
-    "buckets": 2,
-    "evaluate_every": 20,
-    "train_length": "2,3",
-    "test_lengths": "5",
-}
-
-
-def command(path):
-    flags = {**TOY, **CHANGES, "workdir": path}
-    flags = [f"--{name}={value}" for name, value in flags.items()]
-    return [sys.executable, "-m", "trainers.algorithmic", *flags]
+DIGEST = "ab12"
+KERNEL = "model/sequential/dense/kernel"
 
 
-@pytest.mark.process
-def test_kill_and_resume(tmp_path):
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    subprocess.run(command(undisturbed), check=True, capture_output=True)
-    process = subprocess.Popen(
-        command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+def make(path, *, value=0.0, width=3, initial=None, strategy=None, **changes):
+    """Checkpoints of a model whose variables all have one value."""
+    layers = [keras.Input((2,)), keras.layers.Dense(width)]
+    model = keras.Sequential(layers)
+    optimizer = keras.optimizers.SGD(momentum=0.9)
+    optimizer.build(model.trainable_variables)
+    made = Checkpoints(
+        path,
+        model=model,
+        optimizer=optimizer,
+        strategy=strategy or make_strategy("one_device"),
+        digest=DIGEST,
+        initial=initial,
+        **{"steps": 9, "keep": 2, **changes},
     )
-    deadline = time.monotonic() + 600
-    metrics = killed / "metrics.csv"
-    # Beyond the first checkpoints, and in the midst of steps.
-    while not (metrics.exists() and "\n25," in metrics.read_text()):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (killed / "results.json").exists()
+    for variable in made._variables.values():
+        variable.assign(np.full(variable.shape, value))
+    return made
 
-    resumed = subprocess.run(
-        command(killed), check=True, capture_output=True, text=True
+
+def write(path, *steps, best=()):
+    """Writes checkpoints whose values are their steps."""
+    for kind, numbers in (("save", steps), ("save_best", best)):
+        for step in numbers:
+            with make(path, value=step) as checkpoints:
+                getattr(checkpoints, kind)(step, step / 4)
+    return path / "checkpoints"
+
+
+def list_names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def restore(path, **changes):
+    checkpoints = make(path, value=7, **changes)
+    return checkpoints, checkpoints.restore()
+
+
+def test_everything_is_restored(tmp_path):
+    written = make(tmp_path)
+    numbers = np.random.default_rng(0)
+    for name, variable in written._variables.items():
+        kind = "i" if "iteration" in name else "f"
+        value = numbers.normal(size=variable.shape) * 9
+        variable.assign(value.astype(kind))
+    with written:
+        written.save(4, 2.5)
+    restored, start = restore(tmp_path)
+    assert start == (4, 2.5)
+    expected, found = written.copy(), restored.copy()
+    assert {KERNEL, "optimizer/sgd/iteration"} < found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_a_run_begins_with_the_weights_that_it_is_given(tmp_path):
+    initial = {KERNEL: np.full((2, 3), 0.25, np.float32)}
+    begun, start = restore(tmp_path, initial=initial)
+    assert start == (0, 0.0)
+    assert (begun.copy()[KERNEL] == 0.25).all()
+    assert (begun.copy()["model/sequential/dense/bias"] == 7).all()
+    write(tmp_path, 2)
+    resumed, start = restore(tmp_path, initial=initial)
+    assert start == (2, 0.5) and (resumed.copy()[KERNEL] == 2).all()
+
+
+def test_the_last_ones_and_the_best_are_kept(tmp_path):
+    directory = write(tmp_path, 8, 9, 10, best=(8, 9))
+    expected = ["best-9.npz", "checkpoint-10.npz", "checkpoint-9.npz"]
+    assert list_names(directory) == expected
+    assert make(tmp_path).latest == directory / "checkpoint-10.npz"
+
+
+def test_training_goes_on_while_a_copy_is_written(tmp_path, monkeypatch):
+    goes_on, save = threading.Event(), np.savez
+
+    def wait(*arguments, **arrays):
+        assert goes_on.wait(60)
+        save(*arguments, **arrays)
+
+    monkeypatch.setattr(np, "savez", wait)
+    with make(tmp_path, value=1) as checkpoints:
+        checkpoints.save(3, 0.0)
+        for variable in checkpoints._variables.values():
+            variable.assign(variable + 1)
+        goes_on.set()
+        # A step is saved once, whoever asks for it.
+        checkpoints.save(3, 0.0)
+    restored, start = restore(tmp_path)
+    assert start == (3, 0.0) and (restored.copy()[KERNEL] == 1).all()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_failed_write_is_told_and_older_files_stay(
+    tmp_path, monkeypatch, stopped
+):
+    directory = write(tmp_path, 1)
+
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    message = (
+        r"cannot write .*checkpoint-2\.npz: No space left on device; the last "
+        r"whole checkpoint is .*checkpoint-1\.npz\. Fix"
     )
-    assert "resuming after step" in resumed.stdout
-    assert_same_weights(killed, undisturbed)
-    assert train_losses(killed) == train_losses(undisturbed)
-    assert len(train_losses(killed)) == 40
+    with (
+        pytest.raises(TrainingError, match=message),
+        make(tmp_path, value=2) as checkpoints,
+    ):
+        checkpoints.save(2, 0.0)
+        if stopped:
+            raise StoppedError(15)
+    assert list_names(directory) == ["checkpoint-1.npz"]
 
 
-@pytest.mark.product
-def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    changes = {
-        **CHANGES,
-        "steps": 12,
-        "checkpoint_every": 3,
-        "evaluate_every": 6,
-    }
-    run_toy(tmp_path / "whole", **changes)
-
-    def fail(losses, first_step, checkpoints):
-        if first_step >= 8:
-            raise TrainingError("stop")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("trainers.engine.loop._check_finite", fail)
-        with pytest.raises(TrainingError, match="stop"):
-            run_toy(tmp_path / "parts", **changes)
-    run_toy(tmp_path / "parts", **changes)
-    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
-    assert train_losses(tmp_path / "whole") == train_losses(tmp_path / "parts")
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    directory = write(tmp_path, 1)
+    message = r"not finite after step 2; .* is .*checkpoint-1\.npz: lower"
+    with (
+        pytest.raises(TrainingError, match=message),
+        make(tmp_path, value=np.inf) as checkpoints,
+    ):
+        checkpoints.save(2, 0.0)
+    assert list_names(directory) == ["checkpoint-1.npz"]
 
 
-@pytest.mark.product
+def test_another_worker_compares_its_weights_and_writes_none(tmp_path):
+    with make(tmp_path, strategy=SecondWorker()) as checkpoints:
+        checkpoints.save(2, 0.0)
+    assert not list(tmp_path.iterdir())
+    message = r"weights of the workers differ after step 2: .* is None\."
+    with (
+        pytest.raises(TrainingError, match=message),
+        make(tmp_path, strategy=SecondWorker(True)) as checkpoints,
+    ):
+        checkpoints.save(2, 0.0)
+
+
+def test_another_worker_has_the_state_of_the_first_one(tmp_path):
+    write(tmp_path, 2)
+    other, start = restore(tmp_path, strategy=SecondWorker())
+    # It reads no files; the first worker's arrays are its own plus 1 here.
+    assert start == (0, 0.0)
+    other, start = restore(tmp_path, strategy=SecondWorker(True))
+    assert start == (1, 1.0) and (other.copy()[KERNEL] == 8).all()
+
+
 def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     tmp_path, capsys
 ):
-    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 2}
-    path = tmp_path / "damaged"
-    run_toy(path, **changes)
-    shutil.copytree(path, tmp_path / "whole")
-    (path / "results.json").unlink()
-    newest = path / "checkpoints" / "checkpoint-6.npz"
+    newest = write(tmp_path, 2, 4) / "checkpoint-4.npz"
     newest.write_bytes(newest.read_bytes()[:-100])
-    capsys.readouterr()
-    run_toy(path, **changes)
-    output = capsys.readouterr().out
-    assert f"checkpoint {newest} is damaged" in output
-    assert "resuming after step 4" in output
-    assert_same_weights(tmp_path / "whole", path)
-
-
-def test_no_wrong_bit_in_the_list_of_arrays_passes(tmp_path):
-    path = tmp_path / "checkpoint-3.npz"
-    arrays = {
-        "format": np.int64(FORMAT),
-        "step": np.int64(3),
-        "digest": np.frombuffer(bytes.fromhex("ab12"), np.uint8),
-        "weights": np.arange(5.0),
-    }
-    np.savez(path, **arrays)
-    whole = path.read_bytes()
-    damaged = 0
-    for place in range(whole.index(b"PK\1\2"), len(whole)):
-        for bit in range(8):
-            content = bytearray(whole)
-            content[place] ^= 1 << bit
-            path.write_bytes(content)
-            try:
-                found = read_checkpoint(path, "ab12")
-            except DamagedError:
-                damaged += 1
-                continue
-            assert found.keys() == arrays.keys(), (place, bit)
-            for name, values in arrays.items():
-                np.testing.assert_array_equal(found[name], values)
-    # Other bits are of dates, versions and permissions.
-    assert damaged > 1000
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A finished run without its results, so that it resumes."""
-    path = tmp_path_factory.mktemp("finished")
-    run_toy(path)
-    (path / "results.json").unlink()
-    return path
-
-
-def copy_run(finished, path):
-    """Copies a run; returns the path of its only checkpoint."""
-    shutil.copytree(finished, path, dirs_exist_ok=True)
-    (checkpoint,) = (path / "checkpoints").glob("checkpoint*")
-    return checkpoint
+    restored, start = restore(tmp_path)
+    assert start == (2, 0.5) and (restored.copy()[KERNEL] == 2).all()
+    assert f"checkpoint {newest} is damaged (" in capsys.readouterr().out
 
 
 def change(**changes):
@@ -158,29 +197,37 @@ def change(**changes):
     return apply
 
 
+def rename(stem, **changes):
+    def apply(path):
+        change(**changes)(path)
+        path.rename(path.with_stem(stem))
+
+    return apply
+
+
 def make_directory(path):
     path.unlink()
     path.mkdir()
 
 
+def make_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+OTHER = np.zeros(8, np.uint8)
+NOT_WHOLE = "no checkpoint in .* is whole: remove it to start from the begin"
 FOREIGN = {
-    "format 1": (change(format=None), "has format 1, and this version"),
-    "format 2": (change(format=np.int64(2)), "has format 2, and this version"),
-    "format 4": (change(format=np.int64(4)), "has format 4, and this version"),
-    "another run": (
-        change(digest=np.zeros(8, np.uint8)),
-        "is of a run with another configuration: move",
-    ),
+    "format 1": (change(format=None), "has format 1, and this .* format 3:"),
+    "format 4": (change(format=np.int64(4)), "has format 4, and this"),
+    "another run": (change(digest=OTHER), "another configuration: move it"),
     "no digest": (change(digest=None), "is of a run with another config"),
     "beyond the end": (
-        lambda path: (
-            change(step=np.int64(9))(path),
-            path.rename(path.with_stem("checkpoint-9")),
-        ),
-        "checkpoint-9.npz is of step 9, but the run ends with step 2: move",
+        rename("checkpoint-11", step=np.int64(11)),
+        "checkpoint-11.npz is of step 11, but the run ends with step 9: move",
     ),
     "another name": (
-        lambda path: path.rename(path.with_stem("checkpoint-1")),
+        rename("checkpoint-1"),
         "checkpoint-1.npz is of step 2: give it back its name",
     ),
     "not finite": (
@@ -191,58 +238,76 @@ FOREIGN = {
         change(seconds=np.array("1.5")),
         "checkpoint-2.npz holds no numbers in seconds: move it away",
     ),
-    "complex numbers": (
-        change(seconds=np.array(1j)),
-        "checkpoint-2.npz holds no numbers in seconds: move it away",
-    ),
-    "a format that is text": (
-        change(format=np.array("three")),
-        "checkpoint-2.npz holds no numbers in format: move it away",
-    ),
-    "several formats": (
-        change(format=np.zeros(2, np.int64)),
-        "no checkpoint in .* whole",
-    ),
-    "a pipe": (
-        lambda path: (path.unlink(), os.mkfifo(path)),
-        "no checkpoint in .* whole",
-    ),
-    "another model": (
+    "complex numbers": (change(seconds=np.array(1j)), "no numbers in seconds"),
+    "a format of text": (change(format=np.array("3")), "no numbers in format"),
+    "several formats": (change(format=np.zeros(2, np.int64)), NOT_WHOLE),
+    "more arrays": (
         change(more=np.zeros(3)),
         r"is of another model: its more has shape \(3,\), this model's None",
     ),
+    "fewer arrays": (change(**{KERNEL: None}), r"kernel has shape None, this"),
     "another run's best": (
-        lambda path: (
-            change(digest=np.zeros(8, np.uint8))(path),
-            path.rename(path.with_stem("best-2")),
-        ),
+        rename("best-2", digest=OTHER),
         "best-2.npz is of a run with another configuration: move",
     ),
     "a directory": (make_directory, "checkpoint-2.npz is a directory where"),
-    "damaged": (
-        lambda path: path.write_bytes(b""),
-        "no checkpoint in .* whole",
-    ),
-    "no configuration": (
-        lambda path: (path.parents[1] / "config.json").unlink(),
-        r"metrics\.csv belongs to a run, but there is no config",
-    ),
+    "a pipe": (make_pipe, NOT_WHOLE),
+    "empty": (lambda path: path.write_bytes(b""), NOT_WHOLE),
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    product(FOREIGN, keep=("another run", "not finite", "no configuration")),
-)
-def test_a_checkpoint_that_is_not_of_the_run_is_refused(
-    finished, tmp_path, name
-):
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_not_of_the_run_is_refused(tmp_path, name):
     make_foreign, message = FOREIGN[name]
-    make_foreign(copy_run(finished, tmp_path))
+    make_foreign(write(tmp_path, 2) / "checkpoint-2.npz")
     with pytest.raises(ConfigError, match=message) as caught:
-        run_toy(tmp_path)
+        restore(tmp_path)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "results.json").exists()
+
+
+def test_weights_alone_are_loaded(tmp_path):
+    path = write(tmp_path, 2) / "checkpoint-2.npz"
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    assert load_weights(model, path, DIGEST) == 2
+    for weight in model.weights:
+        np.testing.assert_array_equal(weight, np.full(weight.shape, 2))
+    other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(4)])
+    with pytest.raises(ConfigError, match="is of another model: its model/seq"):
+        load_weights(other, path, DIGEST)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ConfigError, match=r"checkpoint-2\.npz is damaged \("):
+        load_weights(model, path, DIGEST)
+    path.unlink()
+    with pytest.raises(GoneError, match=r"there is no checkpoint .*-2\.npz"):
+        load_weights(model, path, DIGEST)
+
+
+def test_no_wrong_bit_in_the_list_of_arrays_passes(tmp_path):
+    path = tmp_path / "checkpoint-3.npz"
+    arrays = {
+        "format": np.int64(FORMAT),
+        "step": np.int64(3),
+        "digest": np.frombuffer(bytes.fromhex(DIGEST), np.uint8),
+        "weights": np.arange(5.0),
+    }
+    np.savez(path, **arrays)
+    whole = path.read_bytes()
+    damaged = 0
+    for place in range(whole.index(b"PK\1\2"), len(whole)):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            path.write_bytes(content)
+            try:
+                found = read_checkpoint(path, DIGEST)
+            except DamagedError:
+                damaged += 1
+                continue
+            assert found.keys() == arrays.keys(), (place, bit)
+            for name, values in arrays.items():
+                np.testing.assert_array_equal(found[name], values)
+    # Other bits are of dates, versions and permissions.
+    assert damaged > 1000
 
 
 @pytest.mark.product
@@ -255,49 +320,3 @@ def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
     assert_same_weights(tmp_path / "whole", tmp_path / "parts")
     assert longer["final"] == whole["final"] != first["final"]
     assert longer["digest"] == first["digest"]
-    assert run_toy(tmp_path / "parts", steps=6, **changes) == longer
-    assert "already finished" in capsys.readouterr().out
-
-
-@pytest.mark.product
-def test_weights_that_are_not_finite_are_not_saved(tmp_path):
-    # The loss of the first step is that of the weights before it.
-    with pytest.raises(TrainingError, match="weights are not finite after"):
-        run_toy(tmp_path, {"learning_rate": float("inf")}, steps=1)
-    assert not list((tmp_path / "checkpoints").glob("*"))
-
-
-def test_the_last_checkpoints_are_kept_and_the_best(tmp_path):
-    changes = {"steps": 6, "steps_per_loop": 1, "checkpoint_every": 1}
-    run_toy(tmp_path, keep_checkpoints=2, evaluate_every=2, **changes)
-    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    results = json.loads((tmp_path / "results.json").read_text())
-    best = results["best"]["step"]
-    assert kept == [
-        f"best-{best}.npz",
-        "checkpoint-5.npz",
-        "checkpoint-6.npz",
-    ]
-
-
-@pytest.mark.process
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-def test_a_full_disk_leaves_the_checkpoints_there_were(tmp_path):
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=96k", "none", str(tmp_path)],
-        check=True,
-    )
-    changes = {"steps": 60, "steps_per_loop": 1, "checkpoint_every": 1}
-    try:
-        with pytest.raises(TrainingError, match="No space left") as caught:
-            run_toy(tmp_path, keep_checkpoints=60, **changes)
-        assert "cannot write" in str(caught.value)
-        subprocess.run(
-            ["mount", "-o", "remount,size=9m", str(tmp_path)], check=True
-        )
-        run_toy(tmp_path, **{**changes, "keep_checkpoints": 60})
-        whole = tmp_path / "whole"
-        run_toy(whole, **changes)
-        assert_same_weights(tmp_path, whole)
-    finally:
-        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)

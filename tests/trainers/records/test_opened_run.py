@@ -11,7 +11,7 @@ from trainers.engine.backend import make_strategy
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError, OtherDataError
 from trainers.options.fields import resolve
-from trainers.records.checkpoints import Checkpoints
+from trainers.records.checkpoints import Checkpoints, GoneError
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import Workdir
 
@@ -151,6 +151,7 @@ def test_other_data_that_are_named_are_meant(copied, tmp_path):
         opened.check_data(problem, "restore them")
 
 
+@pytest.mark.product
 def test_a_model_is_exported_and_generates_without_its_text(
     copied, capsys, monkeypatch
 ):
@@ -167,8 +168,39 @@ def test_a_model_is_exported_and_generates_without_its_text(
     assert capsys.readouterr().out.startswith("ab")
 
 
-def test_a_data_directory_is_for_runs_that_read_data(tmp_path):
-    with Workdir(tmp_path, toy_config(), "algorithmic"):
+def test_what_cannot_be_opened(copied, tmp_path):
+    path, _ = copied
+    other = tmp_path / "other"
+    with Workdir(other, toy_config(), "algorithmic"):
         pass
-    with pytest.raises(ConfigError, match="is not a flag of trainers"):
-        open_run(str(tmp_path), data_dir="x")
+    checkpoint = path / "checkpoints" / "checkpoint-2.npz"
+    gone = checkpoint.with_stem("checkpoint-1")
+    for error, message, arguments in (
+        (ConfigError, "is not a flag of trainers", (other, "newest", "x")),
+        (ConfigError, r"has no checkpoint checkpoint-\*", (other,)),
+        (ConfigError, r"has no checkpoint best-\*", (path, "best")),
+        (ConfigError, "leave --checkpoint=best out", (checkpoint, "best")),
+        (ConfigError, "is not the working directory of", (tmp_path,)),
+        (GoneError, "there is no checkpoint", (gone,)),
+    ):
+        with pytest.raises(error, match=message):
+            open_run(*map(str, arguments))
+    assert open_run(str(checkpoint)).checkpoint == checkpoint
+    assert open_run(str(path)).checkpoint == checkpoint
+
+
+def test_a_checkpoint_that_training_replaces_is_looked_for_again(copied):
+    path, _ = copied
+    opened = open_run(str(path))
+    newer = opened.checkpoint.with_stem("checkpoint-3")
+    opened.checkpoint.rename(newer)
+
+    def use(run):
+        if run.checkpoint != newer:
+            raise GoneError("gone")
+        return run.checkpoint
+
+    assert opened.retry(use) == newer
+    newer.unlink()
+    with pytest.raises(ConfigError, match="has no checkpoint"):
+        opened.retry(use)

@@ -1,5 +1,5 @@
-import builtins
 import math
+import sys
 import types
 
 import pytest
@@ -42,6 +42,12 @@ def drawn(monkeypatch):
     return found
 
 
+BOUNDS = {
+    "accuracy_low_by_length": {"1": 0.9, "10": 0.4},
+    "accuracy_high_by_length": {"1": 1.0, "10": 0.6},
+}
+
+
 @pytest.fixture
 def saved(monkeypatch):
     """The figures that are saved."""
@@ -58,17 +64,6 @@ def saved(monkeypatch):
 def train_on(*lengths):
     changed = {"trained_lengths": lengths, "longest_trained": lengths[-1]}
     return types.SimpleNamespace(**{**vars(PROBLEM), **changed})
-
-
-def read_legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
-def list_shaded(axes):
-    return [
-        (patch.get_x(), patch.get_x() + patch.get_width())
-        for patch in axes.patches
-    ]
 
 
 @pytest.mark.parametrize(
@@ -91,21 +86,22 @@ def test_trained_lengths_alone_are_shaded(
     problem = train_on(*trained)
     plot_results(tmp_path, {"RoPE": make_results({})}, problem)
     (axes,) = saved[0].axes
-    assert list_shaded(axes) == shaded
+    found = [
+        (patch.get_x(), patch.get_x() + patch.get_width())
+        for patch in axes.patches
+    ]
+    assert found == shaded
     assert describe_lengths(problem) == text
     assert axes.get_title() == f"reverse_string: trained on {text}"
 
 
 def test_bands_have_an_entry_and_nothing_hides_them(tmp_path, saved):
-    bounds = {
-        "accuracy_low_by_length": {"1": 0.9, "10": 0.4},
-        "accuracy_high_by_length": {"1": 1.0, "10": 0.6},
-    }
-    results = {name: make_results(bounds) for name in ("RoPE", "NoPE")}
+    results = {name: make_results(BOUNDS) for name in ("RoPE", "NoPE")}
     plot_results(tmp_path, results, PROBLEM)
     (axes,) = saved[0].axes
     labels = ["RoPE", "NoPE", "95% interval", "always a", "trained lengths"]
-    assert sorted(read_legend(axes)) == sorted(labels)
+    legend = axes.get_legend().get_texts()
+    assert sorted(text.get_text() for text in legend) == sorted(labels)
     bands = [band.zorder for band in axes.collections]
     assert axes.patches[0].zorder < min(bands)
 
@@ -167,15 +163,14 @@ def test_trained_lengths_fill_more_than_a_tenth_of_the_axis(tmp_path, saved):
     assert ticks == ["1", "2", "5", "10", "20", "50", "100", "200", "500"]
 
 
-def test_lengths_with_names(tmp_path, monkeypatch):
-    found = []
-    monkeypatch.setattr(
-        Axes, "set_xticks", lambda self, *given, **_: found.append(given)
-    )
+def test_lengths_with_names(tmp_path, saved):
     problem = types.SimpleNamespace(**vars(PROBLEM))
     problem.describe_length = lambda length: f"{length}x{length}"
     plot_results(tmp_path, {"RoPE": make_results({})}, problem)
-    assert found == [([1, 10], ["1x1", "10x10"])]
+    (axes,) = saved[0].axes
+    assert list(axes.get_xticks()) == [1, 10]
+    labels = [text.get_text() for text in axes.get_xticklabels()]
+    assert labels == ["1x1", "10x10"]
 
 
 def test_a_plot_is_written(tmp_path, drawn):
@@ -198,8 +193,7 @@ def test_many_curves_are_all_drawn_and_differ(tmp_path, drawn):
 def test_positions_have_a_plot_of_their_own(tmp_path, drawn):
     measured = make_results(
         {
-            "accuracy_low_by_length": {"1": 0.9, "10": 0.4},
-            "accuracy_high_by_length": {"1": 1.0, "10": 0.6},
+            **BOUNDS,
             "accuracy_by_position": {"10": {"0": 1.0, "5": 0.2}},
             "unseen_positions_by_length": {"10": 0.5},
             "unseen_distances_by_length": {"10": 0.3},
@@ -217,31 +211,16 @@ def test_positions_have_a_plot_of_their_own(tmp_path, drawn):
 
 
 def test_no_plot_without_matplotlib(tmp_path, monkeypatch, capsys):
-    real_import = builtins.__import__
-
-    def without(name, *arguments, **keywords):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real_import(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     plot_results(tmp_path, {"RoPE": make_results({})}, PROBLEM)
     assert "matplotlib is not installed" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 
-def test_a_long_label_leaves_room_for_the_curves(tmp_path, monkeypatch):
-    found = []
-    legend = Axes.legend
-    monkeypatch.setattr(
-        Axes,
-        "legend",
-        lambda *given, **keywords: (
-            found.extend(given[2]) or legend(*given, **keywords)
-        ),
-    )
+def test_a_long_label_leaves_room_for_the_curves(tmp_path, saved):
     label = "encoding, of a long name, " * 9
     plot_results(tmp_path, {label: make_results({})}, PROBLEM)
-    lines = found[0].splitlines()
+    legend = saved[0].axes[0].get_legend()
+    lines = legend.get_texts()[0].get_text().splitlines()
     assert max(map(len, lines)) <= of_plots.LEGEND_WIDTH
     assert " ".join(lines).split() == label.split()

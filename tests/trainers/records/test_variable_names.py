@@ -42,9 +42,8 @@ def test_every_variable_has_its_own_name():
 
 def test_more_than_nine_layers_keep_their_order():
     model, _, names = named([keras.layers.Dense(2) for _ in range(12)])
-    weights = list(names.values())[: len(model.weights)]
     assert list(names)[20] == "model/sequential/dense_10/kernel"
-    assert weights == model.weights
+    assert list(names.values())[:24] == model.weights
 
 
 def test_the_scale_of_the_loss_has_a_name():
