@@ -684,6 +684,16 @@ QUICK = {
 }
 """What the default run has."""
 
+if "jit" in HOWS:
+    QUICK = {
+        "eager": ("MultiHeadAttention", "TransformerEncoder"),
+        "jit": (
+            *("RelativeEncoding in attention", "FIRE in attention"),
+            *("RandomizedPositions", "WarpedPositions", "memory"),
+            "TransformerEncoder",
+        ),
+    }
+
 
 def list_rows():
     return [
