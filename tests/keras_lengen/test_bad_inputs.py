@@ -685,12 +685,11 @@ QUICK = {
 """What the default run has."""
 
 if "jit" in HOWS:
+    # On JAX the first call of each operation is slow.
     QUICK = {
-        "eager": ("MultiHeadAttention", "TransformerEncoder"),
         "jit": (
-            *("RelativeEncoding in attention", "FIRE in attention"),
-            *("RandomizedPositions", "WarpedPositions", "memory"),
-            "TransformerEncoder",
+            *("RelativeEncoding in attention", "TransformerEncoder"),
+            *("RandomizedPositions", "WarpedPositions"),
         ),
     }
 
