@@ -43,7 +43,18 @@ def outputs(models):
     """Arrays by name, of encodings, models and what samplers do not draw."""
     arrays = {}
     for key, model in models.items():
-        for name, positions in POSITIONS.items():
+        for (name, positions), causal in zip(
+            POSITIONS.items(), (False, True), strict=True
+        ):
+            if key in encodings.VARIANTS:
+                arrays[f"{key}/{name}/{causal=}"] = encodings.encode(
+                    encoding_of(model),
+                    encodings.random_inputs(model.encoding.stage),
+                    positions,
+                    causal=causal,
+                )
+                if name == "shared":
+                    continue
             batch = inputs(model, token_ids(), positions=positions)
             arrays[f"{key}/{name}/logits"] = model(batch)
             if key not in encodings.VARIANTS:
@@ -53,14 +64,6 @@ def outputs(models):
                     segment_ids=DOCUMENTS,
                 )
                 arrays[f"{key}/{name}/packed"] = model(batch)
-                continue
-            for causal in (False, True):
-                arrays[f"{key}/{name}/{causal=}"] = encodings.encode(
-                    encoding_of(model),
-                    encodings.random_inputs(model.encoding.stage),
-                    positions,
-                    causal=causal,
-                )
     for variant in samplers.VARIANTS:
         sampler = samplers.make(variant)
         first, second = (

@@ -54,21 +54,27 @@ def test_torch_needs_no_array_of_a_tensor():
     )
 
 
+ON_JAX = [
+    *("checks/test_guards.py", "checks/test_inputs.py", "test_bad_inputs.py"),
+    *("layers/attention/test_axes.py", "layers/test_drawing.py"),
+    *("layers/encodings/test_angles.py", "layers/encodings/test_jax_forms.py"),
+]
+"""Files of tests that pass on every backend, below this folder."""
+
+
 @pytest.mark.parametrize(
-    "file",
+    "files",
     [
-        "layers/attention/test_axes.py",
-        "layers/encodings/test_angles.py",
-        "layers/test_drawing.py",
-        "layers/encodings/test_jax_forms.py",
-        pytest.param("models/test_beam_search.py", marks=pytest.mark.slow),
-        pytest.param("models/test_conversation.py", marks=pytest.mark.slow),
-        pytest.param("models/test_export.py", marks=pytest.mark.slow),
-        pytest.param("models/test_per_layer.py", marks=pytest.mark.slow),
+        pytest.param(ON_JAX, id="all"),
+        *(
+            pytest.param(
+                [f"models/test_{name}.py"], id=name, marks=pytest.mark.slow
+            )
+            for name in ("beam_search", "conversation", "export", "per_layer")
+        ),
     ],
 )
-def test_tests_of_all_backends_pass_on_jax(file):
-    path = f"tests/keras_lengen/{file}"
-    run(
-        "jax", "pytest", "-q", "-n", "0", "-m", "not slow and not product", path
-    )
+def test_tests_of_all_backends_pass_on_jax(files):
+    paths = [f"tests/keras_lengen/{file}" for file in files]
+    marks = ("-m", "not slow and not product")
+    run("jax", "pytest", "-q", "-n", "0", *marks, *paths)

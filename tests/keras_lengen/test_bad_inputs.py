@@ -1,315 +1,746 @@
-"""Bad inputs raise errors that name them, and give no number but NaN.
+"""Every call refuses wrong values of its inputs, by the reader of each.
 
-Where a call knows that an argument is bad it raises `ValueError`, and where
-only a run of a program knows, that ends with an assertion; programs of XLA and
-of JAX, which have none, return nothing but NaN.
+What a reader refuses is tested in `checks/test_inputs.py`. Here every argument
+of every call gets a few wrong values, eager and in programs.
 """
 
 import dataclasses
-import json
+import functools
+from collections.abc import Callable
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    TOKEN_SAMPLERS,
+    ALiBi,
+    AxialEncoding,
+    GridPositions,
     MultiHeadAttention,
+    NTKRoPE,
     RandomizedRoPE,
+    RoPE,
+    SinusoidalEncoding,
+    TransformerBlock,
 )
-from keras_lengen.layers.encodings.randomized import FixedSampler
-from keras_lengen.models import TransformerEncoder
-from tests.keras_lengen import (
-    bad_inputs_analysis,
-    bad_inputs_layers,
-    bad_inputs_models,
+from keras_lengen.models import (
+    EncoderDecoder,
+    LoopedDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
 )
 from tests.keras_lengen.bad_inputs import (
+    BATCH,
+    HEAD_SIZES,
+    HEADS,
+    HOWS,
+    IDS,
+    MASK,
+    MODEL_DIM,
+    NAN,
+    NO_TENSORS,
+    OTHERS,
     SIZES,
-    Case,
-    described,
-    faults,
-    is_void,
+    TOKENS,
+    WIDTH,
+    WRONG,
+    WRONG_AT_RUN,
+    beyond,
+    compiled,
+    describe,
+    find_fault,
+    floats,
+    integers,
+    kind_of,
+    make,
+    more,
+    truth,
 )
-from tests.keras_lengen.bad_inputs_constructors import (
-    CLASSES,
-    constructor_cases,
-    list_arguments,
-)
-from tests.keras_lengen.bad_inputs_programs import PROGRAMS
-from tests.keras_lengen.layers.encodings.table import FAMILIES
-from tests.products import product
-from tests.shell import run_on_jax
-
-CALLS = {
-    **bad_inputs_layers.CALLS,
-    **bad_inputs_models.CALLS,
-    "analysis": bad_inputs_analysis.analysis_calls,
-}
+from tests.keras_lengen.models.small import eagerly
 
 
-def report(found):
-    return f"{len(found)} bad inputs are not refused:\n" + "\n".join(found)
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A right call, and wrong values of its arguments.
+
+    Attributes:
+        function: Takes the arguments by name.
+        right: Right arguments.
+        others: Names of arguments that it may have too.
+        extra: Further wrong values by argument, or by a pair of the argument
+            that is changed and of what the message must name.
+        idle: Arguments that change nothing, of which a program that cannot
+            raise may make what it likes.
+    """
+
+    function: Callable
+    right: dict
+    others: tuple = ()
+    extra: dict = dataclasses.field(default_factory=dict)
+    idle: tuple = ()
+
+    def list_extra(self):
+        for names, values in self.extra.items():
+            for value in values:
+                yield (
+                    *(names if isinstance(names, tuple) else [names] * 2),
+                    value,
+                )
+
+    def list_wrong(self, most=None):
+        """Lists arguments to change, names, and values known to be wrong."""
+        for name in (*self.right, *self.others):
+            for value in WRONG.get(kind_of(name), [])[:most]:
+                yield name, name, value
+        yield from self.list_extra()
+
+    def list_wrong_at_run(self, most=None):
+        """Lists the same of values that a program takes for right ones."""
+        arrays = self.arrays
+        for name, right in arrays.items():
+            if isinstance(right, np.ndarray) and kind_of(name) in WRONG_AT_RUN:
+                for value in WRONG_AT_RUN[kind_of(name)](right)[:most]:
+                    yield name, name, value
+        for changed, named, value in self.list_extra():
+            if changed in arrays and is_like(value, arrays[changed]):
+                yield changed, named, value
+
+    @property
+    def arrays(self):
+        """The right arguments that are arrays, or pairs of them."""
+        return {
+            name: value
+            for name, value in self.right.items()
+            if all(
+                isinstance(leaf, np.ndarray)
+                for leaf in keras.tree.flatten(value)
+            )
+        }
+
+    def find_faults(self, how, most=None):
+        """A line for each value that is not refused."""
+        arrays = self.arrays
+        if not arrays and how != "eager":
+            return
+        others = {
+            name: value
+            for name, value in self.right.items()
+            if name not in arrays
+        }
+        self.function(**self.right)
+        if how == "eager":
+            run = functools.partial(self.function, **others)
+            wrong = self.list_wrong(most)
+        else:
+            function = functools.partial(self.function, **others)
+            run = compiled(function, arrays, how)
+            for leaf in keras.tree.flatten(run(**arrays)):
+                assert np.isfinite(leaf).all()
+            wrong = self.list_wrong_at_run(most)
+        for changed, named, value in wrong:
+            if how in ("XLA", "jit") and changed in self.idle:
+                continue
+            if how == "jit" and getattr(value, "dtype", "") == "int64":
+                continue  # JAX takes the lower 32 bits.
+            call = functools.partial(run, **{**arrays, changed: value})
+            fault = find_fault(call, named, how)
+            if fault is not None:
+                yield f"{changed}={describe(value)}: {fault}"
 
 
-def no_encoding_or_family(name):
-    """Whether the default run tests it."""
-    return name in FAMILIES or name not in (
-        *ENCODINGS,
-        # Its parts are tested.
-        "EncoderDecoder",
-        "LoopedDecoder",
-        "TransformerDecoder.generate",
-        "EncoderDecoder.generate",
+def is_like(value, right):
+    """Whether a program that was compiled for a right value takes another."""
+    leaves, wanted = keras.tree.flatten(value), keras.tree.flatten(right)
+    return len(leaves) == len(wanted) and all(
+        isinstance(leaf, np.ndarray)
+        and (leaf.ndim, leaf.dtype) == (each.ndim, each.dtype)
+        and (leaf.dtype.kind != "f" or leaf.shape[2:] == each.shape[2:])
+        for leaf, each in zip(leaves, wanted, strict=True)
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    product(
-        CLASSES,
-        keep=lambda name: (
-            no_encoding_or_family(name) and not name.startswith("Transformer")
-        ),
-    ),
-)
-def test_constructors(name):
-    cls, right = CLASSES[name]
-    cls(**right)
-    wrong, odd = [], []
-    for case, admitted in constructor_cases(name):
-        (odd if admitted else wrong).append(case)
-    found = faults(wrong)
-    found += [line for line in faults(odd) if not line.endswith(": no error")]
-    assert not found, report(found)
+FEATURES = floats(BATCH, TOKENS, MODEL_DIM)
+MEMORY = floats(BATCH, OTHERS, MODEL_DIM)
+QUERY = floats(BATCH, TOKENS, HEADS, WIDTH)
+LENGTH = np.array([6, 7], "float32")
+WIDTHS = [
+    FEATURES[..., :-1],
+    np.concatenate([FEATURES, FEATURES], axis=-1),
+    FEATURES[..., :0],
+]
 
 
-def test_there_are_thousands_of_them():
-    wrong = [
-        case
-        for name in CLASSES
-        for case, admitted in constructor_cases(name)
-        if not admitted
-    ]
-    assert len(wrong) > 5000
+FIRST = ("embeddings", "query", "inputs", "tokens", "key", "keys")
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_every_argument_is_declared(name):
-    cls, _ = CLASSES[name]
-    fixed = {"sampler"} if issubclass(cls, FixedSampler) else set()
-    assert set(cls.arguments()) == list_arguments(cls) - fixed
+def by_position(layer, **options):
+    """A call of a layer whose first arguments Keras takes by position."""
+
+    def call(**arguments):
+        first = [arguments.pop(name) for name in FIRST if name in arguments]
+        return layer(*first, **options, **arguments)
+
+    return call
 
 
-@pytest.mark.parametrize("name", product(CALLS, keep=no_encoding_or_family))
-def test_calls(name):
-    found = []
-    for call in CALLS[name]():
-        call.function(**call.right)
-        found += faults(call.cases())
-    assert not found, report(found)
+def encoding_calls(name):
+    encoding = make(ENCODINGS[name])
+    call = by_position(encoding)
+    first = "embeddings" if encoding.stage == "embeddings" else "query"
+    right = {first: FEATURES if first == "embeddings" else QUERY}
+    if encoding.stage is not None:
+        yield Call(by_position(make(ENCODINGS[name])), right)
+    if first == "embeddings":
+        extra = {"embeddings": [*WIDTHS, QUERY]}
+        yield Call(call, {**right, "mask": MASK}, ("start_index",), extra)
+        yield Call(call, {**right, "positions": IDS, "mask": MASK})
+        return
+    if encoding.stage is None:
+        # It returns whatever it is given.
+        extra = {"tokens": NO_TENSORS, "key_positions": [IDS]}
+        extra["tokens", "query"] = extra.pop("tokens")
+        yield Call(call, {"tokens": QUERY}, ("start_index",), extra)
+    else:
+        options = {"rotation": "length", "bias": "causal"}
+        extra = {"query": [QUERY[..., :-2], QUERY[..., :0]]}
+        extra["key_positions"] = [IDS]
+        if encoding.stage == "bias":
+            extra["query"].append(more(QUERY, 2))
+        others = ("start_index", options[encoding.stage])
+        yield Call(call, right, others, extra)
+    keys = [QUERY[:1], more(QUERY, 0), QUERY[..., :-2], more(QUERY, 2)]
+    extra = {"key": keys, ("key", "key|key_positions"): [more(QUERY, 1)]}
+    if encoding.stage is None:
+        extra = {}
+    names = (first, "key") if encoding.stage else ("tokens", "keys")
+    pair = dict.fromkeys(names, QUERY)
+    places = {"positions": IDS, "key_positions": IDS}
+    yield Call(call, {**pair, **places}, (), extra)
 
 
-def irregular(array):
-    """Tensors of the shape of an array that hold no real numbers in rows."""
-    if array.ndim > 1:
-        yield tf.RaggedTensor.from_tensor(array)
-        yield tf.sparse.from_dense(array)
-    yield tf.fill(array.shape, "x")
-    yield tf.zeros(array.shape, "complex64")
+def attended_calls(name):
+    """An encoding in attention to the same and to other tokens."""
+    encoding = make(ENCODINGS[name])
+    idle = ("positions", "key_positions")
+    if encoding.stage is not None and not encoding.counts_tokens:
+        idle = ()
+    if encoding.stage == "embeddings":
+        right = {"embeddings": FEATURES, "positions": IDS}
+        yield Call(by_position(encoding), right)
+        return
+    attention = MultiHeadAttention(**HEAD_SIZES, encoding=encoding)
 
+    def attend(query, value=None, **others):
+        value = query if value is None else value
+        return attention(query, value, use_causal_mask=True, **others)
 
-def test_no_regular_tensors():
-    """One call of each kind, because layers check all tensors together."""
-    found = []
-    for name in (
-        *("RoPE", "ALiBi", "NoPE", "SinusoidalEncoding", "RandomizedPositions"),
-        *("AxialEncoding of bias", "AbacusPositions", "CoupledPositions"),
-        *(*ATTENTIONS, "TransformerBlock", "TransformerEncoder"),
-        *("TransformerDecoder with memory", "LoopedDecoder"),
-    ):
-        for call in CALLS[name]():
-            call.function(**call.right)
-            # The argument of a call that a change of another one breaks.
-            named = dict(each for each in call.wrong if isinstance(each, tuple))
-            wrong = {
-                (name, f"{name}|{named.get(name, name)}"): [*irregular(array)]
-                for name, array in call.arrays.items()
-                if isinstance(array, np.ndarray)
-            }
-            found += faults(dataclasses.replace(call, wrong=wrong).cases())
-    assert not found, report(found)
-    for kind in ({"ragged": True}, {"sparse": True}, {"dtype": "string"}):
-        inputs = keras.Input((None, 4), **kind)
-        with pytest.raises(ValueError, match=r"^query must be a tensor"):
-            MultiHeadAttention(2, 2)(inputs, inputs)
-
-
-def test_plots(tmp_path):
-    pytest.importorskip("matplotlib")
-    for call in bad_inputs_analysis.plot_calls(tmp_path):
-        call.function(**call.right)
-        found = faults(call.cases())
-        assert not found, report(found)
-
-
-def program(call, jit_compile):
-    """A call's function, compiled for arrays of any sizes."""
-    arrays = call.arrays
-    others = {
-        name: value for name, value in call.right.items() if name not in arrays
+    yield Call(attend, {"query": FEATURES, "positions": IDS}, idle=idle)
+    if encoding.reads_inputs:
+        return
+    right = {
+        "query": FEATURES,
+        "value": MEMORY,
+        "positions": integers(TOKENS),
+        "key_positions": integers(OTHERS),
     }
-    compiled = tf.function(
-        lambda arrays: call.function(**arrays, **others),
-        input_signature=[keras.tree.map_structure(any_size, arrays)],
-        jit_compile=jit_compile,
+    yield Call(attend, right, idle=idle)
+
+
+def axial_calls(stage):
+    cls = {"embeddings": SinusoidalEncoding, "rotation": RoPE, "bias": ALiBi}
+    encoding = AxialEncoding(row=cls[stage](), column=cls[stage]())
+    others = {"embeddings": "mask", "rotation": "length", "bias": "causal"}
+    pair = (integers(TOKENS), IDS)
+    first = "embeddings" if stage == "embeddings" else "query"
+    yield Call(
+        by_position(encoding),
+        {
+            first: FEATURES if first == "embeddings" else QUERY,
+            "positions": pair,
+        },
+        (others[stage],),
+        {
+            "positions": [
+                *((pair[0], bad) for bad in WRONG["positions"]),
+                *((bad, pair[1]) for bad in WRONG["positions"]),
+                *((beyond(pair[0]), pair[1]), (pair[0], beyond(pair[1]))),
+                (*pair, IDS),
+            ]
+        },
     )
 
-    def run(**arguments):
-        return compiled(
+
+def sampler_calls(cls):
+    sampler = make(cls)
+    tokens = IDS if sampler.reads_tokens else floats(BATCH, TOKENS)
+    wrong = [
+        *(*NO_TENSORS, None, 3, [[1, 2]], [[1, 2], [3]], [], tokens[0]),
+        np.full((BATCH, TOKENS), "x"),
+        np.full((BATCH, TOKENS), None),
+    ]
+    if sampler.reads_tokens:
+        wrong += [IDS[..., None], floats(BATCH, TOKENS), MASK]
+        wrong += [IDS.astype("complex64"), beyond(IDS.astype("int64"))]
+    scales = cls is SAMPLERS["InterpolatedPositions"]
+    for training in (False, True):
+        yield Call(
+            by_position(sampler, training=training),
             {
-                name: keras.tree.map_structure(tf.constant, arguments[name])
-                for name in arrays
-            }
+                "tokens": tokens,
+                "lengths": np.array([2, 3], "int32"),
+                "reference_length": LENGTH,
+            },
+            (),
+            {("tokens", "inputs"): wrong},
+            () if scales else ("reference_length",),
         )
 
-    return run
+
+def attend_by(attention):
+    """A call of an attention, to the query itself if there is no value."""
+
+    def attend(query, value=None, key=None, **others):
+        others.setdefault("use_causal_mask", attention.causal_only)
+        own = [query if value is None else value]
+        own += [] if key is None else [key]
+        return attention(query, *own, **others)
+
+    return attend
 
 
-def any_size(array):
-    """The signature of arrays of all sizes, but for their features."""
-    features = array.shape[2:] if array.dtype.kind == "f" else ()
-    sizes = [None] * (array.ndim - len(features))
-    return tf.TensorSpec([*sizes, *features], array.dtype)
+def attention_calls(name):
+    """An attention to itself, to others, and with a cache."""
+    cls = ATTENTIONS[name]
+    encoding = NTKRoPE(original_length=4)
+    if name == "GeometricAttention":
+        encoding = None
+    attend = attend_by(cls(**HEAD_SIZES, encoding=encoding))
+    widths = [*WIDTHS, FEATURES[:, :, :, None]]
+    tokens = truth(TOKENS, TOKENS)
+    right = {"query": FEATURES, "positions": IDS}
+    padding = {"query_mask": MASK, "value_mask": MASK, "length": LENGTH}
+    yield Call(
+        attend,
+        {**right, **padding, "attention_mask": tokens},
+        ("key_mask", "use_causal_mask", "return_attention_scores"),
+        {
+            "query": widths,
+            "self_attention": ["x", 1],
+            "cache_update_index": [0, "x", True],
+        },
+        ("length",) if encoding is None else (),
+    )
+    yield Call(
+        attend,
+        {
+            **right,
+            "segment_ids": IDS,
+            "attention_mask": truth(BATCH, TOKENS, TOKENS),
+        },
+    )
+    if name == "GeometricAttention":
+        return
+    heads = truth(BATCH, HEADS, TOKENS, TOKENS)
+    yield Call(attend, {"query": FEATURES, "attention_mask": heads})
+    if not cls.causal_only:
+        attend = attend_by(cls(**HEAD_SIZES, encoding=ALiBi()))
+        yield from other_calls(attend)
+        yield from cache_calls(attend)
 
 
-QUICK = {
-    *(f"{name} in attention" for name in FAMILIES),
-    "LearnedEncoding in attention",
-    "RelativeEncoding-sampled in attention",
-    "LearnedEncoding of few positions",
-    "RandomizedRoPE of few positions",
-    *(name for name in PROGRAMS if " of " not in name and " in " not in name),
-}
-"""Programs that differ in their checks, one of each kind."""
+def other_calls(attend):
+    counts = [FEATURES, MEMORY[:1], more(MEMORY, 0), MEMORY[:, :0]]
+    right = {"query": FEATURES, "value": MEMORY}
+    segments = {
+        "segment_ids": IDS,
+        "key_segment_ids": integers(BATCH, OTHERS),
+    }
+    yield Call(
+        attend,
+        {
+            **right,
+            "key": MEMORY,
+            "positions": integers(TOKENS),
+            "key_positions": integers(OTHERS),
+            "value_mask": truth(BATCH, OTHERS),
+        },
+        (),
+        {
+            "value": [*WIDTHS, *counts],
+            "key": [*WIDTHS, *counts],
+            "query": [
+                *(None, FEATURES[:1], more(FEATURES, 0), FEATURES[:0]),
+            ],
+        },
+    )
+    yield Call(attend, {**right, **segments})
+    longer = floats(BATCH, OTHERS + 1, MODEL_DIM)
+    causal = {**right, "use_causal_mask": True}
+    yield Call(attend, causal, (), {("query", "use_causal_mask"): [longer]})
 
-QUICK_COMPILED = {
-    # Each encoding makes something else of NaN; presets only add a sampler.
-    *(
-        f"{name} in attention"
-        for name, encoding in ENCODINGS.items()
-        if not issubclass(encoding, FixedSampler)
-    ),
-    "ALiBi-sampled in attention",
-    "RelativeEncoding-sampled in attention",
-    "LearnedEncoding of few positions",
-    "RandomizedRoPE of few positions",
-    *SAMPLERS,
-    "caches",
-    "TransformerEncoder",
-    "target",
-}
 
+def cache_calls(attend):
+    slots = 2 * TOKENS
 
-def quick(names, keep):
-    """All programs; those beside `names` are slow tests."""
-    return product(
-        [
-            pytest.param(name, marks=[] if name in names else pytest.mark.slow)
-            for name in PROGRAMS
+    def call(query, **others):
+        return attend(query, use_causal_mask=True, **others)[:-1]
+
+    cache = tuple(floats(BATCH, slots, HEADS, WIDTH) for _ in range(2))
+    shapes = [
+        *((BATCH, slots), (1, slots, HEADS, WIDTH)),
+        *((BATCH + 1, slots, HEADS, WIDTH), (BATCH, slots + 1, HEADS, WIDTH)),
+        *((BATCH, slots, HEADS + 1, WIDTH), (BATCH, slots, HEADS, WIDTH + 1)),
+        (BATCH, slots, 1, WIDTH),
+    ]
+    right = {
+        "query": FEATURES,
+        "key_positions": integers(slots),
+        "cache": cache,
+        "value_mask": truth(BATCH, slots),
+        "cache_update_index": np.array(2, "int32"),
+    }
+    extra = {
+        "cache_update_index": [
+            np.array(index, "int32")
+            for index in (-3, -1, slots - TOKENS + 1, slots)
         ],
-        keep,
+        "cache": [
+            *((), cache[:1], (cache[0], "x"), (cache[0], None)),
+            *((cache[0], floats(*shape)) for shape in shapes),
+            *((floats(*shape), cache[1]) for shape in shapes),
+            tuple(floats(1, slots, HEADS, WIDTH) for _ in range(2)),
+        ],
+        "positions": [integers(TOKENS - 1), integers(slots), "x"],
+        "key_positions": [integers(TOKENS), "x", [1]],
+    }
+    for scores in (False, True):
+        weights = functools.partial(call, return_attention_scores=scores)
+        yield Call(weights, right, ("attention_mask",), extra)
+
+
+def block_calls():
+    for normalization in ("post", "pre"):
+        block = TransformerBlock(
+            HEADS, encoding=RoPE(), normalization=normalization
+        )
+        yield Call(
+            by_position(block),
+            {"inputs": FEATURES, "positions": integers(TOKENS)},
+            ("attention_mask", "mask", "length", "segment_ids"),
+            {
+                "inputs": WIDTHS,
+                "memory": [MEMORY],
+                "memory_mask": [truth(BATCH, OTHERS)],
+                "memory_positions": [integers(OTHERS)],
+                "memory_segment_ids": [integers(BATCH, OTHERS)],
+                "cache": [*NO_TENSORS, 3, {"attention": None}, {"x": 1}],
+                "cache_update_index": [0, "x"],
+            },
+        )
+    block = TransformerBlock(
+        HEADS, encoding=RoPE(), cross_attention=True, cross_encoding=ALiBi()
+    )
+    block.build(FEATURES.shape, MEMORY.shape)
+    wrong = [*WIDTHS, None, MEMORY[:1], more(MEMORY, 0)]
+    yield Call(
+        by_position(block),
+        {
+            "inputs": FEATURES,
+            "memory": MEMORY,
+            "mask": MASK,
+            "memory_mask": truth(BATCH, OTHERS),
+            "positions": integers(TOKENS),
+            "memory_positions": integers(OTHERS),
+        },
+        (),
+        {"inputs": WIDTHS, "memory": wrong},
+    )
+    sizes = [*NO_TENSORS, None, 0, -1, 2.5, NAN, True]
+    yield Call(
+        functools.partial(block.make_cache, memory=MEMORY),
+        {"batch_size": BATCH, "length": TOKENS},
+        (),
+        {"batch_size": sizes, "length": sizes, "memory": [None, MEMORY[0]]},
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    quick(
-        QUICK,
-        keep=[
-            "SinusoidalEncoding in attention",
-            "RelativeEncoding in attention",
-            "RandomizedPositions",
-            "TransformerDecoder",
-        ],
-    ),
-)
-def test_programs(name):
-    found = []
-    for call in PROGRAMS[name]():
-        run = program(call, jit_compile=False)
-        for leaf in keras.tree.flatten(run(**call.right)):
-            assert np.isfinite(leaf).all()
-        found += faults(call.cases(run), tf.errors.InvalidArgumentError)
-    assert not found, report(found)
+UNKNOWN = ("lenghts", "mask", "target_lenghts", "target_token_ids", "x")
+NO_INPUTS = [*NO_TENSORS, 3, {"x": 1}, {1: 2}]
 
 
-@pytest.mark.parametrize(
-    "name",
-    quick(
-        QUICK_COMPILED,
-        keep=["RelativeEncoding in attention", "RandomizedPositions"],
-    ),
-)
-def test_compiled_programs(name):
-    check_compiled(name, most=1)
+def model_calls(cls, prefix=""):
+    """A model with lengths, masks, positions and documents."""
+    arguments = {"loops": 2} if cls is LoopedDecoder else {}
+    model = cls(**SIZES, **arguments, encoding=NTKRoPE(original_length=4))
+
+    def call(inputs=None, **others):
+        return model(others if inputs is None else inputs)
+
+    both = cls is EncoderDecoder
+    ids = f"{prefix}ids" if prefix else "token_ids"
+    right = {"token_ids": IDS, **({"target_ids": IDS} if both else {})}
+    extra = {name: [1] for name in (*UNKNOWN, "target_memory", "memory_masks")}
+    extra["inputs", "inputs|token_ids"] = NO_INPUTS
+    if both and not prefix:
+        extra["token_ids", "token_ids|lengths"] = [IDS[:, :0]]
+    yield Call(
+        call,
+        {
+            **right,
+            f"{prefix}lengths": np.array([2, 3], "int32"),
+            f"{prefix}positions": IDS,
+            f"{prefix}reference_length": LENGTH,
+        },
+        (),
+        {**extra, f"{prefix}padding_mask": [MASK]},
+    )
+    looped = {"loops": np.array([1, 2], "int32"), "scored": MASK}
+    sides = ("", "target_") if both else ("",)
+    yield Call(
+        call,
+        {
+            **right,
+            f"{prefix}padding_mask": MASK,
+            **{f"{side}segment_ids": IDS for side in sides},
+            **(looped if cls is LoopedDecoder else {}),
+        },
+    )
+    if not both:
+        wide = {ids: IDS.astype("int64"), "lengths": np.array([2, 3], "int64")}
+        yield Call(call, wide)
+
+
+def memory_calls():
+    model = TransformerDecoder(
+        **SIZES, encoding=RoPE(), cross_attention=True, cross_encoding=ALiBi()
+    )
+    right = {"token_ids": IDS, "memory": MEMORY}
+    wrong = [None, MEMORY[:1], MEMORY[:, :0], more(MEMORY, 0), *WIDTHS]
+    for others in (
+        {
+            "memory_mask": truth(BATCH, OTHERS),
+            "memory_positions": integers(OTHERS),
+        },
+        {
+            "segment_ids": IDS,
+            "memory_segment_ids": integers(BATCH, OTHERS),
+        },
+    ):
+        yield Call(
+            lambda **inputs: model(inputs),
+            {**right, **others},
+            (),
+            {("memory", r"memory\w*"): wrong},
+        )
+
+
+def short_calls(cls):
+    """Decoders whose encoding has fewer positions than tokens."""
+    evaluations = [{}]
+    if "evaluation" in cls.arguments():
+        evaluations = [
+            {"evaluation": each} for each in ("random", "even", "ordinal")
+        ]
+    for evaluation in evaluations:
+        encoding = make(cls, max_position=TOKENS, **evaluation)
+        model = TransformerDecoder(**SIZES, encoding=encoding)
+        longer = {("token_ids", "max_position"): [more(IDS, 1)]}
+        yield Call(
+            lambda token_ids, model=model: model(token_ids),
+            {"token_ids": IDS},
+            (),
+            longer,
+        )
+
+
+GENERATE = {
+    "max_new_tokens": ["x", 0],
+    "temperature": [-1, 1e39],
+    "top_k": [0, 8],
+    "top_p": [0, 1.5],
+    "end_token": [-1, 7, 2.5, [], [1, 7]],
+    "repetition_penalty": [0],
+    # With a temperature of 1.
+    "num_beams": [0, 2],
+    "length_penalty": [-1, 0.5],
+    "seed": [-1],
+    "jit_compile": [1],
+    "return_logits": [1],
+}
+"""Wrong values of the options of `generate`."""
+
+
+def generate_calls(cls, method):
+    model = cls(**{**SIZES, "output_size": None}, encoding=RoPE())
+    own = "target_" if cls is EncoderDecoder else ""
+    right = {"token_ids": IDS}
+    own_ids = "token_ids"
+    if own:
+        right["target_ids"], own_ids = IDS, "target_ids"
+
+    def generate(max_new_tokens=3, **others):
+        options = {"temperature": 1.0, "jit_compile": False}
+        for option in GENERATE.keys() & others.keys():
+            options[option] = others.pop(option)
+        inputs = others.pop("inputs", others)
+        with eagerly():
+            result = getattr(model, method)(inputs, max_new_tokens, **options)
+            return result if method == "generate" else next(result)
+
+    options = {
+        name: values
+        for name, values in GENERATE.items()
+        if method == "generate" or name != "return_logits"
+    }
+    names = ("positions", "lengths", "padding_mask", "reference_length")
+    yield Call(
+        generate,
+        right,
+        tuple(f"{side}{name}" for side in {"", own} for name in names),
+        {
+            **options,
+            # Nothing to start from.
+            own_ids: [np.zeros((BATCH, 0), "int32"), IDS[:0]],
+            f"{own}lengths": [[0, 2]],
+            f"{own}padding_mask": [~MASK],
+            f"{own}lenghts": [1],
+            ("inputs", "inputs|token_ids"): [*NO_TENSORS, None, 3],
+        },
+    )
+
+
+CALLS = {
+    **{name: functools.partial(encoding_calls, name) for name in ENCODINGS},
+    **{
+        f"{name} in attention": functools.partial(attended_calls, name)
+        for name in ENCODINGS
+    },
+    **{
+        f"{name} of few positions": functools.partial(short_calls, cls)
+        for name, cls in ENCODINGS.items()
+        if "max_position" in cls.arguments()
+    },
+    **{
+        f"AxialEncoding of {stage}": functools.partial(axial_calls, stage)
+        for stage in ("embeddings", "rotation", "bias")
+    },
+    **{
+        cls.__name__: functools.partial(sampler_calls, cls)
+        for cls in (*SAMPLERS.values(), *TOKEN_SAMPLERS.values(), GridPositions)
+    },
+    **{name: functools.partial(attention_calls, name) for name in ATTENTIONS},
+    "TransformerBlock": block_calls,
+    **{
+        cls.__name__: functools.partial(model_calls, cls)
+        for cls in (
+            *(TransformerEncoder, TransformerDecoder),
+            *(LoopedDecoder, EncoderDecoder),
+        )
+    },
+    "target": functools.partial(model_calls, EncoderDecoder, "target_"),
+    "memory": memory_calls,
+    **{
+        f"{cls.__name__}.{method}": functools.partial(
+            generate_calls, cls, method
+        )
+        for cls in (TransformerDecoder, EncoderDecoder)
+        for method in ("generate", "stream")
+    },
+}
+"""What makes the calls of each subject."""
+
+EAGER = [
+    # One encoding for each `call` of a class.
+    *{cls.call: name for name, cls in reversed(ENCODINGS.items())}.values(),
+    "AxialEncoding of rotation",
+    *("RandomizedPositions", *TOKEN_SAMPLERS),
+    *(*ATTENTIONS, "TransformerBlock"),
+    *("TransformerEncoder", "LoopedDecoder", "EncoderDecoder", "target"),
+    *("memory", "TransformerDecoder.generate", "EncoderDecoder.stream"),
+]
+"""One subject of each kind, for what they know at once."""
+
+XLA = [
+    *("RelativeEncoding in attention", "FIRE in attention"),
+    *("SelectiveRoPE in attention", "LearnedEncoding of few positions"),
+    *("RandomizedPositions", "WarpedPositions", "InterpolatedPositions"),
+    "memory",
+]
+COMPILED = [
+    *("LearnedEncoding in attention", "RandomizedRoPE of few positions"),
+    *("MultiHeadAttention", "TransformerBlock", "TransformerEncoder"),
+    *("LoopedDecoder", "target", *XLA),
+]
+"""One subject of each kind, for programs; few where compilation is slow."""
+
+QUICK = {
+    "eager": EAGER,
+    "graph": ("MultiHeadAttention", "RandomizedPositions", "memory"),
+    "XLA": ("RelativeEncoding in attention", "WarpedPositions"),
+}
+"""What the default run has."""
+
+if "jit" in HOWS:
+    # On JAX the first call of each operation is slow.
+    QUICK = {
+        "jit": (
+            *("RelativeEncoding in attention", "TransformerEncoder"),
+            *("RandomizedPositions", "WarpedPositions"),
+        ),
+    }
+
+
+def list_rows():
+    return [
+        pytest.param(
+            name,
+            how,
+            marks=() if name in QUICK.get(how, ()) else pytest.mark.product,
+        )
+        for how in HOWS
+        for name in {"eager": EAGER, "XLA": XLA}.get(how, COMPILED)
+    ]
+
+
+def check(name, how, most=None):
+    faults = [
+        fault for call in CALLS[name]() for fault in call.find_faults(how, most)
+    ]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(("name", "how"), list_rows())
+def test_every_argument_is_read(name, how):
+    # Each shape is another program of XLA.
+    check(name, how, most=1 if how == "XLA" else 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_compiled_programs_by_all_values(name):
-    check_compiled(name)
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", CALLS)
+def test_every_value_of_every_argument(name, how):
+    check(name, how)
 
 
-def check_compiled(name, most=None):
-    """Asserts that XLA's programs raise, or return nothing but NaN.
+@pytest.mark.skipif("graph" not in HOWS, reason="needs TensorFlow")
+def test_a_saved_model_checks_its_inputs(tmp_path):
+    import tensorflow as tf
 
-    Args:
-        name: Key of `PROGRAMS`.
-        most: Largest number of values for an argument, `None` for all.
-    """
-    found = []
-    for call in PROGRAMS[name]():
-        run = program(call, jit_compile=True)
-        if most is not None:
-            wrong = {name: values[:most] for name, values in call.wrong.items()}
-            call = dataclasses.replace(call, wrong=wrong)
-        for changed, named, value in call.changes():
-            if named in call.idle:
-                continue
-            try:
-                result = run(**{**call.right, changed: value})
-            except (tf.errors.InvalidArgumentError, ValueError):
-                continue
-            if not is_void(result):
-                found.append(f"{call.subject}({changed}={described(value)})")
-    assert not found, report(found)
-
-
-def test_saved_model(tmp_path):
-    encoding = RandomizedRoPE(max_position=6, evaluation="even")
+    encoding = RandomizedRoPE(max_position=TOKENS, evaluation="even")
     model = TransformerEncoder(**SIZES, encoding=encoding)
-    model.export(
-        tmp_path,
-        input_signature=[
-            {
-                "token_ids": keras.InputSpec(
-                    shape=(None, None), dtype="int32", name="token_ids"
-                ),
-                "lengths": keras.InputSpec(
-                    shape=(None,), dtype="int32", name="lengths"
-                ),
-            }
-        ],
-        verbose=False,
-    )
+    inputs = {
+        "token_ids": keras.InputSpec("int32", (None, None), name="token_ids"),
+        "lengths": keras.InputSpec("int32", (None,), name="lengths"),
+    }
+    model.export(tmp_path, input_signature=[inputs], verbose=False)
     # Its variables live as long as it does.
     saved = tf.saved_model.load(str(tmp_path))
 
-    def call(tokens=6, token_id=0, length=3):
+    def call(tokens=TOKENS, token_id=0, length=3):
         return saved.serve(
             {
                 "token_ids": tf.fill((2, tokens), token_id),
@@ -318,20 +749,10 @@ def test_saved_model(tmp_path):
         )
 
     assert np.isfinite(call()).all()
-    cases = [
-        Case("saved", "max_position", "7", lambda: call(tokens=7)),
-        Case("saved", "token_ids", "7", lambda: call(token_id=7)),
-        Case("saved", "lengths", "7", lambda: call(length=7)),
-    ]
-    found = faults(cases, tf.errors.InvalidArgumentError)
-    assert not found, report(found)
-
-
-@pytest.mark.process
-def test_jax(tmp_path):
-    pytest.importorskip("jax")
-    path = tmp_path / "faults.json"
-    run_on_jax("tests.keras_lengen.bad_inputs_jax", path)
-    result = json.loads(path.read_text())
-    assert not result["faults"], report(result["faults"])
-    assert result["count"] > 2000
+    for name, wrong in (
+        ("max_position", {"tokens": 7}),
+        ("token_ids", {"token_id": 7}),
+        ("lengths", {"length": 7}),
+    ):
+        refusal = functools.partial(call, **wrong)
+        assert find_fault(refusal, name, "graph") is None

@@ -1,78 +1,192 @@
 """Encodings, attentions and models under every dtype policy.
 
-What is computed, on TensorFlow and on JAX, is in `policy_outputs.py`.
+Runs on TensorFlow and, with JAX_ENABLE_X64=1, on JAX.
 """
 
+import contextlib
 import functools
 
 import keras
 import ml_dtypes
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
-from keras_lengen.layers import ENCODINGS, RandomizedPositions
+from keras_lengen.layers import (
+    ENCODINGS,
+    AxialEncoding,
+    GeometricAttention,
+    GridPositions,
+    MultiHeadAttention,
+    RandomizedPositions,
+)
 from keras_lengen.layers.drawing import Dropout
-from tests.keras_lengen import policy_outputs
+from tests.covering import cover
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
-from tests.keras_lengen.policy_outputs import (
-    CASES,
-    FEW,
-    POLICIES,
-    PURE,
-    as_array,
-    globally,
-    outputs,
-    standard_dtype,
-)
-from tests.products import product
 from tests.shell import run_on_jax
 
-every_policy = pytest.mark.parametrize("policy", POLICIES)
+PURE = ("float64", "bfloat16", "float16")
+POLICIES = (*PURE, "mixed_bfloat16", "mixed_float16")
+"""All policies but float32, which they are compared with."""
+
+POSITIONS = np.array([0, 1, 500, 997, 999, 1000], "int32")
+"""Of all tokens: far apart, and so near that bfloat16 merges them."""
 
 
-def cases_and(policies, quick):
-    """All cases, each with policies that are compared with one float32.
+def axial(name, **kwargs):
+    """An encoding of rows and one of columns, of one class."""
+    row, column = (encodings.make(name, **kwargs) for _ in range(2))
+    sampler = GridPositions(width=3)
+    return AxialEncoding(row=row, column=column, sampler=sampler, **kwargs)
 
-    Args:
-        policies: Names of policies.
-        quick: Those of them that are not slow where a case is not one of few.
+
+CASES = {
+    **{name: functools.partial(encodings.make, name) for name in ENCODINGS},
+    **{
+        f"AxialEncoding of {name}": functools.partial(axial, name)
+        for name in ("SinusoidalEncoding", "RoPE", "RelativeEncoding")
+    },
+    "GeometricAttention": functools.partial(encodings.make, "NoPE"),
+}
+"""Functions that make the encoding of every case, given its `dtype`."""
+
+KINDS = ("SinusoidalEncoding", "FIRE", "RandomizedRoPE", "GeometricAttention")
+FEW = (
+    *("NoPE", "XPos", "RelativeEncoding", "CAPE", "T5Bias"),
+    "AxialEncoding of RoPE",
+)
+"""With `KINDS` one case of each kind."""
+
+
+def attention_class(case):
+    if case == "GeometricAttention":
+        return GeometricAttention
+    return MultiHeadAttention
+
+
+def layers(case, policy, **changes):
+    """A functional model of an encoding, with inputs for it.
+
+    The encoding is in it by itself and, where it has a place there, in
+    attention, whose arguments `changes` are.
     """
-    rest = [policy for policy in policies if policy not in quick]
-    for case in CASES:
-        if case in FEW:
-            yield case, policies
-            continue
-        if quick:
-            yield case, quick
-        yield pytest.param(case, rest, marks=pytest.mark.slow)
+    encoding = CASES[case](dtype=policy)
+    arrays = encodings.random_inputs(encoding.stage)
+    symbols = [keras.Input(x.shape[1:], dtype="float32") for x in arrays]
+    positions = keras.Input(POSITIONS.shape, dtype="int32")
+    given = (positions, positions) if encoding.takes_pairs else positions
+    outputs = {
+        "given": encoding(*symbols, positions=given),
+        "sampled": encoding(*symbols),
+    }
+    if encoding.stage != "embeddings":
+        attention = attention_class(case)(
+            encodings.HEADS,
+            encodings.WIDTH,
+            encoding=CASES[case](dtype=policy),
+            dtype=policy,
+            **changes,
+        )
+        arrays += encodings.random_inputs("embeddings")
+        x = keras.Input(arrays[-1].shape[1:], dtype="float32")
+        symbols.append(x)
+        outputs["attention"] = attention(
+            x, x, positions=given, use_causal_mask=encoding.causal_only
+        )
+    rows = np.tile(POSITIONS, (encodings.BATCH, 1))
+    return keras.Model([*symbols, positions], outputs), [*arrays, rows]
 
 
-def in_fewest(case, *policies):
-    """Whether the default run tests it."""
-    return case in ("SinusoidalEncoding", "FIRE")
+def model(case, policy, **changes):
+    """A small model, an encoder if it may be one, with inputs for it."""
+    encoding = CASES[case](dtype=policy)
+    make = small.decoder if encoding.causal_only else small.encoder
+    positions = (POSITIONS,) * 2 if encoding.takes_pairs else POSITIONS
+    arguments = {
+        "encoding": encoding,
+        "attention": attention_class(case),
+        # Embeddings large enough for attention to tell tokens apart.
+        "embedding_scale": 48.0,
+        "dtype": policy,
+        **changes,
+    }
+    inputs = {"token_ids": small.token_ids(), "positions": positions}
+    return make(**arguments), inputs
+
+
+def two_sequences(case, policy):
+    model = small.make(
+        "encoder_decoder",
+        case if case in ENCODINGS else "RoPE",
+        embedding_scale=48.0,
+        dtype=policy,
+        encoding_changes={"dtype": policy},
+    )
+    return model, small.inputs(model, small.token_ids())
+
+
+def foreign(case, policy):
+    """A model whose encoding has another policy."""
+    return model(case, policy, encoding=CASES[case](dtype="float32"))
+
+
+MAKERS = {
+    "layers": layers,
+    # One product for queries, keys and values.
+    "grouped": functools.partial(layers, use_bias=False, num_key_value_heads=1),
+    "chunks": functools.partial(layers, chunk_size=4),
+    "model": model,
+    "other blocks": functools.partial(
+        model,
+        normalization="pre",
+        rms_norm=True,
+        gated_feedforward=True,
+        use_bias=False,
+        tie_embeddings=True,
+        output_size=small.VOCABULARY_SIZE,
+    ),
+    "two sequences": two_sequences,
+    "foreign": foreign,
+}
+
+
+def results(model, inputs):
+    """The results of a model by name: dtypes, and float32 arrays."""
+    called, symbols = model(inputs), getattr(model, "output", None)
+    if symbols is None:
+        specs = keras.tree.map_structure(
+            lambda array: keras.KerasTensor(array.shape, str(array.dtype)),
+            inputs,
+        )
+        symbols, called = {"model": model(specs)}, {"model": called}
+    return {
+        f"{name} {index}": (
+            {symbol.dtype, standard_dtype(result)},
+            as_array(result),
+        )
+        for name in called
+        for index, (symbol, result) in enumerate(
+            zip(
+                keras.tree.flatten(symbols[name]),
+                keras.tree.flatten(called[name]),
+                strict=True,
+            )
+        )
+    }
+
+
+def standard_dtype(tensor):
+    return keras.backend.standardize_dtype(tensor.dtype)
+
+
+def as_array(tensor):
+    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def compute_dtype(policy):
     return keras.DTypePolicy(policy).compute_dtype
-
-
-def tolerance(policy):
-    """Relative to results, or to 1 where they are smaller.
-
-    One rounding moves a number by half an epsilon at most. Measured results
-    are off by up to 2.6 epsilons, and by 3.5 where `p` of PowerKERPLE, itself
-    half an epsilon off, is multiplied by the logarithm of the distance 1000.
-    A position rounded to bfloat16 would move them by a hundred.
-    """
-    # In float64, positions, biases, scores and logits are float32.
-    return 4 * max(
-        float(ml_dtypes.finfo(dtype).eps)
-        for dtype in (compute_dtype(policy), "float32")
-    )
 
 
 def promised_dtype(case, name, policy):
@@ -85,251 +199,214 @@ def promised_dtype(case, name, policy):
 
 
 def assert_near(result, exact, policy):
-    assert np.isfinite(result).all()
-    np.testing.assert_allclose(
-        result, exact, rtol=tolerance(policy), atol=tolerance(policy)
+    """Asserts likeness relative to results, or to 1 where they are smaller.
+
+    One rounding moves a number by half an epsilon at most. Measured results
+    are off by up to 2.6 epsilons, and by 3.5 where `p` of PowerKERPLE, itself
+    half an epsilon off, is multiplied by the logarithm of the distance 1000.
+    A position rounded to bfloat16 would move them by a hundred.
+    """
+    # In float64, positions, biases, scores and logits are float32.
+    tolerance = 4 * max(
+        float(ml_dtypes.finfo(dtype).eps)
+        for dtype in (compute_dtype(policy), "float32")
     )
+    assert np.isfinite(result).all()
+    np.testing.assert_allclose(result, exact, rtol=tolerance, atol=tolerance)
 
 
-def assert_promises(case, arrays):
-    """Asserts values and dtypes of all that `outputs` returns."""
-    policies = {name.split("/")[0] for name in arrays}
-    names = {name.split("/")[1] for name in arrays}
-    assert policies > {"float32"}
+def assert_promises(case, maker, policies):
+    """Asserts values, with the weights of float32, and dtypes."""
+    make = functools.partial(MAKERS[maker], case)
+    exact, inputs = make("float32")
+    expected = results(exact, inputs)
     for policy in policies:
-        for name in names:
-            assert_near(
-                arrays[f"{policy}/{name}"], arrays[f"float32/{name}"], policy
-            )
-            dtypes = set(arrays[f"{policy}/{name}/dtypes"].tolist())
+        ours, inputs = make(policy)
+        ours.set_weights(exact.get_weights())
+        found = results(ours, inputs)
+        assert set(found) == set(expected)
+        for name, (dtypes, result) in found.items():
+            assert_near(result, expected[name][1], policy)
             assert dtypes == {promised_dtype(case, name, policy)}, name
+
+
+def goes_with(case, policy, maker):
+    if case == "GeometricAttention":
+        return maker not in ("grouped", "two sequences", "foreign")
+    return not (case == "SinusoidalEncoding" and maker in ("grouped", "chunks"))
+
+
+@pytest.mark.parametrize(
+    ("case", "policy", "maker"),
+    cover(KINDS[:3], POLICIES, [*MAKERS], keep=goes_with)
+    + cover(KINDS[3:], PURE, [*MAKERS], keep=goes_with),
+)
+def test_values_and_dtypes(case, policy, maker):
+    assert_promises(case, maker, [policy])
+
+
+@pytest.mark.product
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_dtypes_of_every_encoding(case):
+    assert_promises(case, "layers", ["bfloat16", "float64"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("maker", ["layers", "model"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_encoding_under_every_policy(case, maker):
+    assert_promises(case, maker, POLICIES)
 
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("extent", ["", "everything"])
-def test_jax_keeps_the_promises(tmp_path, extent):
+def test_promises_on_jax():
     pytest.importorskip("jax")
-    path = tmp_path / "outputs.npz"
     run_on_jax(
-        *(policy_outputs.__name__, path, *([extent] if extent else [])),
+        *("pytest", "-q", "-n", "0", "-m", "not slow", __file__),
+        *("-k", "dtypes or step or floatx"),
         # Without it JAX computes in float32 what should be float64.
         JAX_ENABLE_X64="1",
-        # Most of the time is that of compilations.
-        JAX_DISABLE_MOST_OPTIMIZATIONS="1",
     )
-    groups = {}
-    for name, array in np.load(path).items():
-        kind, case, rest = name.split("/", 2)
-        groups.setdefault((kind, case), {})[rest] = array
-    cases = CASES if extent else FEW
-    for kind, of_kind in (("layers", CASES), ("model", cases)):
-        for case in of_kind:
-            assert_promises(case, groups.pop((kind, case)))
-    for variant in samplers.ROWS:
-        assert_same_draws(groups.pop(("positions", variant)))
-    for case in FEW:
-        arrays = groups.pop(("global", case))
-        for name in {name.split("/")[0] for name in arrays}:
-            assert set(arrays[f"{name}/dtypes"].tolist()) == {
-                promised_dtype(case, name, "bfloat16")
-            }
-            np.testing.assert_array_equal(
-                arrays[f"{name}/found"], arrays[f"{name}/expected"]
-            )
-    assert set(groups) == {("training", case) for case in cases}
-    for changes in groups.values():
-        for name, change in changes.items():
-            assert np.isfinite(change).all(), name
-        assert any(map(np.any, changes.values()))
 
 
-def test_every_encoding_is_a_case():
-    assert set(ENCODINGS) <= set(CASES)
+@contextlib.contextmanager
+def globally(policy):
+    """Makes a policy the global one, and the dtype of a pure one floatx."""
+    before = keras.config.floatx(), keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    if not policy.startswith("mixed_"):
+        keras.config.set_floatx(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_floatx(before[0])
+        keras.config.set_dtype_policy(before[1])
+
+
+GLOBAL = [
+    *(("bfloat16", layers), ("float64", layers)),
+    *(("float16", model), ("mixed_bfloat16", model)),
+]
 
 
 @pytest.mark.parametrize(
-    ("case", "policies"),
-    product(cases_and(POLICIES, quick=PURE), keep=in_fewest),
-    ids=str,
-)
-def test_an_encoding_by_itself_and_in_attention(case, policies):
-    make = functools.partial(policy_outputs.layers, case)
-    assert_promises(case, outputs(make, policies))
-
-
-@pytest.mark.parametrize(
-    ("case", "policies"),
-    product(cases_and(POLICIES, quick=("bfloat16",)), keep=in_fewest),
-    ids=str,
-)
-def test_a_model(case, policies):
-    make = functools.partial(policy_outputs.model, case)
-    assert_promises(case, outputs(make, policies))
-
-
-@pytest.mark.parametrize(
-    ("make", "changes"),
+    ("case", "policy", "make"),
     [
-        # One product for queries, keys and values.
-        (policy_outputs.layers, {"use_bias": False, "num_key_value_heads": 1}),
-        (policy_outputs.layers, {"chunk_size": 4}),
-        (
-            policy_outputs.model,
-            {
-                "normalization": "pre",
-                "rms_norm": True,
-                "gated_feedforward": True,
-                "use_bias": False,
-                "tie_embeddings": True,
-                "output_size": small.VOCABULARY_SIZE,
-            },
-        ),
-    ],
-    ids=["layers", "blocks", "model"],
-)
-@pytest.mark.parametrize(
-    "case", product(["RoPE", "FIRE", "GeometricAttention"], keep=["FIRE"])
-)
-def test_other_programs(case, make, changes):
-    make = functools.partial(make, case, **changes)
-    assert_promises(case, outputs(make, PURE))
-
-
-def test_a_model_of_two_sequences():
-    def make(policy):
-        model = small.make(
-            "encoder_decoder",
-            "RoPE",
-            embedding_scale=48.0,
-            dtype=policy,
-            encoding_changes={"dtype": policy},
+        pytest.param(case, *row, marks=marks)
+        for cases, marks in (
+            (KINDS[:2], ()),
+            ((*KINDS[2:], *FEW), pytest.mark.product),
+            (CASES.keys() - {*KINDS, *FEW}, pytest.mark.slow),
         )
-        return model, small.inputs(model, small.token_ids())
+        for case in sorted(cases)
+        for row in GLOBAL
+    ],
+)
+def test_a_global_policy_is_that_of_all_layers(case, policy, make):
+    local, inputs = make(case, policy)
+    expected = results(local, inputs)
+    with globally(policy):
+        ours, _ = make(case, None)
+        ours.set_weights(local.get_weights())
+        found = results(ours, inputs)
+    assert set(found) == set(expected)
+    for name, (dtypes, result) in found.items():
+        assert dtypes == {promised_dtype(case, name, policy)}
+        np.testing.assert_array_equal(result, expected[name][1])
 
-    assert_promises("RoPE", outputs(make, PURE))
 
-
-@pytest.mark.parametrize("case", product(encodings.FAMILIES, keep=in_fewest))
-def test_an_encoding_without_the_policy_of_its_model(case):
-    def make(policy):
-        encoding = CASES[case](dtype="float32")
-        return policy_outputs.model(case, policy, encoding=encoding)
-
-    assert_promises(case, outputs(make, ["bfloat16", "float64"]))
-
-
-@every_policy
+@pytest.mark.parametrize("policy", POLICIES)
 def test_features_are_of_the_compute_dtype(policy):
-    model, inputs = policy_outputs.model("RoPE", policy, output_size=None)
-    ((dtypes, _),) = policy_outputs.results(model, inputs).values()
-    assert set(dtypes) == {compute_dtype(policy)}
+    ((dtypes, _),) = results(*model("RoPE", policy, output_size=None)).values()
+    assert dtypes == {compute_dtype(policy)}
 
 
 @pytest.mark.parametrize(
-    ("case", "policy"),
-    product(
-        [("RoPE", "bfloat16"), ("FIRE", "float16"), ("FIRE", "float64")],
-        keep=[("RoPE", "bfloat16")],
-    ),
+    ("case", "policy"), [("RoPE", "bfloat16"), ("FIRE", "float16")]
 )
 def test_generated_logits_are_those_of_the_full_pass(case, policy):
-    encoding = CASES[case](dtype=policy)
-    model = small.decoder(
-        encoding,
+    ours = small.decoder(
+        CASES[case](dtype=policy),
         output_size=small.VOCABULARY_SIZE,
         embedding_scale=48.0,
         dtype=policy,
     )
     prompts = small.token_ids()
-    with globally(policy):
-        tokens, logits = model.generate(
+    with globally(policy), small.eagerly():
+        tokens, logits = ours.generate(
             prompts, 4, return_logits=True, jit_compile=False
         )
     assert standard_dtype(logits) == "float32"
-    full = model(np.concatenate([prompts, tokens], axis=1))
-    assert_near(logits, full[:, prompts.shape[1] - 1 : -1], policy)
+    full = ours(np.concatenate([prompts, tokens], axis=1))
+    full = ops.convert_to_numpy(full)[:, prompts.shape[1] - 1 : -1]
+    assert_near(logits, full, policy)
 
 
 @pytest.mark.parametrize(
-    ("case", "policies"),
-    product(
-        cases_and(("bfloat16", "float16"), quick=("bfloat16",)), keep=in_fewest
-    ),
-    ids=str,
-)
-def test_a_training_step_has_finite_gradients(case, policies):
-    for policy in policies:
-        take_a_training_step(case, policy)
-
-
-def take_a_training_step(case, policy):
-    model, inputs = policy_outputs.model(case, policy, dropout=0.1)
-    inputs, labels = policy_outputs.batch(inputs)
-    with tf.GradientTape() as tape:
-        logits = model(inputs, training=True)
-        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    weights = model.trainable_weights
-    gradients = tape.gradient(loss, weights)
-    for weight, gradient in zip(weights, gradients, strict=True):
-        # The layer that makes the logits is float32, as they are.
-        wanted = "float32" if "/head/" in weight.path else policy
-        assert weight.dtype == wanted, weight.path
-        gradient = as_array(tf.convert_to_tensor(gradient))
-        assert np.isfinite(gradient).all(), weight.path
-    keras.optimizers.SGD(0.1).apply(gradients, weights)
-    assert np.isfinite(model(inputs)).all()
-
-
-@pytest.mark.parametrize(
-    "case",
-    product(
-        [
-            pytest.param(case, marks=() if case in FEW else pytest.mark.slow)
-            for case in CASES
-        ],
-        keep=in_fewest,
-    ),
-)
-@pytest.mark.parametrize(
-    ("policy", "make"),
+    ("case", "policy"),
     [
-        ("bfloat16", policy_outputs.layers),
-        ("float64", policy_outputs.layers),
-        ("float16", policy_outputs.model),
-        ("mixed_bfloat16", policy_outputs.model),
+        pytest.param(case, policy, marks=() if quick else pytest.mark.product)
+        for cases, quick in ((KINDS[:2], True), ((*KINDS[2:], *FEW), False))
+        for case in cases
+        for policy in ("bfloat16", "float16")
     ],
 )
-def test_a_global_policy_is_that_of_all_layers(case, policy, make):
-    found, expected = policy_outputs.global_outputs(
-        functools.partial(make, case), policy
+def test_a_training_step_has_finite_gradients(case, policy):
+    ours, inputs = model(case, policy, dropout=0.1)
+    rows = keras.tree.map_structure(
+        lambda axis: np.tile(axis, (encodings.BATCH, 1)), inputs["positions"]
     )
-    assert set(found) == set(expected)
-    for name, (dtypes, result) in found.items():
-        assert set(dtypes) == {promised_dtype(case, name, policy)}
-        np.testing.assert_array_equal(result, expected[name][1])
+    before = [as_array(weight) for weight in ours.weights]
+    ours.compile(
+        optimizer=keras.optimizers.SGD(0.1),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        run_eagerly=True,
+    )
+    labels = inputs["token_ids"] % small.OUTPUT_SIZE
+    ours.train_on_batch({**inputs, "positions": rows}, labels)
+    for weight in ours.trainable_weights:
+        # The layer that makes the logits is float32, as they are.
+        wanted = "float32" if "/head/" in weight.path else policy
+        assert standard_dtype(weight) == wanted, weight.path
+        assert np.isfinite(as_array(weight)).all(), weight.path
+    after = [as_array(weight) for weight in ours.weights]
+    assert not all(map(np.array_equal, before, after))
+    assert np.isfinite(as_array(ours(inputs))).all()
 
 
-def assert_same_draws(arrays):
-    for policy in PURE:
-        for index in range(3):
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(
+            each, marks=() if each in samplers.ROWS else pytest.mark.product
+        )
+        for each in samplers.VARIANTS
+    ],
+)
+def test_positions_are_the_same_whatever_floatx(variant):
+    drawn = {}
+    for policy in ("float32", *PURE):
+        with globally(policy):
+            sampler = samplers.make(variant)
+            inputs = ops.zeros((64, 8))
+            lengths = ops.arange(64, dtype="int32") % 9
+            drawn[policy] = (
+                sampler(inputs, training=True),
+                sampler(inputs, lengths=lengths, training=True),
+                sampler(inputs, training=False),
+            )
+        for found, expected in zip(
+            drawn[policy], drawn["float32"], strict=True
+        ):
             # With a floatx of bfloat16, Keras on JAX takes numbers without a
             # dtype for the widest floats.
             np.testing.assert_allclose(
-                arrays[f"{policy}/{index}"],
-                arrays[f"float32/{index}"],
-                rtol=1e-6,
+                np.asarray(found), np.asarray(expected), rtol=1e-6
             )
 
 
-@pytest.mark.parametrize(
-    "variant", product(samplers.VARIANTS, keep=samplers.ROWS)
-)
-def test_positions_are_the_same_whatever_floatx(variant):
-    assert_same_draws(policy_outputs.positions(variant))
-
-
-@pytest.mark.parametrize("policy", ["bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("policy", PURE)
 def test_the_mean_of_randomized_positions_is_half_the_range(policy):
     # Of the largest of few random numbers many are equal, which prefers the
     # first ones: one token shows it best.
@@ -355,8 +432,7 @@ def test_tokens_of_long_sequences_are_counted_whatever_floatx():
     assert np.sum(np.asarray(positions) < tokens - 1) in (34_999, 35_000)
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.3])
-@every_policy
+@pytest.mark.parametrize(("policy", "rate"), cover(POLICIES, (0.01, 0.3)))
 def test_dropout_drops_the_given_share(policy, rate):
     inputs = np.random.default_rng(0).uniform(1, 2, (1000, 1000))
     with globally(policy):
@@ -372,13 +448,14 @@ def test_dropout_drops_the_given_share(policy, rate):
 
 @pytest.mark.parametrize("policy", ["bfloat16", "float64"])
 def test_sampled_tokens_are_the_same_whatever_floatx(policy):
-    model = small.decoder(
+    ours = small.decoder(
         encodings.make("RoPE"), output_size=small.VOCABULARY_SIZE
     )
     arguments = {"temperature": 1.0, "top_p": 0.9, "seed": 1}
     generate = functools.partial(
-        model.generate, small.token_ids(), 5, jit_compile=False, **arguments
+        ours.generate, small.token_ids(), 5, jit_compile=False, **arguments
     )
-    expected = generate()
-    with globally(policy):
-        np.testing.assert_array_equal(generate(), expected)
+    with small.eagerly():
+        expected = generate()
+        with globally(policy):
+            np.testing.assert_array_equal(generate(), expected)

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_lengen.checks.guards import (
@@ -14,27 +13,21 @@ from keras_lengen.checks.guards import (
     mark_like,
 )
 from keras_lengen.checks.inputs import guard_same_size
+from tests.keras_lengen.bad_inputs import HOWS, NAN, compiled, find_fault
 
-NAN = float("nan")
+SILENT = [how for how in HOWS if how in ("XLA", "jit")]
+"""Programs without assertions."""
 
 
-def compiled(function, *arrays, jit_compile=False):
-    """What a program makes that was compiled for arrays of any sizes."""
-    signature = [
-        tf.TensorSpec([None] * np.ndim(array), np.asarray(array).dtype)
-        for array in arrays
-    ]
-    program = tf.function(
-        function, input_signature=signature, jit_compile=jit_compile
-    )
-    return program(*map(tf.constant, arrays))
+def run(function, array, how):
+    return compiled(function, {"array": array}, how)(array=array)
 
 
 def test_what_is_known_raises_at_once():
     tensor = ops.ones(2)
     for holds in (True, np.array([True, True]), ops.ones(2) > 0):
         assert guard(tensor, holds, "no") is tensor
-    for holds in (False, np.array([True, False]), ops.ones(2) > [0, 2]):
+    for holds in (False, np.array([True, False]), ops.array([True, False])):
         with pytest.raises(ValueError, match=r"^got 3 for \[1 2\]\.$"):
             guard(tensor, holds, "got ", 3, " for ", ops.array([1, 2]), ".")
 
@@ -53,29 +46,37 @@ def test_symbols_are_not_guarded():
     assert guard(symbol, symbol, "no") is symbol
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_what_only_a_run_knows(jit_compile):
-    def positive(numbers):
-        return guard(numbers, numbers > 0, "numbers: ", numbers)
+@pytest.mark.parametrize("how", HOWS[1:])
+def test_what_only_a_run_knows(how):
+    def positive(array):
+        return guard(array, array > 0, "numbers: ", array)
 
-    right, wrong = np.ones(2, "float32"), np.array([-1, 1], "float32")
-    assert np.isfinite(compiled(positive, right, jit_compile=jit_compile)).all()
-    if jit_compile:
-        assert np.isnan(compiled(positive, wrong, jit_compile=True)[0])
-        return
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"numbers: .*-1"):
-        compiled(positive, wrong)
+    right, wrong = np.ones(2, "float32"), np.array([-1, -2], "float32")
+    program = compiled(positive, {"array": right}, how)
+    assert np.all(np.asarray(program(array=right)) == 1)
+    fault = find_fault(lambda: program(array=wrong), r"numbers: .*-1 -2", how)
+    assert fault is None
+    if how in SILENT:
+        half = program(array=np.array([-1, 1], "float32"))
+        # One axis: the examples share it.
+        np.testing.assert_array_equal(half, [NAN, NAN])
 
 
+@pytest.mark.skipif("graph" not in HOWS, reason="needs assertions")
 def test_an_assertion_comes_before_what_would_fail_in_its_place():
     def joined(first, second):
         first = guard_same_size(first, 0, first=first, second=second)
         return first + second
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="equally many"):
-        compiled(joined, np.ones(2, "float32"), np.ones(3, "float32"))
+    arrays = {"first": np.ones(2, "int32"), "second": np.ones(3, "int32")}
+    program = compiled(joined, arrays, "graph")
+    message = (
+        r"first and second must have equally many examples; got \W+2\W+and"
+    )
+    assert find_fault(lambda: program(**arrays), message, "graph") is None
 
 
+@pytest.mark.parametrize("how", SILENT)
 @pytest.mark.parametrize(
     ("holds", "shape", "expected"),
     [
@@ -84,61 +85,76 @@ def test_an_assertion_comes_before_what_would_fail_in_its_place():
         ([True, False], (3,), [NAN] * 3),
         ([True, False], (), NAN),
         ([True, True], (3,), [1] * 3),
+        (
+            [[True, False], [True, True]],
+            (2, 2, 1),
+            [[[1], [NAN]], [[1], [1]]],
+        ),
     ],
 )
-def test_examples_that_fail_are_marked(holds, shape, expected):
+def test_examples_that_fail_are_marked(holds, shape, expected, how):
     expected = np.array(expected)
 
-    def marked(holds):
+    def marked(array):
         tensors = {
             "floats": ops.ones(shape),
             "integers": ops.ones(shape, "int32"),
             "booleans": ops.ones(shape, "bool"),
+            "nothing": None,
         }
-        return guard(tensors, holds, "no")
+        return guard(tensors, array, "no")
 
-    found = compiled(marked, np.array(holds), jit_compile=True)
+    found = run(marked, np.array(holds), how)
     np.testing.assert_array_equal(found["floats"], expected)
     integers = np.where(np.isnan(expected), INVALID_POSITION, expected)
     np.testing.assert_array_equal(found["integers"], integers)
     assert np.all(found["booleans"])
+    assert found["nothing"] is None
 
 
-def test_marks_are_passed_on():
-    ids = np.array([[1, 2], [3, INVALID_POSITION]], "int32")
-    found = compiled(
-        lambda ids: mark_like(ops.ones((2, 3)), ids), ids, jit_compile=True
-    )
-    np.testing.assert_array_equal(found, [[1] * 3, [NAN] * 3])
-    tensor = ops.ones((2, 3))
-    assert mark_like(tensor, None) is tensor
-    assert mark_like(tensor, ops.array([1, 2])) is tensor
+LAST = np.array([[0, 1], [2, INVALID_POSITION]], "int32")
+INFINITE = np.array([[0, 1], [2, np.inf]], "float32")
 
 
+def mark_by_pair(tensors, positions):
+    return mark_by_positions(tensors, (positions * 0, positions))
+
+
+@pytest.mark.parametrize("how", SILENT)
 @pytest.mark.parametrize(
-    ("positions", "expected"),
+    ("mark", "source", "expected"),
     [
-        (np.array([0, INVALID_POSITION], "int32"), [NAN, NAN]),
-        (np.array([[0, 1], [2, INVALID_POSITION]], "int32"), [1, NAN]),
-        (np.array([[0, 1], [2, NAN]], "float32"), [1, NAN]),
-        (np.array([0, 1], "int32"), [1, 1]),
+        (mark_like, LAST, [1, NAN]),
+        (mark_like, np.array([[0, 1], [2, NAN]], "float32"), [1, NAN]),
+        # Lengths are those of examples, positions those of all examples.
+        (mark_like, LAST[1], [1, NAN]),
+        (mark_by_positions, LAST[1], [NAN, NAN]),
+        (mark_by_positions, LAST[0], [1, 1]),
+        (mark_by_positions, LAST, [1, NAN]),
+        (mark_by_positions, INFINITE, [1, NAN]),
+        (mark_by_pair, INFINITE, [1, NAN]),
     ],
 )
-def test_invalid_positions_mark_examples(positions, expected):
-    found = compiled(
-        lambda positions: mark_by_positions(ops.ones((2, 3)), positions),
-        positions,
-        jit_compile=True,
-    )
-    np.testing.assert_array_equal(
-        found, np.array(expected)[:, None] * np.ones(3)
-    )
+def test_marks_are_passed_on(mark, source, expected, how):
+    found = run(lambda array: mark(ops.ones((2, 3)), array), source, how)
+    np.testing.assert_array_equal(found, np.transpose([expected] * 3))
+
+
+def test_known_numbers_mark_nothing():
+    tensor = ops.ones((2, 3))
+    for source in (None, ops.array([1, INVALID_POSITION])):
+        assert mark_like(tensor, source) is tensor
+    assert mark_by_positions(tensor, ops.array([1, 2])) is tensor
 
 
 def test_known_numbers():
     assert find_numbers(3) == 3
     assert find_numbers(ops.ones(2)).tolist() == [1, 1]
     assert find_numbers(keras.KerasTensor((2,))) is None
-    assert compiled(
-        lambda x: ops.ones(()) * (find_numbers(x) is None), np.ones(2)
-    )
+    for how in HOWS[1:]:
+        found = run(
+            lambda array: ops.ones(()) * (find_numbers(array) is None),
+            np.ones(2),
+            how,
+        )
+        assert np.asarray(found) == 1

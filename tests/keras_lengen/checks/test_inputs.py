@@ -1,29 +1,162 @@
-"""Readers of positions, lengths and masks."""
+"""Readers of positions, lengths, masks, ids: eager and in programs."""
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_lengen.checks.guards import INVALID_POSITION, mark_like
 from keras_lengen.checks.inputs import (
     as_signed,
+    check_rank,
+    check_tensors,
     compare_sizes,
+    find_static_size,
+    format_size,
     is_pair,
     read_index,
     read_lengths,
     read_mask,
     read_positions,
     read_reference_length,
+    read_segment_ids,
     read_token_ids,
 )
-from keras_lengen.layers import OrdinalPositions
-from tests.keras_lengen.checks.test_guards import compiled
+from keras_lengen.models.looped_decoder import _read_loops
+from tests.keras_lengen.bad_inputs import (
+    BATCH,
+    HOWS,
+    IDS,
+    MASK,
+    MESSAGES,
+    NAN,
+    TOKENS,
+    WRONG_AT_RUN,
+    compiled,
+    describe,
+    find_fault,
+    integers,
+)
 
-NAN = float("nan")
-TOKENS = np.zeros((2, 5, 3), "float32")
-SYMBOL = keras.KerasTensor((None, None, 3))
+INPUTS = np.zeros((BATCH, TOKENS, 3), "float32")
+OF_INPUTS = np.ones((BATCH, 1), "float32")
+
+
+def read_features(value):
+    check_tensors(features=value)
+    check_rank("features", value, (3,), "(B, T, M)")
+
+
+READERS = {
+    "positions": lambda value: read_positions(value, INPUTS),
+    "lengths": lambda value: read_lengths(value, INPUTS, name="lengths"),
+    "reference_length": lambda value: read_reference_length(value, INPUTS),
+    "mask": lambda value: read_mask(value, INPUTS, name="mask")[1],
+    "segment_ids": lambda value: read_segment_ids(value, INPUTS)[1],
+    "token_ids": lambda value: read_token_ids("token_ids", value, 7),
+    "index": lambda value: read_index("index", value),
+    "loops": lambda value: _read_loops(value, IDS),
+    "features": read_features,
+}
+"""By the name that messages must have, what must be void in a program."""
+
+RIGHT = {
+    "positions": [
+        integers(TOKENS),
+        integers(TOKENS) / 2,
+        integers(TOKENS) - 2**24,
+        integers(TOKENS, dtype="uint8"),
+        (IDS * 1.5).astype("float32"),
+        IDS,
+    ],
+    "lengths": [
+        *(np.array([0, 6]), np.array(0), np.array([2, 3], "uint8")),
+        *(np.array(6, "int32"), np.array([2, 3], "int64")),
+    ],
+    "reference_length": [
+        *(np.array(1), np.array([3, 4])),
+        *(np.array(0.5, "float32"), np.array([6, 7.5], "float32")),
+    ],
+    "mask": [np.tri(2, 6, dtype="uint8"), MASK.astype("int32"), MASK],
+    "segment_ids": [np.tri(2, 6, dtype="uint8"), -IDS],
+    "token_ids": [IDS.astype("uint8"), IDS + 1, IDS, IDS.astype("int64")],
+    "index": [np.array(0), np.array(2**24), np.array(3, "int32")],
+    "loops": [np.array(1), np.array([1, 2**31 - 1]), np.array([2, 9], "int32")],
+}
+"""The programs are made for the last two."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(kind, text) for kind in READERS for text in MESSAGES[kind]],
+)
+def test_wrong_values_raise(kind, message):
+    for value in MESSAGES[kind][message]:
+        with pytest.raises(ValueError, match=f"^{kind} .*{message}"):
+            READERS[kind](value)
+
+
+CALLED = {**READERS, "mask": lambda value: read_mask(value, INPUTS)[0]}
+CALLED["segment_ids"] = lambda value: read_segment_ids(value, INPUTS)[0]
+DTYPES = {"lengths": "int32", "token_ids": "int32", "loops": "int32"}
+DTYPES |= {"reference_length": "float32", "mask": "bool"}
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+@pytest.mark.parametrize("how", HOWS)
+def test_right_values_are_read(kind, how):
+    for value in RIGHT[kind] if how == "eager" else RIGHT[kind][-2:]:
+        found = compiled(CALLED[kind], {"value": value}, how)(value=value)
+        np.testing.assert_array_equal(found, value)
+        dtype = getattr(found, "dtype", "int32")
+        assert keras.backend.standardize_dtype(dtype) == DTYPES.get(kind, dtype)
+        if how == "eager" and kind != "index":
+            listed = CALLED[kind](value.tolist())
+            np.testing.assert_array_equal(listed, value)
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+@pytest.mark.parametrize("how", HOWS[1:])
+def test_wrong_values_of_programs(kind, how):
+    faults = []
+    for right in RIGHT[kind][-2:]:
+        run = compiled(READERS[kind], {"value": right}, how)
+        for value in WRONG_AT_RUN[kind](right):
+            if how == "jit" and value.itemsize == 8:
+                continue  # JAX takes the lower 32 bits.
+            fault = find_fault(lambda run=run, v=value: run(value=v), kind, how)
+            if fault:
+                faults.append(f"{describe(value)}: {fault}")
+    assert not faults
+
+
+@pytest.mark.skipif("graph" not in HOWS, reason="needs TensorFlow")
+def test_no_regular_tensors_of_numbers():
+    import tensorflow as tf
+
+    ids = tf.constant(IDS)
+    for value, kind in (
+        (tf.RaggedTensor.from_tensor(ids), "RaggedTensor: pad it"),
+        (tf.sparse.from_dense(ids), "SparseTensor: make it dense"),
+        (tf.fill(ids.shape, "x"), "string of shape"),
+        (tf.zeros(ids.shape, "complex64"), "complex64 of shape"),
+        (keras.Input((None,), ragged=True), "RaggedTensor: pad it"),
+        (keras.Input((None,), sparse=True), "SparseTensor: make it dense"),
+        (keras.Input((None,), dtype="string"), "string of shape"),
+    ):
+        for name, read in READERS.items():
+            message = f"^{name} must be .*; got .*{kind}"
+            if name != "index":
+                with pytest.raises(ValueError, match=message):
+                    read(value)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_signed_integers_are_the_same_ones(dtype):
+    if keras.backend.backend() == "jax" and dtype in ("uint32", "uint64"):
+        pytest.skip("JAX has no integers of 64 bits")
+    largest = np.array(min(np.iinfo(dtype).max, 2**32), dtype)
+    assert int(as_signed(ops.convert_to_tensor(largest))) == largest
 
 
 def test_sizes():
@@ -31,56 +164,9 @@ def test_sizes():
     assert compare_sizes(2, 3) is False
     assert compare_sizes(None, 3) is True
     assert not compare_sizes(ops.array(2), 3)
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
-def test_signed_integers_are_the_same_ones(dtype):
-    largest = np.array(min(np.iinfo(dtype).max, 2**32), dtype)
-    assert int(as_signed(ops.convert_to_tensor(largest))) == largest
-
-
-@pytest.mark.parametrize(
-    "positions",
-    [
-        range(5),
-        [0.0, 0.5, 1.0, 1.5, 2.0],
-        np.arange(5, dtype="uint8"),
-        np.zeros((2, 5)),
-        [[4, 3, 2, 1, 0]],
-        ops.array([-3, 0, 1, 2, 2**24]),
-    ],
-)
-def test_right_positions(positions):
-    checked = read_positions(positions, TOKENS)
-    np.testing.assert_array_equal(
-        ops.broadcast_to(checked, (2, 5)),
-        np.broadcast_to(np.asarray(positions), (2, 5)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("positions", "message"),
-    [
-        ("x", "numbers of shape .* got 'x'"),
-        (None, "got None"),
-        (3, r"shape \(T,\) or \(B, T\); got \(\)"),
-        (np.ones((1, 2, 5)), r"got \(1, 2, 5\)"),
-        ([True] * 5, r"got \[True"),
-        (range(4), "one number for each token: got 4 for 5 tokens"),
-        (np.ones((3, 5)), "got 3 rows for a batch of 2"),
-        ([0, 1, 2, 3, NAN], "finite numbers .* to nan"),
-        ([0, 1, 2, 3, 2**24 + 1], "merges neighbours; got .* 0 to 16777217"),
-        ([0, 1, 2, 3, 2**40], "got .*1099511627776"),
-    ],
-)
-def test_wrong_positions(positions, message):
-    with pytest.raises(ValueError, match=f"^key_positions .*{message}"):
-        read_positions(positions, TOKENS, name="key_positions")
-
-
-def test_invalid_positions_stay_invalid():
-    positions = [INVALID_POSITION] * 5
-    np.testing.assert_array_equal(read_positions(positions, TOKENS), positions)
+    assert compare_sizes(3, ops.array(3))
+    assert (find_static_size(3), find_static_size(ops.array(3))) == (3, None)
+    assert (format_size(3), format_size(None)) == ("3", "None")
 
 
 def test_pairs():
@@ -88,137 +174,66 @@ def test_pairs():
     assert is_pair([np.ones(3), ops.ones(3)])
     assert not is_pair(np.ones((2, 3)))
     assert not is_pair([0, 1])
-    rows, columns = read_positions(([0, 1, 2, 3, 4], [[0] * 5]), TOKENS)
-    assert rows.shape == columns.shape == (5,)
+    assert not is_pair(([0], [0], [0]))
+    pair = (range(TOKENS), IDS[:1])
+    rows, columns = read_positions((list(pair[0]), pair[1]), INPUTS)
+    # One row of positions is that of all examples.
+    assert rows.shape == columns.shape == (TOKENS,)
+    with pytest.raises(ValueError, match=r"^places must be .* got 3 for 6"):
+        read_positions((IDS, [1, 2, 3]), INPUTS, name="places")
 
 
-@pytest.mark.parametrize("lengths", [0, 5, [0, 5], np.array([1, 2], "uint8")])
-def test_right_lengths(lengths):
-    checked = read_lengths(lengths, TOKENS)
-    assert checked.dtype == tf.int32
-    np.testing.assert_array_equal(checked, lengths)
-    assert read_lengths(None, TOKENS) is None
+def test_nothing_is_read_from_nothing():
+    for read in (read_lengths, read_reference_length):
+        assert read(None, INPUTS) is None
+    for read in (read_mask, read_segment_ids):
+        assert read(None, INPUTS) == (None, INPUTS)
+    assert read_mask(MASK, OF_INPUTS, inputs=INPUTS)[1] is OF_INPUTS
 
 
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        (6, "from 0 to the 5 tokens .* got 6"),
-        ([-1, 2], r"got \[-1  2\]"),
-        (np.array([2**32 + 1, 2]), "must be integers"),
-        ([1.0, 2.0], "must be integers, .* got float"),
-        ([1, 2, 3], "got 3 for a batch of 2"),
-        ([[1, 2]], r"shape \(\) or \(B,\); got \(1, 2\)"),
-        (True, "got True"),
-        ("x", "got 'x'"),
-    ],
-)
-def test_wrong_lengths(lengths, message):
-    with pytest.raises(ValueError, match=f"^target_lengths .*{message}"):
-        read_lengths(lengths, TOKENS, name="target_lengths")
+def test_what_is_invalid_stays_invalid():
+    positions = [INVALID_POSITION] * TOKENS
+    np.testing.assert_array_equal(read_positions(positions, INPUTS), positions)
 
-
-def test_wrong_lengths_of_a_program_stay_wrong():
     def again(lengths):
-        checked = read_lengths(read_lengths(lengths, TOKENS), TOKENS)
-        return mark_like(ops.ones((2, 1)), checked)
+        lengths = read_lengths(read_lengths(lengths, INPUTS), INPUTS)
+        return mark_like(ops.ones((2, 1)), lengths)
 
-    wrong = np.array([2**32 + 1, 3], "int64")
-    np.testing.assert_array_equal(
-        compiled(again, wrong, jit_compile=True), [[NAN], [1]]
-    )
-
-
-@pytest.mark.parametrize("length", [1, 0.5, [3, 4.5]])
-def test_right_reference_lengths(length):
-    checked = read_reference_length(length, TOKENS)
-    assert checked.dtype == tf.float32
-    np.testing.assert_array_equal(checked, np.asarray(length, "float32"))
+    right = np.array([3, 3], "int32")
+    for how in HOWS[1:]:
+        if how != "graph":
+            found = compiled(again, {"lengths": right}, how)(lengths=right * 3)
+            np.testing.assert_array_equal(found, [[NAN], [NAN]])
 
 
-@pytest.mark.parametrize("length", [0, -1, NAN, float("inf"), [1, 0], [1] * 3])
-def test_wrong_reference_lengths(length):
-    with pytest.raises(ValueError, match=r"^length must be .* got"):
-        read_reference_length(length, TOKENS, name="length")
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8"])
-def test_right_masks(dtype):
-    mask = np.tri(2, 5, dtype=dtype)
-    checked, guarded = read_mask(mask, TOKENS)
-    assert guarded is TOKENS
-    assert checked.dtype == tf.bool
-    np.testing.assert_array_equal(checked, mask)
-    assert read_mask(None, TOKENS) == (None, TOKENS)
-
-
-@pytest.mark.parametrize(
-    ("mask", "message"),
-    [
-        (np.ones((3, 5), bool), "got 3 for 2 examples"),
-        (np.ones((2, 4), bool), "got 4 for 5 tokens"),
-        (np.ones(5, bool), r"got \(5,\)"),
-        (np.zeros((2, 5)), "numbers to add to scores, or mask > 0 for zeros"),
-        ("x", "truth values"),
-    ],
-)
-def test_wrong_masks(mask, message):
-    with pytest.raises(ValueError, match=f"^padding_mask must .*{message}"):
-        read_mask(mask, TOKENS)
-
-
-@pytest.mark.parametrize("index", [0, np.int64(3), np.array(3), ops.array(3)])
-def test_right_indices(index):
-    assert read_index("start_index", index) == index
-
-
-@pytest.mark.parametrize(
-    "index", [-1, 1.0, True, None, "x", 2**25, [1], ops.ones(2), ops.ones(())]
-)
-def test_wrong_indices(index):
-    with pytest.raises(
-        ValueError, match=r"^start_index must be an integer from"
+def test_one_wrong_example_does_not_mark_the_others():
+    for kind, right, wrong in (
+        ("lengths", np.array([2, 3], "int32"), np.array([2, 7], "int32")),
+        ("token_ids", IDS, np.concatenate([IDS[:1], IDS[1:] + 2])),
+        ("positions", IDS, np.concatenate([IDS[:1], IDS[1:] - 2**25])),
     ):
-        read_index("start_index", index)
+        for how in HOWS[1:]:
+            if how != "graph":
+                run = compiled(CALLED[kind], {"value": right}, how)
+                first, second = np.asarray(run(value=wrong))
+                np.testing.assert_array_equal(first, wrong[0])
+                assert np.all(second == INVALID_POSITION)
 
 
 def test_symbols_are_checked_by_their_shapes():
+    symbol = keras.KerasTensor((None, None, 3))
     lengths = keras.KerasTensor((None,), dtype="int32")
-    assert read_lengths(lengths, SYMBOL) is lengths
+    assert read_lengths(lengths, symbol) is lengths
+    assert read_reference_length(lengths, symbol) is lengths
     positions = keras.KerasTensor((None, None))
-    assert read_positions(positions, SYMBOL) is positions
+    assert read_positions(positions, symbol) is positions
+    ids = keras.KerasTensor((None, None), dtype="int32")
+    assert read_token_ids("token_ids", ids, 4) is ids
+    assert read_mask(ids, symbol) == (ids, symbol)
+    index = keras.KerasTensor((), dtype="int32")
+    assert read_index("index", index) is index
+    for wrong in (symbol, positions, keras.KerasTensor((2,), dtype="int32")):
+        with pytest.raises(ValueError, match=r"^index must be an integer from"):
+            read_index("index", wrong)
     with pytest.raises(ValueError, match="positions must have shape"):
-        read_positions(SYMBOL, SYMBOL)
-
-
-@pytest.mark.parametrize(
-    "inputs", ["x", 3, [[1.0]], np.array([["x"]]), np.array([[None]])], ids=repr
-)
-def test_layers_name_what_keras_cannot_convert(inputs):
-    with pytest.raises(
-        ValueError, match=r"^inputs must be a tensor of numbers"
-    ):
-        OrdinalPositions()(inputs)
-
-
-def test_token_ids():
-    ids = np.array([[0, 1], [3, 2]])
-    found = read_token_ids("token_ids", ids, 4)
-    assert found.dtype == tf.int32
-    np.testing.assert_array_equal(found, ids)
-    for wrong, message in (
-        (ids + 1, "0 to 3, below vocabulary_size; got ids from 1 to 4"),
-        (ids[0], r"shape \(B, T\); got \(2,\)"),
-        (ids / 2, "integers; got float"),
-        ("x", "got 'x'"),
-    ):
-        with pytest.raises(ValueError, match=f"^token_ids must .*{message}"):
-            read_token_ids("token_ids", wrong, 4)
-
-
-def test_examples_with_wrong_ids_are_invalid():
-    ids = np.array([[0, 1], [4, 2]])
-    found = compiled(
-        lambda ids: read_token_ids("token_ids", ids, 4), ids, jit_compile=True
-    )
-    np.testing.assert_array_equal(found, [[0, 1], [INVALID_POSITION] * 2])
+        read_positions(symbol, symbol)
