@@ -33,8 +33,10 @@ def test_replicas_draw_different_masks_and_positions():
     def draw(step):
         def on_replica():
             set_seeds(model, 7, step)
+            states = tf.stack([*map(tf.identity, find_seed_states(model))])
             positions = model.encoding.sample_positions(ones, training=True)
-            return positions, model.dropout_layer(ones, training=True)
+            masks = model.dropout_layer(ones, training=True)
+            return states, positions, masks
 
         return distribution.run(on_replica)
 
