@@ -16,10 +16,11 @@ from keras_lengen.layers import (
 
 RANDOM = np.random.default_rng(6)
 X = RANDOM.normal(size=(2, 5, 8)).astype("float32")
+MEMORY = RANDOM.normal(size=(2, 3, 8)).astype("float32")
 MASK = np.tri(5, dtype=bool)
 
 
-def one_token_at_a_time(step, cache):
+def compute_token_by_token(step, cache):
     """Outputs and cache of a loop in the graph over the tokens.
 
     `step(token, index, cache)` returns an output `(2, 1, 8)` and the cache.
@@ -54,15 +55,14 @@ def test_one_token_at_a_time_is_the_full_pass():
     def step(token, index, cache):
         mask = ops.slice(MASK, (index, 0), (1, 5))
         return layer(
-            token,
-            token,
+            *(token, token),
             attention_mask=mask,
             cache=cache,
             cache_update_index=index,
         )
 
     full = layer(X, X, attention_mask=MASK, cache=cache, cache_update_index=0)
-    assert_same(one_token_at_a_time(step, cache), full)
+    assert_same(compute_token_by_token(step, cache), full)
     np.testing.assert_allclose(
         full[0], layer(X, X, use_causal_mask=True), atol=1e-5
     )
@@ -70,11 +70,11 @@ def test_one_token_at_a_time_is_the_full_pass():
 
 @pytest.mark.parametrize("cross", [False, True])
 def test_one_token_at_a_time_is_the_full_pass_of_a_block(cross):
-    memory = RANDOM.normal(size=(2, 3, 8)).astype("float32") if cross else None
+    memory = MEMORY if cross else None
     block = TransformerBlock(
         2, feedforward_dim=4, cross_attention=cross, use_causal_mask=True
     )
-    block.build(X.shape, (2, 3, 8) if cross else None)
+    block.build(X.shape, MEMORY.shape if cross else None)
     empty = block.make_cache(2, 5, memory)
     full, cache = block(X, memory=memory, cache=empty, cache_update_index=0)
     # The memory's keys are computed once.
@@ -83,32 +83,7 @@ def test_one_token_at_a_time_is_the_full_pass_of_a_block(cross):
     def step(token, index, cache):
         return block(token, cache=cache, cache_update_index=index)
 
-    assert_same(one_token_at_a_time(step, start), (full, cache))
-
-
-@pytest.mark.parametrize("with_cache", [False, True])
-def test_scores(with_cache):
-    layer = MultiHeadAttention(2, 4)
-    arguments = {}
-    if with_cache:
-        layer.build(X.shape, X.shape)
-        arguments = {"cache": layer.make_cache(2, 5), "cache_update_index": 0}
-    output, scores, *cache = layer(
-        X,
-        X,
-        attention_mask=MASK,
-        return_attention_scores=True,
-        **arguments,
-    )
-    assert output.shape == X.shape
-    assert scores.shape == (2, 2, 5, 5)
-    np.testing.assert_allclose(ops.sum(scores, axis=-1), 1, atol=1e-5)
-    assert len(cache) == with_cache
-
-
-def test_dropout_of_all_weights_leaves_the_bias():
-    layer = MultiHeadAttention(2, 4, dropout=0.99999, bias_initializer="ones")
-    np.testing.assert_allclose(layer(X, X, training=True), 1, atol=1e-5)
+    assert_same(compute_token_by_token(step, start), (full, cache))
 
 
 def test_outputs_and_cache_are_those_of_keras_hub():
@@ -133,9 +108,9 @@ def test_outputs_and_cache_are_those_of_keras_hub():
 @pytest.mark.parametrize("with_cache", [False, True])
 @pytest.mark.parametrize("cross", [False, True])
 def test_scores_of_a_block(cross, with_cache):
-    memory = RANDOM.normal(size=(2, 3, 8)).astype("float32") if cross else None
+    memory = MEMORY if cross else None
     block = TransformerBlock(2, cross_attention=cross, use_causal_mask=True)
-    block.build(X.shape, (2, 3, 8) if cross else None)
+    block.build(X.shape, MEMORY.shape if cross else None)
     arguments = {"memory": memory}
     if with_cache:
         cache = block.make_cache(2, 5, memory)
@@ -164,7 +139,7 @@ def test_scores_of_a_block_in_a_functional_model():
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre"])
-def test_a_block_in_a_sequential_model(normalization):
+def test_dropout_of_nearly_all_leaves_the_input(normalization):
     block = TransformerBlock(
         2, feedforward_dim=4, dropout=0.99999, normalization=normalization
     )
