@@ -1,4 +1,4 @@
-"""Outputs of all subjects on JAX, in chunks and compiled.
+"""Outputs of the first subjects on JAX, in chunks and compiled.
 
 KERAS_BACKEND=jax \
     python -m tests.keras_lengen.layers.attention.jax_outputs in.npz out.npz
@@ -10,9 +10,9 @@ import sys
 import numpy as np
 
 from tests.keras_lengen.layers.attention.subjects import (
+    FIRST,
     POSITIONS,
     STATES,
-    SUBJECTS,
     copy,
     is_causal,
     make,
@@ -26,7 +26,7 @@ def main(weights_path, outputs_path):
     import jax
 
     weights, outputs = np.load(weights_path), {}
-    for name in SUBJECTS:
+    for name in FIRST:
         layer = copy(make(name), chunk_size=4)
         layer.set_weights(
             [

@@ -77,7 +77,7 @@ FACTORS = {
 }
 PARTS = {
     "biases": {},
-    "shared keys": {"use_bias": False, "num_key_value_heads": 1},
+    "shared keys": {"use_bias": False, "num_key_value_heads": 2},
     "gate": {"use_gate": True, "value_dim": 3, "output_shape": (2, 3)},
     "norm": {
         "use_query_key_norm": True,
@@ -93,7 +93,7 @@ def construct(kind, arguments, encoding, *options, **changes):
     for option in options:
         arguments = {**arguments, **option}
     encoding = encodings.make(encoding)
-    return kind(2, 4, encoding=encoding, **{**arguments, **changes})
+    return kind(4, 4, encoding=encoding, **{**arguments, **changes})
 
 
 def is_possible(rule, encoding, *options):

@@ -20,70 +20,11 @@ MEMORY = RANDOM.normal(size=(2, 3, 8)).astype("float32")
 MASK = np.tri(5, dtype=bool)
 
 
-def compute_token_by_token(step, cache):
-    """Outputs and cache of a loop in the graph over the tokens.
-
-    `step(token, index, cache)` returns an output `(2, 1, 8)` and the cache.
-    """
-
-    def body(index, outputs, cache):
-        token = ops.slice(X, (0, index, 0), (2, 1, 8))
-        output, cache = step(token, index, cache)
-        outputs = ops.slice_update(outputs, (0, index, 0), output)
-        return index + 1, outputs, cache
-
-    _, outputs, cache = ops.while_loop(
-        lambda index, outputs, cache: index < 5,
-        body,
-        (0, ops.zeros(X.shape), cache),
-    )
-    return outputs, cache
-
-
 def assert_same(first, second):
     for own, other in zip(
         keras.tree.flatten(first), keras.tree.flatten(second), strict=True
     ):
         np.testing.assert_allclose(own, other, atol=1e-5)
-
-
-def test_one_token_at_a_time_is_the_full_pass():
-    layer = MultiHeadAttention(2, 4)
-    layer.build(X.shape, X.shape)
-    cache = layer.make_cache(2, 5)
-
-    def step(token, index, cache):
-        mask = ops.slice(MASK, (index, 0), (1, 5))
-        return layer(
-            *(token, token),
-            attention_mask=mask,
-            cache=cache,
-            cache_update_index=index,
-        )
-
-    full = layer(X, X, attention_mask=MASK, cache=cache, cache_update_index=0)
-    assert_same(compute_token_by_token(step, cache), full)
-    np.testing.assert_allclose(
-        full[0], layer(X, X, use_causal_mask=True), atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("cross", [False, True])
-def test_one_token_at_a_time_is_the_full_pass_of_a_block(cross):
-    memory = MEMORY if cross else None
-    block = TransformerBlock(
-        2, feedforward_dim=4, cross_attention=cross, use_causal_mask=True
-    )
-    block.build(X.shape, MEMORY.shape if cross else None)
-    empty = block.make_cache(2, 5, memory)
-    full, cache = block(X, memory=memory, cache=empty, cache_update_index=0)
-    # The memory's keys are computed once.
-    start = {**empty, **{k: v for k, v in cache.items() if k != "attention"}}
-
-    def step(token, index, cache):
-        return block(token, cache=cache, cache_update_index=index)
-
-    assert_same(compute_token_by_token(step, start), (full, cache))
 
 
 def test_outputs_and_cache_are_those_of_keras_hub():

@@ -141,17 +141,9 @@ def test_masks_are_booleans_or_ones_and_zeros(name, mask):
     expected = call(mask == 1)
     for dtype in ("int32", "int64", "uint8"):
         np.testing.assert_array_equal(call(mask.astype(dtype)), expected)
-    wrong = (mask.astype("int32") - 1) * 10000
     message = f"{name} must be .* got integers from -10000 to 0"
     with pytest.raises(ValueError, match=message):
-        call(wrong)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=name):
-        tf.function(call)(wrong)
-    compiled = tf.function(call, jit_compile=True)
-    assert np.isnan(compiled(wrong)).all()
-    np.testing.assert_allclose(
-        compiled(mask.astype("int32")), expected, atol=1e-5
-    )
+        call((mask.astype("int32") - 1) * 10000)
 
 
 @pytest.mark.parametrize(
