@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Integer
 from keras_lengen.checks.inputs import check_rank, guard_same_size
-from keras_lengen.layers.documents import convolve_tokens
+from keras_lengen.layers.documents import convolve_tokens, find_documents
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     MaxWavelength,
@@ -238,8 +238,12 @@ class SelectiveRoPE(RotaryEncoding):
             if runs is not None:
                 runs = ops.take_along_axis(runs, order, axis=1)
         kernel = ops.cast(self.kernel, "float32")
-        # Only differences of angles within a run matter.
         angles = ops.cumsum(convolve_tokens(steps, kernel, runs), axis=1)
+        if runs is not None:
+            angles = angles - _take(
+                ops.pad(angles, [[0, 0], [1, 0], [0, 0], [0, 0]]),
+                ops.arange(ops.shape(runs)[1]) - find_documents(runs).ranks,
+            )
         rates = frequencies(2 * steps.shape[-1], self.max_wavelength)
         angles = angles * ops.convert_to_tensor(rates, "float32")
         if mask is not None:

@@ -1,7 +1,5 @@
 """Quantized layers and models are saved as they are."""
 
-import itertools
-
 import keras
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from keras_lengen.layers import (
 )
 from keras_lengen.models import LoopedDecoder
 from keras_lengen.models.base import TokenModel
+from tests.covering import cover
 from tests.keras_lengen.models.small import (
     decoder,
     encoder,
@@ -23,7 +22,6 @@ from tests.keras_lengen.models.small import (
     token_ids,
 )
 from tests.loading import compute
-from tests.products import mark_slow, product
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*quantize:UserWarning"),
@@ -55,7 +53,6 @@ MODELS = {
     "block": lambda dtype: of_features(
         TransformerBlock(num_heads=2, encoding=RoPE(), dtype=dtype), times=1
     ),
-    "encoder": lambda dtype: encoder(RoPE(), dtype=dtype),
     "decoder": lambda dtype: decoder(
         RoPE(), output_size=None, tie_embeddings=True, dtype=dtype
     ),
@@ -86,25 +83,15 @@ CONFIGS = {
 }
 
 
+ROWS = cover(list(MODELS), list(CONFIGS), ["float32", "mixed_bfloat16"])
+
+
 @pytest.mark.parametrize(
     ("name", "config", "dtype"),
-    product(
-        [
-            *mark_slow(
-                itertools.product(MODELS, CONFIGS, ["float32"]),
-                # Blocks have the layers of both.
-                ["attentions", "geometric attention"],
-            ),
-            *mark_slow(
-                itertools.product(MODELS, ["int8"], ["mixed_bfloat16"]),
-                ["encoder", "encoder-decoder"],
-            ),
-        ],
-        keep=[
-            ("block", "weights", "float32"),
-            ("decoder", "int4", "float32"),
-        ],
-    ),
+    [
+        *ROWS[:2],
+        *(pytest.param(*row, marks=pytest.mark.product) for row in ROWS[2:]),
+    ],
 )
 def test_a_quantized_model_is_saved_and_loaded_and_saved(
     name, config, dtype, tmp_path, loading

@@ -1,0 +1,305 @@
+"""What must not change the outputs of attention."""
+
+import functools
+import itertools
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_lengen.conformance import attentions as promises
+from keras_lengen.conformance import check_conformance
+from keras_lengen.layers import ATTENTIONS, GeometricAttention
+from tests.keras_lengen.layers.attention import jax_outputs, oracle
+from tests.keras_lengen.layers.attention.subjects import (
+    BATCH,
+    FEATURES,
+    FIRST,
+    POSITIONS,
+    STATES,
+    SUBJECTS,
+    TOKENS,
+    construct,
+    copy,
+    is_causal,
+    make,
+)
+from tests.shell import run_on_jax
+
+every_subject = pytest.mark.parametrize("name", SUBJECTS)
+first_subjects = pytest.mark.parametrize("name", FIRST)
+# The default run has each class, encoding and option once.
+pairs_by_ci = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FIRST else [pytest.mark.product])
+        for name in SUBJECTS
+    ],
+)
+REAL = np.array(
+    [[1, 1, 0, 1, 1, 1, 0, 0, 1], [0, 0, 1, 1, 1, 1, 1, 1, 1]], "bool"
+)
+# A number that comes again is another document.
+SEGMENTS = np.array([[3] * 4 + [0] + [3] * 4, [1] * 3 + [2] * 6])
+
+
+@functools.cache
+def find_layer(name):
+    """The layer, and the options of a call."""
+    layer = make(name)
+    return layer, {"use_causal_mask": is_causal(layer, name)}
+
+
+def assert_near(found, expected, tolerance=1e-5):
+    found, expected = (
+        np.asarray(ops.cast(each, "float32")) for each in (found, expected)
+    )
+    scale = max(1, np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, atol=tolerance * scale)
+
+
+def attend_by_definition(layer, causal, **options):
+    return oracle.attend(
+        layer, STATES, causal=causal, positions=POSITIONS, **options
+    )
+
+
+def test_every_class_is_a_subject():
+    assert {kind for kind, *_ in SUBJECTS.values()} == set(ATTENTIONS.values())
+
+
+@every_subject
+def test_outputs_and_weights_are_those_of_the_definition(name):
+    layer, options = find_layer(name)
+    found = layer(
+        *(STATES, STATES),
+        positions=POSITIONS,
+        return_attention_scores=True,
+        **options,
+    )
+    expected = attend_by_definition(layer, options["use_causal_mask"])
+    for own, other in zip(found, expected, strict=True):
+        assert_near(own, other, 2e-5)
+
+
+def differentiate(layer, **options):
+    """Outputs, and gradients by the inputs and all weights of their sum."""
+    inputs = tf.constant(STATES)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = layer(inputs, inputs, positions=POSITIONS, **options)
+        loss = tf.reduce_sum(output * make_factors(output.shape))
+    weights = layer.trainable_variables
+    gradients = tape.gradient(loss, [inputs, *weights])
+    # A table that is read by rows has a gradient of another form.
+    return [output, *map(tf.convert_to_tensor, gradients)]
+
+
+def make_factors(shape):
+    """No two outputs count the same."""
+    return np.sin(np.arange(np.prod(shape)) + 1.0).reshape(shape)
+
+
+@every_subject
+def test_gradients_are_those_of_the_definition(name):
+    """Along a random direction of all weights, by central differences."""
+    layer, options = find_layer(name)
+    causal = options["use_causal_mask"]
+    _, _, *gradients = differentiate(layer, training=True, **options)
+    random = np.random.default_rng(3)
+    start = layer.get_weights()
+    steps = [
+        3e-4 * random.choice([-1, 1], weight.shape).astype("float32")
+        for weight in start
+    ]
+    losses = []
+    for sign in (1, -1):
+        moved = [w + sign * s for w, s in zip(start, steps, strict=True)]
+        layer.set_weights(moved)
+        outputs, _ = attend_by_definition(layer, causal, training=True)
+        losses.append((outputs * make_factors(outputs.shape)).sum())
+    layer.set_weights(start)
+    parts = [g * s for g, s in zip(gradients, steps, strict=True)]
+    scale = sum(np.abs(part).sum() for part in parts)
+    found = sum(np.sum(part) for part in parts)
+    expected = (losses[0] - losses[1]) / 2
+    np.testing.assert_allclose(found, expected, atol=2e-3 * scale)
+
+
+@pairs_by_ci
+def test_chunks(name):
+    """Outputs and gradients are the same, and every weight has one."""
+    layer, options = find_layer(name)
+    chunked = copy(layer, chunk_size=4)
+    found, expected = (
+        differentiate(each, **options) for each in (chunked, layer)
+    )
+    for own, other in zip(found, expected, strict=True):
+        assert np.isfinite(own).all()
+        assert_near(own, other, 2e-5)
+
+
+@pairs_by_ci
+def test_pieces_of_a_padded_sequence_with_a_cache(name):
+    layer, _ = find_layer(name)
+    places = {"positions": POSITIONS, "value_mask": REAL}
+    whole = layer(
+        STATES, STATES, query_mask=REAL, use_causal_mask=True, **places
+    )
+    cache = layer.make_cache(BATCH, TOKENS)
+    slots = layer.sliding_window and layer.sliding_window + layer.sink_tokens
+    if layer.encoding.counts_tokens or layer.encoding.reads_ranks:
+        slots = None
+    assert {part.shape[1] for part in cache} == {slots or TOKENS}
+    for start, end in ((0, 4), (4, 5), (5, 8), (8, 9)):
+        part = STATES[:, start:end]
+        output, cache = layer(
+            *(part, part),
+            positions=POSITIONS[:, start:end],
+            key_positions=POSITIONS,
+            value_mask=REAL,
+            cache=cache,
+            cache_update_index=start,
+            use_causal_mask=True,
+        )
+        real = REAL[:, start:end]
+        assert_near(output[real], whole[:, start:end][real])
+
+
+@pairs_by_ci
+def test_documents_are_computed_as_rows(name):
+    layer, options = find_layer(name)
+    call = functools.partial(layer, **options)
+    if layer.encoding.reads_ranks:
+        with pytest.raises(ValueError, match='distances="positions"'):
+            call(STATES, STATES, segment_ids=SEGMENTS)
+        return
+    mask = REAL
+    if isinstance(layer, GeometricAttention) and not is_causal(layer, name):
+        # Padding between two keys changes which one is nearer.
+        mask = np.ones_like(REAL)
+    packed = call(STATES, STATES, segment_ids=SEGMENTS, value_mask=mask)
+    for row, numbers in enumerate(SEGMENTS):
+        ends = np.flatnonzero(np.diff(numbers)) + 1
+        for document in np.split(np.arange(TOKENS), ends):
+            document = document[mask[row, document]]
+            if not document.size:
+                continue
+            part = ops.convert_to_tensor(STATES[row : row + 1, document])
+            assert_near(packed.numpy()[row, document], call(part, part)[0])
+
+
+@pairs_by_ci
+def test_half_precision(name):
+    layer, options = find_layer(name)
+    half = copy(layer, dtype="mixed_bfloat16")
+    whole = layer(STATES, STATES, positions=POSITIONS, **options)
+    found, weights = half(
+        *(STATES, STATES),
+        positions=POSITIONS,
+        return_attention_scores=True,
+        **options,
+    )
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+    assert_near(found, whole, 0.06)
+
+
+@first_subjects
+@pytest.mark.parametrize(
+    "check", promises.checks_of(None)[:-1], ids=lambda check: check.__name__
+)
+def test_promises(name, check):
+    check(construct(*SUBJECTS[name]))
+
+
+@pytest.mark.parametrize("name", ["RoPE, window, softmax, adaptive, gate"])
+def test_all_promises(name):
+    layer = construct(*SUBJECTS[name], output_shape=None)
+    check_conformance(layer)
+
+
+COMPILED = {
+    "xla": functools.partial(tf.function, jit_compile=True),
+    "unknown sizes": functools.partial(
+        tf.function,
+        input_signature=[
+            tf.TensorSpec((None, None, FEATURES)),
+            tf.TensorSpec((None, None), "int32"),
+            tf.TensorSpec((None, None), "bool"),
+        ],
+    ),
+}
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    list(zip(FIRST, itertools.cycle(COMPILED), strict=False)),
+)
+def test_compiled_programs(name, compiled):
+    """Of padded sequences in chunks, with gradients."""
+    layer, options = find_layer(name)
+    chunked = copy(layer, chunk_size=4)
+
+    def compute(layer, states, positions, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(states)
+            output = layer(
+                *(states, states),
+                positions=positions,
+                value_mask=mask,
+                training=True,
+                **options,
+            )
+            real = tf.boolean_mask(tf.sin(output), mask)
+            loss = tf.reduce_sum(real)
+        weights = [states, *layer.trainable_variables]
+        gradients = tape.gradient(loss, weights)
+        return [loss, *map(tf.convert_to_tensor, gradients)]
+
+    inputs = list(map(tf.constant, (STATES, POSITIONS, REAL)))
+    found = COMPILED[compiled](functools.partial(compute, chunked))(*inputs)
+    expected = compute(layer, *inputs)
+    for own, other in zip(found, expected, strict=True):
+        assert_near(own, other, 1e-4)
+
+
+@pytest.mark.product
+def test_a_model_of_many_layers_is_saved(tmp_path, loading):
+    states = keras.Input((None, FEATURES), BATCH)
+    positions = keras.Input((None,), BATCH, dtype="int32")
+    outputs = []
+    for name in FIRST:
+        layer, options = find_layer(name)
+        layer = copy(layer, name=f"attention_{len(outputs)}")
+        outputs.append(layer(states, states, positions=positions, **options))
+    model = keras.Model([states, positions], outputs)
+    loading.check(model, tmp_path / "model.keras", [STATES, POSITIONS])
+
+
+@pytest.mark.process
+def test_outputs_are_those_of_jax(tmp_path):
+    pytest.importorskip("jax")
+    weights, outputs = tmp_path / "weights.npz", tmp_path / "outputs.npz"
+    arrays = {
+        json.dumps([name, index]): weight
+        for name in FIRST
+        for index, weight in enumerate(find_layer(name)[0].get_weights())
+    }
+    np.savez(weights, **arrays)
+    run_on_jax(jax_outputs.__name__, weights, outputs)
+    found = np.load(outputs)
+    assert list(found) == FIRST
+    for name in FIRST:
+        layer, options = find_layer(name)
+        whole = layer(
+            *(STATES, STATES),
+            positions=POSITIONS,
+            value_mask=jax_outputs.REAL,
+            **options,
+        )
+        assert_near(found[name], whole, 1e-4)

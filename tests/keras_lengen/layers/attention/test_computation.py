@@ -1,0 +1,325 @@
+"""Options of scores: published numbers, limits, starts and errors."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_lengen.layers import (
+    DAPE,
+    ALiBi,
+    ForgettingAttention,
+    GeometricAttention,
+    HardALiBi,
+    MultiHeadAttention,
+    PaTHAttention,
+    RoPE,
+    StickBreakingAttention,
+)
+from keras_lengen.models import TransformerEncoder
+from tests.keras_lengen.layers.attention.subjects import (
+    BATCH,
+    FEATURES,
+    STATES,
+    TOKENS,
+)
+
+
+def build(kind=MultiHeadAttention, **arguments):
+    layer = kind(2, 4, **arguments)
+    layer.build(STATES.shape, STATES.shape)
+    return layer
+
+
+def attend(layer, query=STATES, value=STATES, **options):
+    """Outputs and weights, as arrays."""
+    outputs = layer(query, value, return_attention_scores=True, **options)
+    return list(map(np.asarray, outputs))
+
+
+def weigh(scores, **options):
+    """The weights of one query for keys of given scores."""
+    layer = MultiHeadAttention(
+        1, 1, use_bias=False, scale_scores=False, **options
+    )
+    states = np.array(scores, "float32").reshape(1, -1, 1)
+    layer.build((1, 1, 1), states.shape)
+    layer.set_weights([np.ones_like(w) for w in layer.get_weights()])
+    return layer, lambda: attend(layer, np.ones((1, 1, 1)), states)[1][0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("count", "plain", "scaled"),
+    [
+        (10, 0.942826, 0.940101),
+        (100, 0.59986, 0.995063),
+        (1000, 0.129346, 0.999646),
+    ],
+)
+def test_published_weights_of_scalable_softmax(count, plain, scaled):
+    """Of one key with score 3 among others with -2."""
+    scores = [3, *[-2] * (count - 1)]
+    _, compute = weigh(scores)
+    np.testing.assert_allclose(compute()[0], plain, atol=1e-5)
+    layer, compute = weigh(scores, score_factor="log_length")
+    layer.factor.assign([[[0.43]]])
+    np.testing.assert_allclose(compute()[0], scaled, atol=1e-5)
+
+
+def test_published_weights_beside_a_sink():
+    layer, compute = weigh([1, 0, -1], use_sinks=True)
+    layer.sinks.assign([[[0.5]]])
+    expected = [0.473991, 0.174371, 0.064148]
+    np.testing.assert_allclose(compute(), expected, atol=1e-6)
+
+
+def test_published_scores_of_a_soft_cap():
+    _, compute = weigh([10, 50, 200], logit_soft_cap=50)
+    powers = np.exp([9.868766, 38.079708, 49.966465])
+    np.testing.assert_allclose(compute(), powers / powers.sum(), atol=1e-6)
+
+
+def test_normalized_features():
+    layer = build(use_query_key_norm=True)
+    features = np.array([3, -4, 0, 0], "float32") * np.ones((1, 1, 2, 1))
+    for normalized in layer._normalize(features, 100 * features):
+        np.testing.assert_allclose(
+            normalized, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-5
+        )
+    assert layer._normalize(features, None)[1] is None
+    half = build(use_query_key_norm=True, dtype="mixed_float16")
+    large = ops.cast(1e4 * features, "float16")
+    found = ops.cast(half._normalize(large, None)[0], "float32")
+    np.testing.assert_allclose(found, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-3)
+
+
+def test_weights_of_options_start_as_published():
+    np.testing.assert_array_equal(build(score_factor="head").factor, 1)
+    logs = np.log(np.arange(1, 1025))
+    np.testing.assert_allclose(
+        build(score_factor="log_length").factor, 1 / logs.mean(), rtol=1e-5
+    )
+    adaptive = build(score_factor="adaptive").factor
+    np.testing.assert_array_equal(adaptive, np.zeros((2, FEATURES, 2)))
+    many = MultiHeadAttention(400, 1, use_sinks=True)
+    many.build(STATES.shape, STATES.shape)
+    np.testing.assert_allclose(np.std(many.sinks), 0.02, rtol=0.2)
+    unscaled = build(scale_scores=False, kernel_initializer="ones")
+    np.testing.assert_allclose(unscaled.query_dense.kernel, 4**-0.5)
+    np.testing.assert_array_equal(unscaled.key_dense.kernel, 1)
+    normed = build(use_query_key_norm=True)
+    np.testing.assert_array_equal(normed.query_scale, 1)
+
+
+def test_initializers_are_those_of_the_argument():
+    layer = build(kernel_initializer="ones", bias_initializer="ones")
+    assert all(np.all(weight == 1) for weight in layer.get_weights())
+    layer = build(
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+        use_gate=True,
+    )
+    parts = ("query", "key", "value", "gate")
+    kernels = [getattr(layer, f"{part}_dense").kernel for part in parts]
+    assert len({np.asarray(kernel).tobytes() for kernel in kernels}) == 4
+
+
+NONE = {"attention_mask": np.zeros((1, TOKENS), bool)}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 1 / TOKENS),
+        ({"use_entmax": True}, 1 / TOKENS),
+        ({"encoding": ALiBi()}, 1 / TOKENS),
+        ({"use_sinks": True}, 0),
+    ],
+    ids=str,
+)
+def test_weights_of_a_query_without_keys(options, expected):
+    layer = build(**options)
+    output, weights = attend(layer, **NONE)
+    np.testing.assert_allclose(
+        weights, np.full_like(weights, expected), rtol=1e-6
+    )
+    assert np.isfinite(output).all()
+
+
+def test_a_single_key_has_all_the_weight():
+    one = attend(build(encoding=RoPE()), STATES[:, :1], STATES[:, :1])
+    np.testing.assert_array_equal(one[1], 1)
+    for encoding in (HardALiBi(), DAPE(encoding=HardALiBi())):
+        layer = build(score_factor="log_length", encoding=encoding)
+        weights = attend(layer)[1][:, 0]
+        expected = np.stack([np.eye(TOKENS)] * BATCH)
+        np.testing.assert_allclose(weights, expected, rtol=1e-6)
+
+
+def test_the_trained_length_counts_in_evaluation_only():
+    layer, options = build(train_length=3), {"use_causal_mask": True}
+    plain = build()
+    plain.set_weights(layer.get_weights())
+    np.testing.assert_array_equal(
+        layer(STATES, STATES, training=True, **options),
+        plain(STATES, STATES, training=True, **options),
+    )
+    longer, short = (
+        np.asarray(each(STATES, STATES, **options)) for each in (layer, plain)
+    )
+    # The first three queries see at most three keys.
+    np.testing.assert_allclose(longer[:, :3], short[:, :3], atol=1e-5)
+    assert not np.allclose(longer[:, 3:], short[:, 3:], atol=1e-3)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 16, 24])
+def test_dropout_drops_its_share_of_the_weights(chunk_size):
+    tokens, rate = 64, 0.25
+    layer = MultiHeadAttention(
+        1, tokens, dropout=rate, use_bias=False, chunk_size=chunk_size
+    )
+    # All weights are equal, and every key has a place of its own in the output.
+    unit = np.eye(tokens, dtype="float32")
+    layer.build((8, tokens, tokens), (8, tokens, tokens))
+    for dense, kernel in (
+        (layer.query_dense, 0 * unit),
+        (layer.value_dense, unit),
+        (layer.output_dense, unit),
+    ):
+        dense.kernel.assign(kernel)
+    inputs = ops.convert_to_tensor(np.tile(unit, (8, 1, 1)))
+    for training in (None, False):
+        plain = np.asarray(layer(inputs, inputs, training=training))
+        np.testing.assert_allclose(plain, np.full_like(plain, 1 / tokens))
+    first, second = (
+        tokens * np.asarray(layer(inputs, inputs, training=True)) for _ in "12"
+    )
+    kept = 1 / (1 - rate)
+    for weights in (first, second):
+        np.testing.assert_allclose(
+            weights, np.where(weights > 0, kept, 0), rtol=1e-5
+        )
+        # Within four deviations.
+        deviation = (rate * (1 - rate) / weights.size) ** 0.5
+        assert abs(np.mean(weights == 0) - rate) < 4 * deviation
+    # Calls, examples and chunks draw apart: both drop a share of rate ** 2.
+    for one, other in (
+        (first, second),
+        (first[:4], first[4:]),
+        (first[:, :16], first[:, 16:32]),
+        (first[:, :24], first[:, 24:48]),
+    ):
+        together = np.mean((one == 0) & (other == 0))
+        assert abs(together - rate**2) < 0.02
+
+
+@pytest.mark.parametrize("chunk_size", [None, 4])
+def test_dropout_is_the_same_forward_and_backward(chunk_size):
+    layer = build(dropout=0.5, chunk_size=chunk_size)
+    direction = np.random.default_rng(1).normal(size=STATES.shape) / 100
+
+    @tf.function
+    def differentiate(states):
+        with tf.GradientTape() as tape:
+            tape.watch(states)
+            loss = tf.reduce_sum(tf.sin(layer(states, states, training=True)))
+        return loss, tape.gradient(loss, states)
+
+    results = []
+    for sign in (1, -1, 0):
+        for state in layer.non_trainable_variables:
+            state.assign([1, 2])
+        states = tf.constant(STATES + sign * direction, "float32")
+        results.append(differentiate(states))
+    (after, _), (before, _), (_, gradient) = results
+    slope = np.sum(gradient * direction)
+    np.testing.assert_allclose(slope, (after - before) / 2, rtol=0.01)
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_projections_of_one_tensor_are_those_of_three(quantized):
+    """One product of matrices; of quantized kernels there are three."""
+    layer = build(use_bias=False, encoding=RoPE())
+    together = layer(STATES, STATES)
+    if quantized:
+        for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
+            dense.quantize("int8")
+    apart = layer(STATES, STATES.copy(), self_attention=True)
+    np.testing.assert_allclose(
+        together, apart, atol=0.05 if quantized else 1e-6
+    )
+    np.testing.assert_allclose(
+        layer(STATES, STATES), apart, atol=0.05 if quantized else 1e-6
+    )
+
+
+OTHER_RULES = {
+    ForgettingAttention: ("sliding_window",),
+    PaTHAttention: ("sliding_window",),
+    StickBreakingAttention: ("use_sinks", "use_entmax", "sliding_window"),
+    GeometricAttention: (
+        *("score_factor", "train_length", "logit_soft_cap", "use_sinks"),
+        *("use_entmax", "sliding_window"),
+    ),
+}
+VALUES = {
+    "score_factor": "head",
+    "train_length": 3,
+    "logit_soft_cap": 0.5,
+    "sliding_window": 4,
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_RULES)
+def test_options_without_use_are_refused(kind):
+    for name in OTHER_RULES[kind]:
+        with pytest.raises(ValueError, match=f"has no use for {name}="):
+            kind(2, 4, **{name: VALUES.get(name, True)})
+
+
+@pytest.mark.parametrize(
+    "kind", [ForgettingAttention, PaTHAttention, StickBreakingAttention]
+)
+def test_causal_attentions_need_a_mask(kind):
+    message = f"{kind.__name__} is for causal"
+    with pytest.raises(ValueError, match=message):
+        kind(2, 4)(STATES, STATES)
+    with pytest.raises(ValueError, match=message):
+        TransformerEncoder(
+            vocabulary_size=3,
+            output_size=3,
+            num_layers=1,
+            num_heads=2,
+            model_dim=8,
+            attention=kind,
+        )
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_adaptive_factors_need_the_index_of_a_query(symbolic):
+    layer = build(score_factor="adaptive")
+    query, value = STATES[:, :3], STATES
+    if symbolic:
+        query, value = (keras.Input(each.shape[1:]) for each in (query, value))
+    with pytest.raises(ValueError, match="index of a query among the keys"):
+        layer(query, value)
+    assert layer(query, value, use_causal_mask=True).shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"train_length": 1}, "train_length .* got 1"),
+        ({"logit_soft_cap": 0}, "logit_soft_cap .* got 0"),
+        ({"norm_epsilon": 0.0}, "norm_epsilon .* got 0"),
+        (
+            {"train_length": 3, "score_factor": "log_length"},
+            "both scale scores .* leave one of them out",
+        ),
+        ({"score_factor": "heads"}, r'score_factor .* "log_length"'),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(2, 4, **arguments)

@@ -1,0 +1,99 @@
+"""Checks of attentions that users make."""
+
+import keras
+import pytest
+import tensorflow as tf
+
+from keras_lengen.conformance import check_conformance
+from keras_lengen.layers import (
+    GeometricAttention,
+    MultiHeadAttention,
+    RandomizedRoPE,
+)
+
+WRONG = {}
+
+
+def wrong(promise):
+    """Registers a class that breaks a promise."""
+
+    def add(cls):
+        WRONG[cls.__name__] = cls, promise
+        return keras.saving.register_keras_serializable(package="tests")(cls)
+
+    return add
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        MultiHeadAttention(2, 4, encoding=RandomizedRoPE(), dropout=0.1),
+        pytest.param(GeometricAttention(2, 4), marks=pytest.mark.product),
+        pytest.param(
+            MultiHeadAttention(2, 4, dtype="mixed_bfloat16"),
+            marks=pytest.mark.product,
+        ),
+    ],
+)
+def test_attentions_keep_the_promises(layer):
+    check_conformance(layer)
+
+
+@wrong("cannot be made from its configuration")
+class Forgetful(MultiHeadAttention):
+    def __init__(self, *args, power=2, **kwargs):
+        super().__init__(*args, **kwargs)
+        if power is None:
+            raise ValueError("no power")
+        self.power = power
+
+    def get_config(self):
+        return {**super().get_config(), "power": None}
+
+
+@wrong("must hide later tokens if `use_causal_mask` is true")
+class Foreseeing(MultiHeadAttention):
+    def join_masks(self, *masks, causal, **options):
+        return super().join_masks(*masks, causal=False, **options)
+
+
+@wrong("must give a padded sequence what the sequence gives alone")
+class Padded(MultiHeadAttention):
+    def join_masks(self, attention_mask, key_mask, *others, **options):
+        return super().join_masks(attention_mask, None, *others, **options)
+
+
+@wrong("must give one token at a time, with a cache, what it gives the whole")
+class Decoding(MultiHeadAttention):
+    def _rotate(self, query, key, inputs, context):
+        query, key = super()._rotate(query, key, inputs, context)
+        return (query if context.index is None else 2 * query), key
+
+
+@wrong("must give the same in chunks of queries")
+class Chunked(MultiHeadAttention):
+    def _compute_scores(self, queries, keys_and_values):
+        scores = super()._compute_scores(queries, keys_and_values)
+        return 2 * scores if scores.shape[-2:] == (4, 6) else scores
+
+
+@wrong("must give the same in a model that was saved and loaded")
+class Unsaved(MultiHeadAttention):
+    def load_own_variables(self, store):
+        """Leaves the sinks as they started."""
+
+
+@wrong("must give the same in a compiled program")
+class Compiled(MultiHeadAttention):
+    def _combine(self, output, *others):
+        in_program = not tf.executing_eagerly()
+        symbolic = isinstance(output, keras.KerasTensor)
+        factor = 2 if in_program and not symbolic else 1
+        return super()._combine(factor * output, *others)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_broken_promises_are_named(name):
+    cls, promise = WRONG[name]
+    with pytest.raises(AssertionError, match=f"^{name} {promise}"):
+        check_conformance(cls(2, 4, use_sinks=True))
