@@ -119,7 +119,6 @@ def refusal(argument, value):
         (OneOrMore(Integer()), np.int8(3), 3),
         (OneOrMore(Integer()), [1, 2], (1, 2)),
     ],
-    ids=str,
 )
 def test_a_right_value_is_returned_as_pythons(argument, value, expected):
     checked = argument.check("size", value)
