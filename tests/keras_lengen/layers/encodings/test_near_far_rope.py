@@ -25,7 +25,7 @@ from tests.keras_lengen.layers.encodings.table import (
     encode,
     random_inputs,
 )
-from tests.keras_lengen.layers.encodings.test_rope import rotated
+from tests.keras_lengen.layers.encodings.turns import rotated
 from tests.keras_lengen.models.small import (
     assert_chunks_change_nothing,
     assert_generation_is_the_full_pass,
