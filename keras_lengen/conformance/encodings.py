@@ -208,7 +208,8 @@ def _check_tokens(encoding: PositionalEncoding) -> None:
         )
     for token in range(TOKENS):
         this, before = slice(token, token + 1), slice(token + 1)
-        step = trial.encode(POSITIONS, queries=this, keys=before, causal=True)
+        part = {"queries": this, "keys": before, "prepare": True}
+        step = trial.encode(POSITIONS, causal=True, **part)
         embedded = trial.stage == "embeddings"
         trial.require(
             _are_near(

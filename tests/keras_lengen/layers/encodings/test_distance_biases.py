@@ -352,6 +352,19 @@ def test_gradients_where_tokens_share_a_position(cls):
         np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-3)
 
 
+def test_the_gradient_of_a_shared_position_is_finite():
+    encoding = with_weights(PowerKERPLE(), [A, P])
+    positions = tf.constant([3.0, 3, 3, 3, 3, 7])
+    with tf.GradientTape() as tape:
+        tape.watch(positions)
+        bias = encoding(make_features(6, batch_size=1), positions=positions)
+        total = tf.reduce_sum(bias)
+    # Pairs at one position have no slope.
+    slope = 2 * np.sum(A * P * 4 ** (P - 1))
+    found = tape.gradient(total, positions)
+    np.testing.assert_allclose(found, [*[slope] * 5, -5 * slope], rtol=1e-5)
+
+
 def test_hidden_keys_have_no_weight():
     x = np.random.default_rng(0).normal(size=(1, 5, 8)).astype("float32")
     far = with_weights(
