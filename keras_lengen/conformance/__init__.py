@@ -18,14 +18,17 @@ def check_conformance(
 ) -> None:
     """Checks the properties that an encoding, sampler or attention must have.
 
-    An encoding can be made again from its configuration. Its stage keeps shapes
-    and dtypes, treats examples and queries independently, returns the same
-    result with and without `prepare`, and is defined at fractional, negative
-    and shifted positions as its attributes state. A model with the encoding
-    computes the same result when it is compiled and after it is saved, and
-    distinguishes positions 1000 and 1001 in half precision. A sampler can be
-    made again from its configuration, returns the right shapes and dtypes, and
-    keeps the positions of real tokens in padded sequences.
+    Both can be made again from their configuration, and keep every declared
+    argument as it was given. Their class attributes say what they do.
+
+    An encoding encodes a token whatever tokens follow, in which batch it is
+    and whether it is the only query, as decoding needs it. It gives the same
+    with and without `prepare`, in half precision, in functional, saved and
+    compiled models, and has finite gradients.
+
+    A sampler gives the positions of the right shape and dtype, in the same
+    order for the same seed, from nothing but the shape of its inputs; and the
+    same to padded sequences and in compiled programs.
 
     An attention can be made again from its configuration, hides later tokens
     if there is a causal mask, and ignores padding. It computes the same result

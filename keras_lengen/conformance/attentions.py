@@ -71,8 +71,8 @@ def _check_causal_mask(attention: MultiHeadAttention) -> None:
     changed = ops.concatenate([inputs[:, :4], 9 - inputs[:, 4:]], axis=1)
     outputs = [_attend(layer, each, **places) for each in (inputs, changed)]
     require(
-        _are_near(layer, outputs[0][:, :4], outputs[1][:, :4]),
         attention,
+        _are_near(layer, outputs[0][:, :4], outputs[1][:, :4]),
         "must hide later tokens if `use_causal_mask` is true",
     )
 
@@ -101,8 +101,8 @@ def _check_padding(attention: MultiHeadAttention) -> None:
                 use_causal_mask=causal,
             )
             require(
-                _are_near(layer, padded[example, real], alone[0]),
                 attention,
+                _are_near(layer, padded[example, real], alone[0]),
                 "must give a padded sequence what the sequence gives alone",
             )
 
@@ -124,10 +124,10 @@ def _check_cache(attention: MultiHeadAttention) -> None:
             **places,
         )
         require(
+            attention,
             _are_near(
                 layer, ops.convert_to_numpy(output)[:, 0], whole[:, index]
             ),
-            attention,
             "must give one token at a time, with a cache, what it gives the "
             "whole sequence",
         )
@@ -145,8 +145,8 @@ def _check_chunks(attention: MultiHeadAttention) -> None:
             for each in (layer, chunked)
         ]
         require(
-            _are_near(layer, outputs[1], outputs[0]),
             attention,
+            _are_near(layer, outputs[1], outputs[0]),
             "must give the same in chunks of queries",
         )
 
@@ -164,14 +164,14 @@ def _check_model(attention: MultiHeadAttention) -> None:
         model.save(path)
         loaded = keras.saving.load_model(path)
     require(
-        _are_near(layer, ops.convert_to_numpy(loaded(inputs)), outputs),
         attention,
+        _are_near(layer, ops.convert_to_numpy(loaded(inputs)), outputs),
         "must give the same in a model that was saved and loaded",
     )
     model.compile(jit_compile=True)
     require(
-        _are_near(layer, model.predict_on_batch(inputs), outputs),
         attention,
+        _are_near(layer, model.predict_on_batch(inputs), outputs),
         "must give the same in a compiled program",
     )
 

@@ -1,36 +1,78 @@
 """What the checks of all kinds of layers share."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
+from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.layers.drawing import find_seed_generators
+
 Check = Callable[[Any], None]
 """Raises an `AssertionError` that names the property which a layer lacks."""
 
 
-def require(condition: Any, layer: Any, promise: str) -> None:
-    """Raises `AssertionError` with the promise unless the condition holds."""
+def require(layer: Any, condition: Any, promise: str) -> None:
+    """Raises an `AssertionError` with the promise unless it is kept."""
     if not condition:
         raise AssertionError(f"{type(layer).__name__} {promise}.")
 
 
-def check_config(layer: Any) -> None:
-    """Checks that a layer can be made again from its configuration."""
-    copy = rebuild(layer)
+def require_truth(layer: Any, attribute: str, found: bool, what: str) -> None:
+    """Requires that an attribute says whether a layer does something.
+
+    Args:
+        layer: The layer.
+        attribute: str, name of a class attribute.
+        found: bool, whether the layer does it.
+        what: str, what it may do, such as `"draws positions"`.
+    """
     require(
-        type(copy) is type(layer) and copy.get_config() == layer.get_config(),
         layer,
+        getattr(layer, attribute) == found,
+        f"{what}: {found}, and must say so: `{attribute} = {found}`",
+    )
+
+
+def check_config(layer: Any) -> None:
+    """Checks that a layer can be made again, and keeps its arguments.
+
+    Every declared argument gets its examples, where the others allow them.
+    """
+    copy, config = rebuild(layer), layer.get_config()
+    require(
+        layer,
+        type(copy) is type(layer)
+        and _through_json(copy.get_config()) == _through_json(config),
         "must be made again from its configuration: return all arguments from "
         "`get_config`",
     )
+    # A class with a fixed sampler has none among its arguments.
+    for name in constructor_arguments(type(layer)).keys() - {"sampler"}:
+        promise = f"must return the argument {name} from `get_config`: declare "
+        require(layer, name in config, promise + "it as a class attribute")
+    for name, declaration in type(layer).arguments().items():
+        for value in filter(declaration.admits, declaration.examples):
+            wanted = declaration.serialize(declaration.convert(value))
+            try:
+                changed = type(layer).from_config({**config, name: wanted})
+            except ValueError:  # It does not go with the other arguments.
+                continue
+            kept = getattr(changed, declaration.name or name)
+            configs = (declaration.serialize(kept), changed.get_config()[name])
+            require(
+                layer,
+                all(_through_json(wanted) == _through_json(c) for c in configs),
+                f"must keep the argument {name} as it was given",
+            )
 
 
 def rebuild(layer: Any) -> Any:
     """Makes a layer again from its configuration, without its weights."""
     try:
         config = keras.saving.serialize_keras_object(layer)
-        return keras.saving.deserialize_keras_object(config)
+        return keras.saving.deserialize_keras_object(_through_json(config))
     except (TypeError, ValueError) as error:
         raise AssertionError(
             f"{type(layer).__name__} cannot be made from its configuration: "
@@ -38,3 +80,13 @@ def rebuild(layer: Any) -> Any:
             "return the arguments of its constructor from `get_config` "
             f"({error})"
         ) from error
+
+
+def restart(layer: Any) -> None:
+    """Makes a layer draw what it draws first."""
+    for generator in find_seed_generators(layer):
+        generator.state.assign([3, 4])
+
+
+def _through_json(config: Any) -> Any:
+    return json.loads(json.dumps(config))

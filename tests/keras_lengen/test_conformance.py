@@ -1,22 +1,25 @@
-"""Checks of encodings and samplers that users make."""
+"""The check of encodings and samplers names what a class does wrong."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_lengen.checks.arguments import Number
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
+    AbsoluteEncoding,
     ALiBi,
     BiasEncoding,
+    LearnedEncoding,
     PositionalEncoding,
     PositionSampler,
+    PowerKERPLE,
+    RandomizedPositions,
     RoPE,
     SinusoidalEncoding,
+    T5Bias,
 )
-from tests.keras_lengen.layers.encodings import table as encodings
-from tests.keras_lengen.layers.positions import table as samplers
-from tests.products import product
 
 WRONG = {}
 
@@ -31,20 +34,6 @@ def wrong(promise):
     return add
 
 
-@pytest.mark.parametrize(
-    "variant",
-    # The default run has one of each stage.
-    product(encodings.ROWS, keep=["SinusoidalEncoding", "XPos", "FIRE"]),
-)
-def test_encodings_keep_the_promises(variant):
-    check_conformance(encodings.make(variant))
-
-
-@pytest.mark.parametrize("variant", samplers.VARIANTS)
-def test_samplers_keep_the_promises(variant):
-    check_conformance(samplers.make(variant))
-
-
 @wrong("cannot be made from its configuration")
 class Forgetful(BiasEncoding):
     def __init__(self, *, slope, **kwargs):
@@ -52,30 +41,39 @@ class Forgetful(BiasEncoding):
         self.slope = slope
 
 
-@wrong("must tell position 1000 from 1001 in half precision")
-class Rounded(RoPE):
-    def prepare(self, query_positions, key_positions, spec):
-        rounded = (
-            ops.cast(ops.cast(positions, spec.dtype), "float32")
-            for positions in (query_positions, key_positions)
-        )
-        return super().prepare(*rounded, spec)
+@wrong("must return the argument slope from `get_config`")
+class Undeclared(ALiBi):
+    def __init__(self, *, slope=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.slope = slope
+
+
+@wrong("must keep the argument slope as it was given")
+class Stubborn(ALiBi):
+    slope = Number(example=2.0)
+
+    def __init__(self, *, slope=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.slope = 1.0
 
 
 @wrong("must give the same with what `prepare` returned")
 class Unprepared(ALiBi):
-    def prepare(self, query_positions, key_positions, spec):
-        return 2 * super().prepare(query_positions, key_positions, spec)
-
     def attention_bias(self, query, key, *positions, **kwargs):
         bias = super().attention_bias(query, key, *positions, **kwargs)
         return bias / 2 if kwargs.get("prepared") is None else bias
 
 
-@wrong("must return a bias of float32")
-class Half(ALiBi):
+@wrong("must encode earlier tokens whatever tokens follow")
+class Centred(ALiBi):
     def bias_at(self, prepared, query, key):
-        return ops.cast(prepared, "float16")
+        return prepared - ops.mean(prepared, axis=3, keepdims=True)
+
+
+@wrong("must treat every query alone")
+class Queries(ALiBi):
+    def bias_at(self, prepared, query, key):
+        return prepared * (1 + ops.cast(ops.shape(query)[1] == 1, "float32"))
 
 
 @wrong("must treat positions .B, T. as those of each example")
@@ -86,32 +84,155 @@ class OneForAll(SinusoidalEncoding):
         return super().add_to_embeddings(embeddings, positions)
 
 
-@wrong("must treat every query alone")
-class Centred(ALiBi):
-    def bias_at(self, prepared, query, key):
-        return prepared - ops.mean(prepared, axis=2, keepdims=True)
-
-
-@wrong("is not defined at fractions and must say so")
-class Rows(SinusoidalEncoding):
+@wrong("is defined at fractions: False, and must say so")
+class Whole(SinusoidalEncoding):
     def add_to_embeddings(self, embeddings, positions):
         if not keras.backend.is_int_dtype(positions.dtype):
             raise ValueError("no row")
         return super().add_to_embeddings(embeddings, positions)
 
 
-@wrong("is not defined at negative positions and must say so")
+@wrong("is defined at negative positions: False")
 class Roots(RoPE):
     def prepare(self, query_positions, key_positions, spec):
         roots = (ops.sqrt(query_positions), ops.sqrt(key_positions))
         return super().prepare(*roots, spec)
 
 
-@wrong("depends on more than differences of positions and must say so")
+@wrong("is defined at large positions: True")
+class Modest(SinusoidalEncoding):
+    defined_past_training = False
+
+
+@wrong("depends on differences of positions only: False")
 class Squares(RoPE):
     def prepare(self, query_positions, key_positions, spec):
         squares = (ops.square(query_positions), ops.square(key_positions))
         return super().prepare(*squares, spec)
+
+
+@wrong("must be exact at positions up to 262144")
+class Products(RoPE):
+    def prepare(self, query_positions, key_positions, spec):
+        small = (
+            ops.cast(positions, "float32") / 3
+            for positions in (query_positions, key_positions)
+        )
+        return super().prepare(*small, spec)
+
+
+@wrong("must not use positions")
+class Counting(SinusoidalEncoding):
+    counts_tokens = True
+
+
+@wrong("must use positions")
+class Constant(AbsoluteEncoding):
+    shift_invariant = True
+
+    def add_to_embeddings(self, embeddings, positions):
+        return embeddings + 1.0
+
+
+@wrong("must tell position 1001 from 1000")
+class Coarse(SinusoidalEncoding):
+    def add_to_embeddings(self, embeddings, positions):
+        halves = ops.cast(ops.cast(positions, "bfloat16"), "float32")
+        return super().add_to_embeddings(embeddings, halves)
+
+
+@wrong("must give tokens at some positions what they get among all")
+class Numbered(ALiBi):
+    def bias_at(self, prepared, query, key):
+        return prepared - ops.arange(ops.shape(key)[1], dtype="float32")
+
+
+@wrong("reads positions by their rank: True")
+class Ranks(ALiBi):
+    def __init__(self, *, distances="sampled", **kwargs):
+        super().__init__(distances=distances, **kwargs)
+        self.reads_ranks = False
+
+
+@wrong("hides keys and must say so")
+class Hiding(ALiBi):
+    def bias_at(self, prepared, query, key):
+        bias = super().bias_at(prepared, query, key)
+        return ops.where(bias < -1, -1e9, bias)
+
+
+@wrong("must return float32 with the policy mixed_bfloat16")
+class Half(ALiBi):
+    def bias_at(self, prepared, query, key):
+        bias = super().bias_at(prepared, query, key)
+        return ops.cast(bias, self.compute_dtype)
+
+
+@wrong("must be as exact in half precision as its inputs")
+class Rounded(RoPE):
+    def prepare(self, query_positions, key_positions, spec):
+        rounded = (
+            ops.cast(ops.cast(positions, spec.dtype), "float32")
+            for positions in (query_positions, key_positions)
+        )
+        return super().prepare(*rounded, spec)
+
+
+@wrong("must read its weights in float32 inside of layers")
+class Cast(PowerKERPLE):
+    def build(self, query_shape, key_shape=None):
+        super().build(query_shape, key_shape)
+        self.a._autocast = True
+
+
+@wrong("must apply its stage when it is called as a layer")
+class Lazy(RoPE):
+    def call(self, query, key=None, **kwargs):
+        return query if key is None else (query, key)
+
+
+@wrong("must refuse a start index")
+class Bold(RoPE):
+    def call(self, query, key=None, start_index=0, **kwargs):
+        return super().call(query, key, **kwargs)
+
+    def __init__(self, *, sampler=None, **kwargs):
+        sampler = sampler or RandomizedPositions(max_position=64)
+        super().__init__(sampler=sampler, **kwargs)
+
+
+@wrong("must number tokens from a start index on")
+class Forever(SinusoidalEncoding):
+    def call(self, embeddings, start_index=0, **kwargs):
+        return super().call(embeddings, **kwargs)
+
+
+@wrong("must refuse sequences longer than `max_position`")
+class Endless(LearnedEncoding):
+    def __init__(self, *, max_position=1100, **kwargs):
+        super().__init__(max_position=max_position, **kwargs)
+
+    def check_length(self, tokens, **kwargs):
+        pass
+
+
+@wrong("must not number tokens that are masked")
+class Blind(SinusoidalEncoding):
+    def call(self, embeddings, mask=None, **kwargs):
+        return super().call(embeddings, **kwargs)
+
+
+@wrong("must tell the shapes of its outputs")
+class Shapeless(RoPE):
+    def compute_output_shape(self, query_shape, key_shape=None):
+        return (query_shape[:2], query_shape)
+
+
+@wrong("must have finite gradients")
+class Steep(T5Bias):
+    def attention_bias(self, query, key, *positions, **kwargs):
+        bias = super().attention_bias(query, key, *positions, **kwargs)
+        return bias + ops.sqrt(0 * ops.abs(bias))
 
 
 @wrong("returns negative positions and must say so")
@@ -126,11 +247,61 @@ class Falling(PositionSampler):
         return ops.flip(ops.arange(ops.shape(inputs)[1]))
 
 
+@wrong("must return finite positions .*float32 if `fractional = True`")
+class Fractional(PositionSampler):
+    fractional = True
+
+    def sample(self, inputs, **kwargs):
+        return ops.arange(ops.shape(inputs)[1])
+
+
+@wrong("draws positions: True")
+class Drawing(RandomizedPositions):
+    draws = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**{"max_position": 64, **kwargs})
+
+
+@wrong("gives neighbouring tokens other distances than 1")
+class Even(PositionSampler):
+    def sample(self, inputs, **kwargs):
+        return 2 * ops.arange(ops.shape(inputs)[1])
+
+
+@wrong("must draw the same again with the same seed")
+class Seedless(RandomizedPositions):
+    def __init__(self, *, max_position=64, seed=3, **kwargs):
+        super().__init__(max_position=max_position, seed=seed, **kwargs)
+        self.seed_generator = keras.random.SeedGenerator()
+
+
+@wrong("must read nothing but the shape of its inputs")
+class Reading(PositionSampler):
+    def sample(self, inputs, **kwargs):
+        return ops.arange(ops.shape(inputs)[1]) + (len(inputs.shape) == 3)
+
+
 @wrong("must give a padded sequence the positions of the sequence alone")
 class Padded(PositionSampler):
     def sample(self, inputs, **kwargs):
         tokens = ops.shape(inputs)[1]
         return ops.arange(tokens, dtype="int32") + tokens
+
+
+@wrong("must give padding the largest positions")
+class Wrapped(PositionSampler):
+    def sample(self, inputs, lengths=None, **kwargs):
+        indices = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        if lengths is None:
+            return indices
+        return ops.where(indices < ops.expand_dims(lengths, -1), indices, 0)
+
+
+@wrong("must give the same in a graph")
+class Eager(PositionSampler):
+    def sample(self, inputs, **kwargs):
+        return ops.arange(ops.shape(inputs)[1]) + hasattr(inputs, "numpy")
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -34,7 +34,8 @@ def guard_order(
     Args:
         guarded: Tensors to return, as for `guard`.
         encoding: `PositionalEncoding`.
-        positions: Positions of the queries, a tensor `(T,)` or `(B, T)`.
+        positions: Positions of the queries, a tensor `(T,)` or `(B, T)`; of
+            pairs, the rows are checked.
         key_positions: Positions of the keys, a tensor `(S,)` or `(B, S)`, of
             which the queries are a part.
         index: int or scalar integer tensor, index of the first query among
@@ -49,6 +50,9 @@ def guard_order(
     """
     if not (encoding.needs_order and encoding.sampler.keeps_order):
         return guarded
+    if encoding.takes_pairs:
+        # Columns begin anew in every row.
+        positions, key_positions = positions[0], key_positions[0]
     message = (
         "positions must not fall from token to token in causal attention with "
         f"{type(encoding).__name__}, which takes keys at larger positions for "

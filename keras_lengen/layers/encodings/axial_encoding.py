@@ -148,8 +148,11 @@ class AxialEncoding(PositionalEncoding):
             "defined_past_training",
         ):
             setattr(self, name, getattr(row, name) and getattr(column, name))
-        for name in ("uses_length", "reads_ranks", "hides_keys"):
+        for name in ("uses_length", "reads_ranks", "needs_order", "hides_keys"):
             setattr(self, name, getattr(row, name) or getattr(column, name))
+        if self.sampler.pairs:
+            row.check_numbers(self.sampler.row)
+            column.check_numbers(self.sampler.column)
 
     if TYPE_CHECKING:
 

@@ -241,14 +241,26 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         self.sampler = sampler
-        given, own = type(self.sampler).__name__, type(self).__name__
-        if self.sampler.fractional and not self.takes_fractions:
+        self.check_numbers(self.sampler)
+
+    def check_numbers(self, sampler: PositionSampler) -> None:
+        """Checks that the encoding is defined at the positions of a sampler.
+
+        Args:
+            sampler: `PositionSampler`.
+
+        Raises:
+            ValueError: If the sampler may give fractions or negative positions
+                at which the encoding is not defined.
+        """
+        given, own = type(sampler).__name__, type(self).__name__
+        if sampler.fractional and not self.takes_fractions:
             raise ValueError(
                 f"sampler={given} gives fractions, but {own} needs integers to "
                 "look up in its table: choose another sampler, or an encoding "
                 "without a table, such as SinusoidalEncoding."
             )
-        if self.sampler.negative and not self.takes_negative:
+        if sampler.negative and not self.takes_negative:
             raise ValueError(
                 f"sampler={given} may give negative positions, at which {own} "
                 "is not defined: choose another sampler, such as "

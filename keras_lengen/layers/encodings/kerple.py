@@ -67,13 +67,15 @@ class KERPLE(BiasEncoding):
         """Computes the bias of the distances.
 
         Args:
-            distances: float32 `(1 or B, 1, T, S)`, or any shape for one head;
-                none negative.
-            a: The weight `a`, float32 `(H, 1, 1)`, or that of a head.
-            p: The weight `p`, float32 `(H, 1, 1)`, or that of a head.
+            distances: float32 of any shape; none negative, NaN where a
+                position is invalid.
+            a: The weight `a`, float32, which broadcasts against the distances:
+                `(H, 1, 1)` for all heads, `()` for one.
+            p: The weight `p`, float32 of the same shape.
 
         Returns:
-            float32 `(1 or B, H, T, S)`, or for a head as `distances`.
+            float32 of the shape that the arguments broadcast to; NaN where a
+            distance is.
         """
         raise NotImplementedError
 

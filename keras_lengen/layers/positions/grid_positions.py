@@ -90,6 +90,14 @@ class GridPositions(PositionSampler):
         return self.row.draws or self.column.draws
 
     @property
+    def fractional(self) -> bool:
+        return self.row.fractional or self.column.fractional
+
+    @property
+    def negative(self) -> bool:
+        return self.row.negative or self.column.negative
+
+    @property
     def keeps_order(self) -> bool:
         """`keeps_order` of the rows; columns never keep the order."""
         return self.row.keeps_order

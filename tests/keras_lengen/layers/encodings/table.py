@@ -5,20 +5,20 @@ Imports no backend, so that every backend can compute what the rows describe.
 
 import dataclasses
 
-import numpy as np
-from keras import ops
-
 from keras_lengen.checks.arguments import Choice, constructor_arguments
+from keras_lengen.conformance import encodings as conformance
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from tests.keras_lengen.layers.positions.table import halve
 
-BATCH, TOKENS, HEADS, WIDTH = 2, 6, 2, 8
+BATCH, TOKENS = conformance.BATCH, conformance.TOKENS
+HEADS, WIDTH = conformance.HEADS, conformance.WIDTH
 MODEL_DIM = HEADS * WIDTH
 LONGEST = 1100
 """Rows of a table of positions, where an encoding has one."""
 
-ALL = slice(None)
+random_inputs = conformance.make_inputs
+encode = conformance.encode
 
 CONDITIONS = {
     # Unlike RoPE even if the length is unknown.
@@ -50,20 +50,14 @@ does not see."""
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """An encoding and what is promised of it.
+    """An encoding and what its class says of it.
 
     Attributes:
         arguments: Arguments to construct it with: the examples of those that
             it needs, a seed, and its `CONDITIONS`. A table has `LONGEST` rows.
-        alternatives: Other values of every argument but `seed` and those that
-            are refused.
-        refused: Arguments that raise.
-        idle: Arguments that change nothing.
-        variants: Pairs of an argument and another value of it, with which the
-            encoding is put through all tests too.
+        alternatives: Other values of every argument but `seed` and a sampler
+            that is refused.
         uses_positions: Whether positions change the result.
-        shifts: Whether only differences of positions matter.
-        counts_tokens: Whether other keys of a query change the result.
         bottom: Smallest position for which it is defined.
         top: Largest position for which it is defined.
         longest: Tokens of the longest sequence, `None` for any.
@@ -72,12 +66,7 @@ class Row:
 
     arguments: dict
     alternatives: dict
-    refused: tuple
-    idle: tuple
-    variants: tuple
     uses_positions: bool
-    shifts: bool
-    counts_tokens: bool
     bottom: float
     top: int
     longest: int | None
@@ -100,28 +89,16 @@ def make_row(name, cls):
         **CONDITIONS.get(name, {}),
     }
     encoding = cls(**arguments)
-    refused = ()
-    if issubclass(cls, FixedSampler) or encoding.counts_tokens:
-        refused = ("sampler",)
-    alternatives = {
-        argument: find_others(declaration, getattr(encoding, argument))
-        for argument, declaration in declared.items()
-        if argument not in ("seed", *refused)
-    }
+    refused = {"seed", "sampler"} if encoding.counts_tokens else {"seed"}
     return Row(
         arguments=arguments,
-        alternatives=alternatives,
-        refused=refused,
-        idle=("share_layers", *(["sampler"] if encoding.stage is None else [])),
-        variants=tuple(
-            (argument, value)
-            for argument in list_variants(cls)
-            for value in alternatives[argument]
-        ),
+        alternatives={
+            argument: find_others(declaration, getattr(encoding, argument))
+            for argument, declaration in declared.items()
+            if argument not in refused
+        },
         uses_positions=encoding.stage is not None
         and not encoding.counts_tokens,
-        shifts=encoding.shift_invariant,
-        counts_tokens=encoding.counts_tokens,
         bottom=float("-inf") if encoding.takes_negative else 0,
         top=100_000 if encoding.defined_past_training else LONGEST - 1,
         longest=LONGEST if has_table else None,
@@ -164,7 +141,8 @@ VARIANTS = {
     **{
         f"{name}-{value}": (name, {**row.arguments, argument: value})
         for name, row in ROWS.items()
-        for argument, value in row.variants
+        for argument in list_variants(ENCODINGS[name])
+        for value in row.alternatives[argument]
     },
 }
 """Name and arguments of every case: the rows, and their variants."""
@@ -208,34 +186,8 @@ def in_families(variant, *others):
     return variant in FAMILIES
 
 
-def has_free_sampler(variant):
-    """Whether the default run tests it, where a fixed sampler adds nothing."""
-    name, _ = VARIANTS[variant]
-    return name in FAMILIES or not issubclass(ENCODINGS[name], FixedSampler)
-
-
 def row_of(variant):
     return ROWS[VARIANTS[variant][0]]
-
-
-def ranks(variant):
-    """Whether positions are read by their rank.
-
-    Pairs equally many tokens apart are then equally far apart.
-    """
-    return make(variant).reads_ranks
-
-
-def select(**features):
-    """The variants whose rows have these attributes."""
-    return [
-        variant
-        for variant in VARIANTS
-        if all(
-            getattr(row_of(variant), name) == value
-            for name, value in features.items()
-        )
-    ]
 
 
 def at_stage(*stages):
@@ -256,72 +208,5 @@ def make(variant, **changes):
 def make_built(variant, **changes):
     """A new encoding with its weights."""
     encoding = make(variant, **changes)
-    shape = (BATCH, TOKENS)
-    if encoding.stage == "embeddings":
-        encoding.build((*shape, MODEL_DIM))
-    else:
-        encoding.build((*shape, HEADS, WIDTH), (*shape, HEADS, WIDTH))
+    encoding.build(*(each.shape for each in random_inputs(encoding.stage)))
     return encoding
-
-
-def random_inputs(stage, tokens=TOKENS, batch_size=BATCH):
-    """Embeddings, or queries and keys, as an encoding of the stage takes."""
-    generator = np.random.default_rng(0)
-    if stage == "embeddings":
-        shapes = [(batch_size, tokens, MODEL_DIM)]
-    else:
-        shapes = [(batch_size, tokens, HEADS, WIDTH)] * 2
-    return [generator.normal(size=shape).astype("float32") for shape in shapes]
-
-
-def encode(encoding, inputs, positions, *, queries=ALL, keys=ALL, causal=False):
-    """Embeddings with their encoding, or the scores of an attention.
-
-    Calls the stages as models do.
-
-    Args:
-        encoding: A built encoding.
-        inputs: What `random_inputs` returns.
-        positions: `(T,)` or `(B, T)`.
-        queries: The tokens to encode, or that attend.
-        keys: The tokens that are attended to.
-        causal: Whether later keys are going to be masked.
-
-    Returns:
-        `(B, T, M)`, or float32 `(B, H, T, S)`.
-    """
-    query = ops.convert_to_tensor(inputs[0])[:, queries]
-    positions = ops.convert_to_tensor(positions)
-    query_positions = key_positions = positions[..., queries]
-    if encoding.stage == "embeddings":
-        return encoding.add_to_embeddings(query, query_positions)
-    key = ops.convert_to_tensor(inputs[1])[:, keys]
-    if keys != queries:
-        key_positions = positions[..., keys]
-    bias = encoding.attention_bias(
-        query, key, query_positions, key_positions, causal=causal
-    )
-    if encoding.reads_inputs:
-        # The features of the tokens are the queries of all heads.
-        features = ops.reshape(inputs[0], (*inputs[0].shape[:2], -1))
-        steps = encoding.find_steps(features)[:, keys]
-        indices = np.arange(inputs[0].shape[1], dtype="int32")[queries]
-        query, key = encoding.turn(query, key, steps, indices)
-    else:
-        query, key = encoding.rotate(query, key, query_positions, key_positions)
-    scores = encoding.multiply(
-        ops.cast(query, "float32"),
-        ops.cast(key, "float32"),
-        query_positions,
-        key_positions,
-    )
-    scores = scores * WIDTH**-0.5
-    return scores if bias is None else scores + bias
-
-
-def pick(encoding, result, tokens):
-    """The part of what `encode` returns that concerns some tokens only."""
-    result = np.asarray(result)
-    if encoding.stage == "embeddings":
-        return result[:, tokens]
-    return result[:, :, tokens][..., tokens]

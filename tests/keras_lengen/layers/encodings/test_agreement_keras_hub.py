@@ -14,6 +14,7 @@ from keras_lengen.layers import (
     RoPE,
     YaRN,
 )
+from tests.covering import cover
 from tests.keras_lengen.layers.encodings.turns import (
     POSITIONS,
     assert_same_turns,
@@ -22,29 +23,31 @@ from tests.keras_lengen.layers.encodings.turns import (
 
 keras_hub = pytest.importorskip("keras_hub")
 
-WIDTHS = pytest.mark.parametrize("width", [32, 64, 128])
+WIDTHS = [32, 64, 128]
 
 
-@WIDTHS
-@pytest.mark.parametrize("max_wavelength", [10_000, 500_000])
-def test_rope(width, max_wavelength):
+def assert_agree(encoding, peer, width):
     vectors = unit_vectors(width)
-    encoding = RoPE(layout="halves", max_wavelength=max_wavelength)
-    peer = keras_hub.layers.RotaryEmbedding(max_wavelength=max_wavelength)
     assert_same_turns(
         encoding(vectors, positions=POSITIONS),
         peer(vectors, positions=POSITIONS),
     )
 
 
-@pytest.mark.parametrize("start_index", [0, 7, 3000])
-def test_rope_from_a_start(start_index):
+@pytest.mark.parametrize(
+    ("width", "max_wavelength"), cover(WIDTHS, [10_000, 500_000])
+)
+def test_rope(width, max_wavelength):
+    encoding = RoPE(layout="halves", max_wavelength=max_wavelength)
+    peer = keras_hub.layers.RotaryEmbedding(max_wavelength=max_wavelength)
+    assert_agree(encoding, peer, width)
     vectors = unit_vectors(32)
-    np.testing.assert_allclose(
-        RoPE(layout="halves")(vectors, start_index=start_index),
-        keras_hub.layers.RotaryEmbedding()(vectors, start_index=start_index),
-        atol=5e-4,
-    )
+    for start in (7, 3000):
+        np.testing.assert_allclose(
+            RoPE(layout="halves")(vectors, start_index=start),
+            keras_hub.layers.RotaryEmbedding()(vectors, start_index=start),
+            atol=5e-4,
+        )
 
 
 @pytest.mark.parametrize("scaling_factor", [2.0, 3.0, 8.0])
@@ -59,15 +62,15 @@ def test_linear_scaling(scaling_factor):
     assert_same_turns(encoding(vectors), peer(vectors), positions)
 
 
-@WIDTHS
-@pytest.mark.parametrize("scaling_factor", [1.0, 4.0, 40.0])
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"beta_fast": 16, "beta_slow": 2}, {"max_wavelength": 500_000}],
-    ids=str,
+    ("width", "scaling_factor", "changes"),
+    cover(
+        WIDTHS,
+        [1.0, 4.0, 40.0],
+        [{}, {"beta_fast": 16, "beta_slow": 2}, {"max_wavelength": 500_000}],
+    ),
 )
 def test_yarn(width, scaling_factor, changes):
-    vectors = unit_vectors(width)
     encoding = YaRN(
         layout="halves",
         original_length=2048,
@@ -80,27 +83,24 @@ def test_yarn(width, scaling_factor, changes):
         scaling_factor=scaling_factor,
         **changes,
     )
-    assert_same_turns(
-        encoding(vectors, positions=POSITIONS),
-        peer(vectors, positions=POSITIONS),
-    )
+    assert_agree(encoding, peer, width)
 
 
-@WIDTHS
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"scaling_factor": 32, "original_length": 100},
-        {"low_frequency_factor": 2, "high_frequency_factor": 30},
-        {"max_wavelength": 10_000},
-    ],
-    ids=str,
+    ("width", "changes"),
+    cover(
+        WIDTHS,
+        [
+            {},
+            {"scaling_factor": 32, "original_length": 100},
+            {"low_frequency_factor": 2, "high_frequency_factor": 30},
+            {"max_wavelength": 10_000},
+        ],
+    ),
 )
 def test_llama_3(width, changes):
     from keras_hub.src.models.llama import llama_rotary_embedding
 
-    vectors = unit_vectors(width)
     encoding = Llama3RoPE(layout="halves", **changes)
     peer = llama_rotary_embedding.LlamaRotaryEmbedding(
         max_wavelength=encoding.max_wavelength,
@@ -109,20 +109,16 @@ def test_llama_3(width, changes):
         high_freq_factor=encoding.high_frequency_factor,
         pretraining_sequence_length=encoding.original_length,
     )
-    assert_same_turns(
-        encoding(vectors, positions=POSITIONS),
-        peer(vectors, positions=POSITIONS),
-    )
+    assert_agree(encoding, peer, width)
 
 
-@WIDTHS
-@pytest.mark.parametrize("original_length", [59, 60, 1000])
-@pytest.mark.parametrize("scaling_factor", [1, 32])
+@pytest.mark.parametrize(
+    ("width", "original_length", "scaling_factor"),
+    cover(WIDTHS, [59, 60, 1000], [1, 32]),
+)
 def test_long_rope(width, original_length, scaling_factor):
     from keras_hub.src.models.phi3 import phi3_rotary_embedding
 
-    positions = np.arange(60)
-    vectors = unit_vectors(width, positions)
     short, long = (tuple(np.linspace(1, top, width // 2)) for top in (2, 40))
     encoding = LongRoPE(
         layout="halves",
@@ -132,16 +128,18 @@ def test_long_rope(width, original_length, scaling_factor):
         long_factors=long,
     )
     peer = phi3_rotary_embedding.Phi3SuScaledRotaryEmbedding(
-        list(short),
-        list(long),
+        *(list(short), list(long)),
         max_sequence_length=scaling_factor * original_length,
         pretraining_sequence_length=original_length,
     )
+    positions = np.arange(60)
+    vectors = unit_vectors(width, positions)
     assert_same_turns(encoding(vectors), peer(vectors), positions)
 
 
-@pytest.mark.parametrize("num_heads", [1, 2, 3, 6, 8, 12])
-@pytest.mark.parametrize("alibi_bias_max", [4, 8, 16])
+@pytest.mark.parametrize(
+    ("num_heads", "alibi_bias_max"), cover([1, 2, 3, 6, 8, 12], [4, 8, 16])
+)
 def test_slopes_of_alibi(num_heads, alibi_bias_max):
     peer = keras_hub.layers.AlibiBias(alibi_bias_max=alibi_bias_max)
     expected = peer(np.zeros((1, num_heads, 1, 300), "float32"))

@@ -4,20 +4,16 @@ import pytest
 from keras_lengen.layers import (
     ALiBi,
     GridPositions,
-    LearnedEncoding,
     MultiHeadAttention,
     NoPE,
-    PositionalEncoding,
     PowerKERPLE,
     RandomizedPositions,
     RandomizedRoPE,
     RelativeEncoding,
     RoPE,
-    ShiftedPositions,
     SinusoidalEncoding,
     T5Bias,
     TransformerBlock,
-    WarpedPositions,
 )
 from tests.keras_lengen.layers.encodings.table import random_inputs
 from tests.keras_lengen.layers.positions.table import reset
@@ -26,7 +22,6 @@ QUERY, KEY = random_inputs("rotation")
 
 
 def test_no_encoding_returns_what_it_gets():
-    assert issubclass(NoPE, PositionalEncoding)
     np.testing.assert_array_equal(NoPE()(QUERY), QUERY)
     query, key = NoPE()(QUERY, KEY)
     np.testing.assert_array_equal(query, QUERY)
@@ -120,19 +115,6 @@ def test_one_encoding_is_for_one_kind_of_attention(encoding, heads, width):
 def test_rows_and_columns_are_for_axial_encodings(cls):
     with pytest.raises(ValueError, match=r"sampler=GridPositions .*Axial"):
         cls(sampler=GridPositions(width=3))
-
-
-@pytest.mark.parametrize(
-    ("sampler", "message"),
-    [
-        (RandomizedPositions(max_position=100), "max_position=100, but"),
-        (ShiftedPositions(max_shift=100), "max_shift=100, but"),
-        (WarpedPositions(train_length=5), "gives fractions"),
-    ],
-)
-def test_samplers_stay_in_the_table(sampler, message):
-    with pytest.raises(ValueError, match=message):
-        LearnedEncoding(max_position=10, sampler=sampler)
 
 
 @pytest.mark.parametrize("encoding", [ALiBi, RelativeEncoding])

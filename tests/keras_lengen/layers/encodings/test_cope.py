@@ -4,8 +4,6 @@ import pytest
 from scipy.special import expit, softmax
 
 from keras_lengen.layers import CoPE, MultiHeadAttention, RandomizedPositions
-from keras_lengen.models import TransformerDecoder
-from tests.keras_lengen.models.small import assert_generation_is_the_full_pass
 
 QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
 KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
@@ -75,16 +73,6 @@ def test_definition_on_random_inputs():
         np.testing.assert_allclose(
             bias[head][earlier], expected[earlier], atol=1e-4
         )
-
-
-def test_later_keys_are_not_counted():
-    generator = np.random.default_rng(0)
-    query, key = generator.normal(size=(2, 6, 2, 4)).astype("float32")
-    table = generator.normal(size=(4, 5)).astype("float32")
-    positions = np.array([3, 5, 6, 9, 20, 21])
-    whole = bias_of(query, key, table, positions)
-    part = bias_of(query[:4], key[:4], table, positions[:4])
-    np.testing.assert_allclose(whole[:, :4, :4], part, atol=1e-6)
 
 
 @pytest.mark.parametrize("positions", [[3, 0, 5, 1, 2, 4], [0] * 6])
@@ -173,26 +161,6 @@ def test_tokens_of_a_cache_are_counted_in_order(masked):
         np.testing.assert_allclose(
             output[real], np.asarray(full)[:, start:end][real], atol=1e-5
         )
-
-
-@pytest.mark.product
-def test_generation_is_the_full_pass():
-    keras.utils.set_random_seed(0)
-    model = TransformerDecoder(
-        vocabulary_size=9,
-        output_size=9,
-        num_layers=2,
-        num_heads=2,
-        model_dim=16,
-        encoding=CoPE(num_positions=4),
-    )
-    generator = np.random.default_rng(0)
-    for block in model.blocks:
-        table = block.attention_layer.encoding.table
-        table.assign(generator.normal(size=table.shape))
-    ids = generator.integers(0, 9, (2, 5))
-    lengths = np.array([3, 5])
-    assert_generation_is_the_full_pass(model, ids, lengths)
 
 
 def test_a_sampler_is_refused():

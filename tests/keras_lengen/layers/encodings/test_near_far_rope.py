@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,30 +10,26 @@ from keras import ops
 
 from keras_lengen.layers import (
     STRING,
-    AxialEncoding,
-    ForgettingAttention,
     MultiHeadAttention,
     RandomizedPositions,
     ReRoPE,
     RoPE,
     SelfExtend,
 )
+from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     WIDTH,
     encode,
     random_inputs,
 )
-from tests.keras_lengen.layers.encodings.test_rope import rotated
+from tests.keras_lengen.layers.encodings.turns import rotated
 from tests.keras_lengen.models.small import (
-    assert_chunks_change_nothing,
-    assert_generation_is_the_full_pass,
     decoder,
     encoder,
     token_ids,
     with_random_weights,
 )
-from tests.products import product
 
 TOKENS = 12
 ORDINAL = np.arange(TOKENS)
@@ -74,28 +69,31 @@ def find_scores(cls, query, key, positions, layout="interleaved", width=WIDTH):
     return scores
 
 
-@every_class
 @pytest.mark.parametrize(
-    "positions",
-    [
-        ORDINAL,
-        np.array([0, 1, 5, 6, 9, 10, 11, 12, 18, 30, 31, 47]),
-        ORDINAL * 1.5 - 3,
-        # As samplers of tokens give them.
-        np.array([0, 4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 9]),
-    ],
-    ids=["ordinal", "gaps", "fractions", "unordered"],
+    ("cls", "positions", "layout", "width"),
+    cover(
+        list(DISTANCES),
+        [
+            ORDINAL,
+            np.array([0, 1, 5, 6, 9, 10, 11, 12, 18, 30, 31, 47]),
+            ORDINAL * 1.5 - 3,
+            # As samplers of tokens give them.
+            np.array([0, 4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 9]),
+        ],
+        ["interleaved", "halves"],
+        [WIDTH, WIDTH // 2],
+    ),
 )
-@pytest.mark.parametrize("layout", ["interleaved", "halves"])
-def test_every_pair_has_the_distance_of_the_paper(cls, positions, layout):
+def test_every_pair_has_the_distance_of_the_paper(
+    cls, positions, layout, width
+):
     query, key = random_inputs("rotation", TOKENS)
-    for width in (WIDTH, WIDTH // 2):
-        encoding = make(cls, layout=layout, rotary_fraction=width / WIDTH)
-        np.testing.assert_allclose(
-            encode(encoding, [query, key], positions),
-            find_scores(cls, query, key, positions, layout, width),
-            atol=2e-5,
-        )
+    encoding = make(cls, layout=layout, rotary_fraction=width / WIDTH)
+    np.testing.assert_allclose(
+        encode(encoding, [query, key], positions),
+        find_scores(cls, query, key, positions, layout, width),
+        atol=2e-5,
+    )
 
 
 @every_class
@@ -130,52 +128,6 @@ def test_short_sequences_are_those_of_rope(cls):
     difference = np.abs(np.asarray(model(longer)) - plain(longer))
     assert difference[:, : ids.shape[1]].max() < 1e-6
     assert difference.max() > 1e-3
-
-
-@every_class
-@pytest.mark.parametrize(
-    "changes",
-    product(
-        [{}, {"num_key_value_heads": 1}, {"attention": ForgettingAttention}],
-        keep=[{}],
-    ),
-    ids=["plain", "groups", "forgetting"],
-)
-def test_chunks_and_caches_change_nothing(cls, changes):
-    model = with_random_weights(decoder(make(cls), **changes))
-    ids = token_ids(tokens=TOKENS)
-    assert_chunks_change_nothing(model, ids)
-    assert_generation_is_the_full_pass(model, ids)
-    lengths = np.array([TOKENS, TOKENS - 3], "int32")
-    assert_generation_is_the_full_pass(model, ids, lengths)
-
-
-@every_class
-def test_a_cache_holds_both_rotations(cls):
-    attention = MultiHeadAttention(HEADS, WIDTH, encoding=make(cls))
-    x = np.random.default_rng(0).normal(size=(2, TOKENS, 16)).astype("float32")
-    attention.build(x.shape, x.shape)
-    whole = attention(x, x, use_causal_mask=True)
-    cache = attention.make_cache(2, TOKENS)
-    assert cache[0].shape == (2, TOKENS, HEADS, 2 * WIDTH)
-    assert cache[1].shape == (2, TOKENS, HEADS, WIDTH)
-    for first, last in (0, 7), (7, 8), (8, TOKENS):
-        new = x[:, first:last]
-        output, cache = attention(
-            *(new, new),
-            cache=cache,
-            cache_update_index=first,
-            use_causal_mask=True,
-        )
-        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
-    with pytest.raises(ValueError, match="`key_positions`, those of all tok"):
-        attention(
-            *(new, new),
-            cache=cache,
-            cache_update_index=8,
-            positions=np.arange(8, TOKENS),
-            use_causal_mask=True,
-        )
 
 
 @every_class
@@ -234,20 +186,6 @@ def test_it_is_for_causal_attention(cls):
     x = np.ones((2, TOKENS, 16), "float32")
     with pytest.raises(ValueError, match=r"causal .* set use_causal_mask"):
         attention(x, x)
-    with pytest.raises(ValueError, match=rf"row={cls.__name__} returns"):
-        AxialEncoding(row=make(cls), column=RoPE())
-
-
-@every_class
-def test_symbols_are_twice_as_wide_too(cls):
-    query = keras.Input((TOKENS, HEADS, WIDTH))
-    symbols = make(cls)(query, query)
-    inputs = random_inputs("rotation", TOKENS)
-    for symbol, rotation in zip(symbols, make(cls)(*inputs), strict=True):
-        assert symbol.shape[1:] == rotation.shape[1:]
-        assert symbol.shape[-1] == 2 * WIDTH
-    flat = make(cls)(inputs[0][:, :, 0])
-    np.testing.assert_array_equal(flat, make(cls)(inputs[0])[:, :, 0])
 
 
 @every_class

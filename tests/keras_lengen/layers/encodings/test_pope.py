@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import (
-    AxialEncoding,
-    MultiHeadAttention,
-    PoPE,
-    RoPE,
-)
+from keras_lengen.layers import MultiHeadAttention, PoPE
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     TOKENS,
@@ -21,13 +16,7 @@ from tests.keras_lengen.layers.encodings.table import (
     encode,
     random_inputs,
 )
-from tests.keras_lengen.models.small import (
-    assert_chunks_change_nothing,
-    assert_generation_is_the_full_pass,
-    decoder,
-    encoder,
-    with_random_weights,
-)
+from tests.keras_lengen.models.small import decoder
 
 RANDOM = np.random.default_rng(3)
 PHASE = RANDOM.uniform(-6, 0, (HEADS, WIDTH))
@@ -128,54 +117,6 @@ def test_gradients_are_those_of_the_formula():
     np.testing.assert_allclose(found, (losses[0] - losses[1]) / 2e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("groups", [None, 1])
-@pytest.mark.parametrize("window", [None, 3])
-def test_a_cache_holds_wider_keys(groups, window):
-    attention = MultiHeadAttention(
-        HEADS,
-        WIDTH,
-        encoding=PoPE(),
-        num_key_value_heads=groups,
-        sliding_window=window,
-    )
-    x = RANDOM.normal(size=(2, TOKENS, 16)).astype("float32")
-    attention.build(x.shape, x.shape)
-    attention.encoding.phase.assign(PHASE)
-    whole = attention(x, x, use_causal_mask=True)
-    cache = attention.make_cache(2, TOKENS)
-    slots, heads = window or TOKENS, groups or HEADS
-    assert cache[0].shape == (2, slots, heads, 2 * WIDTH)
-    assert cache[1].shape == (2, slots, heads, WIDTH)
-    for first, last in (0, 3), (3, 4), (4, TOKENS):
-        new = x[:, first:last]
-        # The positions of the cached keys are not read again.
-        output, cache = attention(
-            *(new, new),
-            positions=np.arange(first, last),
-            cache=cache,
-            cache_update_index=first,
-            use_causal_mask=True,
-        )
-        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
-
-
-def test_generation_and_chunks_are_the_full_pass():
-    model = with_random_weights(decoder(PoPE()))
-    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
-    assert_generation_is_the_full_pass(model, ids, np.array([TOKENS, 4]))
-    assert_chunks_change_nothing(with_random_weights(encoder(PoPE())), ids)
-
-
-def test_symbols_are_twice_as_wide_too():
-    query = keras.Input((TOKENS, HEADS, WIDTH))
-    for symbol in PoPE()(query, query):
-        assert symbol.shape[1:] == (TOKENS, HEADS, 2 * WIDTH)
-    (inputs, _), encoding = random_inputs("rotation"), built(PHASE[:1])
-    assert encoding(inputs[:, :, :1]).shape[-1] == 2 * WIDTH
-    flat = encoding(inputs[:, :, 0])
-    np.testing.assert_array_equal(flat, encoding(inputs[:, :, :1])[:, :, 0])
-
-
 def test_what_it_does_not_fit_is_refused():
     encoding = built()
     with pytest.raises(ValueError, match="heads and their width 2 x 8"):
@@ -186,8 +127,5 @@ def test_what_it_does_not_fit_is_refused():
     flat.build((None, None, WIDTH))
     with pytest.raises(ValueError, match=r"width 1 x 8, .* got 2 x 8: make"):
         flat(np.ones((2, TOKENS, HEADS, WIDTH), "float32"))
-    for others in ({"row": RoPE()}, {"column": RoPE()}):
-        with pytest.raises(ValueError, match=r"=PoPE returns .* wider"):
-            AxialEncoding(**{"row": PoPE(), "column": PoPE(), **others})
     with pytest.raises(ValueError, match="cannot compute the wider keys of Po"):
         MultiHeadAttention(2, 4, flash_attention=True, encoding=PoPE())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import RelativeEncoding
+from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import (
     BATCH,
     HEADS,
@@ -57,19 +58,14 @@ def trained(**kwargs):
     return encoding
 
 
-@pytest.mark.parametrize("positions", [SHARED, OWN], ids=["shared", "own"])
-@pytest.mark.parametrize("max_wavelength", [100, 10000])
 @pytest.mark.parametrize(
-    ("distances", "by_table", "distance"),
-    [
-        ("positions", True, of_positions),
-        ("positions", False, of_positions),
-        ("sampled", True, sampled),
-    ],
+    ("positions", "max_wavelength", "distances", "by_table"),
+    cover([SHARED, OWN], [100, 10000], ["positions", "sampled"], [True, False]),
 )
 def test_both_ways_follow_the_definition(
-    positions, max_wavelength, distances, by_table, distance, monkeypatch
+    positions, max_wavelength, distances, by_table, monkeypatch
 ):
+    distance = {"positions": of_positions, "sampled": sampled}[distances]
     by_table = by_table and positions is SHARED
     encoding = trained(distances=distances, max_wavelength=max_wavelength)
     monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)

@@ -15,13 +15,7 @@ from keras_lengen.layers import (
     SelectiveRoPE,
 )
 from tests.keras_lengen.layers.encodings.table import HEADS, TOKENS, WIDTH
-from tests.keras_lengen.models.small import (
-    assert_chunks_change_nothing,
-    assert_generation_is_the_full_pass,
-    decoder,
-    encoder,
-    with_random_weights,
-)
+from tests.keras_lengen.models.small import decoder
 
 RANDOM = np.random.default_rng(3)
 MODEL_WIDTH = 12
@@ -154,39 +148,6 @@ def test_equal_steps_are_rope():
         encoding(x, x), expected(x, x, positions=positions), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-@pytest.mark.parametrize("groups", [None, 1])
-@pytest.mark.parametrize("window", [None, 3])
-def test_a_cache_holds_the_steps(groups, window):
-    attention = make_attention(groups, sliding_window=window)
-    x = RANDOM.normal(size=(2, TOKENS, MODEL_WIDTH)).astype("float32")
-    whole = attention(x, x, use_causal_mask=True)
-    cache = attention.make_cache(2, TOKENS)
-    assert cache[0].shape == (2, TOKENS, groups or HEADS, WIDTH + WIDTH // 2)
-    for first, last in (0, 3), (3, 4), (4, TOKENS):
-        new = x[:, first:last]
-        output, cache = attention(
-            *(new, new),
-            cache=cache,
-            cache_update_index=first,
-            use_causal_mask=True,
-        )
-        np.testing.assert_allclose(output, whole[:, first:last], atol=1e-5)
-
-
-def test_generation_and_chunks_are_the_full_pass():
-    model = with_random_weights(decoder(SelectiveRoPE(), num_layers=2))
-    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
-    assert_generation_is_the_full_pass(model, ids, np.array([TOKENS, 4]))
-    model = with_random_weights(encoder(SelectiveRoPE()))
-    assert_chunks_change_nothing(model, ids)
-
-
-def test_a_saved_model_gives_the_same(tmp_path, loading):
-    model = with_random_weights(decoder(SelectiveRoPE(rank=2)))
-    ids = np.random.default_rng(0).integers(0, 7, (2, TOKENS))
-    loading.check(model, tmp_path / "model.keras", ids)
 
 
 def test_what_it_does_not_fit_is_refused():

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import SinusoidalEncoding
+from keras_lengen.layers import SHAPE, ShiftedPositions, SinusoidalEncoding
 
 
 def sinusoid(position, width, layout, max_wavelength=10000):
@@ -20,9 +20,9 @@ def sinusoid(position, width, layout, max_wavelength=10000):
 
 
 def encoded(positions, width, **kwargs):
-    embeddings = np.zeros((1, len(positions), width), "float32")
+    embeddings = np.full((1, len(positions), width), 5, "float32")
     positions = np.array(positions)
-    return SinusoidalEncoding(**kwargs)(embeddings, positions=positions)[0]
+    return SinusoidalEncoding(**kwargs)(embeddings, positions=positions)[0] - 5
 
 
 def test_published_values():
@@ -38,7 +38,7 @@ def test_published_values():
 @pytest.mark.parametrize("layout", ["concatenated", "interleaved"])
 @pytest.mark.parametrize("max_wavelength", [100, 10000])
 def test_rows_follow_the_definition(layout, max_wavelength):
-    positions = [0, 1, 2.5, 40, 500]
+    positions = [0, 1, 2.5, 40, 500, 99_999]
     np.testing.assert_allclose(
         encoded(positions, 12, layout=layout, max_wavelength=max_wavelength),
         [sinusoid(p, 12, layout, max_wavelength) for p in positions],
@@ -46,31 +46,28 @@ def test_rows_follow_the_definition(layout, max_wavelength):
     )
 
 
-def test_far_rows_are_as_exact_as_float32_angles_allow():
-    expected = sinusoid(99_999, 12, "concatenated")
-    np.testing.assert_allclose(encoded([99_999], 12)[0], expected, atol=0.01)
-
-
-def test_it_is_added_to_the_embeddings():
-    embeddings = np.full((2, 3, 4), 5, "float32")
-    rows = encoded([0, 1, 2], 4)
-    np.testing.assert_allclose(
-        SinusoidalEncoding()(embeddings), np.stack([5 + rows] * 2), rtol=1e-6
-    )
+@pytest.mark.parametrize("training", [True, False])
+def test_shape_is_the_encoding_with_its_sampler(training):
+    embeddings = np.zeros((3, 4, 8), "float32")
+    form = SHAPE(seed=3, evaluation="random", max_wavelength=100)
+    sampler = ShiftedPositions(max_shift=500, seed=3, evaluation="random")
+    plain = SinusoidalEncoding(max_wavelength=100, sampler=sampler)
+    found = np.asarray(form(embeddings, training=training))
+    np.testing.assert_array_equal(found, plain(embeddings, training=training))
+    assert not np.allclose(found[0], found[1], atol=1e-3)
+    largest = SHAPE(max_shift=7, evaluation="max")(embeddings)
+    expected = [sinusoid(p, 8, "concatenated") for p in range(7, 11)]
+    np.testing.assert_allclose(largest, [expected] * 3, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "width", "message"),
     [
-        ({"layout": "halves"}, "layout .* 'halves'"),
-        ({"max_wavelength": 1}, "max_wavelength .* got 1"),
+        ({"layout": "halves"}, 4, "layout .* 'halves'"),
+        ({"max_wavelength": 1}, 4, "max_wavelength .* got 1"),
+        ({}, 5, "embeddings is 5: .* even"),
     ],
 )
-def test_wrong_arguments_raise(arguments, message):
+def test_wrong_arguments_raise(arguments, width, message):
     with pytest.raises(ValueError, match=message):
-        SinusoidalEncoding(**arguments)
-
-
-def test_an_odd_width_raises():
-    with pytest.raises(ValueError, match=r"embeddings is 5: .* even"):
-        encoded([0], 5)
+        encoded([0], width, **arguments)

@@ -1,5 +1,7 @@
 """What rotary encodings make of simple vectors."""
 
+import math
+
 import numpy as np
 
 POSITIONS = np.array([0, 1, 2, 3, 10, 100, 1000, 2047, 5000])
@@ -26,6 +28,21 @@ def assert_same_turns(found, expected, positions=POSITIONS):
         f"{positions[wrong[0][1]]}, is {found[tuple(wrong[0])]} and not "
         f"{expected[tuple(wrong[0])]}"
     )
+
+
+def rotated(features, position, layout, rotary_width, max_wavelength=10000):
+    """One vector, by the definition of `RoPE`."""
+    result = list(features)
+    for pair in range(rotary_width // 2):
+        angle = position / max_wavelength ** (2 * pair / rotary_width)
+        if layout == "interleaved":
+            first, second = 2 * pair, 2 * pair + 1
+        else:
+            first, second = pair, pair + rotary_width // 2
+        x, y = features[first], features[second]
+        result[first] = x * math.cos(angle) - y * math.sin(angle)
+        result[second] = y * math.cos(angle) + x * math.sin(angle)
+    return result
 
 
 def measure_rates(encoding, width, **arguments):

@@ -3,8 +3,17 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.layers import GridPositions, RandomizedPositions
-from tests.keras_lengen.layers.arguments import assert_config_round_trip
+from keras_lengen.layers import (
+    FIRE,
+    ALiBi,
+    AugmentedPositions,
+    AxialEncoding,
+    ContinuousPositions,
+    GridPositions,
+    LearnedEncoding,
+    RandomizedPositions,
+    SinusoidalEncoding,
+)
 
 TOKENS = np.zeros((2, 11, 4), "float32")
 
@@ -30,7 +39,6 @@ def test_each_axis_has_a_sampler_of_its_own():
     np.testing.assert_array_equal(rows, np.repeat(rows[::4], 4)[:11])
     np.testing.assert_array_equal(columns[:, 4:8], columns[:, :4])
     assert (columns[0] != columns[1]).any()
-    assert_config_round_trip(sampler)
 
 
 def test_rows_of_the_true_length_are_drawn():
@@ -81,10 +89,38 @@ def test_the_width_of_a_length_that_only_the_run_knows():
     rows, columns = run(tf.zeros((2, 20)))
     assert columns.numpy().tolist() == [0, 1, 2, 3, 4] * 4
     assert (np.diff(rows[::5]) > 0).all()
-    assert_config_round_trip(sampler)
 
 
 @pytest.mark.parametrize("width", [0, -1, 2.5])
 def test_a_wrong_width_raises(width):
     with pytest.raises(ValueError, match="width must be an integer from 1"):
         GridPositions(width=width)
+
+
+def test_encodings_of_an_axis_must_be_defined_at_its_positions():
+    fractions = ContinuousPositions(max_position=9)
+    below = AugmentedPositions(normalize=True)
+    for grid, promise in (
+        (GridPositions(row=fractions), (True, False)),
+        (GridPositions(column=below), (True, True)),
+        (GridPositions(), (False, False)),
+    ):
+        assert (grid.fractional, grid.negative) == promise
+    for row, column, grid, message in (
+        (
+            LearnedEncoding(max_position=9),
+            SinusoidalEncoding(),
+            GridPositions(row=fractions),
+            "ContinuousPositions gives fractions, but LearnedEncoding",
+        ),
+        (
+            ALiBi(),
+            FIRE(),
+            GridPositions(column=below),
+            "AugmentedPositions may give negative positions, at which FIRE",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"^sampler={message}"):
+            AxialEncoding(row=row, column=column, sampler=grid)
+        # The other axis has a sampler of its own.
+        AxialEncoding(row=column, column=row, sampler=grid)

@@ -1,0 +1,511 @@
+"""At which angles per position `RoPE` and its scaled forms rotate.
+
+The oracle of each form follows the code of its authors, in double precision.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from keras_lengen.layers import (
+    Llama3RoPE,
+    LongRoPE,
+    NTKRoPE,
+    RandomizedYaRN,
+    RoPE,
+    WarpedPositions,
+    WarpedRoPE,
+    XPos,
+    YaRN,
+)
+from tests.covering import cover
+from tests.keras_lengen.layers.encodings.table import random_inputs
+from tests.keras_lengen.layers.encodings.turns import (
+    measure_magnitude,
+    measure_rates,
+    rotated,
+)
+from tests.keras_lengen.models.small import encoder, token_ids
+
+QUERY, KEY = random_inputs("rotation")
+LAYOUTS = ["interleaved", "halves"]
+SHORT, LONG = (1, 1.5, 3, 4), (1, 2, 2.5, 16)
+
+
+def plain_rates(width, base=10_000.0):
+    return base ** (-2 * np.arange(width // 2) / width)
+
+
+def yarn_rates(width, original, scale, *, truncate=True):
+    """The rates of the pairs, and the first and last pair that is slowed."""
+
+    def correction(turns):
+        logarithm = math.log(original / (2 * math.pi * turns))
+        return width * logarithm / (2 * math.log(10_000))
+
+    low, high = correction(32), correction(1)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
+    end = high if high > low else low + 0.001
+    slowed = np.clip((np.arange(width // 2) - low) / (end - low), 0, 1)
+    rates = plain_rates(width)
+    return rates * (1 - slowed) + rates / scale * slowed, (low, high)
+
+
+def llama_rates(width, factor, original, low, high, base):
+    found = []
+    for rate in plain_rates(width, base):
+        wavelength = 2 * math.pi / rate
+        if wavelength > original / low:
+            rate /= factor
+        elif wavelength >= original / high:
+            share = (original / wavelength - low) / (high - low)
+            rate = (1 - share) * rate / factor + share * rate
+        found.append(rate)
+    return found
+
+
+def make_long(**changes):
+    return LongRoPE(
+        **{
+            "original_length": 40,
+            "scaling_factor": 4,
+            "short_factors": SHORT,
+            "long_factors": LONG,
+            **changes,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        (
+            "interleaved",
+            [
+                -0.989992,
+                0.14112,
+                0.955336,
+                0.29552,
+                0.99955,
+                0.029996,
+                1,
+                0.003,
+            ],
+        ),
+        (
+            "halves",
+            [-1.131113, 0, 0.969555, 0, -0.848872, 0, 1.029546, 0],
+        ),
+    ],
+)
+def test_published_vectors(layout, expected):
+    features = np.array([1, 0] * 4, "float32").reshape(1, 1, 8)
+    turned = RoPE(layout=layout)(features, positions=np.array([3]))
+    np.testing.assert_allclose(turned[0, 0], expected, atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("layout", "rotary_fraction", "max_wavelength"),
+    cover(LAYOUTS, [0.25, 0.75, 1.0], [100, 10000]),
+)
+def test_features_turn_by_the_definition(
+    layout, rotary_fraction, max_wavelength
+):
+    positions = [0, 1, 2.5, 40, 500, 99_999]
+    encoding = RoPE(
+        layout=layout,
+        rotary_fraction=rotary_fraction,
+        max_wavelength=max_wavelength,
+    )
+    turned = encoding(QUERY, positions=np.array(positions))
+    for (example, token, head), _ in np.ndenumerate(QUERY[..., 0]):
+        expected = rotated(
+            QUERY[example, token, head],
+            positions[token],
+            layout,
+            int(8 * rotary_fraction),
+            max_wavelength,
+        )
+        np.testing.assert_allclose(
+            turned[example, token, head], expected, atol=2e-4
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_queries_keys_and_flat_inputs_turn_alike(layout):
+    encoding = RoPE(layout=layout)
+    query, key = encoding(QUERY, KEY)
+    np.testing.assert_array_equal(encoding(QUERY), query)
+    np.testing.assert_array_equal(encoding(KEY), key)
+    flat, flat_key = encoding(QUERY[:, :, 1], KEY[:, :, 1])
+    np.testing.assert_array_equal(flat, query[:, :, 1])
+    np.testing.assert_array_equal(flat_key, key[:, :, 1])
+    np.testing.assert_array_equal(encoding(QUERY[:, :, 1]), query[:, :, 1])
+
+
+@pytest.mark.parametrize(
+    ("fraction", "moving"),
+    [(1, 4), (0.75, 3), (0.74, 2), (0.25, 1), (0.2, 0), (0, 0)],
+)
+def test_the_slowest_pairs_stand_still(fraction, moving):
+    expected = plain_rates(8) * (np.arange(4) < moving)
+    found = measure_rates(RoPE(fastest_fraction=fraction), 8)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_fractions_give_the_number_that_they_were_computed_from():
+    # In floating-point numbers, 29 / 100 * 100 is less than 29.
+    encoding = RoPE()
+    for width in range(2, 258, 2):
+        for pairs in range(1, width // 2 + 1):
+            encoding.rotary_fraction = 2 * pairs / width
+            encoding.fastest_fraction = pairs / (width // 2)
+            assert encoding._find_rotary_width(width) == 2 * pairs
+            assert np.count_nonzero(encoding._find_frequencies(width)) == pairs
+    # Also in what rotates.
+    found = measure_rates(RoPE(rotary_fraction=58 / 100), 100)
+    assert np.count_nonzero(found) == 29
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        lambda **more: XPos(**more),
+        lambda **more: NTKRoPE(scaling_factor=4, **more),
+        lambda **more: YaRN(original_length=20, scaling_factor=4, **more),
+        lambda **more: Llama3RoPE(original_length=20, **more),
+        lambda **more: LongRoPE(original_length=2, **more),
+    ],
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_fast_pairs_turn_as_without_the_slow_ones(encoding, layout):
+    whole, part = (
+        np.asarray(encoding(layout=layout, fastest_fraction=each)(QUERY))
+        for each in (1, 0.5)
+    )
+    fast = [0, 1, 2, 3] if layout == "interleaved" else [0, 1, 4, 5]
+    slow = [each for each in range(8) if each not in fast]
+    np.testing.assert_array_equal(part[..., fast], whole[..., fast])
+    # A multiple of what it was at every position.
+    pairs = (part / QUERY)[..., slow].reshape(*QUERY.shape[:-1], 2, 2)
+    if layout == "halves":
+        pairs = np.swapaxes(pairs, -1, -2)
+    np.testing.assert_allclose(pairs[..., 0], pairs[..., 1], rtol=1e-4)
+    assert np.abs(part[..., slow] - whole[..., slow]).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("encoding", "width", "length", "expected"),
+    [
+        *(
+            (
+                NTKRoPE(scaling_factor=factor),
+                64,
+                None,
+                plain_rates(64, base),
+            )
+            for factor, base in ((2, 20452.23), (4, 41829.37))
+        ),
+        # The slowest pair is slowed by the factor, the fastest one is kept.
+        (NTKRoPE(scaling_factor=3), 4, None, [1, 0.01 / 3]),
+        *(
+            (
+                NTKRoPE(scaling_factor=factor, original_length=8),
+                8,
+                length,
+                plain_rates(8, 10000 * scale ** (8 / 6)),
+            )
+            for factor, length, scale in (
+                (1.0, 6, 1),
+                (1.0, 8, 1),
+                (1.0, 24, 3),
+                (2.0, 24, 2 * 3 - 1),
+                (2.0, 4, 1),
+            )
+        ),
+        (
+            Llama3RoPE(
+                scaling_factor=4, original_length=64, max_wavelength=10_000
+            ),
+            8,
+            None,
+            [1, 0.025465, 0.0025, 0.00025],
+        ),
+        *(
+            (
+                Llama3RoPE(
+                    scaling_factor=factor,
+                    original_length=original,
+                    low_frequency_factor=low,
+                    high_frequency_factor=high,
+                    max_wavelength=base,
+                ),
+                width,
+                None,
+                llama_rates(width, factor, original, low, high, base),
+            )
+            for width, factor, (low, high), (original, base) in cover(
+                [8, 64],
+                [1, 2, 32],
+                [(1, 4), (0.5, 30)],
+                [(64, 100), (8192, 500_000)],
+            )
+        ),
+        (make_long(), 8, None, [1, 0.066667, 0.0033333, 0.00025]),
+        *(
+            (
+                make_long(max_wavelength=base),
+                8,
+                length,
+                plain_rates(8, base) / (LONG if length > 40 else SHORT),
+            )
+            for length, base in cover([1, 40, 41, 1000], [100.0, 10_000.0])
+        ),
+        # Without factors, long sequences are interpolated.
+        *(
+            (
+                make_long(short_factors=None, long_factors=None),
+                8,
+                length,
+                plain_rates(8) / factor,
+            )
+            for length, factor in ((40, 1), (41, 4))
+        ),
+        *(
+            (
+                YaRN(original_length=original, scaling_factor=scale),
+                width,
+                None,
+                yarn_rates(width, original, scale)[0],
+            )
+            for (width, original), scale in cover(
+                [(128, 2048), (64, 2048), (32, 256), (8, 40)], [1, 2, 8]
+            )
+        ),
+        # Pairs with few turns are slowed, also if it is all of them.
+        *(
+            (
+                YaRN(
+                    original_length=original,
+                    scaling_factor=2,
+                    beta_slow=beta_slow,
+                ),
+                8,
+                None,
+                plain_rates(8) / 2,
+            )
+            for original, beta_slow in ((6, 1), (2, 1), (60, 10))
+        ),
+    ],
+)
+def test_rates(encoding, width, length, expected):
+    lengths = {} if length is None else {"length": length}
+    found = measure_rates(encoding, width, **lengths)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_pairs_that_yarn_slows():
+    for (width, original), bounds in (
+        ((128, 2048), (16, 41)),
+        ((64, 2048), (8, 21)),
+        ((32, 256), (0, 7)),
+        ((8, 40), (0, 1)),
+    ):
+        assert yarn_rates(width, original, 2)[1] == bounds
+
+
+def test_llama_3_1_is_the_default():
+    ratio = measure_rates(Llama3RoPE(), 128) / plain_rates(128, 500_000.0)
+    np.testing.assert_allclose(ratio[:29], 1, rtol=1e-5)
+    slowed = [0.828168, 0.643743, 0.493507, 0.371122, 0.271425, 0.190211]
+    np.testing.assert_allclose(ratio[29:35], slowed, rtol=1e-5)
+    np.testing.assert_allclose(ratio[35:], 0.125, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "magnitude"),
+    [
+        (YaRN(original_length=40, scaling_factor=1), 1),
+        (YaRN(original_length=40, scaling_factor=2), 1.069315),
+        (YaRN(original_length=40, scaling_factor=8), 1.207944),
+        (YaRN(original_length=2, attention_factor=1.25), 1.25),
+        (make_long(original_length=4096, scaling_factor=32), 1.190238),
+        (make_long(), 1.172947),
+        (make_long(scaling_factor=1), 1),
+        (make_long(original_length=2, scaling_factor=8), 2),
+    ],
+)
+def test_vectors_grow_by_the_factor_of_attention(encoding, magnitude):
+    for length in (2, 5000):
+        found = measure_magnitude(encoding, 8, length=length)
+        np.testing.assert_allclose(found, magnitude, rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [16, 128])
+@pytest.mark.parametrize("cls", [YaRN, RandomizedYaRN])
+def test_a_checkpoint_gives_its_own_factor_and_bounds(width, cls):
+    encoding = cls(
+        attention_factor=1.25,
+        truncate=False,
+        scaling_factor=32,
+        original_length=4096,
+        **({"max_position": 99} if cls is RandomizedYaRN else {}),
+    )
+    expected, bounds = yarn_rates(width, 4096, 32, truncate=False)
+    assert bounds != yarn_rates(width, 4096, 32)[1]
+    found = measure_rates(encoding, width)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    magnitude = measure_magnitude(encoding, width)
+    np.testing.assert_allclose(magnitude, 1.25, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "fixed", "lengths"),
+    [
+        (
+            YaRN(original_length=2048),
+            lambda length: YaRN(
+                original_length=2048, scaling_factor=max(length / 2048, 1)
+            ),
+            (1024, 4096, 8192),
+        ),
+        (
+            NTKRoPE(original_length=8),
+            lambda length: RoPE(
+                max_wavelength=10000 * max(length / 8, 1) ** (8 / 6)
+            ),
+            (6, 24, 8),
+        ),
+        (
+            make_long(),
+            lambda length: make_long(
+                short_factors=LONG if length > 40 else SHORT,
+                long_factors=LONG if length > 40 else SHORT,
+            ),
+            (40, 41, 40),
+        ),
+    ],
+    ids=["YaRN", "NTKRoPE", "LongRoPE"],
+)
+def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
+    """And nothing is remembered of a longer one."""
+    positions = np.array([0, 1, 7, 40, 100, 4000])
+    query = np.random.default_rng(0).normal(size=(3, 6, 1, 8))
+    together = np.array(lengths, "int32")
+    each = dynamic(query, positions=positions, length=together)
+    for example, length in enumerate(lengths):
+        expected = fixed(length)(query, positions=positions)[example]
+        alone = dynamic(query, positions=positions, length=length)[example]
+        # A length that is a tensor gives rates in float32: an angle may err by
+        # a share of itself.
+        for found in (each[example], alone):
+            np.testing.assert_allclose(found, expected, atol=4e-4)
+    # The number of the keys, if no length is given.
+    unknown = dynamic(query, positions=positions)
+    known = dynamic(query, positions=positions, length=6)
+    np.testing.assert_allclose(unknown, known, atol=4e-4)
+
+
+def test_padding_does_not_count_to_the_length():
+    model = encoder(NTKRoPE(original_length=2))
+    ids = token_ids()
+    alone = np.asarray(model(ids[:1, :4]))
+    lengths = np.array([4, 6], "int32")
+    padded = np.asarray(model({"token_ids": ids, "lengths": lengths}))
+    np.testing.assert_allclose(padded[:1, :4], alone, atol=1e-5)
+    whole = np.asarray(model(ids))
+    assert np.abs(whole[0, :4] - alone[0]).max() > 1e-4
+    np.testing.assert_allclose(padded[1], whole[1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("max_position", "factor"), [(2048, 8.0), (512, 2.0), (100, 1.0)]
+)
+def test_random_positions_are_interpolated_over_their_range(
+    max_position, factor
+):
+    arguments = {"original_length": 256, "evaluation": "even"}
+    query = np.random.default_rng(0).normal(size=(1, 4, 1, 32))
+    default = RandomizedYaRN(max_position=max_position, **arguments)(query)
+    given = YaRN(scaling_factor=factor, original_length=256)(
+        query, positions=np.arange(4) * max_position // 4
+    )
+    np.testing.assert_allclose(default, given, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_warped_form_is_rope_with_its_sampler(training):
+    arguments = {
+        "train_length": 3,
+        "head_fraction": 0.5,
+        "tail_fraction": 0.5,
+        "head_scales": (0.3,),
+        "skew": "beta",
+        "seed": 1,
+    }
+    form = WarpedRoPE(layout="halves", **arguments)
+    plain = RoPE(layout="halves", sampler=WarpedPositions(**arguments))
+    encoded = np.asarray(form(QUERY, training=training))
+    np.testing.assert_array_equal(encoded, plain(QUERY, training=training))
+    # Long sequences turn no further than trained ones.
+    interpolated = RoPE(layout="halves")(
+        QUERY, positions=np.arange(6, dtype="float32") / 2
+    )
+    assert np.allclose(encoded, interpolated, atol=1e-6) != training
+
+
+YARN = {"original_length": 40}
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (RoPE, {"layout": "concatenated"}, "layout .* 'concatenated'"),
+        (RoPE, {"max_wavelength": 0.5}, "max_wavelength .* got 0.5"),
+        (RoPE, {"rotary_fraction": 0}, "rotary_fraction .* got 0"),
+        (RoPE, {"rotary_fraction": 1.5}, "rotary_fraction .* got 1.5"),
+        (RoPE, {"fastest_fraction": -0.1}, "fastest_fraction .* got -0.1"),
+        (RoPE, {"fastest_fraction": 1.1}, "fastest_fraction .* got 1.1"),
+        (RoPE, {"rotary_fraction": 0.4}, "=0.4 of 8, is 3: .* even"),
+        (RoPE, {"rotary_fraction": 0.05}, "=0.05 .* width 8 .* noth"),
+        (NTKRoPE, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
+        (NTKRoPE, {"original_length": 0}, "original_length .* got 0"),
+        (NTKRoPE, {"rotary_fraction": 0.25}, "NTKRoPE needs .* 4 .* 2 of a"),
+        (Llama3RoPE, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
+        (Llama3RoPE, {"original_length": 0}, "original_length .* got 0"),
+        (
+            Llama3RoPE,
+            {"low_frequency_factor": 0},
+            "low_frequency_factor .* got 0",
+        ),
+        (
+            Llama3RoPE,
+            {"low_frequency_factor": 4},
+            "high_frequency_factor=4 and low_frequency_factor=4",
+        ),
+        (make_long, {"original_length": 1}, "original_length .* from 2 .* 1"),
+        (make_long, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
+        (
+            make_long,
+            {"short_factors": (1, 0, 1, 1)},
+            "short_factors .* above 0 .* got 0",
+        ),
+        (make_long, {"long_factors": (1, 2)}, "long_factors .* the 4 .* got 2"),
+        (
+            make_long,
+            {"rotary_fraction": 0.5},
+            "short_.* the 2 .* got 4",
+        ),
+        (YaRN, {**YARN, "scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
+        (YaRN, {"original_length": 0}, "original_length .* got 0"),
+        (YaRN, {**YARN, "beta_fast": 1}, "beta_fast=1 and beta_slow=1"),
+        (YaRN, {**YARN, "beta_slow": 0}, "beta_slow .* above 0 .*; got 0"),
+        (YaRN, {**YARN, "attention_factor": 0}, "attention_factor .*; got 0"),
+    ],
+)
+def test_wrong_arguments_raise(make, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)(QUERY)

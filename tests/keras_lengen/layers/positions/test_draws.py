@@ -1,0 +1,430 @@
+"""Distributions of the samplers that draw from a range of positions."""
+
+import collections
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_lengen.layers import (
+    SHAPE,
+    ContinuousPositions,
+    LearnedEncoding,
+    OrdinalPositions,
+    PositionSampler,
+    RandomizedPositions,
+    RoPE,
+    ShiftedPositions,
+    SkippedPositions,
+)
+from tests.datasets.tasks.chi_square import assert_counts_follow
+
+DRAWS, TOP = 4000, 50
+
+
+def draw(sampler, tokens, lengths=None, *, jit_compile=False, training=True):
+    """Independent draws, an array `(DRAWS, tokens)`."""
+    sampler = tf.function(sampler, jit_compile=jit_compile)
+    inputs = tf.zeros((DRAWS, tokens))
+    positions = np.asarray(sampler(inputs, lengths=lengths, training=training))
+    assert positions.shape == inputs.shape
+    return positions
+
+
+def randomize(**arguments):
+    return RandomizedPositions(resample="example", seed=1, **arguments)
+
+
+def alike(rows):
+    rows = list(rows)
+    return dict.fromkeys(rows, 1 / len(rows))
+
+
+def choose(count, size):
+    return alike(itertools.combinations(range(size), count))
+
+
+def shift(count, size):
+    return alike(tuple(range(s, s + count)) for s in range(size))
+
+
+def skip(tokens, max_position, num_pieces):
+    """Probability of every row of positions, by going through all choices."""
+    outcomes = collections.Counter()
+    places = range(1, tokens)
+    for cuts in itertools.product(places, repeat=num_pieces - 1):
+        share = len(places) ** -(num_pieces - 1)
+        rows = {(tuple(range(tokens)), max_position - tokens): share}
+        for cut in sorted(cuts):
+            further = collections.Counter()
+            for (row, room), probability in rows.items():
+                for size in range(room + 1):
+                    moved = (*row[:cut], *(p + size for p in row[cut:]))
+                    further[moved, room - size] += probability / (room + 1)
+            rows = further
+        for (row, _), probability in rows.items():
+            outcomes[row] += probability
+    return outcomes
+
+
+EACH = np.full(DRAWS, 3)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "tokens", "lengths", "outcomes"),
+    [
+        (randomize(max_position=6), 3, None, choose(3, 6)),
+        (randomize(max_position=6), 5, np.array(3), choose(3, 6)),
+        (randomize(max_position=6), 5, EACH, choose(3, 6)),
+        (
+            randomize(max_position=5, ordered=False),
+            3,
+            None,
+            alike(itertools.permutations(range(5), 3)),
+        ),
+        (
+            # The distances from the first are the published draw.
+            randomize(max_position=7, include_zero=True),
+            3,
+            None,
+            alike(
+                (0, *rest) for rest in itertools.combinations(range(1, 7), 2)
+            ),
+        ),
+        (
+            SkippedPositions(max_position=7, seed=1),
+            4,
+            None,
+            skip(4, 7, 2),
+        ),
+        (
+            SkippedPositions(max_position=7, num_pieces=3, seed=1),
+            4,
+            None,
+            skip(4, 7, 3),
+        ),
+        *(
+            (
+                SkippedPositions(max_position=9, seed=1),
+                6,
+                lengths,
+                skip(3, 9, 2),
+            )
+            for lengths in (np.array(3), EACH)
+        ),
+        (ShiftedPositions(max_shift=1, seed=1), 5, None, shift(5, 1)),
+        (ShiftedPositions(max_shift=20, seed=1), 5, None, shift(5, 20)),
+        (ShiftedPositions(max_shift=7, seed=1), 5, np.array(3), shift(3, 7)),
+        # The padding is dealt to both ends.
+        (ShiftedPositions(max_shift=None, seed=1), 8, EACH, shift(3, 6)),
+        (
+            ShiftedPositions(max_shift=None, seed=1),
+            8,
+            np.array(3),
+            shift(3, 6),
+        ),
+        (ShiftedPositions(max_shift=None, seed=1), 8, None, shift(8, 1)),
+    ],
+)
+def test_all_rows_have_their_probability(sampler, tokens, lengths, outcomes):
+    programs = [False]
+    if lengths is None and isinstance(sampler, SkippedPositions):
+        programs = [False, True]
+    for jit_compile in programs:
+        rows = draw(sampler, tokens, lengths, jit_compile=jit_compile)
+        rows = rows[:, : tokens if lengths is None else 3].tolist()
+        assert_counts_follow(collections.Counter(map(tuple, rows)), outcomes)
+        # One example says nothing of the next one.
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        same = sum(one == other for one, other in pairs) / (DRAWS / 2)
+        expected = sum(share**2 for share in outcomes.values())
+        assert abs(same - expected) < 4 * math.sqrt(expected / (DRAWS / 2))
+
+
+def test_subsets_are_equally_likely_under_xla():
+    rows = draw(randomize(max_position=6), 3, jit_compile=True)
+    counts = collections.Counter(map(tuple, rows.tolist()))
+    assert_counts_follow(counts, choose(3, 6))
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_order_statistics_of_a_long_range(index):
+    """The k-th of T positions is p with the known probability.
+
+    `C(p, k) C(L - 1 - p, T - 1 - k) / C(L, T)`, which summed over k makes
+    every position equally likely, T / L.
+    """
+    size, tokens = 40, 4
+    positions = draw(randomize(max_position=size), tokens)[:, index]
+    # Ten wide classes, for rare outcomes spoil the approximation.
+    classes = collections.Counter()
+    for position in range(index, size - tokens + 1 + index):
+        classes[position // 4] += (
+            math.comb(position, index)
+            * math.comb(size - 1 - position, tokens - 1 - index)
+            / math.comb(size, tokens)
+        )
+    counts = collections.Counter((positions // 4).tolist())
+    assert_counts_follow(counts, classes)
+
+
+def assert_order_statistics(positions):
+    """The k-th of n uniform numbers has the distribution Beta(k, n + 1 - k).
+
+    Kolmogorov's test, missed by chance once in 30,000 times.
+    """
+    n = positions.shape[1]
+    assert (np.diff(positions) >= 0).all()
+    assert positions.min() >= 0
+    assert positions.max() < TOP
+    for k, column in enumerate(np.sort(positions, axis=0).T, start=1):
+        x = column.astype("float64") / TOP
+        # At least k of n numbers are below x.
+        expected = sum(
+            math.comb(n, hits) * x**hits * (1 - x) ** (n - hits)
+            for hits in range(k, n + 1)
+        )
+        seen = np.arange(1, DRAWS + 1) / DRAWS
+        assert np.abs(seen - expected).max() < 2.35 / math.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+def test_continuous_positions_are_sorted_uniform_numbers(jit_compile):
+    sampler = ContinuousPositions(max_position=TOP, resample="example", seed=1)
+    for training in (True, False):
+        assert_order_statistics(
+            draw(sampler, 5, jit_compile=jit_compile, training=training)
+        )
+    for lengths in (np.array(3), EACH):
+        positions = draw(sampler, 6, lengths, jit_compile=jit_compile)
+        assert_order_statistics(positions[:, :3])
+        assert (positions[:, 3:] == TOP).all()
+
+
+@pytest.mark.parametrize("cls", [RandomizedPositions, ContinuousPositions])
+def test_examples_share_a_draw_or_have_their_own(cls):
+    inputs = np.zeros((2, 20))
+    own = cls(max_position=99, resample="example")(inputs)
+    assert not np.array_equal(own[0], own[1])
+    assert cls(max_position=99)(inputs).shape == (20,)
+    # Lengths differ within a shared draw.
+    sampler = tf.function(cls(max_position=6, seed=1))
+    positions = np.stack(
+        [
+            sampler(tf.zeros((2, 4)), lengths=tf.constant([1, 4]))
+            for _ in range(300)
+        ]
+    )
+    if cls is ContinuousPositions:
+        assert all(row[0, 0] in row[1] for row in positions)
+        return
+    first = collections.Counter(positions[:, 0, 0].tolist())
+    assert_counts_follow(first, dict.fromkeys(range(6), 1 / 6))
+    whole = collections.Counter(map(tuple, positions[:, 1].tolist()))
+    assert_counts_follow(whole, choose(4, 6))
+
+
+@pytest.mark.parametrize("num_pieces", [2, 5])
+def test_neighbours_stay_neighbours_in_at_most_as_many_pieces(num_pieces):
+    sampler = SkippedPositions(max_position=2048, num_pieces=num_pieces, seed=1)
+    rows = draw(sampler, 64)
+    steps = np.diff(rows, axis=-1)
+    assert (rows[:, 0] == 0).all()
+    assert (steps >= 1).all()
+    assert (steps > 1).sum(axis=-1).max() == num_pieces - 1
+    assert 1900 < rows.max() < 2048
+    short = SkippedPositions(max_position=9, num_pieces=num_pieces, seed=1)
+    assert (draw(short, 9) == np.arange(9)).all()
+    for length in (0, 1):
+        rows = draw(short, 3, np.array(length))
+        assert (rows[:, 0] == 0).all()
+        assert rows.max() < 9
+
+
+@pytest.mark.parametrize("max_position", [10, 46_343, 100_003, 2**24])
+@pytest.mark.parametrize("own_length", [False, True])
+def test_even_evaluation_spreads_the_true_length(max_position, own_length):
+    """Exactly, also where a product of index and range is beyond int32."""
+    tokens = min(max_position, 46_342)
+    lengths = [tokens - 3, tokens] if own_length else [tokens]
+    given = {"lengths": np.array(lengths)} if own_length else {}
+    for cls in (RandomizedPositions, ContinuousPositions):
+        sampler = cls(max_position=max_position, evaluation="even")
+        found = sampler(np.zeros((2, tokens)), training=False, **given)
+        for row, length in zip(np.atleast_2d(found), lengths, strict=True):
+            expected = np.arange(length, dtype="int64") * max_position
+            if cls is RandomizedPositions:
+                np.testing.assert_array_equal(row[:length], expected // length)
+            else:
+                np.testing.assert_allclose(
+                    row[:length], expected / length, rtol=1e-6
+                )
+                np.testing.assert_allclose(
+                    row[length:], max_position, rtol=1e-6
+                )
+
+
+INPUTS, LENGTHS = np.zeros((2, 4)), np.array([2, 1])
+SHIFTS = {"max_shift": 50}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "expected"),
+    [
+        (
+            RandomizedPositions(max_position=9, evaluation="ordinal"),
+            [[0, 1], [0, 1]],
+        ),
+        (
+            RandomizedPositions(
+                max_position=9, evaluation="ordinal", ordered=False
+            ),
+            [[0, 1], [0, 1]],
+        ),
+        (SkippedPositions(max_position=9), [[0, 1], [0, 1]]),
+        (ShiftedPositions(**SHIFTS, evaluation="zero"), [[0, 1], [0, 1]]),
+        (ShiftedPositions(**SHIFTS, evaluation="max"), [[50, 51], [50, 51]]),
+        (
+            ShiftedPositions(max_shift=None, evaluation="zero"),
+            [[0, 1], [0, 1]],
+        ),
+        (ShiftedPositions(max_shift=None, evaluation="max"), [[2, 3], [3, 4]]),
+        (OrdinalPositions(), [[0, 1], [0, 1]]),
+    ],
+)
+def test_evaluation_counts(sampler, expected):
+    positions = sampler(INPUTS, lengths=LENGTHS, training=False)
+    found = np.broadcast_to(positions, (2, 4))[:, :2]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        RandomizedPositions(max_position=2**20, seed=1),
+        SkippedPositions(max_position=2**20, evaluation="random", seed=1),
+        ShiftedPositions(max_shift=2**20, evaluation="random", seed=1),
+    ],
+)
+def test_evaluation_may_draw(sampler):
+    first, second = (sampler(INPUTS, training=False) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("max_shift", [40, None])
+def test_the_shift_comes_after_the_padding_on_the_left(max_shift):
+    encoding = SHAPE(max_shift=max_shift, seed=1)
+    mask = np.arange(50) >= np.array([[49], [45], [10], [0]])
+    positions = encoding.sample_positions(
+        np.zeros((4, 50)), mask=mask, training=True
+    )
+    starts = set()
+    for example, real in zip(np.asarray(positions), mask, strict=True):
+        first = example[real][0]
+        limit = max_shift or 51 - real.sum()
+        assert 0 <= first < limit
+        steps = np.arange(real.sum())
+        np.testing.assert_array_equal(example[real], first + steps)
+        starts.add(int(first))
+    assert len(starts) > 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            lambda evaluation=evaluation: RandomizedPositions(
+                max_position=10, evaluation=evaluation
+            )
+            for evaluation in ("random", "even", "ordinal")
+        ),
+        *(
+            lambda evaluation=evaluation: SkippedPositions(
+                max_position=10, evaluation=evaluation
+            )
+            for evaluation in ("ordinal", "random")
+        ),
+    ],
+)
+def test_too_long_a_sequence_raises(make):
+    row = np.ravel(make()(np.zeros((1, 10))))
+    assert len(set(row.tolist())) == 10
+    with pytest.raises(ValueError, match=r"11 tokens.*10: raise max_position"):
+        make()(np.zeros((1, 11)))
+
+
+def test_fractions_are_enough_for_any_length():
+    sampler = ContinuousPositions(max_position=10, seed=1)
+    sampler.check_length(1000)
+    positions = np.asarray(sampler(np.zeros((1, 1000))))
+    assert 9.8 < positions.max() < 10
+    assert (np.diff(positions) >= 0).all()
+    message = "sampler=ContinuousPositions gives fractions, but LearnedEnc"
+    with pytest.raises(ValueError, match=message):
+        LearnedEncoding(max_position=9, sampler=sampler)
+    assert RoPE(sampler=sampler)(np.ones((1, 3, 2, 4))).shape == (1, 3, 2, 4)
+
+
+@pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
+def test_draws_span_the_range_under_any_floatx(floatx):
+    before, inputs = keras.config.floatx(), np.zeros((1, 2000))
+    try:
+        keras.config.set_floatx(floatx)
+        whole = RandomizedPositions(max_position=2000, seed=1)
+        means = [np.mean(whole(inputs[:, :20])) for _ in range(50)]
+        continuous = ContinuousPositions(max_position=2000, seed=1)
+        fractions = np.asarray(continuous(inputs))
+    finally:
+        keras.config.set_floatx(before)
+    assert abs(np.mean(means) - 999.5) < 60
+    assert fractions.dtype == "float32"
+    assert len(set(fractions.tolist())) > 1990
+
+
+def test_a_sampler_without_a_rule_says_so():
+    class Unfinished(PositionSampler):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Unfinished must"):
+        Unfinished()(np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        *(
+            (cls, arguments, message)
+            for cls in (RandomizedPositions, ContinuousPositions)
+            for arguments, message in (
+                ({"max_position": 0}, "max_position .* got 0"),
+                ({"max_position": 2.5}, "max_position .* got 2.5"),
+                ({"max_position": 9, "resample": "layer"}, "resample .* 'lay"),
+                ({"max_position": 9, "evaluation": "x"}, "evaluation .* 'x'"),
+            )
+        ),
+        (SkippedPositions, {"max_position": 0}, "max_position .* got 0"),
+        (
+            SkippedPositions,
+            {"max_position": 9, "num_pieces": 1},
+            "num_pieces .* got 1",
+        ),
+        (
+            SkippedPositions,
+            {"max_position": 9, "evaluation": "even"},
+            "evaluation .* 'even'",
+        ),
+        (ShiftedPositions, {"max_shift": 0}, "max_shift .* got 0"),
+        (ShiftedPositions, {"max_shift": 2.5}, "max_shift .* got 2.5"),
+        (
+            ShiftedPositions,
+            {"max_shift": 9, "evaluation": "even"},
+            "evaluation .* 'even'",
+        ),
+    ],
+)
+def test_wrong_arguments_raise(cls, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cls(**arguments)

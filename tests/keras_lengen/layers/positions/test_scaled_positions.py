@@ -1,0 +1,298 @@
+"""Samplers whose positions are not those of a range: fractions of tokens."""
+
+import collections
+import math
+
+import numpy as np
+import pytest
+
+from keras_lengen.layers import (
+    CAPE,
+    AugmentedPositions,
+    InterpolatedPositions,
+    RoPE,
+    SinusoidalEncoding,
+    WarpedPositions,
+)
+from tests.datasets.tasks.chi_square import assert_counts_follow
+
+DRAWS = 4000
+NONE = {"max_global_shift": 0, "max_local_shift": 0, "max_global_scale": 1}
+TAIL = {"head_fraction": 0, "tail_fraction": 1}
+
+
+def place(sampler, tokens, batch_size=2, **call):
+    positions = np.asarray(sampler(np.zeros((batch_size, tokens)), **call))
+    assert positions.dtype == "float32"
+    return positions
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("tokens", [1, 19, 20, 21, 50, 1000])
+def test_longer_sequences_fill_the_trained_range(tokens, training):
+    sampler = InterpolatedPositions(train_length=20)
+    result = place(sampler, tokens, training=training)
+    expected = np.arange(tokens) * min(1, 20 / tokens)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert result.max() < 20
+
+
+@pytest.mark.parametrize(
+    "reference", [None, np.array([16, 4]), np.array(16), 16]
+)
+def test_each_example_goes_by_its_length(reference):
+    """The reference length wins over the true one."""
+    sampler = InterpolatedPositions(train_length=8)
+    lengths = np.array([12, 5])
+    result = place(sampler, 12, lengths=lengths, reference_length=reference)
+    length = np.reshape(lengths if reference is None else reference, (-1, 1))
+    expected = np.minimum(1, 8 / length) * np.arange(12)
+    expected = np.broadcast_to(expected, (2, 12))
+    np.testing.assert_allclose(np.broadcast_to(result, (2, 12)), expected)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("scaling_factor", [1, 2.5, 8])
+def test_a_fixed_factor_knows_no_length(scaling_factor, training):
+    sampler = InterpolatedPositions(
+        train_length=8, scaling_factor=scaling_factor
+    )
+    lengths = np.array([30, 3])
+    result = place(sampler, 30, lengths=lengths, training=training)
+    expected = np.arange(30) / scaling_factor
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_padding_on_the_left_is_not_counted():
+    encoding = RoPE(sampler=InterpolatedPositions(train_length=4))
+    mask = np.arange(8) >= np.array([[3], [0]])
+    result = np.asarray(encoding.sample_positions(np.zeros((2, 8)), mask=mask))
+    np.testing.assert_allclose(result[0, 3:], np.arange(5) * 4 / 5)
+    np.testing.assert_allclose(result[1], np.arange(8) / 2)
+    with pytest.raises(ValueError, match=r"start_index=5.*Interp.*`positions`"):
+        encoding(np.ones((1, 3, 1, 8), "float32"), start_index=5)
+
+
+def warp(tokens, batch_size=1, lengths=None, **arguments):
+    sampler = WarpedPositions(**{"train_length": 20, "seed": 1, **arguments})
+    return place(sampler, tokens, batch_size, lengths=lengths, training=True)
+
+
+def beta_distribution(x):
+    """Of Beta(2, 5): the chance of 2 successes at least in 6 trials."""
+    return sum(
+        math.comb(6, hits) * x**hits * (1 - x) ** (6 - hits)
+        for hits in range(2, 7)
+    )
+
+
+def test_published_tails():
+    (roots,) = warp(20, **TAIL)
+    np.testing.assert_allclose(
+        roots[[0, 1, 2, 19]], [0, 4.472, 6.325, 19.494], atol=5e-4
+    )
+    (skewed,) = warp(20, skew="beta", **TAIL)
+    np.testing.assert_allclose(
+        skewed[[1, 2, 4, 5, 10, 15, 18]] / 20,
+        [0.032774, 0.114265, 0.344640, 0.466064, 0.890625, 0.995361, 0.999945],
+        atol=5e-7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("skew", "function"), [("sqrt", math.sqrt), ("beta", beta_distribution)]
+)
+def test_tails_go_by_the_true_length_and_keep_order(skew, function):
+    lengths = np.array([25, 7, 1])
+    result = warp(25, 3, lengths, skew=skew, **TAIL)
+    for example, length in zip(result, lengths.tolist(), strict=True):
+        expected = [length * function(j / length) for j in range(length)]
+        np.testing.assert_allclose(example[:length], expected, atol=2e-5)
+        assert (np.diff(example[:length]) > 0).all()
+        assert (example[length:] == length).all()
+
+
+def kind(positions):
+    """Which of the three an example of 20 tokens is, with its scale."""
+    if np.allclose(positions, np.sqrt(20 * np.arange(20)), atol=1e-4):
+        return "tail"
+    scale = round(float(positions[1]), 3)
+    np.testing.assert_allclose(positions, scale * np.arange(20), rtol=1e-5)
+    return scale
+
+
+@pytest.mark.parametrize(
+    ("arguments", "probabilities"),
+    [
+        (
+            {},
+            {1: 0.7, "tail": 0.15}
+            | dict.fromkeys((0.4, 0.5, 0.6, 0.7, 0.8), 0.03),
+        ),
+        (
+            {"tail_fraction": 0, "head_fraction": 0.3, "head_scales": [0.25]},
+            {1: 0.7, 0.25: 0.3},
+        ),
+        ({"tail_fraction": 0.3, "head_fraction": 0}, {1: 0.7, "tail": 0.3}),
+    ],
+    ids=["both", "head", "tail"],
+)
+def test_every_example_is_warped_with_its_probability(arguments, probabilities):
+    kinds = map(kind, warp(20, DRAWS, **arguments))
+    assert_counts_follow(collections.Counter(kinds), probabilities)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {},
+        {"lengths": np.array([30, 9])},
+        {"lengths": np.array([30, 9]), "reference_length": np.array([25, 50])},
+    ],
+    ids=["tokens", "lengths", "reference"],
+)
+def test_evaluation_of_warped_positions_interpolates(call):
+    warped, expected = (
+        place(cls(train_length=20), 30, training=False, **call)
+        for cls in (WarpedPositions, InterpolatedPositions)
+    )
+    expected = np.broadcast_to(expected, warped.shape)
+    np.testing.assert_array_equal(warped, expected)
+
+
+def augment(**arguments):
+    sampler = AugmentedPositions(**{**NONE, "seed": 1, **arguments})
+    return place(sampler, 4, DRAWS, training=True)
+
+
+def assert_uniform(sample, limit):
+    """Kolmogorov's test, missed by chance once in 30,000 times."""
+    sample = np.sort(np.ravel(sample))
+    assert len(np.unique(sample)) > 0.99 * len(sample)
+    expected = (sample / limit + 1) / 2
+    seen = np.arange(1, len(sample) + 1) / len(sample)
+    assert np.abs(seen - expected).max() < 2.35 / math.sqrt(len(sample))
+
+
+def assert_unrelated(first, second):
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / math.sqrt(len(first))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_an_example_is_shifted_and_scaled_as_a_whole(normalize):
+    positions = augment(
+        max_global_shift=7, max_global_scale=1.5, normalize=normalize
+    )
+    # One step apart before scaling, and at `first` before the shift.
+    scale = positions[:, 1] - positions[:, 0]
+    first = -1.5 if normalize else 0
+    shift = positions[:, 0] / scale - first
+    np.testing.assert_allclose(
+        positions,
+        scale[:, None] * (first + np.arange(4) + shift[:, None]),
+        atol=1e-5,
+    )
+    assert_uniform(shift, 7)
+    assert_uniform(np.log(scale), math.log(1.5))
+    assert_unrelated(shift, scale)
+
+
+@pytest.mark.parametrize("limit", [0.2, 0.5])
+def test_every_token_jitters_and_keeps_its_place(limit):
+    positions = augment(max_local_shift=limit)
+    jitter = positions - np.arange(4)
+    assert_uniform(jitter, limit)
+    assert_unrelated(jitter[:, 0], jitter[:, 1])
+    assert_unrelated(jitter[:-1, 0], jitter[1:, 0])
+    assert (np.diff(positions) > 0).all()
+    np.testing.assert_array_equal(augment(), [np.arange(4)] * DRAWS)
+
+
+def test_jitter_is_scaled_too():
+    positions = augment(max_local_shift=0.5, max_global_scale=4)
+    gaps = np.diff(positions[:, :2]).ravel()
+    # A gap of 0 to 2 tokens times 1/4 to 4, where it would end at 5 otherwise.
+    assert 6 < gaps.max() < 8
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mean_of_true_tokens_is_zero(training):
+    sampler = AugmentedPositions(
+        max_global_shift=0, max_local_shift=0, normalize=True
+    )
+    lengths = np.array([6, 3, 1])
+    positions = place(sampler, 6, 3, lengths=lengths, training=training)
+    for example, length in zip(positions, lengths, strict=True):
+        assert abs(example[:length].mean()) < 1e-6
+        steps = np.diff(example)
+        np.testing.assert_allclose(steps, steps[0], rtol=1e-5)
+        if not training:
+            assert steps[0] == 1
+    one = place(sampler, 6, 3, lengths=np.array(3), training=False)
+    np.testing.assert_array_equal(one, [np.arange(6) - 1] * 3)
+    counted = place(AugmentedPositions(), 5, training=False)
+    np.testing.assert_array_equal(counted, [np.arange(5)] * 2)
+
+
+def test_cape_is_sines_of_centred_positions():
+    embeddings = np.full((3, 4, 8), 2, "float32")
+    encoded = CAPE(normalize=True, layout="interleaved")(embeddings)
+    expected = [
+        [
+            np.sin((j - 1.5) * 10000 ** (-2 * (c // 2) / 8) + c % 2 * np.pi / 2)
+            for c in range(8)
+        ]
+        for j in range(4)
+    ]
+    np.testing.assert_allclose(encoded, 2 + np.array([expected] * 3), atol=1e-6)
+    form = CAPE(seed=3, max_local_shift=0.25, max_wavelength=100)
+    sampler = AugmentedPositions(
+        max_global_shift=5,
+        max_local_shift=0.25,
+        max_global_scale=1.03,
+        normalize=False,
+        seed=3,
+    )
+    plain = SinusoidalEncoding(max_wavelength=100, sampler=sampler)
+    for training in (True, False):
+        found = form(embeddings, training=training)
+        expected = plain(embeddings, training=training)
+        np.testing.assert_array_equal(found, expected)
+        assert np.allclose(found[0], found[1], atol=1e-3) != training
+
+
+WARPED = {"train_length": 20}
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        (InterpolatedPositions, {"train_length": 0}, "train_length .* got 0"),
+        (InterpolatedPositions, {"train_length": 2.5}, "train_length .* 2.5"),
+        (
+            InterpolatedPositions,
+            {"train_length": 9, "scaling_factor": 0},
+            "scaling_factor .* got 0",
+        ),
+        (WarpedPositions, {"train_length": 0}, "train_length .* got 0"),
+        (WarpedPositions, {**WARPED, "head_fraction": -0.1}, "head_.* -0.1"),
+        (
+            WarpedPositions,
+            {**WARPED, "tail_fraction": 0.9},
+            "at most; got 0.15 and 0.9",
+        ),
+        (WarpedPositions, {**WARPED, "head_scales": ()}, r"scales .* got \(\)"),
+        (
+            WarpedPositions,
+            {**WARPED, "head_scales": (0.5, 0)},
+            "head_scales .* got 0",
+        ),
+        (WarpedPositions, {**WARPED, "skew": "log"}, "skew .* 'log'"),
+        (AugmentedPositions, {"max_global_shift": -1}, "max_global_sh.* -1"),
+        (AugmentedPositions, {"max_local_shift": -0.1}, "max_local_.* -0.1"),
+        (AugmentedPositions, {"max_global_scale": 0.9}, "max_global_.* 0.9"),
+    ],
+)
+def test_wrong_arguments_raise(cls, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        cls(**arguments)
