@@ -189,6 +189,16 @@ def test_source_and_target_have_positions_of_their_own(encoding, others):
     )
 
 
+def test_a_cross_encoding_has_the_positions_of_the_last_layer():
+    model = telling(num_layers=2, draw="layer", cross_encoding=RoPE())
+    near, far = np.arange(6), np.arange(6) ** 2
+    logits = translate(model, positions=[near, far])
+    others = translate(model, positions=[far, far])
+    np.testing.assert_array_equal(logits, others)
+    others = translate(model, positions=[far, near])
+    assert not np.allclose(logits, others, atol=1e-4)
+
+
 def test_rows_and_columns_of_an_image_become_one_class():
     def axial():
         return AxialEncoding(

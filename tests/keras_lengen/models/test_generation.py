@@ -102,13 +102,23 @@ def goes_together(subject, method, way, *_):
     return way != "stream" or "beams" not in method
 
 
+# What each prompt has of its own goes to all of its beams.
+BEAMS = [
+    (subject, "beams", "generate", "right", (4,))
+    for subject in ("even positions", "length", "rolling cache", "memory")
+]
 ROWS = [
     pytest.param(
         *(*row, number % 12 == 1),
         marks=() if number % 6 == 3 else pytest.mark.product,
     )
     for number, row in enumerate(
-        cover([*SUBJECTS], [*METHODS], WAYS, SIDES, ENDS, keep=goes_together)
+        [
+            *cover(
+                [*SUBJECTS], [*METHODS], WAYS, SIDES, ENDS, keep=goes_together
+            ),
+            *BEAMS,
+        ]
     )
 ]
 

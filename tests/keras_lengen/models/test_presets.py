@@ -172,127 +172,116 @@ def test_weights_of_gpt2_start_small():
             assert abs(np.std(weight) / 0.02 - 1) < 0.045
 
 
-def softmax(scores):
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+def linear(x, dense):
+    kernel, *bias = map(np.asarray, dense.weights)
+    return x @ kernel + sum(bias)
 
 
-def causal_attention(query, key, value, num_heads, bias=0):
-    """Attention of `(B, T, M)` with scores that are not scaled."""
-
-    def heads(x):
-        return np.stack(np.split(x, num_heads, axis=-1), axis=1)
-
-    scores = heads(query) @ heads(key).swapaxes(-1, -2) + bias
-    later = np.triu(np.ones(scores.shape[-2:], "bool"), k=1)
-    output = softmax(np.where(later, -np.inf, scores)) @ heads(value)
-    return np.concatenate([*output.swapaxes(0, 1)], axis=-1)
+def normalize(x, layer, epsilon):
+    """Layer normalization with two weights, or by the RMS with one."""
+    gain, *offset = map(np.asarray, layer.weights)
+    if offset:
+        x = x - x.mean(axis=-1, keepdims=True)
+    mean = (x**2).mean(axis=-1, keepdims=True)
+    return gain * x / np.sqrt(mean + epsilon) + sum(offset)
 
 
-def projections(attention):
-    return [
-        [np.asarray(weight) for weight in dense.weights]
-        for dense in (
-            attention.query_dense,
-            attention.key_dense,
-            attention.value_dense,
-            attention.output_dense,
-        )
-    ]
+def forward(
+    model, ids, *, epsilon, activate, added=0, rotate=None, scale=1.0, bias=0.0
+):
+    """What the head gets in a causal decoder that normalizes first."""
+    norm = functools.partial(normalize, epsilon=epsilon)
+    width = model.model_dim // model.num_heads
+
+    def split(x, dense):
+        heads = linear(x, dense).reshape(*ids.shape, -1, width)
+        return np.moveaxis(heads, 2, 1)
+
+    later = np.triu(np.ones((ids.shape[1],) * 2, "bool"), k=1)
+    x = np.asarray(model.embedding.embeddings)[ids] + added
+    for block in model.blocks:
+        attention = block.attention_layer
+        normed = norm(x, block.attention_norm)
+        query = split(normed, attention.query_dense)
+        key = split(normed, attention.key_dense)
+        value = split(normed, attention.value_dense)
+        if rotate is not None:
+            query, key = rotate(query), rotate(key)
+        # Each head of keys and values may serve several heads of queries.
+        group = query.shape[1] // key.shape[1]
+        key, value = key.repeat(group, axis=1), value.repeat(group, axis=1)
+        scores = scale * query @ key.swapaxes(-1, -2) + bias
+        weights = np.exp(np.where(later, -np.inf, scores))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        attended = np.moveaxis(weights @ value, 1, 2).reshape(x.shape)
+        x = x + linear(attended, attention.output_dense)
+        normed = norm(x, block.feedforward_norm)
+        hidden = linear(normed, block.hidden_dense)
+        if model.gated_feedforward:
+            hidden = activate(linear(normed, block.gate_dense)) * hidden
+        else:
+            hidden = activate(hidden)
+        x = x + linear(hidden, block.output_dense)
+    return norm(x, model.final_norm)
 
 
-def gpt2(model, ids):
-    """Logits as in the code of Radford et al., 2019."""
+IDS = token_ids()
 
-    def norm(x, layer):
-        gain, offset = (np.asarray(weight) for weight in layer.weights)
-        mean = x.mean(axis=-1, keepdims=True)
-        variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
-        return gain * (x - mean) / np.sqrt(variance + 1e-5) + offset
 
-    def linear(x, weights):
-        kernel, bias = (np.asarray(weight) for weight in weights)
-        return x @ kernel + bias
+def make_random(name, **changes):
+    """A small model with weights that show, and its embeddings."""
+    model = with_random_weights(make_small(name, **changes))
+    return model, np.asarray(model.embedding.embeddings)
+
+
+def test_gpt2_computes_what_its_code_does():
+    """That of Radford et al., 2019."""
 
     def gelu(x):
         inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1 + np.tanh(inner))
 
-    tokens = np.asarray(model.embedding.embeddings)
-    (positions,) = map(np.asarray, model.encoding.weights)
-    x = tokens[ids] + positions[: ids.shape[1]]
-    for block in model.blocks:
-        query, key, value, output = projections(block.attention_layer)
-        normed = norm(x, block.attention_norm)
-        head_width = x.shape[-1] // model.num_heads
-        attended = causal_attention(
-            linear(normed, query) / np.sqrt(head_width),
-            linear(normed, key),
-            linear(normed, value),
-            model.num_heads,
-        )
-        x = x + linear(attended, output)
-        hidden = linear(
-            norm(x, block.feedforward_norm), block.hidden_dense.weights
-        )
-        x = x + linear(gelu(hidden), block.output_dense.weights)
-    return norm(x, model.final_norm) @ tokens.T
-
-
-def test_gpt2_computes_what_its_code_does():
-    model = with_random_weights(
-        make_small("gpt2", encoding=LearnedEncoding(max_position=9))
+    model, tokens = make_random(
+        "gpt2", encoding=LearnedEncoding(max_position=9)
     )
-    ids = token_ids()
-    np.testing.assert_allclose(model(ids), gpt2(model, ids), atol=1e-4)
+    (positions,) = map(np.asarray, model.encoding.weights)
+    x = forward(
+        *(model, IDS),
+        epsilon=1e-5,
+        activate=gelu,
+        added=positions[: IDS.shape[1]],
+        scale=4**-0.5,
+    )
+    np.testing.assert_allclose(model(IDS), x @ tokens.T, atol=1e-4)
 
 
-def rms_norm(x, layer, epsilon):
-    (gain,) = map(np.asarray, layer.weights)
-    mean = (x**2).mean(axis=-1, keepdims=True)
-    return gain * x / np.sqrt(mean + epsilon)
-
-
-def t5(model, ids):
-    """Logits as in the code of Raffel et al., 2020, without an encoder."""
-
-    norm = functools.partial(rms_norm, epsilon=1e-6)
-    tokens = np.asarray(model.embedding.embeddings)
+def test_t5_computes_what_its_code_does():
+    """That of Raffel et al., 2020, without an encoder."""
+    assert presets["t5_decoder"]["logit_scale"] == 768**-0.5
+    model, tokens = make_random(
+        "t5_decoder", encoding=T5Bias(), logit_scale=16**-0.5
+    )
     (by_distance,) = map(np.asarray, model.encoding.weights)
-    numbers = np.arange(ids.shape[1])
+    numbers = np.arange(IDS.shape[1])
     distances = np.maximum(numbers[:, None] - numbers, 0)
-    x = tokens[ids]
-    for block in model.blocks:
-        (query,), (key,), (value,), (output,) = projections(
-            block.attention_layer
-        )
-        normed = norm(x, block.attention_norm)
-        attended = causal_attention(
-            normed @ query,
-            normed @ key,
-            normed @ value,
-            model.num_heads,
-            bias=np.moveaxis(by_distance[distances], -1, 0),
-        )
-        x = x + attended @ output
-        (hidden,) = block.hidden_dense.get_weights()
-        (returned,) = block.output_dense.get_weights()
-        normed = norm(x, block.feedforward_norm)
-        x = x + np.maximum(normed @ hidden, 0) @ returned
-    x = norm(x, model.final_norm)
-    return x * x.shape[-1] ** -0.5 @ tokens.T
+    x = forward(
+        *(model, IDS),
+        epsilon=1e-6,
+        activate=lambda x: np.maximum(x, 0),
+        bias=np.moveaxis(by_distance[distances], -1, 0),
+    )
+    np.testing.assert_allclose(model(IDS), x / 4 @ tokens.T, atol=1e-4)
 
 
-def llama(model, ids):
-    """Logits as in the code of Touvron et al., 2023, in halves."""
+@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
+def test_llama_computes_what_its_code_does(tied):
+    """That of Touvron et al., 2023, with features in halves."""
 
-    norm = functools.partial(rms_norm, epsilon=1e-5)
-
-    def rotate(x, heads):
-        x = x.reshape(*x.shape[:2], heads, -1)
+    def rotate(x):
         half = x.shape[-1] // 2
-        frequencies = 500_000 ** (-np.arange(half) / half)
-        angles = np.arange(x.shape[1])[:, None, None] * frequencies
+        angles = np.arange(x.shape[2])[:, None] * (
+            500_000 ** (-np.arange(half) / half)
+        )
         real, imaginary = x[..., :half], x[..., half:]
         turned = (
             real * np.cos(angles) - imaginary * np.sin(angles),
@@ -300,56 +289,17 @@ def llama(model, ids):
         )
         return np.concatenate(turned, axis=-1)
 
-    x = np.asarray(model.embedding.embeddings)[ids]
-    for block in model.blocks:
-        (query,), (key,), (value,), (output,) = projections(
-            block.attention_layer
-        )
-        normed = norm(x, block.attention_norm)
-        queries, keys = rotate(normed @ query, 4), rotate(normed @ key, 2)
-        values = (normed @ value).reshape(*ids.shape, 2, -1)
-        # Each head of keys and values serves two heads of queries.
-        attended = causal_attention(
-            queries.reshape(*ids.shape, -1) / np.sqrt(queries.shape[-1]),
-            keys.repeat(2, axis=2).reshape(*ids.shape, -1),
-            values.repeat(2, axis=2).reshape(*ids.shape, -1),
-            num_heads=4,
-        )
-        x = x + attended @ output
-        normed = norm(x, block.feedforward_norm)
-        (gate,), (up,), (down,) = (
-            dense.get_weights()
-            for dense in (
-                block.gate_dense,
-                block.hidden_dense,
-                block.output_dense,
-            )
-        )
-        gate = normed @ gate
-        x = x + (gate / (1 + np.exp(-gate)) * (normed @ up)) @ down
-    x = norm(x, model.final_norm)
-    if model.tie_embeddings:
-        return x @ np.asarray(model.embedding.embeddings).T
-    (head,) = model.head.get_weights()
-    return x @ head
-
-
-@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
-def test_llama_computes_what_its_code_does(tied):
-    changes = {"num_key_value_heads": 2, "tie_embeddings": tied}
-    model = with_random_weights(make_small("llama", **changes))
+    model, tokens = make_random("llama", tie_embeddings=tied)
     assert all("bias" not in weight.path for weight in model.weights)
-    ids = token_ids()
-    np.testing.assert_allclose(model(ids), llama(model, ids), atol=1e-4)
-
-
-def test_t5_computes_what_its_code_does():
-    model = with_random_weights(
-        make_small("t5_decoder", encoding=T5Bias(), logit_scale=16**-0.5)
+    x = forward(
+        *(model, IDS),
+        epsilon=1e-5,
+        activate=lambda x: x / (1 + np.exp(-x)),
+        rotate=rotate,
+        scale=4**-0.5,
     )
-    assert presets["t5_decoder"]["logit_scale"] == 768**-0.5
-    ids = token_ids()
-    np.testing.assert_allclose(model(ids), t5(model, ids), atol=1e-4)
+    logits = x @ tokens.T if tied else linear(x, model.head)
+    np.testing.assert_allclose(model(IDS), logits, atol=1e-4)
 
 
 NEAR, FAR = ("RoPE", 10_000, 1024), ("RoPE", 1_000_000, None)
