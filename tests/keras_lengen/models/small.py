@@ -100,6 +100,18 @@ def with_random_weights(model):
     return model
 
 
+def with_large_kernels(model):
+    """The model, with outputs that depend on all of its tokens.
+
+    Offsets stay 0, and norms 1: constants would decide which token comes next.
+    """
+    generator = np.random.default_rng(0)
+    for weight in model.trainable_weights:
+        if len(weight.shape) > 1:
+            weight.assign(generator.normal(size=weight.shape) / 2)
+    return model
+
+
 def reset_samplers(model):
     """Makes the positions of a model's next call those of its first one."""
     for stack in (model, *model.layers):
