@@ -283,7 +283,8 @@ class LoopedDecoder(TransformerDecoder):
             logits = self.logits(self._end(x))
             certain = ops.max(ops.log_softmax(logits, axis=-1), axis=-1)
             doubt = -ops.sum(certain * scored, axis=-1)
-            surer = (doubt < least) & (number < most)
+            # The first loop counts even if its doubt is NaN.
+            surer = ((doubt < least) | (number == 0)) & (number < most)
             return (
                 number + 1,
                 x,

@@ -86,34 +86,29 @@ def test_equal_activations_differ_by_rounding():
 LINE = np.outer(np.arange(9.0), [1, 2, 3])
 
 
+def fit(activations, **arguments):
+    return lambda: fit_activation_plane(activations, **arguments)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fit_activation_plane(LINE), "lie on a line"),
-        (lambda: fit_activation_plane(LINE + 1000), "lie on a line"),
-        (lambda: fit_activation_plane(np.ones((9, 4))), "are equal, or"),
-        (lambda: fit_activation_plane(MIXED[0, :2]), "at least 3 vectors"),
-        (lambda: fit_activation_plane(MIXED[0, 0]), r"floats \(..., M\); got"),
-        (lambda: fit_activation_plane("x"), r"floats \(..., M\); got"),
-        (lambda: fit_activation_plane(None), r"floats \(..., M\); got"),
-        (lambda: fit_activation_plane([[1, 2], [3, 4]]), "got int64"),
-        (lambda: fit_activation_plane(MIXED * np.nan), "NaN or infinity"),
+        (fit(LINE), "lie on a line"),
+        (fit(LINE + 1000), "lie on a line"),
+        (fit(np.ones((9, 4))), "are equal, or"),
+        (fit(MIXED[0, :2]), "at least 3 vectors"),
+        (fit(MIXED[0, 0]), r"floats \(..., M\); got"),
+        (fit("x"), r"floats \(..., M\); got"),
+        (fit(None), r"floats \(..., M\); got"),
+        (fit([[1, 2], [3, 4]]), "got int64"),
+        (fit(MIXED * np.nan), "NaN or infinity"),
+        (fit(MIXED, share_within=1), "above 0 and below 1; got 1"),
+        (fit(MIXED, share_within=0), "above 0 and below 1; got 0"),
         (
-            lambda: fit_activation_plane(MIXED, share_within=1),
-            "share_within must be a number above 0 and below 1; got 1",
-        ),
-        (
-            lambda: fit_activation_plane(MIXED, share_within=0),
-            "share_within must be a number above 0 and below 1; got 0",
-        ),
-        (
-            lambda: fit_activation_plane(MIXED).project(MIXED[..., :3]),
+            lambda: fit(MIXED)().project(MIXED[..., :3]),
             "must have the width 6",
         ),
-        (
-            lambda: fit_activation_plane(MIXED).share_outside(MIXED[:0]),
-            "one vector or more",
-        ),
+        (lambda: fit(MIXED)().share_outside(MIXED[:0]), "one vector or more"),
     ],
 )
 def test_mistakes(call, message):

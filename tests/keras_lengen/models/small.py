@@ -1,7 +1,6 @@
 """Small models to test with."""
 
 import contextlib
-import itertools
 
 import keras
 import numpy as np
@@ -10,13 +9,13 @@ from keras import ops
 from keras_lengen.layers import MultiHeadAttention
 from keras_lengen.models import (
     EncoderDecoder,
+    LoopedDecoder,
     TransformerDecoder,
     TransformerEncoder,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.products import mark_slow, product
 
 VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
 
@@ -54,10 +53,15 @@ def encoder_decoder(encoding=None, **changes):
     return _small(EncoderDecoder, encoding, changes)
 
 
+def looped_decoder(encoding=None, **changes):
+    return _small(LoopedDecoder, encoding, {"loops": 2, **changes})
+
+
 MODELS = {
     "encoder": encoder,
     "decoder": decoder,
     "encoder_decoder": encoder_decoder,
+    "looped_decoder": looped_decoder,
 }
 
 
@@ -73,20 +77,6 @@ def make(model, variant, *, encoding_changes=None, **changes):
     if model == "encoder_decoder" and crosses:
         changes = {"cross_encoding": encoding, **changes}
     return MODELS[model](encoding, **changes)
-
-
-def list_encodings_and_samplers(*names):
-    """Every encoding with its own sampler, and some with every sampler."""
-    pairs = [(variant, None) for variant in encodings.ROWS]
-    pairs += itertools.product(names, samplers.VARIANTS)
-    return product(
-        mark_slow(pairs, {*encodings.ALIKE, *samplers.ALIKE}),
-        keep=lambda variant, sampler: (
-            variant in encodings.FAMILIES
-            if sampler is None
-            else (variant, sampler) == ("RoPE", "InterpolatedPositions")
-        ),
-    )
 
 
 def inputs(model, token_ids, **others):
@@ -107,6 +97,18 @@ def with_random_weights(model):
     model.set_weights(
         [generator.normal(size=weight.shape) / 3 for weight in model.weights]
     )
+    return model
+
+
+def with_large_kernels(model):
+    """The model, with outputs that depend on all of its tokens.
+
+    Offsets stay 0, and norms 1: constants would decide which token comes next.
+    """
+    generator = np.random.default_rng(0)
+    for weight in model.trainable_weights:
+        if len(weight.shape) > 1:
+            weight.assign(generator.normal(size=weight.shape) / 2)
     return model
 
 

@@ -1,11 +1,9 @@
-import functools
-import itertools
+"""Two stacks; `test_base.py` has what all models share."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -15,13 +13,6 @@ from keras_lengen.layers import (
     RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
-    XPos,
-)
-from keras_lengen.models import EncoderDecoder
-from tests.keras_lengen.layers.arguments import (
-    assert_config_round_trip,
-    assert_is_attribute,
-    differ,
 )
 from tests.keras_lengen.models.small import (
     OUTPUT_SIZE,
@@ -31,7 +22,6 @@ from tests.keras_lengen.models.small import (
     token_ids,
     with_random_weights,
 )
-from tests.products import product
 
 SOURCE, TARGET = token_ids(6), token_ids(9)[:, 5:]
 
@@ -46,8 +36,9 @@ def translate(model, **others):
     return np.asarray(model(batch))
 
 
-@pytest.mark.parametrize("normalization", product(["post", "pre"], ["pre"]))
-@pytest.mark.parametrize("cross_encoding", [None, ALiBi()], ids=["", "alibi"])
+@pytest.mark.parametrize(
+    ("normalization", "cross_encoding"), [("post", None), ("pre", ALiBi())]
+)
 def test_the_decoder_reads_what_the_encoder_returns(
     normalization, cross_encoding
 ):
@@ -79,7 +70,10 @@ def test_the_decoder_reads_what_the_encoder_returns(
 
 def test_no_weight_is_shared():
     model = encoder_decoder(
-        RelativeEncoding(), num_layers=2, cross_encoding=RelativeEncoding()
+        RelativeEncoding(),
+        num_layers=2,
+        cross_encoding=RelativeEncoding(),
+        embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0),
     )
     first, second = (
         {id(weight) for weight in stack.weights}
@@ -87,13 +81,6 @@ def test_no_weight_is_shared():
     )
     assert not first & second
     assert len(model.weights) == len(first | second)
-
-
-@pytest.mark.parametrize(
-    "initializer", [None, keras.initializers.RandomNormal(stddev=1.0)]
-)
-def test_both_embeddings_are_drawn(initializer):
-    model = encoder_decoder(embeddings_initializer=initializer)
     assert not np.array_equal(
         model.encoder.embedding.embeddings, model.decoder.embedding.embeddings
     )
@@ -116,32 +103,20 @@ def test_target_tokens_see_all_of_the_source_and_no_later_targets():
 
 def padded(ids, side):
     """Sequences with two tokens of padding, and their mask."""
-    width = {"none": (0, 0), "left": (2, 0), "right": (0, 2)}[side]
+    width = {"left": (2, 0), "right": (0, 2)}[side]
     mask = np.pad(np.ones(ids.shape, "bool"), [(0, 0), width])
     return np.pad(ids, [(0, 0), width], constant_values=1), mask
 
 
-SIDES = ("none", "left", "right")
-
-
-@pytest.mark.parametrize(
-    ("source_side", "target_side"),
-    product(
-        itertools.product(SIDES, SIDES),
-        keep=[("left", "right"), ("right", "left")],
-    ),
-)
-@pytest.mark.parametrize("draw", product(["model", "layer"], keep=["layer"]))
-def test_padding_of_either_sequence_changes_nothing(
-    source_side, target_side, draw
-):
+@pytest.mark.parametrize("sides", [("left", "right"), ("right", "left")])
+def test_padding_of_either_sequence_changes_nothing(sides):
     model = telling(
-        RandomizedRoPE(), num_layers=2, cross_encoding=ALiBi(), draw=draw
+        RandomizedRoPE(), num_layers=2, cross_encoding=ALiBi(), draw="layer"
     )
     reset_samplers(model)
     expected = translate(model)
-    source, source_mask = padded(SOURCE, source_side)
-    target, target_mask = padded(TARGET, target_side)
+    source, source_mask = padded(SOURCE, sides[0])
+    target, target_mask = padded(TARGET, sides[1])
     reset_samplers(model)
     logits = translate(
         model,
@@ -183,37 +158,45 @@ def test_where_the_source_stands_matters_to_a_cross_encoding(
     assert matters != np.allclose(apart, logits, atol=1e-4)
 
 
-@pytest.mark.parametrize("cross_encoding", [RoPE(), ALiBi(), None])
-def test_source_and_target_count_from_zero(cross_encoding):
-    model = telling(ALiBi(), cross_encoding=cross_encoding)
-    given = {"positions": np.arange(6), "target_positions": np.arange(4)}
-    np.testing.assert_array_equal(translate(model, **given), translate(model))
-
-
-def test_source_and_target_are_drawn_apart():
-    encoding = RandomizedRoPE(max_position=1000)
+@pytest.mark.parametrize(
+    ("encoding", "others"),
+    [
+        (RandomizedRoPE(max_position=1000), {}),
+        (
+            RoPE(sampler=InterpolatedPositions(train_length=3)),
+            {"reference_length": 12, "target_reference_length": 6},
+        ),
+    ],
+    ids=["drawn", "interpolated"],
+)
+def test_source_and_target_have_positions_of_their_own(encoding, others):
+    """Also for the cross-encoding, whose own sampler is ignored."""
     model = telling(encoding, cross_encoding=RoPE())
     reset_samplers(model)
-    drawn = {
-        "positions": model.encoder.encoding.sampler(SOURCE),
-        "target_positions": model.decoder.encoding.sampler(TARGET),
+    encoder, decoder = model.encoder.encoding, model.decoder.encoding
+    assert encoder.sampler is not decoder.sampler
+    given = {
+        "positions": encoder.sampler(
+            SOURCE, reference_length=others.get("reference_length")
+        ),
+        "target_positions": decoder.sampler(
+            TARGET, reference_length=others.get("target_reference_length")
+        ),
     }
     reset_samplers(model)
-    np.testing.assert_array_equal(translate(model), translate(model, **drawn))
-    assert model.encoder.encoding.sampler is not model.decoder.encoding.sampler
-
-
-def test_reference_lengths_are_those_of_source_and_target():
-    sampler = InterpolatedPositions(train_length=3)
-    model = telling(RoPE(sampler=sampler), cross_encoding=RoPE())
-    lengths = {"reference_length": 12, "target_reference_length": 6}
-    positions = {
-        "positions": np.arange(6) * 3 / 12,
-        "target_positions": np.arange(4) * 3 / 6,
-    }
     np.testing.assert_allclose(
-        translate(model, **lengths), translate(model, **positions), atol=1e-5
+        translate(model, **others), translate(model, **given), atol=1e-5
     )
+
+
+def test_a_cross_encoding_has_the_positions_of_the_last_layer():
+    model = telling(num_layers=2, draw="layer", cross_encoding=RoPE())
+    near, far = np.arange(6), np.arange(6) ** 2
+    logits = translate(model, positions=[near, far])
+    others = translate(model, positions=[far, far])
+    np.testing.assert_array_equal(logits, others)
+    others = translate(model, positions=[far, near])
+    assert not np.allclose(logits, others, atol=1e-4)
 
 
 def test_rows_and_columns_of_an_image_become_one_class():
@@ -237,74 +220,16 @@ def test_rows_and_columns_of_an_image_become_one_class():
     np.testing.assert_allclose(shuffled, logits, atol=1e-4)
 
 
-ARGUMENTS = {
-    "vocabulary_size": 9,
-    "output_size": 5,
-    "target_vocabulary_size": 8,
-    "num_layers": 2,
-    "num_decoder_layers": 3,
-    "cross_encoding": ALiBi(),
-}
-
-
-def model_and_outcome(**changes):
-    keras.utils.set_random_seed(0)
-    model = encoder_decoder(**changes)
-    shapes = [weight.shape for weight in model.weights]
-    return model, (translate(model), shapes)
-
-
-@functools.cache
-def unchanged_outcome():
-    return model_and_outcome()[1]
-
-
-@pytest.mark.parametrize(
-    "argument",
-    sorted(
-        constructor_arguments(EncoderDecoder).keys()
-        - {"name", "trainable", "dtype"}
-    ),
-)
-def test_every_argument_is_an_attribute_and_counts(argument):
-    value = ARGUMENTS[argument]
-    model, outcome = model_and_outcome(**{argument: value})
-    assert differ(unchanged_outcome(), outcome)
-    assert_is_attribute(model, argument, value)
-
-
-def test_further_arguments_are_those_of_both():
+def test_sizes_and_further_arguments_are_those_of_both():
     model = encoder_decoder(
-        RoPE(),
-        name="translator",
-        normalization="pre",
-        feedforward_dim=5,
-        dtype="mixed_bfloat16",
+        RoPE(), output_size=None, normalization="pre", feedforward_dim=5
     )
-    assert model.name == "translator"
-    for stack in (model.encoder, model.decoder):
-        assert isinstance(stack.encoding, RoPE)
-        assert (stack.normalization, stack.feedforward_dim) == ("pre", 5)
-        assert stack.dtype_policy == model.dtype_policy
-
-
-def test_target_sizes_are_those_of_the_source_unless_said_otherwise():
-    model = encoder_decoder(output_size=None)
     assert model.target_vocabulary_size == VOCABULARY_SIZE
     assert model.output_size == VOCABULARY_SIZE
     assert model.num_decoder_layers == model.num_layers
-
-
-def test_config_rebuilds_it():
-    model = encoder_decoder(
-        RandomizedRoPE(),
-        **ARGUMENTS,
-        normalization="pre",
-        name="translator",
-        dtype="mixed_bfloat16",
-    )
-    assert_config_round_trip(model)
-    assert model.get_config()["name"] == "translator"
+    for stack in (model.encoder, model.decoder):
+        assert isinstance(stack.encoding, RoPE)
+        assert (stack.normalization, stack.feedforward_dim) == ("pre", 5)
 
 
 def test_logits_can_be_products_with_the_targets_embeddings():
@@ -313,80 +238,13 @@ def test_logits_can_be_products_with_the_targets_embeddings():
         tie_embeddings=True,
         normalization="pre",
     )
-    assert model.decoder.head is None
     decoder = model.decoder
-    table = decoder.embedding.embeddings
-    memory = model.encoder(SOURCE)
-    x = decoder.embedding(np.minimum(TARGET, 2)) * 4
-    x = decoder.final_norm(decoder.blocks[0](x, memory=memory))
+    assert decoder.head is None
+    target = np.minimum(TARGET, 2)
+    x = decoder.embedding(target) * 4
+    x = decoder.final_norm(decoder.blocks[0](x, memory=model.encoder(SOURCE)))
     np.testing.assert_allclose(
-        translate(model, target_ids=np.minimum(TARGET, 2)),
-        x @ keras.ops.transpose(table),
+        translate(model, target_ids=target),
+        x @ keras.ops.transpose(decoder.embedding.embeddings),
         atol=1e-5,
     )
-
-
-def test_it_is_part_of_a_functional_model():
-    inputs = {
-        "token_ids": keras.Input((None,), dtype="int32", name="token_ids"),
-        "target_ids": keras.Input((None,), dtype="int32", name="target_ids"),
-    }
-    model = encoder_decoder(ALiBi())
-    outer = keras.Model(inputs, model(inputs))
-    assert outer.output.shape == (None, None, OUTPUT_SIZE)
-    batch = {"token_ids": SOURCE, "target_ids": TARGET}
-    np.testing.assert_array_equal(outer(batch), model(batch))
-
-
-def test_keras_predicts_what_a_call_returns():
-    model = encoder_decoder(ALiBi(), cross_encoding=RoPE())
-    batch = {
-        "token_ids": SOURCE,
-        "lengths": np.array([4, 6]),
-        "target_ids": TARGET,
-        "target_padding_mask": TARGET > 1,
-    }
-    np.testing.assert_allclose(
-        model.predict(batch, verbose=0), model(batch), atol=1e-5
-    )
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        (SOURCE, "at least token_ids and target_ids; got .*Tensor"),
-        ({"token_ids": SOURCE}, "target_ids, .*; got token_ids"),
-        ({"target_ids": SOURCE}, "target_ids, .*; got target_ids"),
-        (
-            {"token_ids": SOURCE, "target_ids": TARGET, "length": 3},
-            "the key 'length': did you mean lengths",
-        ),
-        (
-            {"token_ids": SOURCE, "target_ids": TARGET, "target_length": 3},
-            "the key 'target_length': did you mean target_lengths",
-        ),
-    ],
-)
-def test_wrong_inputs_raise(inputs, message):
-    with pytest.raises(ValueError, match=message):
-        encoder_decoder()(inputs)
-
-
-def test_symbols_without_a_target_raise():
-    symbol = keras.Input((None,), dtype="int32")
-    with pytest.raises(ValueError, match=r"target_ids, .*; got token_ids"):
-        encoder_decoder()({"token_ids": symbol})
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoding": XPos()}, "in an encoder, tokens attend to later"),
-        ({"cross_encoding": SinusoidalEncoding()}, "does nothing in cross"),
-        ({"cross_encoding": XPos()}, "XPos is for causal attention"),
-        ({"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
-    ],
-)
-def test_wrong_arguments_raise(changes, message):
-    with pytest.raises(ValueError, match=message):
-        encoder_decoder(**changes)

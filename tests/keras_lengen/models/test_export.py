@@ -30,7 +30,6 @@ from tests.keras_lengen.models.small import (
     inputs,
     token_ids,
 )
-from tests.products import mark_slow, product
 
 # Keras' own, on JAX.
 pytestmark = pytest.mark.filterwarnings(
@@ -46,17 +45,18 @@ def exported(model, tmp_path):
 
 
 MODELS = {
-    "rotation": lambda: encoder(RandomizedRoPE(**EVEN)),
     "chunks": lambda: encoder(RandomizedALiBi(**EVEN), chunk_size=4),
     "decoder": lambda: decoder(ALiBi(), output_size=VOCABULARY_SIZE),
 }
 
 
-@pytest.mark.parametrize("name", product(MODELS, keep=["decoder"]))
+@pytest.mark.parametrize("name", MODELS)
 def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
     model = MODELS[name]()
     model.compile(
-        "sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        "sgd",
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        run_eagerly=True,
     )
     model.fit(token_ids(), token_ids() % 2, verbose=0)
     loaded = exported(model, tmp_path)
@@ -137,9 +137,12 @@ def run_litert(path, ids):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *mark_slow(
-            [("onnx", name) for name in FILES],
-            FILES.keys() - {*UNLIKE_TENSORFLOW},
+        *(
+            pytest.param(
+                *("onnx", name),
+                marks=() if name in UNLIKE_TENSORFLOW else pytest.mark.slow,
+            )
+            for name in FILES
         ),
         ("litert", "RandomizedRelativeEncoding"),
     ],
@@ -175,26 +178,10 @@ def test_what_onnx_cannot_compute_is_refused(make_model, operation, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "variant", product(encodings.VARIANTS, keep=encodings.in_families)
-)
-def test_a_functional_model_of_any_length_is_made_of_an_encoding(variant):
-    encoding = encodings.make(variant)
-    arrays = encodings.random_inputs(encoding.stage)
-    symbols = [keras.Input((None, *x.shape[2:])) for x in arrays]
-    outputs = keras.tree.flatten(encoding(*symbols))
-    model = keras.Model(symbols, outputs)
-    for symbol, output in zip(
-        outputs, keras.tree.flatten(model(arrays)), strict=True
-    ):
-        assert symbol.dtype == keras.backend.standardize_dtype(output.dtype)
-        for size, static in zip(output.shape, symbol.shape, strict=True):
-            assert static in (None, size)
-
-
 def test_attention_takes_sequences_of_any_length():
-    symbol = keras.Input((None, encodings.MODEL_DIM))
+    symbol = keras.Input((None, 16))
     attention = MultiHeadAttention(2, 8, encoding=RandomizedRoPE(**EVEN))
     model = keras.Model(symbol, attention(symbol, symbol))
-    (array,) = encodings.random_inputs("embeddings")
-    assert model(array).shape == array.shape
+    for tokens in (6, 9):
+        array = np.ones((2, tokens, 16), "float32")
+        assert model(array).shape == array.shape

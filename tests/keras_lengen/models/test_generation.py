@@ -1,376 +1,383 @@
-import collections
+"""Generation, against decoding with a whole pass for each token."""
+
+import contextlib
+import itertools
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers import (
+    ALiBi,
     AxialEncoding,
+    ForgettingAttention,
     GeometricAttention,
     GridPositions,
     LearnedEncoding,
     NTKRoPE,
+    PaTHAttention,
     RandomizedRoPE,
     RoPE,
+    T5Bias,
 )
-from keras_lengen.models import EncoderDecoder, TransformerDecoder
-from tests.keras_lengen.layers.encodings import table as encodings
-from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import list_encodings_and_samplers
-from tests.products import product
+from tests.covering import cover
+from tests.keras_lengen.models import small
+from tests.keras_lengen.models.decoding import (
+    choose_likeliest,
+    cut,
+    fill,
+    find_shares,
+    penalize,
+    search,
+)
+from tests.keras_lengen.models.small import eagerly, with_large_kernels
 
-NEW_TOKENS = 4
-VOCABULARY_SIZE = 9
+VOCABULARY_SIZE, NEW_TOKENS, MAX_LENGTH = 9, 4, 20
 RANDOM = np.random.default_rng(0)
-PROMPTS = RANDOM.integers(1, VOCABULARY_SIZE, size=(3, 5)).astype("int32")
-LENGTHS = np.array([5, 2, 4])
-SHAPE = {
-    "vocabulary_size": VOCABULARY_SIZE,
-    "num_layers": 2,
-    "num_heads": encodings.HEADS,
-    "model_dim": encodings.MODEL_DIM,
-    "feedforward_dim": 8,
+TURNS = [
+    RANDOM.integers(VOCABULARY_SIZE, size=(3, tokens)) for tokens in (5, 3)
+]
+LENGTHS = [np.array([5, 2, 4]), np.array([1, 3, 2])]
+PROMPTS = TURNS[0]
+SOURCES = {
+    "token_ids": RANDOM.integers(VOCABULARY_SIZE, size=(3, 4)),
+    "lengths": np.array([4, 1, 3]),
 }
 
 
-@pytest.fixture
-def eager():
-    """Runs programs without compiling them, which here takes longest."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+def make(model=small.decoder, encoding=None, **changes):
+    """A model whose next token depends on more than the last one."""
+    sizes = {"vocabulary_size": VOCABULARY_SIZE, "output_size": None}
+    return with_large_kernels(model(encoding, **{**sizes, **changes}))
 
 
-@pytest.fixture(params=product(["compiled", "eager"], keep=["eager"]))
-def in_both_ways(request):
-    """Compiles programs, or runs them without that as the default run does."""
-    if request.param == "eager":
-        request.getfixturevalue("eager")
-
-
-def decoder(encoding=None, **changes):
-    """A decoder whose next token depends on more than the last one."""
-    model = TransformerDecoder(**{**SHAPE, "encoding": encoding, **changes})
-    spread(model)
-    return model
-
-
-def spread(model):
-    for weight in model.trainable_variables:
-        if weight.path.split("/")[-1] == "embeddings":
-            weight.assign(30 * weight)
-
-
-def generated(model, inputs, **options):
-    """New tokens and their logits, without the wait for XLA."""
-    return model.generate(
-        inputs, NEW_TOKENS, return_logits=True, jit_compile=False, **options
-    )
-
-
-def assert_full_pass(model, prompts, tokens, logits, **inputs):
-    """Asserts that one pass over all tokens returns the logits of each."""
-    whole = np.concatenate([prompts, tokens], axis=1)
-    reset(model)
-    expected = model({"token_ids": whole, **inputs})
-    first = prompts.shape[1] - 1
-    np.testing.assert_allclose(
-        expected[:, first : first + NEW_TOKENS], logits, rtol=1e-5, atol=2e-5
-    )
-    np.testing.assert_array_equal(np.argmax(logits, axis=-1), tokens)
-
-
-def reset(model):
-    samplers.reset(model.encoding.sampler)
-
-
-@pytest.mark.parametrize(
-    ("variant", "sampler"),
-    list_encodings_and_samplers("RoPE", "SinusoidalEncoding"),
-    ids=str,
-)
-@pytest.mark.usefixtures("eager")
-def test_cached_decoding_is_the_full_pass(variant, sampler):
-    changes = {"sampler": samplers.make(sampler)} if sampler else {}
-    model = decoder(encodings.make(variant, **changes))
-    reset(model)
-    tokens, logits = generated(model, {"token_ids": PROMPTS})
-    assert_full_pass(model, PROMPTS, tokens, logits)
-
-
-@pytest.mark.parametrize(
-    "variant",
-    product(encodings.ROWS, keep=["RandomizedRoPE"]),
-)
-@pytest.mark.usefixtures("eager")
-def test_each_prompt_continues_as_it_does_alone(variant):
-    encoding = encodings.make(variant)
-    model = decoder(encoding)
-    batched = {}
-    reset(model)
-    batched["right"] = generated(
-        model, {"token_ids": PROMPTS, "lengths": LENGTHS}
-    )
-    left = np.arange(5) >= 5 - LENGTHS[:, None]
-    ids = np.ones_like(PROMPTS)
-    for example, length in enumerate(LENGTHS):
-        ids[example, 5 - length :] = PROMPTS[example, :length]
-    reset(model)
-    batched["left"] = generated(model, {"token_ids": ids, "padding_mask": left})
-    for example, length in enumerate(LENGTHS):
-        # Samplers that draw for every example draw for the first one first.
-        if example > 0 and getattr(encoding.sampler, "draws", False):
-            continue
-        reset(model)
-        alone = PROMPTS[example : example + 1, :length]
-        tokens, logits = generated(model, {"token_ids": alone})
-        for batch_tokens, batch_logits in batched.values():
-            np.testing.assert_array_equal(batch_tokens[example], tokens[0])
-            np.testing.assert_allclose(
-                batch_logits[example], logits[0], atol=2e-5
-            )
-
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_a_shared_draw_serves_prompts_of_all_lengths_as_alone():
-    model = decoder(RandomizedRoPE(max_position=64, seed=1))
-    reset(model)
-    _, batched = generated(model, {"token_ids": PROMPTS, "lengths": LENGTHS})
-    for example, length in enumerate(LENGTHS):
-        reset(model)
-        alone = PROMPTS[example : example + 1, :length]
-        _, logits = generated(model, {"token_ids": alone})
-        np.testing.assert_allclose(batched[example], logits[0], atol=2e-5)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    product(
-        [
-            {"draw": "layer"},
-            {"num_key_value_heads": 1},
-            {"normalization": "pre", "tie_embeddings": True},
-            {"attention": GeometricAttention, "encoding": None},
-            {"encoding": NTKRoPE(scaling_factor=2.0, original_length=4)},
-            {
-                "encoding": AxialEncoding(
-                    row=RoPE(), column=RoPE(), sampler=GridPositions(width=3)
-                )
-            },
-            {"chunk_size": 2},
-            {"dtype": "mixed_bfloat16"},
-        ],
-        keep=lambda changes: (
-            changes.keys() <= {"draw", "chunk_size", "num_key_value_heads"}
-        ),
+GRID = GridPositions(width=3)
+SUBJECTS = {
+    "rotation": lambda: make(encoding=RoPE(), num_layers=2),
+    "grouped heads": lambda: make(
+        encoding=T5Bias(), num_key_value_heads=1, chunk_size=2
     ),
-    ids=lambda changes: "-".join(changes),
-)
-@pytest.mark.usefixtures("in_both_ways")
-def test_all_decoders_continue(changes):
-    encoding = RandomizedRoPE(max_position=64, evaluation="even")
-    model = decoder(**{"encoding": encoding, **changes})
-    tokens, logits = generated(model, {"token_ids": PROMPTS})
-    if "dtype" not in changes:
-        assert_full_pass(model, PROMPTS, tokens, logits)
-        return
-    whole = np.concatenate([PROMPTS, tokens], axis=1)
-    expected = model({"token_ids": whole})[:, 4 : 4 + NEW_TOKENS]
-    np.testing.assert_allclose(expected, logits, atol=0.1)
-
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_explicit_positions_are_those_of_prompts_and_new_tokens():
-    model = decoder(RoPE())
-    positions = np.array([3, 4, 9, 20, 21, 30, 31, 40, 50])
-    inputs = {"token_ids": PROMPTS, "positions": positions}
-    tokens, logits = generated(model, inputs)
-    assert_full_pass(model, PROMPTS, tokens, logits, positions=positions)
-
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_a_reference_length_is_heeded():
-    model = decoder(NTKRoPE(scaling_factor=2.0, original_length=4))
-    inputs = {"token_ids": PROMPTS, "reference_length": 100}
-    tokens, logits = generated(model, inputs)
-    assert_full_pass(model, PROMPTS, tokens, logits, reference_length=100)
-    assert encodings_differ(logits, generated(model, {"token_ids": PROMPTS})[1])
-
-
-def encodings_differ(one, other):
-    return np.abs(np.asarray(one) - np.asarray(other)).max() > 1e-3
-
-
-@pytest.mark.parametrize("cross_encoding", [None, RoPE()], ids=["no", "rope"])
-@pytest.mark.usefixtures("in_both_ways")
-def test_an_encoder_decoder_reads_its_source_once(cross_encoding):
-    model = EncoderDecoder(
-        **SHAPE,
+    "rolling cache": lambda: make(
+        encoding=ALiBi(), sliding_window=3, sink_tokens=1
+    ),
+    "layers": lambda: make(
+        encoding=[RoPE(), None, ALiBi()],
+        num_layers=3,
+        normalization="pre",
+        sliding_window=[None, 2, 3],
+    ),
+    "length": lambda: make(
+        encoding=NTKRoPE(scaling_factor=2.0, original_length=4)
+    ),
+    "pairs": lambda: make(
+        encoding=AxialEncoding(row=RoPE(), column=RoPE(), sampler=GRID)
+    ),
+    "even positions": lambda: make(
         encoding=RandomizedRoPE(max_position=64, evaluation="even"),
-        cross_encoding=cross_encoding,
+        draw="layer",
+        num_layers=2,
+    ),
+    "loops": lambda: make(small.looped_decoder, RoPE()),
+    "memory": lambda: make(
+        small.encoder_decoder, RoPE(), cross_encoding=ALiBi()
+    ),
+    "forgetting": lambda: make(attention=ForgettingAttention),
+    "paths": lambda: make(attention=PaTHAttention),
+    "geometric": lambda: make(attention=GeometricAttention),
+}
+METHODS = {
+    "greedy": {},
+    "penalty": {"repetition_penalty": 1.7},
+    "beams": {"num_beams": 3, "length_penalty": 0.6},
+    "penalized beams": {"num_beams": 2, "repetition_penalty": 1.7},
+}
+WAYS = ("generate", "stream", "conversation")
+SIDES = (None, "left", "right")
+ENDS = ((), (4,), (2, 7, 5))
+
+
+def goes_together(subject, method, way, *_):
+    if subject == "memory" and way == "conversation":
+        return False
+    return way != "stream" or "beams" not in method
+
+
+# What each prompt has of its own goes to all of its beams.
+BEAMS = [
+    (subject, "beams", "generate", "right", ())
+    for subject in ("even positions", "length", "rolling cache", "memory")
+]
+ROWS = [
+    pytest.param(
+        *(*row, number % 12 == 1),
+        marks=() if number % 6 == 3 else pytest.mark.product,
     )
-    spread(model)
-    inputs = {
-        "token_ids": PROMPTS,
-        "lengths": LENGTHS,
-        "target_ids": PROMPTS[:, :2],
-    }
-    tokens, logits = generated(model, inputs)
-    whole = np.concatenate([PROMPTS[:, :2], tokens], axis=1)
-    expected = model({**inputs, "target_ids": whole})
-    np.testing.assert_allclose(
-        expected[:, 1 : 1 + NEW_TOKENS], logits, atol=2e-5
+    for number, row in enumerate(
+        [
+            *cover(
+                [*SUBJECTS], [*METHODS], WAYS, SIDES, ENDS, keep=goes_together
+            ),
+            *BEAMS,
+        ]
     )
-    streamed = np.stack([*model.stream(inputs, NEW_TOKENS)], axis=1)
-    np.testing.assert_array_equal(streamed, tokens)
+]
+
+
+def pad(prompts, lengths, side):
+    """Inputs with prompts, of which padding hides a part."""
+    if side is None:
+        return {"token_ids": prompts}, [prompts.shape[1]] * len(prompts)
+    if side == "right":
+        return {"token_ids": prompts, "lengths": lengths}, lengths
+    tokens = prompts.shape[1]
+    moved = [
+        np.roll(row, -length)
+        for row, length in zip(prompts, lengths, strict=True)
+    ]
+    mask = np.arange(tokens) >= tokens - lengths[:, None]
+    return {"token_ids": np.stack(moved), "padding_mask": mask}, lengths
+
+
+def as_target(model, batch):
+    """Inputs of a model, whose target the prompts are if it has sources."""
+    if model.id_inputs is None:
+        return batch
+    names = {name: f"target_{name.removeprefix('token_')}" for name in batch}
+    return {**SOURCES, **{names[name]: batch[name] for name in batch}}
+
+
+def reader(model, row, total):
+    """A function from texts to the logits of their next tokens.
+
+    The texts are a part of `total` tokens, because positions may depend on the
+    length.
+    """
+
+    def read(texts):
+        ids = np.zeros((len(texts), total), "int32")
+        ids[:, : len(texts[0])] = texts
+        batch = as_target(model, {"token_ids": ids})
+        for name in SOURCES if model.id_inputs is not None else ():
+            batch[name] = np.repeat(SOURCES[name][row : row + 1], len(ids), 0)
+        return np.asarray(model(batch))[:, len(texts[0]) - 1]
+
+    return read
+
+
+def run(model, way, batch, **options):
+    """The tokens that one call generates, and their logits if it has them."""
+    if way != "stream":
+        returns = options.get("num_beams", 1) == 1
+        found = model.generate(
+            batch, NEW_TOKENS, return_logits=returns, **options
+        )
+        return found if returns else (found, None)
+    end = options.get("end_token", (0,))[0]
+    tokens = np.stack([*model.stream(batch, NEW_TOKENS, **options)], axis=1)
+    missing = NEW_TOKENS - tokens.shape[1]
+    return np.pad(tokens, [(0, 0), (0, missing)], constant_values=end), None
+
+
+def decode(read, text, ends, num_beams=1, length_penalty=1, **options):
+    """What the oracle finds, and the logits of its tokens."""
+    penalty = options.get("repetition_penalty", 1.0)
+    if num_beams == 1:
+        return choose_likeliest(
+            read, text, NEW_TOKENS, ends=ends, penalty=penalty
+        )
+    others = {"ends": ends, "power": length_penalty, "penalty": penalty}
+    return search(read, text, NEW_TOKENS, num_beams, **others), None
+
+
+@pytest.mark.parametrize(
+    ("subject", "method", "way", "side", "ends", "compiled"), ROWS
+)
+def test_decoding(subject, method, way, side, ends, compiled):
+    model, options = SUBJECTS[subject](), METHODS[method]
+    source, texts = model, [[], [], []]
+    if way == "conversation":
+        source = model.start_conversation(max_length=MAX_LENGTH)
+    given = {**options, **({"end_token": [*ends]} if ends else {})}
+    turns = list(zip(TURNS, LENGTHS, strict=True))
+    for prompts, lengths in turns if way == "conversation" else turns[:1]:
+        batch, counts = pad(prompts, lengths, side)
+        with contextlib.nullcontext() if compiled else eagerly():
+            tokens, logits = run(
+                *(source, way, as_target(model, batch)),
+                **given,
+                jit_compile=compiled,
+            )
+        assert tokens.dtype == np.int32
+        for row, text in enumerate(texts):
+            text += [*prompts[row, : counts[row]]]
+            total = len(text) + NEW_TOKENS
+            total = MAX_LENGTH if way == "conversation" else total
+            read = reader(model, row, total)
+            expected, every = decode(read, text, ends, **options)
+            assert [*tokens[row]] == fill(expected, NEW_TOKENS, ends)
+            if logits is not None:
+                np.testing.assert_allclose(
+                    logits[row, : len(every)], every, rtol=1e-3, atol=1e-3
+                )
+            text += expected
 
 
 @pytest.fixture(scope="module")
 def rope():
     """A decoder for tests that share its programs."""
-    keras.utils.set_random_seed(0)
-    return decoder(RoPE())
+    return SUBJECTS["rotation"]()
 
 
-def test_a_stream_yields_what_is_generated(rope):
-    inputs = {"token_ids": PROMPTS, "lengths": LENGTHS}
-    tokens = rope.generate(inputs, NEW_TOKENS)
-    streamed = [*rope.stream(inputs, NEW_TOKENS)]
-    np.testing.assert_array_equal(np.stack(streamed, axis=1), tokens)
-    assert tokens.dtype == streamed[0].dtype == np.int32
+def test_a_sequence_ends_at_its_first_end_token(rope):
+    """Whichever it is; logits after all of them have ended are zeros."""
+    options = {"jit_compile": False, "return_logits": True}
+    free, _ = rope.generate(PROMPTS, 8, **options)
+    every = range(VOCABULARY_SIZE)
+    unused = min({*every} - {*free.flatten().tolist()})
+    # All rows end, at different tokens; the first of the ends fills the rest.
+    for ends in itertools.combinations(every, 2):
+        lengths = [len(cut(row, ends)) for row in free]
+        if max(lengths) < 8 and len({*lengths}) > 1:
+            break
+    ends = [unused, *ends]
+    tokens, logits = rope.generate(PROMPTS, 8, end_token=ends, **options)
+    assert min(lengths) < max(lengths) < 8
+    for row, full, length in zip(tokens, free, lengths, strict=True):
+        assert [*row] == fill(full[:length], 8, ends)
+    assert (logits[:, max(lengths) :] == 0).all()
+    assert (logits[:, max(lengths) - 1] != 0).any()
+    streamed = [*rope.stream(PROMPTS, 50, end_token=ends, jit_compile=False)]
+    assert len(streamed) == max(lengths)
 
 
-@pytest.mark.product
-def test_compiled_is_not_compiled(rope):
-    tokens, logits = rope.generate(
-        {"token_ids": PROMPTS}, NEW_TOKENS, return_logits=True
+def test_given_positions_are_those_of_prompts_and_new_tokens(rope):
+    positions = np.array([3, 4, 9, 20, 21, 30, 31, 40, 50])
+    inputs = {"token_ids": PROMPTS, "positions": positions}
+    with eagerly():
+        tokens, logits = rope.generate(inputs, NEW_TOKENS, return_logits=True)
+    whole = {**inputs, "token_ids": np.append(PROMPTS, tokens, axis=1)}
+    np.testing.assert_allclose(rope(whole)[:, 4:-1], logits, atol=1e-3)
+
+
+def test_a_reference_length_is_heeded():
+    model = SUBJECTS["length"]()
+    inputs = {"token_ids": PROMPTS, "reference_length": 100}
+    with eagerly():
+        tokens, logits = model.generate(inputs, 4, return_logits=True)
+        _, others = model.generate(PROMPTS, 4, return_logits=True)
+    whole = {**inputs, "token_ids": np.append(PROMPTS, tokens, axis=1)}
+    np.testing.assert_allclose(model(whole)[:, 4:-1], logits, atol=1e-3)
+    assert not np.allclose(logits, others, atol=1e-2)
+
+
+def test_half_precision_is_near():
+    exact = SUBJECTS["rotation"]()
+    half = small.decoder(
+        RoPE(),
+        **{"vocabulary_size": VOCABULARY_SIZE, "output_size": None},
+        num_layers=2,
+        dtype="mixed_bfloat16",
     )
-    same_tokens, same_logits = generated(rope, {"token_ids": PROMPTS})
-    np.testing.assert_array_equal(tokens, same_tokens)
-    np.testing.assert_allclose(logits, same_logits, atol=2e-5)
+    half.set_weights(exact.get_weights())
+    with eagerly():
+        tokens, logits = half.generate(PROMPTS, 3, return_logits=True)
+    whole = np.append(PROMPTS, tokens, axis=1)
+    np.testing.assert_allclose(half(whole)[:, 4:-1], logits, atol=0.1)
 
 
 def test_programs_are_compiled_once_for_a_shape():
-    model = decoder(RandomizedRoPE(max_position=64))
+    model = SUBJECTS["rotation"]()
     for lengths in ([5, 5, 5], [1, 2, 3]):
+        inputs = {"token_ids": PROMPTS, "lengths": np.array(lengths)}
         for temperature in (0.5, 1.0):
             model.generate(
-                {"token_ids": PROMPTS, "lengths": np.array(lengths)},
-                NEW_TOKENS,
-                temperature=temperature,
-                jit_compile=False,
+                inputs, 4, temperature=temperature, jit_compile=False
             )
     (program,) = model.programs._programs.values()
     assert program.start.experimental_get_tracing_count() == 1
     assert program.advance.experimental_get_tracing_count() == 1
-
-
-def test_new_weights_are_used():
-    model = decoder(RoPE())
-    before, _ = generated(model, {"token_ids": PROMPTS})
-    for weight in model.trainable_variables:
-        weight.assign(RANDOM.normal(size=weight.shape))
-    after, logits = generated(model, {"token_ids": PROMPTS})
-    assert_full_pass(model, PROMPTS, after, logits)
+    # They read the weights of the moment.
+    before = model.generate(inputs, 4, temperature=1.0, jit_compile=False)
+    model.set_weights([-2 * weight for weight in model.get_weights()])
+    after = model.generate(inputs, 4, temperature=1e-9, jit_compile=False)
+    assert [program] == [*model.programs._programs.values()]
     assert (before != after).any()
+    with eagerly():
+        np.testing.assert_array_equal(after, model.generate(inputs, 4))
 
 
-def test_a_sequence_ends_at_the_end_token(rope):
-    free = rope.generate({"token_ids": PROMPTS}, NEW_TOKENS)
-    end_token = int(free[0, 1])
-    ended = rope.generate(
-        {"token_ids": PROMPTS}, NEW_TOKENS, end_token=end_token
-    )
-    for row, full in zip(ended, free, strict=True):
-        hits = np.flatnonzero(full == end_token)
-        length = hits[0] if len(hits) else NEW_TOKENS
-        np.testing.assert_array_equal(row[:length], full[:length])
-        np.testing.assert_array_equal(row[length:], end_token)
-
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_a_stream_ends_with_its_last_sequence():
-    model = decoder(RoPE())
-    one = {"token_ids": PROMPTS[:1]}
-    first, second = model.generate(one, 2)[0]
-    streamed = [*model.stream(one, 50, end_token=int(second))]
-    assert len(streamed) == (1 if first == second else 2)
-
-
-def chances(model, inputs):
-    logits = np.asarray(model(inputs))[:, -1].astype("float64")
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def draws(model, number=4000, **options):
-    """How often each token follows the first prompt, of many draws."""
-    inputs = {"token_ids": np.repeat(PROMPTS[:1], number, axis=0)}
-    tokens = model.generate(inputs, 1, seed=3, **options)[:, 0]
-    return np.bincount(tokens, minlength=VOCABULARY_SIZE)
+DRAWS = 4000
+SAMPLED = {
+    "plain": {},
+    "cold": {"temperature": 0.5},
+    "hot": {"temperature": 3.0},
+    "hottest": {"temperature": 3e38},
+    "top_k": {"top_k": 3},
+    "top_p": {"top_p": 0.5},
+    "all": {"top_p": 1.0},
+    "both": {"top_k": 4, "top_p": 0.8, "temperature": 2.0},
+    "penalty": {"repetition_penalty": 3.0},
+}
 
 
 @pytest.fixture(scope="module")
-def flat_model():
+def flat():
     """A decoder that finds every token likely."""
-    keras.utils.set_random_seed(5)
-    model = decoder(RoPE())
-    model.head.kernel.assign(0.3 * model.head.kernel)
+    model = SUBJECTS["rotation"]()
+    for weight in model.head.weights:
+        weight.assign(0.4 * weight)
     return model
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-@pytest.mark.usefixtures("in_both_ways")
-def test_tokens_are_sampled_by_their_probability(flat_model, temperature):
-    expected = chances(flat_model, PROMPTS[:1])[0] ** (1 / temperature)
-    expected *= 4000 / expected.sum()
-    found = draws(flat_model, temperature=temperature)
-    chi_square = ((found - expected) ** 2 / expected).sum()
-    # 8 degrees of freedom: above 35 once in 37,000 times.
-    assert chi_square < 35
+@pytest.mark.parametrize("name", SAMPLED)
+def test_tokens_are_sampled_by_their_probability(name, flat):
+    options = {"temperature": 1.0, **SAMPLED[name]}
+    inputs = np.repeat(PROMPTS[:1], DRAWS, axis=0)
+    with eagerly():
+        tokens = flat.generate(inputs, 1, seed=3, **options)[:, 0]
+    logits = reader(flat, 0, 5)([PROMPTS[0]])[0]
+    penalty = options.pop("repetition_penalty", 1.0)
+    logits = penalize(logits, PROMPTS[0], penalty)
+    expected = DRAWS * find_shares(logits, **options)
+    found = np.bincount(tokens, minlength=VOCABULARY_SIZE)
+    assert not found[expected == 0].any()
+    possible = expected > 0
+    excess = (found - expected)[possible] ** 2 / expected[possible]
+    # At most 8 degrees of freedom: above 35 once in 37,000 times.
+    assert excess.sum() < 35
 
 
-@pytest.mark.parametrize("others", [{}, {"top_k": 3}, {"top_p": 0.9}])
-@pytest.mark.usefixtures("eager")
-def test_the_smallest_temperature_chooses_the_likeliest(others):
-    model = decoder(RoPE())
-    model.head.kernel.assign(1000 * model.head.kernel)
-    inputs = {"token_ids": PROMPTS}
-    tokens, _ = generated(model, inputs, temperature=1.2e-38, **others)
-    np.testing.assert_array_equal(tokens, generated(model, inputs)[0])
+@pytest.mark.parametrize("others", [{}, {"top_k": 3}, {"top_p": 0.9}], ids=str)
+def test_the_smallest_temperature_chooses_the_likeliest(others, rope):
+    with eagerly():
+        found = rope.generate(PROMPTS, 4, temperature=1.2e-38, **others)
+        np.testing.assert_array_equal(found, rope.generate(PROMPTS, 4))
 
 
-@pytest.mark.usefixtures("in_both_ways")
-def test_the_largest_temperatures_find_all_tokens_equally_likely(flat_model):
-    for temperature in (10**19, 3e38):
-        found = draws(flat_model, temperature=temperature)
-        expected = 4000 / VOCABULARY_SIZE
-        assert ((found - expected) ** 2 / expected).sum() < 35
+def test_a_seed_repeats_the_draw(flat):
+    def draw(seed):
+        return flat.generate(
+            np.repeat(PROMPTS[:1], 50, axis=0),
+            20,
+            temperature=3.0,
+            seed=seed,
+            jit_compile=False,
+        )
 
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_top_k_leaves_the_likeliest(flat_model):
-    order = np.argsort(-chances(flat_model, PROMPTS[:1])[0])
-    found = draws(flat_model, temperature=1.0, top_k=3)
-    assert set(np.flatnonzero(found)) == set(order[:3])
-
-
-@pytest.mark.parametrize("top_p", [0.5, 1.0])
-@pytest.mark.usefixtures("in_both_ways")
-def test_top_p_leaves_the_smallest_likely_set(flat_model, top_p):
-    probabilities = chances(flat_model, PROMPTS[:1])[0]
-    order = np.argsort(-probabilities)
-    needed = np.searchsorted(np.cumsum(probabilities[order]), top_p - 1e-7) + 1
-    found = draws(flat_model, temperature=1.0, top_p=top_p)
-    assert set(np.flatnonzero(found)) == set(order[:needed])
+    tokens = draw(1)
+    np.testing.assert_array_equal(draw(1), tokens)
+    assert (draw(2) != tokens).any()
+    assert (draw(None) != draw(None)).any()
+    # Examples and steps draw apart.
+    assert len({tuple(row) for row in tokens}) == 50
+    assert all(len({*row}) > 1 for row in tokens)
 
 
 @pytest.fixture
-def failing_model():
+def failing():
     """A decoder that chooses token 5, and then finds no numbers."""
-    model = decoder(RoPE())
+    model = make(encoding=RoPE())
     embeddings = ops.convert_to_numpy(model.embedding.embeddings).copy()
     embeddings[5] = np.nan
     model.embedding.embeddings.assign(embeddings)
@@ -389,74 +396,27 @@ def failing_model():
     ],
     ids=lambda options: "-".join(options),
 )
-@pytest.mark.usefixtures("in_both_ways")
-def test_logits_that_are_no_numbers_raise(failing_model, options):
+def test_logits_that_are_no_numbers_raise(failing, options):
     prompts = np.ones((2, 3), "int32")
     message = "new token 1 of row 0 .*: check the weights"
-    with pytest.raises(ValueError, match=message):
-        failing_model.generate(prompts, 3, **options)
-    # Nothing reads the end of a row.
-    ended = {**options, "return_logits": False, "end_token": 5}
-    found = failing_model.generate(prompts, 3, **ended)
-    np.testing.assert_array_equal(found, np.full((2, 3), 5))
-    prompts[1, 2] = 5
-    with pytest.raises(ValueError, match="new token 0 of row 1 "):
-        failing_model.generate(prompts, 3, **options)
+    with eagerly():
+        with pytest.raises(ValueError, match=message):
+            failing.generate(prompts, 3, **options)
+        # Nothing reads the end of a row.
+        ended = {**options, "return_logits": False, "end_token": 5}
+        found = failing.generate(prompts, 3, **ended)
+        np.testing.assert_array_equal(found, np.full((2, 3), 5))
+        prompts[1, 2] = 5
+        with pytest.raises(ValueError, match="new token 0 of row 1 "):
+            failing.generate(prompts, 3, **options)
 
 
-@pytest.mark.usefixtures("eager")
-def test_a_stream_ends_where_logits_are_no_numbers(failing_model):
-    stream = failing_model.stream(np.ones((2, 3), "int32"), 3)
-    np.testing.assert_array_equal(next(stream), [5, 5])
-    with pytest.raises(ValueError, match="new token 1 of row 0 "):
-        next(stream)
-
-
-def test_a_seed_repeats_the_draw(flat_model):
-    def tokens(seed):
-        return flat_model.generate(PROMPTS, 20, temperature=1.0, seed=seed)
-
-    np.testing.assert_array_equal(tokens(1), tokens(1))
-    assert (tokens(1) != tokens(2)).any()
-    assert (tokens(None) != tokens(None)).any()
-
-
-@pytest.mark.usefixtures("in_both_ways")
-def test_examples_and_steps_draw_apart(flat_model):
-    tokens = flat_model.generate(
-        np.repeat(PROMPTS[:1], 50, axis=0), 20, temperature=3.0, seed=1
-    )
-    assert len({tuple(row) for row in tokens}) == 50
-    assert all(len(collections.Counter(row)) > 1 for row in tokens)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "options", "message"),
-    [
-        ({}, {"max_new_tokens": 0}, "max_new_tokens .* positive .* got 0"),
-        ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
-        ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
-        ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
-        ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
-        ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
-        (
-            {"lengths": np.array([5, 0, 2])},
-            {},
-            "lengths .* prompt 1 without a token",
-        ),
-        ({"token_ids": PROMPTS[:, :0]}, {}, "token_ids must have at least one"),
-        (
-            {"positions": np.arange(5)},
-            {},
-            "positions .* one number for each token: got 5 for 9 tokens",
-        ),
-        ({"length": 3}, {}, "token_ids"),
-    ],
-)
-def test_wrong_arguments_raise(inputs, options, message):
-    options = {"max_new_tokens": NEW_TOKENS, **options}
-    with pytest.raises(ValueError, match=message):
-        decoder().generate({"token_ids": PROMPTS, **inputs}, **options)
+def test_a_stream_ends_where_logits_are_no_numbers(failing):
+    with eagerly():
+        stream = failing.stream(np.ones((2, 3), "int32"), 3)
+        np.testing.assert_array_equal(next(stream), [5, 5])
+        with pytest.raises(ValueError, match="new token 1 of row 0 "):
+            next(stream)
 
 
 @pytest.mark.parametrize(
@@ -464,30 +424,72 @@ def test_wrong_arguments_raise(inputs, options, message):
     [LearnedEncoding(max_position=8), RandomizedRoPE(max_position=8)],
     ids=["table", "range"],
 )
-@pytest.mark.usefixtures("in_both_ways")
 def test_prompts_and_new_tokens_need_a_position_each(encoding):
-    model = decoder(encoding)
-    model.generate({"token_ids": PROMPTS}, 3, jit_compile=False)
-    with pytest.raises(ValueError, match="max_position"):
-        model.generate({"token_ids": PROMPTS}, 4, jit_compile=False)
+    model = make(encoding=encoding)
+    with eagerly():
+        model.generate(PROMPTS, 3)
+        with pytest.raises(ValueError, match="max_position"):
+            model.generate(PROMPTS, 4)
 
 
-@pytest.mark.usefixtures("in_both_ways")
 def test_outputs_must_be_inputs_to_go_on():
-    model = decoder(output_size=VOCABULARY_SIZE + 1)
-    assert model.generate(PROMPTS, 1, jit_compile=False).shape == (3, 1)
+    model = make(output_size=VOCABULARY_SIZE + 1)
+    with eagerly():
+        assert model.generate(ops.convert_to_tensor(PROMPTS), 1).shape == (3, 1)
     with pytest.raises(ValueError, match="output_size=10 is larger than"):
         model.generate(PROMPTS, 2)
 
 
-def test_a_stream_checks_before_it_is_read():
-    with pytest.raises(ValueError, match="max_new_tokens"):
-        decoder().stream(PROMPTS, 0)
+WRONG = [
+    ({}, {"max_new_tokens": 0}, "max_new_tokens .* positive .* got 0"),
+    ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
+    ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
+    ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
+    ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
+    ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
+    ({}, {"repetition_penalty": 0}, "repetition_penalty .*above 0; got 0"),
+    ({}, {"end_token": 9}, "end_token .*from 0 to 8, or a tuple .*; got 9"),
+    ({}, {"end_token": []}, "end_token .*a tuple of one or more"),
+    ({}, {"end_token": [1, 9]}, "end_token .*from 0 to 8, or .*; got"),
+    ({}, {"num_beams": 0}, "num_beams must be a positive integer; got 0"),
+    ({}, {"num_beams": 2, "temperature": 1.0}, "temperature=0 instead of 1"),
+    ({}, {"num_beams": 2, "return_logits": True}, "leave return_logits out"),
+    ({}, {"num_beams": 2, "top_k": 3}, "leave one of them out"),
+    ({}, {"length_penalty": 2.0}, "length_penalty=2.0 .* num_beams above 1"),
+    ({}, {"num_beams": 2, "length_penalty": -1}, "length_penalty .*least 0"),
+    ({"lengths": np.array([5, 0, 2])}, {}, "lengths .* prompt 1 without a"),
+    ({"token_ids": PROMPTS[:, :0]}, {}, "token_ids must have at least one"),
+    ({"token_ids": PROMPTS[:0]}, {}, "token_ids must have at least one prompt"),
+    ({"positions": np.arange(5)}, {}, "one number for each token: got 5 for 9"),
+    ({"segment_ids": PROMPTS}, {}, "a row continues with one"),
+    ({"length": 3}, {}, "token_ids"),
+]
 
 
-@pytest.mark.usefixtures("in_both_ways")
-def test_bare_token_ids_are_prompts(rope):
-    np.testing.assert_array_equal(
-        rope.generate(ops.convert_to_tensor(PROMPTS), 2, jit_compile=False),
-        rope.generate({"token_ids": PROMPTS}, 2, jit_compile=False),
-    )
+@pytest.mark.parametrize(("inputs", "options", "message"), WRONG)
+def test_wrong_arguments_raise(rope, inputs, options, message):
+    options = {"max_new_tokens": 4, **options}
+    with pytest.raises(ValueError, match=message):
+        rope.generate({"token_ids": PROMPTS, **inputs}, **options)
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "message"),
+    [
+        (0, {}, "max_new_tokens"),
+        (2, {"num_beams": 2}, "num_beams=2 finds the first token with"),
+    ],
+)
+def test_a_stream_checks_before_it_is_read(rope, count, options, message):
+    with pytest.raises(ValueError, match=message):
+        rope.stream(PROMPTS, count, **options)
+
+
+def test_the_pass_over_the_source_is_compiled_once():
+    model = SUBJECTS["memory"]()
+    batch = as_target(model, {"token_ids": PROMPTS})
+    first, again = (model.generate(batch, 2, jit_compile=False) for _ in "12")
+    np.testing.assert_array_equal(first, again)
+    (program,) = model.programs._programs.values()
+    if keras.backend.backend() == "tensorflow":
+        assert program.experimental_get_tracing_count() == 1

@@ -1,16 +1,18 @@
-import contextlib
+"""Repeated blocks; `test_base.py` has what all models share."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import ALiBi, RandomizedSinusoidalEncoding
+from keras_lengen.layers import ALiBi
 from keras_lengen.models import LoopedDecoder, TransformerDecoder
+from tests.covering import cover
+from tests.keras_lengen.models.decoding import log_chances
 from tests.keras_lengen.models.small import eagerly
-from tests.products import product
 
 IDS = np.random.default_rng(0).integers(0, 7, (3, 6))
+LENGTHS = np.array([6, 2, 4])
 SIZES = {
     "vocabulary_size": 7,
     "num_layers": 2,
@@ -103,56 +105,53 @@ def test_gradients_of_frozen_examples_stop():
         )
 
 
-@pytest.mark.parametrize(
-    "loops",
-    [pytest.param(None, marks=pytest.mark.product), np.array([1, 3, 4])],
-)
-def test_generation_is_the_full_pass(loops):
+def test_generation_repeats_as_often():
     model = make(encoding=ALiBi())
-    more = {} if loops is None else {"loops": loops}
-    with contextlib.nullcontext() if loops is None else eagerly():
+    loops = {"loops": np.array([1, 3, 4])}
+    with eagerly():
         tokens, logits = model.generate(
-            {"token_ids": IDS, **more}, 4, return_logits=True
+            {"token_ids": IDS, **loops}, 4, return_logits=True
         )
     whole = np.concatenate([IDS, tokens], axis=1)
-    full = np.asarray(model({"token_ids": whole, **more}))[:, 5:-1]
+    full = np.asarray(model({"token_ids": whole, **loops}))[:, 5:-1]
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
-@pytest.mark.product
-@pytest.mark.parametrize("scored", [None, IDS < 4])
-@pytest.mark.parametrize("lengths", [None, np.array([6, 2, 4])])
-def test_settling_finds_the_most_certain_answer(scored, lengths):
-    model = make()
-    inputs = {"token_ids": IDS}
+@pytest.mark.parametrize(
+    ("lengths", "scored", "most", "compiled"),
+    [
+        pytest.param(*row, marks=pytest.mark.product if row[3] else ())
+        for row in cover(
+            (None, LENGTHS), (None, IDS < 4), (1, 7), (False, True)
+        )
+    ],
+)
+def test_settling_finds_the_most_certain_answer(
+    lengths, scored, most, compiled
+):
+    model, inputs = make(), {"token_ids": IDS}
+    counted = np.ones(IDS.shape, bool)
     if lengths is not None:
         inputs["lengths"] = lengths
-    counted = (
-        np.ones(IDS.shape, bool)
-        if lengths is None
-        else (np.arange(6) < lengths[:, None])
-    )
+        counted = np.arange(6) < lengths[:, None]
     counted = counted if scored is None else scored
-    with contextlib.nullcontext() if lengths is None else eagerly():
-        logits, loops = model.settle(inputs, 7, scored=scored)
+    if compiled:
+        logits, loops = model.settle(inputs, most, scored=scored)
+    else:
+        with eagerly():
+            logits, loops = model.settle(inputs, most, scored=scored)
     every = [
-        np.asarray(model({**inputs, "loops": count})) for count in range(1, 8)
+        np.asarray(model({**inputs, "loops": count + 1}))
+        for count in range(most)
     ]
-    log_shares = [
-        logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        for logits in every
-    ]
-    certain = [(each.max(-1) * counted).sum(-1) for each in log_shares]
+    certain = [(log_chances(each).max(-1) * counted).sum(-1) for each in every]
     best = np.argmax(certain, axis=0)
     assert (np.asarray(loops) == best + 1).all()
     for row, count in enumerate(best):
         np.testing.assert_allclose(logits[row], every[count][row], atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "most",
-    product([None, 7, np.array([1, 4, 7])], keep=lambda most: most is None),
-)
+@pytest.mark.parametrize("most", [None, 7, np.array([1, 4, 7])])
 def test_a_call_settles_the_outputs_that_are_scored(most):
     model, scored = make(), IDS < 4
     inputs = {"token_ids": IDS, "scored": scored}
@@ -164,29 +163,37 @@ def test_a_call_settles_the_outputs_that_are_scored(most):
         np.testing.assert_allclose(logits[row], expected[row], atol=1e-4)
 
 
-def test_only_an_evaluation_settles():
-    model = make()
-    inputs = {"token_ids": IDS, "scored": IDS < 4}
-    with pytest.raises(ValueError, match="only in evaluation: leave"):
-        model(inputs, training=True)
-    with pytest.raises(ValueError, match="only in evaluation: leave"):
-        model.generate(inputs, 2)
-    with pytest.raises(ValueError, match='"scored" as an argument'):
-        model.settle(inputs, 2)
+def test_blocks_without_numbers_settle_on_none():
+    """An answer of embeddings that passed no block would look certain."""
+    model = make(loops=2)
+    kernel = model.blocks[0].hidden_dense.kernel
+    kernel.assign(np.full(kernel.shape, np.nan))
+    with eagerly():
+        logits, loops = model.settle(IDS, 3)
+    assert np.isnan(logits).all()
+    assert (np.asarray(loops) == 1).all()
+    assert np.isnan(model({"token_ids": IDS, "scored": IDS < 7})).all()
 
 
-def test_positions_are_drawn_once_for_all_loops():
-    encoding = RandomizedSinusoidalEncoding(max_position=64, seed=2)
-    model = make(encoding=encoding)
-    positions = np.array([3, 9, 20, 21, 40, 63])
-    found = model({"token_ids": IDS, "positions": positions})
-    again = model({"token_ids": IDS, "positions": positions, "loops": 4})
-    np.testing.assert_allclose(found, again, atol=1e-5)
+SCORED = {"token_ids": IDS, "scored": IDS < 4}
 
 
-def test_a_saved_model_is_the_same(tmp_path, loading):
-    model = make(loops=3)
-    loading.check(model, tmp_path / "model.keras", IDS)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: model(SCORED, training=True), "only in evaluation: "),
+        (lambda model: model.generate(SCORED, 2), "only in evaluation: leave"),
+        (lambda model: model.settle(SCORED, 2), '"scored" as an argument'),
+        (
+            lambda model: model.settle({"token_ids": IDS, "loops": 2}, 2),
+            '"loops", which `settle` finds itself',
+        ),
+        (lambda model: model.settle(IDS, 0), "most .* got 0"),
+    ],
+)
+def test_only_an_evaluation_settles(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(make())
 
 
 @pytest.mark.parametrize(
@@ -200,8 +207,5 @@ def test_a_saved_model_is_the_same(tmp_path, loading):
     ],
 )
 def test_wrong_numbers_raise(loops, message):
-    model = make()
     with pytest.raises(ValueError, match=message):
-        model({"token_ids": IDS, "loops": loops})
-    with pytest.raises(ValueError, match=r"loops .* got 0"):
-        make(loops=0)
+        make()({"token_ids": IDS, "loops": loops})

@@ -28,13 +28,13 @@ from keras_lengen.layers import (
     RoPE,
     SelectiveRoPE,
     SelfExtend,
-    ShiftedPositions,
     SinusoidalEncoding,
     SkippedPositions,
     XPos,
     YaRN,
 )
 from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
+from tests.keras_lengen.models.decoding import choose_likeliest, search
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
     FURTHER,
@@ -61,8 +61,6 @@ def mark(names):
     ]
 
 
-EACH = pytest.mark.parametrize("family", mark(ALL))
-EACH_ROTARY = pytest.mark.parametrize("family", mark(ROTARY))
 WINDOWED = ("Qwen", "Qwen3", "QwenMoe", "Qwen3Moe", "Gemma", "Gemma3")
 
 
@@ -85,38 +83,37 @@ def test_every_family_is_tested():
 @pytest.mark.parametrize("family", ALL)
 def test_ordinal_positions_change_nothing(family):
     backbone = make_backbone(family)
+    weights = {id(weight) for weight in backbone.weights}
     inputs = make_inputs(family, real=9)
     before = compute(backbone, inputs)
-    after = compute(Retrofitted(backbone), inputs)
-    np.testing.assert_array_equal(after, before)
+    model = Retrofitted(backbone)
+    assert isinstance(model.sampler, OrdinalPositions)
+    np.testing.assert_array_equal(compute(model, inputs), before)
+    # No weights are copied.
+    assert {id(weight) for weight in model.weights} == weights
 
 
-@EACH_ROTARY
-def test_rope_is_the_rotation_of_the_model(family):
-    """It takes base, layout and rotated features from the model."""
-    backbone = make_backbone(family)
-    inputs = make_inputs(family)
-    before = compute(backbone, inputs)
-    after = compute(Retrofitted(backbone, encoding=RoPE()), inputs)
-    np.testing.assert_allclose(after, before, atol=2e-4)
+LIKE_THE_MODEL = {
+    # It takes base, layout and rotated features from the model.
+    "rotation": RoPE(),
+    # All keys are near, and the scores are computed by the seam: grouped heads,
+    # soft caps, windows, scale and mask are those of the model.
+    "near keys": SelfExtend(window=500),
+}
 
 
-@EACH_ROTARY
-def test_scores_of_near_keys_are_those_of_the_model(family):
-    """All keys are near, and the scores are computed by the seam.
-
-    Grouped heads, soft caps, windows, scale and mask are those of the model.
-    """
+@pytest.mark.parametrize("name", LIKE_THE_MODEL)
+@pytest.mark.parametrize("family", mark(ROTARY))
+def test_an_encoding_like_that_of_the_model_changes_nothing(family, name):
     backbone = make_backbone(family)
     inputs = make_inputs(family, real=10)
     before = compute(backbone, inputs)
-    model = Retrofitted(backbone, encoding=SelfExtend(window=500))
+    model = Retrofitted(backbone, encoding=LIKE_THE_MODEL[name])
     np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
 
 
-@EACH
-@pytest.mark.parametrize("real", [None, 9])
-def test_positions_are_those_of_a_longer_sequence(family, real):
+@pytest.mark.parametrize("family", mark(ALL))
+def test_positions_are_those_of_a_longer_sequence(family, real=9):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
     windows = {"sliding_window_size": 64} if family in WINDOWED else {}
@@ -148,32 +145,32 @@ def test_an_encoding_is_for_the_global_layers_of_gemma3():
         assert np.array_equal(after, before) != changed
 
 
-def test_interpolation_of_mistral():
-    """KerasHub has it there, as an argument of the rotation."""
-    inputs = make_inputs("Mistral")
-    scaled = make_backbone("Mistral", rope_scaling_factor=4.0)
-    sampler = InterpolatedPositions(train_length=4, scaling_factor=4)
-    model = Retrofitted(make_backbone("Mistral"), sampler=sampler)
-    np.testing.assert_allclose(
-        compute(model, inputs), compute(scaled, inputs), atol=1e-4
-    )
-
-
-def test_llama3():
-    """KerasHub has it there."""
-    inputs = make_inputs("Llama", tokens=24)
-    scaled = make_backbone(
+KERAS_HUB_HAS_IT = {
+    "interpolation of Mistral": (
+        "Mistral",
+        {"rope_scaling_factor": 4.0},
+        {"sampler": InterpolatedPositions(train_length=4, scaling_factor=4)},
+    ),
+    "Llama 3": (
         "Llama",
-        rope_frequency_adjustment_factor=8.0,
-        rope_low_freq_factor=1.0,
-        rope_high_freq_factor=4.0,
-        rope_pretraining_sequence_length=16,
-    )
-    encoding = Llama3RoPE(scaling_factor=8, original_length=16)
-    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
-    np.testing.assert_allclose(
-        compute(model, inputs), compute(scaled, inputs), atol=2e-4
-    )
+        {
+            "rope_frequency_adjustment_factor": 8.0,
+            "rope_low_freq_factor": 1.0,
+            "rope_high_freq_factor": 4.0,
+            "rope_pretraining_sequence_length": 16,
+        },
+        {"encoding": Llama3RoPE(scaling_factor=8, original_length=16)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KERAS_HUB_HAS_IT)
+def test_what_keras_hub_has_itself(name):
+    family, theirs, ours = KERAS_HUB_HAS_IT[name]
+    inputs = make_inputs(family, tokens=24)
+    model = Retrofitted(make_backbone(family), **ours)
+    expected = compute(make_backbone(family, **theirs), inputs)
+    np.testing.assert_allclose(compute(model, inputs), expected, atol=2e-4)
 
 
 def test_the_long_rotation_of_phi3():
@@ -269,19 +266,27 @@ def test_formula(name):
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
 
 
-@EACH
+@pytest.mark.parametrize("family", mark(ALL))
 def test_restore(family):
     backbone = make_backbone(family)
     inputs = make_inputs(family)
     before, config = compute(backbone, inputs), backbone.get_config()
     weights = [id(weight) for weight in backbone.weights]
     variables = len(backbone.variables)
-    sampler = RandomizedPositions(max_position=64)
     encoding = FIRE() if family in ROTARY else SinusoidalEncoding()
-    model = Retrofitted(backbone, sampler=sampler, encoding=encoding)
+    model = Retrofitted(backbone, sampler=RANDOMIZED, encoding=encoding)
     assert not np.allclose(compute(model, inputs), before, atol=1e-3)
-    with pytest.raises(ValueError, match="save the Retrofitted model"):
-        backbone.get_config()
+    for call, message in (
+        (backbone.get_config, "save the Retrofitted model"),
+        (lambda: Retrofitted(backbone), "is changed already"),
+        (lambda: model.quantize("int8"), "quantize the backbone before"),
+        (
+            lambda: model(np.ones((1, 3), "int32")),
+            "a dict of the backbone's inputs",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
     assert model.restore() is backbone
     np.testing.assert_array_equal(compute(backbone, inputs), before)
     assert backbone.get_config() == config
@@ -292,15 +297,6 @@ def test_restore(family):
     # And again.
     again = Retrofitted(backbone)
     np.testing.assert_array_equal(compute(again, inputs), before)
-
-
-@EACH
-def test_no_weights_are_copied(family):
-    backbone = make_backbone(family)
-    weights = {id(weight) for weight in backbone.weights}
-    sampler = RandomizedPositions(max_position=64)
-    model = Retrofitted(backbone, sampler=sampler)
-    assert {id(weight) for weight in model.weights} == weights
 
 
 SAVED = {
@@ -344,75 +340,72 @@ def test_a_quantized_backbone_is_saved(tmp_path, loading):
     loading.check(model, tmp_path / "model.keras", make_inputs("Llama"))
 
 
-@pytest.mark.parametrize("family", mark(["Llama", "Bert"]))
+@pytest.mark.parametrize("family", ["Llama", "Bert"])
 def test_export(family, tmp_path):
     """Also before the first call, and after loading."""
     encoding = {"Llama": YaRN(original_length=4), "Bert": SinusoidalEncoding()}
     model = Retrofitted(make_backbone(family), encoding=encoding[family])
     inputs = make_inputs(family)
-    expected = model(inputs)
     model.save(tmp_path / "model.keras")
     for exported in (model, keras.saving.load_model(tmp_path / "model.keras")):
         exported.export(tmp_path / "exported", verbose=False)
         served = tf.saved_model.load(tmp_path / "exported")
         found = served.serve(keras.tree.map_structure(tf.constant, inputs))
-        keras.tree.map_structure(
-            lambda one, other: np.testing.assert_allclose(
-                one, other, atol=1e-5
-            ),
-            found,
-            dict(expected) if isinstance(expected, dict) else expected,
+        expected = model(inputs)
+        assert type(found) is type(expected) or isinstance(expected, dict)
+        for one, other in zip(
+            keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
+        ):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+RANDOMIZED = RandomizedPositions(max_position=64)
+WIDER = RandomizedPositions(max_position=96)
+STRETCHED = InterpolatedPositions(train_length=5)
+GENERATING = [
+    ("Llama", None, None),
+    ("Llama", YaRN(original_length=4), None),
+    ("Llama", LongRoPE(original_length=8, scaling_factor=2), None),
+    ("Llama", NTKRoPE(original_length=4), None),
+    ("Llama", XPos(), None),
+    ("Llama", NoPE(), None),
+    ("Llama", SelfExtend(group_size=3, window=4), None),
+    ("Llama", PoPE(), None),
+    ("Llama", RandomizedALiBi(max_position=64), None),
+    ("Mistral", RandomizedRoPE(max_position=64), None),
+    ("Gemma", ALiBi(), None),
+    ("Gemma", None, RANDOMIZED),
+    ("Qwen", STRING(original_length=8), None),
+    ("Qwen3", None, STRETCHED),
+    ("GPTNeoX", None, RANDOMIZED),
+    ("GPTNeoX", ALiBi(), None),
+    ("GPT2", None, STRETCHED),
+    ("GPT2", LearnedEncoding(max_position=96), WIDER),
+    ("Mixtral", YaRN(original_length=4), None),
+    ("Phi3", ALiBi(), None),
+    ("QwenMoe", STRING(original_length=8), None),
+    ("Qwen3Moe", RandomizedRoPE(max_position=64), None),
+    ("Gemma3", SelfExtend(group_size=3, window=4), None),
+    ("Gemma3", None, RANDOMIZED),
+    ("OPT", LearnedEncoding(max_position=96), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "encoding", "sampler"),
+    [
+        pytest.param(
+            *row,
+            id=f"{row[0]}-{type(row[1]).__name__}",
+            marks=pytest.mark.slow if row[0] in FURTHER else (),
         )
-
-
-GENERATING = {
-    "Llama-own": ("Llama", {}),
-    "Llama-dynamic": ("Llama", {"encoding": YaRN(original_length=4)}),
-    "Llama-switch": (
-        "Llama",
-        {"encoding": LongRoPE(original_length=8, scaling_factor=2)},
-    ),
-    "Llama-ntk": ("Llama", {"encoding": NTKRoPE(original_length=4)}),
-    "Llama-xpos": ("Llama", {"encoding": XPos()}),
-    "Llama-none": ("Llama", {"encoding": NoPE()}),
-    "Llama-far": ("Llama", {"encoding": SelfExtend(group_size=3, window=4)}),
-    "Llama-polar": ("Llama", {"encoding": PoPE()}),
-    "Llama-ranks": ("Llama", {"encoding": RandomizedALiBi(max_position=64)}),
-    "Mistral": ("Mistral", {"encoding": RandomizedRoPE(max_position=64)}),
-    "Gemma": ("Gemma", {"encoding": ALiBi()}),
-    "Gemma-own": (
-        "Gemma",
-        {"sampler": RandomizedPositions(max_position=64)},
-    ),
-    "Qwen": ("Qwen", {"encoding": STRING(original_length=8)}),
-    "Qwen3": ("Qwen3", {"sampler": InterpolatedPositions(train_length=5)}),
-    "GPTNeoX": ("GPTNeoX", {"sampler": RandomizedPositions(max_position=64)}),
-    "GPTNeoX-alibi": ("GPTNeoX", {"encoding": ALiBi()}),
-    "GPT2": ("GPT2", {"sampler": InterpolatedPositions(train_length=5)}),
-    "Mixtral": ("Mixtral", {"encoding": YaRN(original_length=4)}),
-    "Phi3": ("Phi3", {"encoding": ALiBi()}),
-    "QwenMoe": ("QwenMoe", {"encoding": STRING(original_length=8)}),
-    "Qwen3Moe": ("Qwen3Moe", {"encoding": RandomizedRoPE(max_position=64)}),
-    "Gemma3": ("Gemma3", {"encoding": SelfExtend(group_size=3, window=4)}),
-    "Gemma3-own": (
-        "Gemma3",
-        {"sampler": RandomizedPositions(max_position=64)},
-    ),
-    "OPT": ("OPT", {"encoding": LearnedEncoding(max_position=96)}),
-    "GPT2-table": (
-        "GPT2",
-        {
-            "encoding": LearnedEncoding(max_position=96),
-            "sampler": RandomizedPositions(max_position=96),
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("name", mark(GENERATING))
-def test_cached_steps_compute_what_one_pass_computes(name):
-    family, arguments = GENERATING[name]
-    model = Retrofitted(make_backbone(family), **arguments)
+        for row in GENERATING
+    ],
+)
+def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
+    model = Retrofitted(
+        make_backbone(family), encoding=encoding, sampler=sampler
+    )
     task = make_task(family, model)
     inputs = make_inputs(family, tokens=10)
     expected = compute(task, inputs)
@@ -433,70 +426,53 @@ def test_cached_steps_compute_what_one_pass_computes(name):
         )
 
 
-@pytest.mark.parametrize("family", ["Llama", "GPT2"])
-def test_generate(family):
-    """In a compiled program: greedy, each token by a pass without a cache."""
-    sampler = RandomizedPositions(max_position=64, seed=2)
-    model = Retrofitted(make_backbone(family), sampler=sampler)
-    task = make_task(family, model)
-    task.compile(sampler="greedy")
-    inputs = make_inputs(family, tokens=9, real=5)
-    draws = []
-    for _ in range(2):
-        found = task.generate(
-            {name: value.copy() for name, value in inputs.items()},
-            stop_token_ids=None,
-        )["token_ids"]
-        draws.append(draw(model, inputs)[0].tolist())
-        expected = {
-            "token_ids": inputs["token_ids"].copy(),
-            "padding_mask": np.ones((2, 9), "int32"),
-        }
-        for index in range(5, 9):
-            logits = compute(task, expected)[:, index - 1]
-            expected["token_ids"][:, index] = logits.argmax(-1)
-        np.testing.assert_array_equal(found, expected["token_ids"])
-    assert draws[0] != draws[1]
-
-
-@pytest.mark.parametrize("family", ["Llama", "GPT2"])
-def test_beams_have_the_positions_of_their_prompt(family):
-    """Found again by whole passes, with the positions of each row."""
+@pytest.mark.parametrize(
+    ("family", "beams"), [("Llama", 1), ("GPT2", 3), ("Llama", 3)]
+)
+def test_generation(family, beams):
+    """Each token by a whole pass, with the positions of the row."""
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
     model = Retrofitted(make_backbone(family), sampler=sampler)
     for weight in model.weights:
         weight.assign(3 * weight)
     task = make_task(family, model)
-    beams = keras_hub.samplers.BeamSampler(num_beams=3)
-    task.compile(sampler=beams, jit_compile=False)
+    if beams == 1:
+        task.compile(sampler="greedy")
+    else:
+        search_beams = keras_hub.samplers.BeamSampler(num_beams=beams)
+        task.compile(sampler=search_beams, jit_compile=False)
     inputs = make_inputs(family, tokens=9, real=5)
-    ids = inputs["token_ids"].copy()
-    found = task.generate(dict(inputs), stop_token_ids=None)["token_ids"]
-    positions = np.asarray(model.positions.sample(np.zeros((2, 9))))
-    assert not np.array_equal(*positions)
-    for row in range(2):
-        best = [(0.0, ids[row])]
-        for index in range(5, 9):
-            rows = np.stack([tokens for _, tokens in best])
-            features = model(
-                {
-                    "token_ids": rows,
-                    "padding_mask": np.ones_like(rows),
-                    "positions": np.repeat(
-                        positions[row : row + 1], len(rows), 0
-                    ),
+    drawn = []
+    for _ in range(2):
+        found = task.generate(
+            {name: value.copy() for name, value in inputs.items()},
+            stop_token_ids=None,
+        )["token_ids"]
+        drawn.append(np.asarray(model.positions.sample(np.zeros((2, 9)))))
+        for row, positions in enumerate(drawn[-1]):
+
+            def read(texts, positions=positions):
+                ids = np.zeros((len(texts), 9), "int32")
+                ids[:, : len(texts[0])] = texts
+                given = {
+                    "token_ids": ids,
+                    "padding_mask": np.ones_like(ids),
+                    "positions": np.tile(positions, (len(ids), 1)),
                 }
+                features = model(given)[:, len(texts[0]) - 1]
+                return np.asarray(
+                    model.backbone.token_embedding(features, reverse=True)
+                )
+
+            prompt = inputs["token_ids"][row, :5]
+            expected = (
+                choose_likeliest(read, prompt, 4)[0]
+                if beams == 1
+                else search(read, prompt, 4, beams)
             )
-            logits = model.backbone.token_embedding(features, reverse=True)
-            scores = np.asarray(keras.ops.log_softmax(logits))[:, index - 1]
-            longer = []
-            for (score, tokens), added in zip(best, scores, strict=True):
-                for token, more in enumerate(added):
-                    tokens = tokens.copy()
-                    tokens[index] = token
-                    longer.append((score + more, tokens))
-            best = sorted(longer, key=lambda each: -each[0])[:3]
-        np.testing.assert_array_equal(found[row], best[0][1])
+            assert [*found[row]] == [*prompt, *expected]
+    assert not np.array_equal(*drawn)
+    assert not np.array_equal(*drawn[0])
 
 
 TRAINED = {
@@ -595,15 +571,19 @@ def test_mixed_precision_keeps_positions_apart(family):
         Retrofitted(make_backbone(family, dtype=dtype, **options))
         for dtype in ("mixed_bfloat16", "float32")
     )
+    outputs = []
     for last in (1000, 1001):
         given = {**inputs, "positions": np.array([0, 1, 998, last])}
         found, expected = compute(half, given), compute(full, given)
         assert np.abs(found - expected).mean() < 0.1 * np.abs(expected).mean()
-    outputs = [
-        compute(half, {**inputs, "positions": np.array([0, 1, 998, last])})
-        for last in (1000, 1001)
-    ]
-    assert not np.array_equal(outputs[0][:, 3], outputs[1][:, 3])
+        outputs.append(found[:, 3])
+    assert not np.array_equal(*outputs)
+
+
+def interpolate(rows, places):
+    """Rows of a table between its rows."""
+    columns = [np.interp(places, np.arange(64), column) for column in rows.T]
+    return np.stack(columns, axis=-1)
 
 
 def test_tables():
@@ -611,166 +591,110 @@ def test_tables():
     rows = np.asarray(
         make_backbone("GPT2").position_embedding.position_embeddings
     )
-    tables = {}
-    for table in ("interpolated", "tiled", "initialized"):
-        model = Retrofitted(
-            make_backbone("GPT2"),
-            encoding=LearnedEncoding(max_position=150),
-            table=table,
-        )
+
+    def find_table(**arguments):
+        model = Retrofitted(make_backbone("GPT2"), **arguments)
+        inputs = make_inputs("GPT2", tokens=120)
+        assert compute(model, inputs).shape[1] == 120
         seam = model.backbone.position_embedding
-        tables[table] = np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
-        assert compute(model, make_inputs("GPT2", tokens=120)).shape[1] == 120
-    grid = np.linspace(0, 63, 150)
-    interpolated = np.stack(
-        [np.interp(grid, np.arange(64), column) for column in rows.T], axis=-1
-    )
-    np.testing.assert_allclose(tables["interpolated"], interpolated, atol=1e-4)
-    np.testing.assert_allclose(
-        tables["tiled"], np.concatenate([rows, rows, rows[:22]]), atol=1e-6
-    )
-    np.testing.assert_allclose(tables["initialized"][:64], rows, atol=1e-6)
-    np.testing.assert_allclose(
-        tables["initialized"][64:].std(), rows.std(), rtol=0.1
-    )
-    model = Retrofitted(
-        make_backbone("GPT2"),
-        # The last positions are past the last row, and read it.
-        sampler=InterpolatedPositions(train_length=64),
-    )
-    between = model.backbone.position_embedding(
-        np.zeros((1, 150, 32), "float32")
-    )
-    expected = np.stack(
-        [
-            np.interp(np.arange(150) * 64 / 150, np.arange(64), column)
-            for column in rows.T
-        ],
-        axis=-1,
-    )
-    np.testing.assert_allclose(between[0], expected, atol=1e-4)
+        return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
+
+    found = {
+        table: find_table(
+            encoding=LearnedEncoding(max_position=150), table=table
+        )
+        for table in ("interpolated", "tiled", "initialized")
+    }
+    expected = interpolate(rows, np.linspace(0, 63, 150))
+    np.testing.assert_allclose(found["interpolated"], expected, atol=1e-4)
+    expected = np.concatenate([rows, rows, rows[:22]])
+    np.testing.assert_allclose(found["tiled"], expected, atol=1e-6)
+    np.testing.assert_allclose(found["initialized"][:64], rows, atol=1e-6)
+    spread = found["initialized"][64:].std()
+    np.testing.assert_allclose(spread, rows.std(), rtol=0.1)
+    # The last positions are past the last row, and read it.
+    between = find_table(sampler=InterpolatedPositions(train_length=64))
+    expected = interpolate(rows, np.arange(150) * 64 / 150)
+    np.testing.assert_allclose(between, expected, atol=1e-4)
 
 
-WRONG = {
-    "not a backbone": (keras.Sequential, {}, "seam is known, one of Llama"),
-    "no table": (
-        "Llama",
-        {"encoding": SinusoidalEncoding()},
-        "LlamaBackbone, which rotates queries and keys",
-    ),
-    "no rotation": (
-        "GPT2",
-        {"encoding": YaRN(original_length=8)},
-        "GPT2Backbone, which adds a table",
-    ),
-    "no features": (
-        "Llama",
-        {"encoding": SelectiveRoPE()},
-        "features of the tokens, which a LlamaBackbone does not pass on",
-    ),
-    "two samplers": (
-        "Llama",
-        {
-            "encoding": RandomizedRoPE(max_position=64),
-            "sampler": ShiftedPositions(max_shift=9),
-        },
-        "give only one",
-    ),
-    "tokens": (
-        "Llama",
-        {"sampler": AbacusPositions(digits=(1, 2), max_shift=4)},
-        "reads token ids",
-    ),
-    "pairs": (
-        "Llama",
-        {"sampler": GridPositions(width=3)},
-        "gives pairs",
-    ),
-    "order": (
-        "Llama",
-        {
-            "encoding": XPos(),
-            "sampler": RandomizedPositions(max_position=64, ordered=False),
-        },
-        "may give earlier tokens larger positions",
-    ),
-    "a class": ("Llama", {"encoding": YaRN}, "the class YaRN: call it"),
-    "rows": (
-        "GPT2",
-        {"sampler": RandomizedPositions(max_position=100)},
-        "has 64 rows: give it encoding=LearnedEncoding",
-    ),
-    "fractions": (
-        "GPT2",
-        {
-            "sampler": InterpolatedPositions(train_length=8),
-            "encoding": LearnedEncoding(max_position=99),
-        },
-        "gives fractions",
-    ),
-    "table": ("GPT2", {"table": "zeros"}, "table must be"),
-    "no longer table": ("Llama", {"table": "tiled"}, "or leave table out"),
-}
+UNORDERED = RandomizedPositions(max_position=64, ordered=False)
+ABACUS = AbacusPositions(digits=(1, 2), max_shift=4)
+WRONG = [
+    ("Llama", SinusoidalEncoding(), None, "which rotates queries and keys"),
+    ("GPT2", YaRN(original_length=8), None, "GPT2Backbone, which adds a table"),
+    ("Llama", SelectiveRoPE(), None, "which a LlamaBackbone does not pass on"),
+    ("Llama", RandomizedRoPE(max_position=64), RANDOMIZED, "give only one"),
+    ("Llama", None, ABACUS, "reads token ids"),
+    ("Llama", None, GridPositions(width=3), "gives pairs"),
+    ("Llama", XPos(), UNORDERED, "may give earlier tokens larger positions"),
+    ("Llama", YaRN, None, "the class YaRN: call it"),
+    ("GPT2", None, WIDER, "has 64 rows: give it encoding=LearnedEncoding"),
+    ("GPT2", LearnedEncoding(max_position=99), STRETCHED, "gives fractions"),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments(name):
-    family, arguments, message = WRONG[name]
-    backbone = make_backbone(family) if isinstance(family, str) else family()
+@pytest.mark.parametrize(("family", "encoding", "sampler", "message"), WRONG)
+def test_what_does_not_go_together(family, encoding, sampler, message):
+    backbone = make_backbone(family)
     with pytest.raises(ValueError, match=message):
-        Retrofitted(backbone, **arguments)
+        Retrofitted(backbone, encoding=encoding, sampler=sampler)
     # Nothing has been changed.
-    if isinstance(family, str):
-        backbone.get_config()
-
-
-def test_positions_past_the_table():
-    model = Retrofitted(make_backbone("GPT2"))
-    with pytest.raises(ValueError, match="below 64, the number of rows"):
-        model(make_inputs("GPT2", tokens=65))
-
-
-def test_changed_twice():
-    backbone = make_backbone("Llama")
-    model = Retrofitted(backbone)
-    with pytest.raises(ValueError, match="is changed already"):
-        Retrofitted(backbone)
-    with pytest.raises(ValueError, match="quantize the backbone before"):
-        model.quantize("int8")
-    with pytest.raises(ValueError, match="a dict of the backbone's inputs"):
-        model(np.ones((1, 3), "int32"))
+    backbone.get_config()
 
 
 @pytest.mark.parametrize(
-    ("family", "path", "missing"),
+    ("call", "message"),
     [
-        ("Llama", "transformer_layers", "has no `transformer_layers`"),
-        ("GPT2", "position_embedding", "has no `position_embedding`"),
+        (lambda: Retrofitted(keras.Sequential()), "seam is known, one of Lla"),
+        (
+            lambda: Retrofitted(make_backbone("GPT2"), table="zeros"),
+            "table must be",
+        ),
+        (
+            lambda: Retrofitted(make_backbone("Llama"), table="tiled"),
+            "or leave table out",
+        ),
+        (
+            lambda: Retrofitted(make_backbone("GPT2"))(
+                make_inputs("GPT2", tokens=65)
+            ),
+            "below 64, the number of rows",
+        ),
     ],
 )
-def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
-    backbone = make_backbone(family)
-    monkeypatch.delattr(backbone, path)
-    version = keras_hub.__version__
-    with pytest.raises(RuntimeError, match=missing) as error:
-        Retrofitted(backbone)
-    assert f"keras_hub is {version}" in str(error.value)
-    assert "install one of these" in str(error.value)
+def test_wrong_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_other_arguments_of_keras_hub(monkeypatch):
-    """A method that lost an argument is found, and nothing is changed."""
-    backbone = make_backbone("Llama")
-    inputs = make_inputs("Llama")
+VERSIONS = {
+    # What another version of KerasHub could lack.
+    "layers": ("Llama", "transformer_layers", "has no `transformer_layers`"),
+    "table": ("GPT2", "position_embedding", "has no `position_embedding`"),
+    "argument": ("Llama", None, "takes no `attention_mask`"),
+}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_other_version_of_keras_hub(name, monkeypatch):
+    family, path, missing = VERSIONS[name]
+    backbone, inputs = make_backbone(family), make_inputs(family)
     before = compute(backbone, inputs)
-    attention = backbone.transformer_layers[1]._self_attention_layer
-    own = attention._compute_attention
-    monkeypatch.setattr(
-        attention, "_compute_attention", lambda query, key, value, mask: None
-    )
-    with pytest.raises(RuntimeError, match="takes no `attention_mask`"):
-        Retrofitted(backbone)
-    monkeypatch.setattr(attention, "_compute_attention", own)
+    with monkeypatch.context() as patch:
+        if path is None:
+            patch.setattr(
+                backbone.transformer_layers[1]._self_attention_layer,
+                "_compute_attention",
+                lambda query, key, value, mask: None,
+            )
+        else:
+            patch.delattr(backbone, path)
+        with pytest.raises(RuntimeError, match=missing) as error:
+            Retrofitted(backbone)
+    assert f"keras_hub is {keras_hub.__version__}" in str(error.value)
+    assert "install one of these" in str(error.value)
+    # Nothing has been changed.
     np.testing.assert_array_equal(compute(backbone, inputs), before)
 
 
@@ -784,12 +708,6 @@ def test_compiled_programs_are_made_anew():
     model.restore()
     np.testing.assert_allclose(
         backbone.predict(inputs, verbose=0), before, atol=1e-5
-    )
-
-
-def test_sampler():
-    assert isinstance(
-        Retrofitted(make_backbone("Llama")).sampler, OrdinalPositions
     )
 
 
