@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.products import product
 from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
 
@@ -75,6 +74,8 @@ INLINE = [
     # Names of programs, without the flags and runs that they need.
     if " --" in command
 ]
+LONG = ("extending.md", "first_model.md", "windows.md")
+"""Pages whose programs train a model, or generate with a large one."""
 TYPES = {int: int, float: float, str: str}
 
 
@@ -246,13 +247,12 @@ def test_programs_and_commands_are_found():
 
 @pytest.mark.parametrize(
     "page",
-    # These train a model, or generate with one of the size of a paper's.
-    product(
-        PROGRAMS,
-        lambda page: (
-            not page.endswith(("extending.md", "first_model.md", "windows.md"))
-        ),
-    ),
+    [
+        pytest.param(
+            page, marks=[pytest.mark.product] if page.endswith(LONG) else []
+        )
+        for page in PROGRAMS
+    ],
 )
 def test_programs_run(page, monkeypatch):
     monkeypatch.chdir(ROOT)
