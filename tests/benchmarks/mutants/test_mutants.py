@@ -98,6 +98,7 @@ def test_a_suite_kills_what_its_tests_notice(suite):
     assert (suite.clone() / "trainers" / "toy.py").read_text() == SOURCE
 
 
+@pytest.mark.product
 def test_mutants_of_this_project_are_programs():
     mutants = read_mutants(ROOT)
     assert len({mutant.name for mutant in mutants}) == len(mutants) > 180

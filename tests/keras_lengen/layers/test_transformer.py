@@ -32,7 +32,7 @@ MEMORY = ops.convert_to_tensor(RANDOM.normal(size=(2, 9, 6)), "float32")
 MEMORY_MASK = np.arange(9) < np.array([[7], [9]])
 
 
-@keras.saving.register_keras_serializable(package="tests")
+@keras.saving.register_keras_serializable(package=__name__)
 class SharperAttention(MultiHeadAttention):
     """An attention of one's own, which starts with larger scores."""
 

@@ -119,7 +119,7 @@ def reset_samplers(model):
             samplers.reset(stack.encoding.sampler)
 
 
-@keras.saving.register_keras_serializable(package="tests")
+@keras.saving.register_keras_serializable(package=__name__)
 class Witness(MultiHeadAttention):
     """An attention that remembers the positions it was given."""
 

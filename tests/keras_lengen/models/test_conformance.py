@@ -117,7 +117,7 @@ def wrong(promise):
 
     def add(cls):
         WRONG[cls.__name__] = cls, promise
-        return keras.saving.register_keras_serializable(package="tests")(cls)
+        return keras.saving.register_keras_serializable(package=__name__)(cls)
 
     return add
 
