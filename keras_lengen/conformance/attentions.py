@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_lengen.conformance.requirements import (
     Check,
+    check_arguments,
     check_config,
     rebuild,
     require,
@@ -180,6 +181,7 @@ def checks_of(attention: MultiHeadAttention) -> tuple[Check, ...]:
     """Returns the checks of an attention, the longest last."""
     return (
         check_config,
+        check_arguments,
         _check_causal_mask,
         _check_padding,
         _check_cache,

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_lengen.conformance.requirements import (
     Check,
+    check_arguments,
     check_config,
     rebuild,
     require,
@@ -465,6 +466,7 @@ def checks_of(encoding: PositionalEncoding) -> tuple[Check, ...]:
     """Returns the checks of an encoding."""
     return (
         check_config,
+        check_arguments,
         _check_built_config,
         _check_tokens,
         _check_numbers,

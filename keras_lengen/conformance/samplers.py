@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_lengen.conformance.requirements import (
     Check,
+    check_arguments,
     check_config,
     rebuild,
     require,
@@ -185,6 +186,7 @@ def checks_of(sampler: PositionSampler) -> tuple[Check, ...]:
     """Returns the checks of a sampler."""
     return (
         check_config,
+        check_arguments,
         _check_positions,
         _check_seed,
         _check_padding,

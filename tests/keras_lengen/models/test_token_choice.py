@@ -135,7 +135,8 @@ def test_a_penalty_is_that_of_ctrl(logits, seen, penalty):
     # What overflows is unlikely, but not forbidden as -inf is.
     kept = np.isneginf(logits) | ~mask[0]
     expected = np.where(kept, expected, np.clip(expected, -1e30, 1e30))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # Some processors make numbers below 1e-37 zeros.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-37)
 
 
 PROMPTS = np.array([[1, 2, 3, 7], [6, 5, 1, 2], [2, 7, 7, 1]], "int32")
