@@ -236,6 +236,7 @@ def goes_with(case, policy, maker):
     return not (case == "SinusoidalEncoding" and maker in ("grouped", "chunks"))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("case", "policy", "maker"),
     cover(KINDS[:3], POLICIES, [*MAKERS], keep=goes_with)

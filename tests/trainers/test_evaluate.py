@@ -49,6 +49,7 @@ def test_the_same_evaluation_gives_the_same_numbers(copied, capsys):
     assert (path / "evaluations" / "checkpoint-2.png").exists()
 
 
+@pytest.mark.product
 def test_other_lengths_and_positions(copied, capsys):
     path, results = copied
     flags = {"test_lengths": "5,9", "evaluation": "even"}

@@ -163,6 +163,7 @@ PARAMETERS = [f"randomized_log_kerple/{name}" for name in "ap"]
 TABLE = ["t5_bias/table"]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("before", "after", "new", "left_out"),
     [

@@ -114,6 +114,7 @@ def test_the_decoder_reads_a_start_token(architecture, names):
     assert keras.ops.shape(model(inputs))[-1] == 10
 
 
+@pytest.mark.product
 def test_classes_of_a_folder(tmp_path):
     for name in "abc":
         directory = tmp_path / "images" / name

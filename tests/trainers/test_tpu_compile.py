@@ -61,6 +61,7 @@ def row_of(program, **changes):
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("mode", "share"),
     [

@@ -36,6 +36,7 @@ def draw(name, seed, batch_size, length, padded_length=PADDED):
     return {key: np.asarray(array) for key, array in drawn.items()}
 
 
+@pytest.mark.product
 @every_task
 def test_one_program_has_padded_answers_of_all_lengths(name):
     task, oracle = JAX_TASKS[name], ROWS[name].oracle

@@ -116,6 +116,7 @@ def test_every_task_fits_its_lengths(name):
             assert batch["token_ids"].max() < size
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "causal"), [("needle", True), ("binary_addition", False)]
 )

@@ -231,6 +231,7 @@ def test_problems_follow_the_published_distribution(name, length):
     assert_follow(problems, expected)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "number"),
     [(name, n) for name, row in ROWS.items() for n in range(len(row.laws))],

@@ -100,6 +100,7 @@ def test_phases_by_enumeration():
     assert (shares > 0).tolist() == [False, True, True]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("resample", ["example", "batch"])
 def test_randomized_positions_show_every_subset(resample):
     sampler = RandomizedPositions(max_position=5, resample=resample, seed=0)

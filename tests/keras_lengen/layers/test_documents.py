@@ -137,6 +137,7 @@ def make_model(kind, **options):
     return with_random_weights(kind(**arguments | options))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "name",
     [

@@ -95,6 +95,7 @@ def compiled(function):
 DEFAULT = [("attention", False), ("geometric attention", True)]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "in_graph"),
     [

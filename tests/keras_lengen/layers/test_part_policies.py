@@ -83,20 +83,10 @@ CONFIGS = {
 }
 
 
-ROWS = [
-    ("block", "weights", "float32"),
-    *cover(list(MODELS), list(CONFIGS), ["float32", "mixed_bfloat16"]),
-]
-
-
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "config", "dtype"),
-    [
-        row
-        if row == ("block", "weights", "float32")
-        else pytest.param(*row, marks=pytest.mark.product)
-        for row in ROWS
-    ],
+    cover(list(MODELS), list(CONFIGS), ["float32", "mixed_bfloat16"]),
 )
 def test_a_quantized_model_is_saved_and_loaded_and_saved(
     name, config, dtype, tmp_path, loading

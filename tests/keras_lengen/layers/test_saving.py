@@ -73,6 +73,7 @@ def share_with_a_layer():
     return [apply, attend(encoding)]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "share",
     [share_encoding, share_between_blocks, share_sampler, share_with_a_layer],
@@ -97,6 +98,7 @@ def test_arguments_of_a_layer_may_be_one_object(tmp_path, loading):
     assert len(clone.weights) == len(model.weights)
 
 
+@pytest.mark.product
 def test_training_goes_on_where_it_was_saved(tmp_path):
     """Positions and dropout are those that would have come next."""
     layers = [TransformerBlock(2, encoding=RandomizedRoPE(**WIDE), dropout=0.5)]

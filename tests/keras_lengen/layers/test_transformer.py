@@ -369,6 +369,7 @@ def find_unchanged_outcome(argument=None):
     return make_outcome(argument)[1]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "argument", sorted(constructor_arguments(TransformerBlock))
 )

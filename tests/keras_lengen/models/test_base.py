@@ -134,6 +134,7 @@ def own_arguments():
         known |= taken - changed
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("name", "argument"), sorted(own_arguments()))
 def test_every_argument_is_an_attribute_and_counts(name, argument):
     value = VALUES[argument]
@@ -151,6 +152,7 @@ def test_every_argument_is_an_attribute_and_counts(name, argument):
     assert_is_attribute(model, argument, value)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", MODELS)
 def test_all_arguments_are_in_the_configuration(name):
     values = {**VALUES, "score_factor": "head", "target_vocabulary_size": 9}

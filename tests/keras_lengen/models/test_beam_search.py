@@ -127,6 +127,7 @@ SOURCES = {
 SHARED = np.array([0, 4, 9])
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "given",
     [

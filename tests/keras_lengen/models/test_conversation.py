@@ -97,6 +97,7 @@ DRAWING = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", DRAWING)
 def test_drawn_positions_stay(name):
     """Answers have the logits of a pass over the whole text with them."""
@@ -150,6 +151,7 @@ def test_each_token_is_computed_once_and_positions_are_drawn_once(monkeypatch):
         np.testing.assert_array_equal(found, positions)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("window", [None, 3])
 def test_an_ended_row_makes_room(window):
     """And its rolling cache is computed again."""
@@ -224,6 +226,7 @@ def test_a_failed_call_changes_nothing():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "make_copy",
     [

@@ -24,6 +24,7 @@ def functional(encoding):
     )
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("make", [decoder, functional])
 def test_compiled_programs_have_the_new_positions(make):
     model = make(RandomizedRoPE(**WIDE))
@@ -48,6 +49,7 @@ def test_compiled_programs_have_the_new_positions(make):
     assert not np.array_equal(predict()[0], first)
 
 
+@pytest.mark.product
 def test_generation_has_the_new_positions():
     model = decoder(RandomizedRoPE(**WIDE), num_layers=2)
     ids = token_ids()

@@ -50,6 +50,7 @@ MODELS = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", MODELS)
 def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
     model = MODELS[name]()

@@ -229,6 +229,7 @@ def rope():
     return SUBJECTS["rotation"]()
 
 
+@pytest.mark.product
 def test_a_sequence_ends_at_its_first_end_token(rope):
     """Whichever it is; logits after all of them have ended are zeros."""
     options = {"jit_compile": False, "return_logits": True}
@@ -348,6 +349,7 @@ def test_tokens_are_sampled_by_their_probability(name, flat):
     assert excess.sum() < 35
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("others", [{}, {"top_k": 3}, {"top_p": 0.9}], ids=str)
 def test_the_smallest_temperature_chooses_the_likeliest(others, rope):
     with eagerly():
@@ -485,6 +487,7 @@ def test_a_stream_checks_before_it_is_read(rope, count, options, message):
         rope.stream(PROMPTS, count, **options)
 
 
+@pytest.mark.product
 def test_the_pass_over_the_source_is_compiled_once():
     model = SUBJECTS["memory"]()
     batch = as_target(model, {"token_ids": PROMPTS})

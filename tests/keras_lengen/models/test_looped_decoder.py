@@ -37,6 +37,7 @@ def repeat(model, ids, loops):
     return np.asarray(model.logits(model._end(x)))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("training", [False, True])
 def test_loops_are_repeated_blocks(training):
     model = make(encoding=ALiBi(), normalization="pre")
@@ -117,6 +118,7 @@ def test_generation_repeats_as_often():
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("lengths", "scored", "most", "compiled"),
     [
@@ -151,6 +153,7 @@ def test_settling_finds_the_most_certain_answer(
         np.testing.assert_allclose(logits[row], every[count][row], atol=1e-4)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("most", [None, 7, np.array([1, 4, 7])])
 def test_a_call_settles_the_outputs_that_are_scored(most):
     model, scored = make(), IDS < 4

@@ -48,6 +48,7 @@ def encodings_of(model):
     return [attention.encoding for attention in attentions_of(model)]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "windows", [WINDOWS, tuple(WINDOWS), lambda layer: WINDOWS[layer]]
 )
@@ -148,6 +149,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("name", "given", "changes"),
     [
@@ -167,6 +169,7 @@ def test_models_keep_the_promises(name, given, changes):
         check_conformance(model)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "name",
     [

@@ -93,6 +93,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("name", "changes", "parameters"), PARAMETERS)
 def test_parameters(name, changes, parameters):
     assert make(name, **changes).count_params() == parameters
@@ -125,6 +126,7 @@ def test_a_saved_model_is_the_same(tmp_path, loading):
     loading.check(make_small("gpt2"), tmp_path / "model.keras", token_ids())
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("name", presets)
 def test_one_seed_gives_one_model_and_another_another(name):
     kernels = []

@@ -59,6 +59,7 @@ def next_logits(model, batch):
     return np.asarray(model(batch))[:, -1]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("make", "change", "jit_compile"),
     [

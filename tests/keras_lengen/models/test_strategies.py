@@ -85,6 +85,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("name", DRAWS)
 def test_replicas_draw_differently(name, jit_compile):

@@ -146,6 +146,7 @@ def test_float16_trains_beside_float32(tmp_path):
     assert losses[1] == pytest.approx(losses[0], abs=0.02)
 
 
+@pytest.mark.product
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
     with pytest.raises(TrainingError, match=r"the loss of step \d+ is"):
         run_toy(tmp_path, {"learning_rate": 1e30}, steps=20, clip_norm=1e30)

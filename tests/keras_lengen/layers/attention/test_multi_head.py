@@ -490,6 +490,7 @@ def test_arguments_are_all_of_the_constructor():
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("argument", ARGUMENTS)
 def test_every_argument_is_an_attribute_and_counts(argument):
     base = {

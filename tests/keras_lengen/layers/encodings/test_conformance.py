@@ -72,6 +72,7 @@ def axial(row):
     return AxialEncoding(row=make(row), column=make(AXES[row]), sampler=sampler)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("row", list_kinds(AXES, axial, PositionalEncoding))
 def test_rows_and_columns_keep_the_promises(row):
     check_conformance(axial(row))

@@ -36,6 +36,7 @@ def test_samplers_of_tokens_keep_the_promises(name):
     check_conformance(TOKEN_SAMPLERS[name](**TOKEN_ROWS[name].arguments))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "axes",
     [

@@ -122,6 +122,7 @@ def test_thousands_of_strings():
         ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("resample", ["example", "batch"])
 def test_starts_fill_the_table(resample):
     sampler = coupled(max_position=9, resample=resample, seed=2)
