@@ -326,7 +326,8 @@ def _check_layer(encoding: PositionalEncoding) -> None:
         stage = trial.encoding.add_to_embeddings(*inputs, places)
     elif trial.stage == "bias":
         stage = trial.encoding.attention_bias(*inputs, places, places)
-        shapes = [(stage.shape[0], HEADS, TOKENS, TOKENS)]
+        # The batch and the heads may be 1, if they share the bias.
+        shapes = [(*stage.shape[:2], TOKENS, TOKENS)]
     else:
         stage = trial.encoding.rotate(*inputs, places, places)
         width = trial.encoding.rotations * WIDTH
@@ -418,7 +419,8 @@ def _check_functional_model(encoding: PositionalEncoding) -> None:
 
 
 def _fits(size: int, known: int | None) -> bool:
-    return known in (None, size)
+    # A bias that heads share has one entry for all of them.
+    return size == 1 or known in (None, size)
 
 
 class _Caller(keras.Model):
