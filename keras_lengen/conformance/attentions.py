@@ -1,7 +1,5 @@
 """Properties of attention."""
 
-import pathlib
-import tempfile
 from typing import Any
 
 import keras
@@ -14,6 +12,7 @@ from keras_lengen.conformance.requirements import (
     check_config,
     rebuild,
     require,
+    save_and_load,
 )
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.types import Array, Tensor
@@ -160,10 +159,7 @@ def _check_model(attention: MultiHeadAttention) -> None:
         symbol, layer(symbol, symbol, use_causal_mask=True, **places)
     )
     outputs = ops.convert_to_numpy(model(inputs))
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "model.keras")
-        model.save(path)
-        loaded = keras.saving.load_model(path)
+    loaded = save_and_load(model)
     require(
         attention,
         _are_near(layer, ops.convert_to_numpy(loaded(inputs)), outputs),

@@ -1,7 +1,5 @@
 """Properties of positional encodings."""
 
-import pathlib
-import tempfile
 from typing import Any
 
 import keras
@@ -16,6 +14,7 @@ from keras_lengen.conformance.requirements import (
     require,
     require_truth,
     restart,
+    save_and_load,
 )
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
@@ -407,10 +406,7 @@ def _check_functional_model(encoding: PositionalEncoding) -> None:
             ),
             "must tell the shapes of its outputs: `compute_output_shape`",
         )
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "model.keras")
-        model.save(path)
-        loaded = keras.saving.load_model(path)
+    loaded = save_and_load(model)
     outputs = _as_arrays(loaded([*trial.inputs, batch]))
     trial.require(
         all(map(np.array_equal, outputs, expected)),

@@ -1,7 +1,5 @@
 """Properties of models."""
 
-import pathlib
-import tempfile
 import warnings
 from typing import Any
 
@@ -14,6 +12,8 @@ from keras_lengen.conformance.requirements import (
     check_config,
     rebuild,
     require,
+    restart,
+    save_and_load,
 )
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.models.base import TokenModel, Transformer
@@ -69,23 +69,16 @@ def _make_inputs(model: TokenModel, ids: Array, **others: Any) -> Any:
     return inputs
 
 
-def _start_draws(model: TokenModel) -> None:
-    """Makes the next draws of a model those of a new one."""
-    for layer in model._flatten_layers():
-        for generator in getattr(layer, "_seed_generators", ()):
-            generator.state.assign([3, 4])
-
-
 def _compute(model: TokenModel, ids: Array, **others: Any) -> Array:
     """Computes outputs with the same draws in every call."""
-    _start_draws(model)
+    restart(model)
     found = model(_make_inputs(model, ids, **others))
     return ops.convert_to_numpy(ops.cast(found, "float32"))
 
 
 def _draw(model: TokenModel, ids: Array) -> dict[str, Any]:
     """Draws the positions that a model gives to tokens, by input name."""
-    _start_draws(model)
+    restart(model)
     return {
         f"{stack.input_prefix}positions": stack.sample_positions(
             stack._unpack({"token_ids": ids}), training=False
@@ -179,7 +172,7 @@ def _check_generation(model: TokenModel) -> None:
     ):
         return
     copy, ids = _copy(model), _make_ids(model)
-    _start_draws(copy)
+    restart(copy)
     tokens, logits = copy.generate(
         _make_inputs(copy, ids, lengths=LENGTHS),
         NEW_TOKENS,
@@ -225,10 +218,7 @@ def _check_compiled(model: TokenModel) -> None:
 
 def _check_saved(model: TokenModel) -> None:
     copy, ids = _copy(model), _make_ids(model)
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "model.keras")
-        copy.save(path)
-        loaded = keras.saving.load_model(path)
+    loaded = save_and_load(copy)
     require(
         model,
         np.array_equal(_compute(loaded, ids), _compute(copy, ids)),

@@ -1,6 +1,8 @@
 """What the checks of all kinds of layers share."""
 
 import json
+import pathlib
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +87,14 @@ def rebuild(layer: Any) -> Any:
             "return the arguments of its constructor from `get_config` "
             f"({error})"
         ) from error
+
+
+def save_and_load(model: Any) -> Any:
+    """Saves a model, and loads it from the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "model.keras")
+        model.save(path)
+        return keras.saving.load_model(path)
 
 
 def restart(layer: Any) -> None:

@@ -20,18 +20,10 @@ from keras_lengen.layers import (
     SinusoidalEncoding,
     T5Bias,
 )
+from tests.keras_lengen.wrong import Wrong
 
-WRONG = {}
-
-
-def wrong(promise):
-    """Registers a class that breaks a promise."""
-
-    def add(cls):
-        WRONG[cls.__name__] = cls, promise
-        return keras.saving.register_keras_serializable(package=__name__)(cls)
-
-    return add
+WRONG = Wrong()
+wrong = WRONG.add
 
 
 @wrong("cannot be made from its configuration")

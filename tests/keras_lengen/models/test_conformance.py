@@ -27,6 +27,7 @@ from tests.keras_lengen.models.small import (
     eagerly,
     make,
 )
+from tests.keras_lengen.wrong import Wrong
 
 OPTIONS = {
     "plain": {},
@@ -110,17 +111,8 @@ def test_attentions_keep_the_promises_in_a_model(attention):
         check_conformance(decoder(attention=ATTENTIONS[attention]))
 
 
-WRONG = {}
-
-
-def wrong(promise):
-    """Registers a class of models that breaks a promise."""
-
-    def add(cls):
-        WRONG[cls.__name__] = cls, promise
-        return keras.saving.register_keras_serializable(package=__name__)(cls)
-
-    return add
+WRONG = Wrong()
+wrong = WRONG.add
 
 
 @wrong("must be made again from its configuration")

@@ -10,18 +10,10 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedRoPE,
 )
+from tests.keras_lengen.wrong import Wrong
 
-WRONG = {}
-
-
-def wrong(promise):
-    """Registers a class that breaks a promise."""
-
-    def add(cls):
-        WRONG[cls.__name__] = cls, promise
-        return keras.saving.register_keras_serializable(package=__name__)(cls)
-
-    return add
+WRONG = Wrong()
+wrong = WRONG.add
 
 
 @pytest.mark.parametrize(
