@@ -1,0 +1,84 @@
+"""Confidence intervals of 95%."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_lengen.types import Array
+
+Z = 1.959964
+"""Quantile 0.975 of the normal distribution."""
+
+
+class Estimate(NamedTuple):
+    """A measured value and its 95% confidence interval.
+
+    `low` and `high` are `nan` where no interval is known.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson_interval(share: float, count: float) -> tuple[float, float]:
+    """Computes the 95% interval of a share (Wilson, 1927).
+
+    Args:
+        share: float, 0 to 1. Successes divided by trials.
+        count: float, above 0. Number of independent trials.
+
+    Returns:
+        Two floats, 0 to 1.
+
+    Example:
+
+    >>> from keras_lengen.evaluation import wilson_interval
+    >>> low, high = wilson_interval(0.5, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.404, 0.596)
+    >>> round(wilson_interval(1.0, 100)[0], 3)
+    0.963
+    """
+    center = share + Z**2 / (2 * count)
+    half = Z * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
+    scale = 1 + Z**2 / count
+    return (
+        min(max((center - half) / scale, 0.0), share),
+        max(min((center + half) / scale, 1.0), share),
+    )
+
+
+def jackknife_estimate(value: float, without: Array, count: int) -> Estimate:
+    """Estimates the 95% interval of a statistic of examples in groups.
+
+    Delete-a-group jackknife (Kott, 2001). Where all values are between 0 and
+    1, it is the Wilson interval of as many trials as have the same standard
+    error, so that a share of 0 or 1 keeps an interval.
+
+    Args:
+        value: float. The statistic of all examples.
+        without: float `(G,)`. The statistic without each group in turn.
+        count: int. Number of examples.
+    """
+    groups = len(without)
+    if groups < 2 or not np.all(np.isfinite(without)):
+        return Estimate(value, math.nan, math.nan)
+    variance = (groups - 1) / groups * np.sum((without - np.mean(without)) ** 2)
+    error = math.sqrt(variance)
+    if 0 <= value <= 1 and np.all((without >= 0) & (without <= 1)):
+        spread = value * (1 - value)
+        trials = spread / variance if spread and variance else count
+        return Estimate(value, *wilson_interval(value, max(trials, 1.0)))
+    half = _student_quantile(groups - 1) * error
+    return Estimate(value, value - half, value + half)
+
+
+def _student_quantile(freedom: int) -> float:
+    """Quantile 0.975 of Student's t (Abramowitz and Stegun, 26.7.5)."""
+    return (
+        Z
+        + (Z**3 + Z) / (4 * freedom)
+        + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * freedom**2)
+    )
