@@ -19,7 +19,6 @@ from keras_lengen.layers import (
     RandomizedRoPE,
     RoPE,
 )
-from tests.keras_lengen.layers.arguments import assert_config_round_trip
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(2, 3, 4, 8)).astype("float32")
@@ -68,14 +67,6 @@ def test_rows_attend_to_themselves(kind, options):
     np.testing.assert_allclose(rows_of(weights), of_rows, atol=1e-6)
 
 
-def test_columns_attend_to_themselves():
-    layer = attention(1, encoding=ALiBi())
-    turned = np.swapaxes(X, 1, 2)
-    rows = rows_of(turned)
-    expected = ops.reshape(over_tokens(layer)(rows, rows), turned.shape)
-    np.testing.assert_array_equal(layer(X, X), np.swapaxes(expected, 1, 2))
-
-
 def grid(width):
     sampler = GridPositions(width=width)
     return AxialEncoding(row=RoPE(), column=RoPE(), sampler=sampler)
@@ -99,28 +90,6 @@ def test_all_tokens_attend_to_each_other(axes, width, options, positions):
     expected = over_tokens(layer)(FLAT, FLAT, **call)
     found = layer(X, X, **call)
     np.testing.assert_array_equal(ops.reshape(found, (2, 12, 8)), expected)
-
-
-def test_the_order_of_axes_is_that_of_the_tokens():
-    layer = attention((2, 1), encoding=RoPE())
-    turned = ops.reshape(np.swapaxes(X, 1, 2), (2, 12, 8))
-    expected, of_flat = over_tokens(layer)(turned, turned, **WEIGHTS)
-    output, weights = layer(X, X, **WEIGHTS)
-    found = ops.reshape(np.swapaxes(output, 1, 2), (2, 12, 8))
-    np.testing.assert_array_equal(found, expected)
-    assert weights.shape == (2, 2, 4, 3, 4, 3)
-    np.testing.assert_array_equal(ops.reshape(weights, of_flat.shape), of_flat)
-
-
-def test_positions_of_each_example_are_those_of_its_rows():
-    layer = attention(2, encoding=RoPE())
-    positions = np.array([[0, 2, 3, 9], [5, 6, 20, 21]])
-    expected = over_tokens(layer)(
-        ROWS, ROWS, positions=np.repeat(positions, 3, axis=0)
-    )
-    np.testing.assert_array_equal(
-        rows_of(layer(X, X, positions=positions)), expected
-    )
 
 
 def test_padding_is_that_of_the_tokens():
@@ -211,18 +180,6 @@ def test_compiled_it_is_the_same(compiled):
     found = call(X, mask)
     assert found.shape == (2, 3, 4, 2, 3)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_a_model_of_symbolic_inputs_is_the_layer():
-    layer = attention((-2,), encoding=RoPE())
-    x = keras.Input((3, None, 8))
-    output, weights = layer(x, x, **WEIGHTS)
-    assert output.shape == (None, 3, None, 8)
-    assert weights.shape == (None, 3, 2, None, None)
-    model = keras.Model(x, output)
-    np.testing.assert_allclose(model(X), layer(X, X), atol=1e-6)
-    assert_config_round_trip(layer)
-    assert layer.get_config()["attention_axes"] == (-2,)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Chunks of queries: their sizes, and what they read."""
 
-import functools
-
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,7 +13,6 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RelativeEncoding,
     RoPE,
-    TransformerBlock,
 )
 from keras_lengen.layers.attention import computation
 from tests.covering import cover
@@ -54,14 +50,6 @@ def assert_chunks_change_nothing(layer, *inputs, chunk_size=4, **options):
     ):
         scale = max(1, np.abs(expected).max())
         np.testing.assert_allclose(found, expected, atol=1e-5 * scale)
-
-
-@pytest.mark.parametrize("chunk_size", [1, 3, 4, 11, 12])
-def test_the_number_of_tokens_need_not_be_a_multiple(chunk_size):
-    layer = MultiHeadAttention(
-        2, 8, encoding=RelativeEncoding(distances="sampled")
-    )
-    assert_chunks_change_nothing(layer, STATES[:, :12], chunk_size=chunk_size)
 
 
 SHAPES = [(), (1,), (2,), (1, 2), (2, 1), (2, 2)]
@@ -117,38 +105,6 @@ def test_windows_of_all_sizes(window, sinks, chunk_size, causal):
     layer = MultiHeadAttention(2, 8, sliding_window=window, sink_tokens=sinks)
     assert_chunks_change_nothing(
         layer, STATES, chunk_size=chunk_size, use_causal_mask=causal
-    )
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("encoding", [RoPE, ALiBi])
-def test_windows_of_padded_sequences(encoding, causal):
-    """Padding stands before, between and behind the tokens."""
-    layer = MultiHeadAttention(
-        2, 8, encoding=encoding(), sliding_window=4, sink_tokens=2
-    )
-    mask = np.array([np.arange(TOKENS) % 3 > 0, np.arange(TOKENS) % 4 != 2])
-    mask[1, [0, -1]] = False
-    outputs = []
-    for chunk_size in (None, 3):
-        layer.chunk_size = chunk_size
-        output = layer(
-            STATES,
-            STATES,
-            query_mask=mask,
-            value_mask=mask,
-            use_causal_mask=causal,
-        )
-        outputs.append(np.asarray(output)[mask])
-    np.testing.assert_allclose(*outputs, atol=1e-5)
-
-
-def test_long_sequences():
-    encoding = RelativeEncoding(distances="sampled")
-    layer = MultiHeadAttention(2, 8, encoding=encoding)
-    inputs = RANDOM.normal(size=(1, 256, WIDTH)).astype("float32")
-    assert_chunks_change_nothing(
-        layer, inputs, chunk_size=100, use_causal_mask=True
     )
 
 
@@ -213,31 +169,3 @@ def test_chunks_of_a_window_do_not_read_all_keys(monkeypatch):
     assert auto.find_chunk_size(16384, 16384, sliced=True) == 512
     assert auto.find_chunk_size(16384, 16384) == 128
     assert auto.find_chunk_size(1024, 1024, sliced=True) is None
-
-
-@functools.cache
-def train(chunk_size):
-    """The weights of a model before and after training."""
-    keras.utils.set_random_seed(0)
-    inputs = keras.Input((TOKENS, WIDTH))
-    block = TransformerBlock(
-        2,
-        encoding=RelativeEncoding(),
-        chunk_size=chunk_size,
-        use_causal_mask=True,
-    )
-    model = keras.Model(inputs, block(inputs))
-    before = model.get_weights()
-    compiled = chunk_size is not None
-    model.compile("sgd", "mse", jit_compile=compiled, run_eagerly=not compiled)
-    model.fit(STATES, OTHERS, epochs=3, verbose=0)
-    return before, model.get_weights()
-
-
-@pytest.mark.product
-def test_a_model_trained_in_chunks_is_the_same():
-    _, direct = train(None)
-    before, in_chunks = train(4)
-    for old, expected, found in zip(before, direct, in_chunks, strict=True):
-        assert not np.array_equal(old, found)
-        np.testing.assert_allclose(found, expected, atol=1e-5)

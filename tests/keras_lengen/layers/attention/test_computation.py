@@ -80,20 +80,6 @@ def test_published_scores_of_a_soft_cap():
     np.testing.assert_allclose(compute(), powers / powers.sum(), atol=1e-6)
 
 
-def test_normalized_features():
-    layer = build(use_query_key_norm=True)
-    features = np.array([3, -4, 0, 0], "float32") * np.ones((1, 1, 2, 1))
-    for normalized in layer._normalize(features, 100 * features):
-        np.testing.assert_allclose(
-            normalized, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-5
-        )
-    assert layer._normalize(features, None)[1] is None
-    half = build(use_query_key_norm=True, dtype="mixed_float16")
-    large = ops.cast(1e4 * features, "float16")
-    found = ops.cast(half._normalize(large, None)[0], "float32")
-    np.testing.assert_allclose(found, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-3)
-
-
 def test_weights_of_options_start_as_published():
     np.testing.assert_array_equal(build(score_factor="head").factor, 1)
     logs = np.log(np.arange(1, 1025))
@@ -110,18 +96,6 @@ def test_weights_of_options_start_as_published():
     np.testing.assert_array_equal(unscaled.key_dense.kernel, 1)
     normed = build(use_query_key_norm=True)
     np.testing.assert_array_equal(normed.query_scale, 1)
-
-
-def test_initializers_are_those_of_the_argument():
-    layer = build(kernel_initializer="ones", bias_initializer="ones")
-    assert all(np.all(weight == 1) for weight in layer.get_weights())
-    layer = build(
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-        use_gate=True,
-    )
-    parts = ("query", "key", "value", "gate")
-    kernels = [getattr(layer, f"{part}_dense").kernel for part in parts]
-    assert len({np.asarray(kernel).tobytes() for kernel in kernels}) == 4
 
 
 NONE = {"attention_mask": np.zeros((1, TOKENS), bool)}

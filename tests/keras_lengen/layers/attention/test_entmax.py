@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import MultiHeadAttention
 from keras_lengen.layers.attention.entmax import entmax
 from tests.keras_lengen.layers.attention import oracle
 
@@ -44,25 +43,6 @@ def test_weights_are_those_of_a_bisection(kind, keys):
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
     if kind == "far":
         assert (weights == 0).mean() > 0.3
-
-
-def test_two_scores():
-    """(a + d) ** 2 + (a - d) ** 2 = 1 for scores 4 * d apart."""
-    d = 0.3
-    a = np.sqrt(1 / 2 - d**2)
-    weights = entmax(tf.constant([[[[1 + 4 * d, 1.0]]]]))
-    np.testing.assert_allclose(
-        weights[0, 0, 0], [(a + d) ** 2, (a - d) ** 2], rtol=1e-6
-    )
-
-
-@pytest.mark.parametrize("use_sinks", [True, False])
-@pytest.mark.parametrize("use_entmax", [True, False])
-@pytest.mark.parametrize("shape", [(0, 7, 12), (2, 0, 12)])
-def test_inputs_may_be_empty(shape, use_entmax, use_sinks):
-    layer = MultiHeadAttention(3, 4, use_entmax=use_entmax, use_sinks=use_sinks)
-    states = tf.zeros(shape)
-    assert layer(states, states).shape == shape
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -19,7 +19,6 @@ INPUTS = {
     "key": (QUERY, VALUE, KEY),
 }
 SELF = INPUTS["self"]
-PARTS = ("query", "key", "value", "output", "gate")
 
 
 def pair(inputs, num_heads=2, key_dim=4, **arguments):
@@ -138,15 +137,6 @@ def test_masks_of_values_and_of_keys():
         assert_alike(ours, theirs, inputs, **masks)
 
 
-def test_lora_begins_without_effect():
-    ours, theirs = pair(SELF, use_gate=True)
-    before = len(ours.trainable_weights)
-    ours.query_dense.enable_lora(2)
-    ours.gate_dense.enable_lora(2)
-    assert len(ours.trainable_weights) == before + 2
-    assert_alike(ours, theirs, SELF)
-
-
 HIGH = {
     "one axis": ((3, 4), (3, 2), 2),
     "two axes": ((3, 4), (3, 2), (1, 2)),
@@ -175,12 +165,6 @@ def test_attention_over_axes(case):
         layer(*inputs, attention_mask=mask) for layer in (ours, theirs)
     )
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_causal_attention_over_the_first_axis():
-    x = RANDOM.normal(size=(1, 5, 3, 8)).astype("float32")
-    ours, theirs = pair((x, x), attention_axes=1)
-    assert_alike(ours, theirs, (x, x), use_causal_mask=True)
 
 
 SHAPES = [
@@ -252,33 +236,6 @@ def test_losses(name, axes, use_gate):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["kernel", "bias"])
-def test_constraints_are_those_of_all_projections(name):
-    layer = MultiHeadAttention(
-        2, 4, use_gate=True, **{f"{name}_constraint": "non_neg"}
-    )
-    layer.build(QUERY.shape, QUERY.shape)
-    for part in PARTS:
-        constraint = getattr(getattr(layer, f"{part}_dense"), name).constraint
-        assert isinstance(constraint, keras.constraints.NonNeg)
-
-
-class _Self(keras.layers.Layer):
-    def __init__(self, attention):
-        super().__init__()
-        self.attention = attention
-
-    def call(self, x):
-        return self.attention(x, x)
-
-
-def test_a_summary_shows_the_output(capsys):
-    model = keras.Sequential([_Self(MultiHeadAttention(2, 4, output_shape=3))])
-    model.build((None, 5, 8))
-    model.summary(expand_nested=True)
-    assert "5, 3)" in capsys.readouterr().out
-
-
 def make_lora(ranks):
     layer = MultiHeadAttention(3, 8, use_bias=False, use_gate=True)
     inputs = {
@@ -307,36 +264,6 @@ def test_lora_is_trained_saved_and_loaded(tmp_path):
     plain, _ = make_lora(0)
     plain.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_allclose(plain(x), expected, atol=1e-6)
-
-
-def test_policies_of_parts():
-    policies = keras.dtype_policies.DTypePolicyMap()
-    for part in ("query", "key", "value"):
-        policies[f"mha/{part}"] = keras.dtype_policies.QuantizedDTypePolicy(
-            "int8", "float32"
-        )
-    layer = MultiHeadAttention(3, 8, use_bias=False, dtype=policies, name="mha")
-    layer.build(QUERY.shape, QUERY.shape)
-    for part in ("query", "key", "value"):
-        dense = getattr(layer, f"{part}_dense")
-        assert str(dense._kernel.dtype).endswith("int8")
-
-
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        ((2, 4, 8), (2, 2, 7), (2,)),
-        ((2, 4, 8), (2, 2, 8), (2, 1, 7)),
-        ((2, 4, 2, 3, 8), (2, 1, 1, 5, 8), (2, 1, 15, 5, 2)),
-    ],
-    ids=str,
-)
-def test_keys_must_have_the_axes_of_values(shapes):
-    layer = MultiHeadAttention(4, 2, 2)
-    with pytest.raises(ValueError, match="must be equal"):
-        layer.compute_output_shape(*shapes)
-    with pytest.raises(ValueError, match="must be equal"):
-        layer(*(np.ones(shape) for shape in shapes))
 
 
 @pytest.mark.parametrize(

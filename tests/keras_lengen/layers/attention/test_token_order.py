@@ -11,7 +11,6 @@ from keras_lengen.layers import (
     CoupledPositions,
     LogKERPLE,
     MultiHeadAttention,
-    RoPE,
     T5Bias,
     XPos,
 )
@@ -95,13 +94,6 @@ def test_positions_may_begin_anew_in_another_document():
         np.testing.assert_allclose(packed, np.concatenate(alone, 1), atol=1e-5)
     with pytest.raises(ValueError, match=FALLS):
         call(positions[::-1].copy(), segment_ids=np.stack([documents] * 2))
-
-
-@pytest.mark.parametrize(
-    "encoding", [RoPE(), ALiBi(), T5Bias(sampler=CoupledPositions(**COUPLED))]
-)
-def test_other_encodings_take_falling_positions(encoding):
-    assert np.isfinite(make(encoding)[1](FALLING)).all()
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -9,7 +9,6 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedPositions,
     RoPE,
-    TransformerBlock,
 )
 from keras_lengen.layers.attention.windows import list_slot_ranks
 from tests.covering import cover
@@ -87,14 +86,6 @@ def test_windows_count_neither_positions_nor_later_queries():
         make_windowed(sink_tokens=0), slice(-3, None), use_causal_mask=True
     )
     np.testing.assert_array_equal(last, expected[:, -3:])
-
-
-def test_windows_and_masks_hide_together():
-    mask = np.random.default_rng(0).random((BATCH, TOKENS, TOKENS)) < 0.7
-    mask |= np.eye(TOKENS, dtype=bool)
-    seen = find_seen(make_windowed(), attention_mask=mask, self_attention=True)
-    visible = find_visible(MASKS["none"], 4, 2, causal=False)
-    np.testing.assert_array_equal(seen, mask & visible)
 
 
 @pytest.mark.parametrize("slots", [1, 3, 5, 8])
@@ -226,28 +217,6 @@ def test_an_index_that_is_a_tensor_needs_positions():
     with pytest.raises(ValueError, match=r"RoPE needs .* pass `key_positions`"):
         decode(layer, [1], compiled=True)
     decode(make_windowed(), [1, 1], compiled=True)
-
-
-def test_a_block_decodes_with_a_short_cache():
-    block = TransformerBlock(
-        num_heads=2,
-        encoding=RoPE(),
-        use_causal_mask=True,
-        sliding_window=3,
-        sink_tokens=1,
-    )
-    full = block(STATES)
-    cache = block.make_cache(BATCH, TOKENS)
-    for index in range(TOKENS):
-        output, cache = block(
-            STATES[:, index : index + 1],
-            mask=MASKS["none"],
-            cache=cache,
-            cache_update_index=index,
-        )
-        np.testing.assert_allclose(
-            output, full[:, index : index + 1], atol=1e-5
-        )
 
 
 @pytest.mark.parametrize(
