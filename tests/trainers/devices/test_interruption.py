@@ -1,7 +1,6 @@
 """Signals: one clear line, a status that says so, and nothing lost."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
@@ -12,9 +11,8 @@ import pytest
 
 from benchmarks.faults.file_operations import Trainer, read_end
 from benchmarks.faults.run_files import read_metrics
-from tests.trainers.toy import TOY, toy_config
+from tests.trainers.toy import TOY
 from trainers import experiment
-from trainers.algorithmic import EXPERIMENT
 from trainers.devices import interruption
 from trainers.devices.interruption import StopRequest
 from trainers.errors import StoppedError
@@ -27,11 +25,6 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT]
 class OneWorker:
     def on_any_worker(self, flag):
         return flag
-
-
-class OtherIsAsked:
-    def on_any_worker(self, flag):
-        return True
 
 
 def send(number):
@@ -78,15 +71,6 @@ def test_the_state_is_saved_before_a_stop(capfd):
     assert saved == ["in time"]
 
 
-def test_a_signal_to_another_worker_counts_as_sigterm():
-    with (
-        pytest.raises(StoppedError) as caught,
-        StopRequest(OtherIsAsked()),
-    ):
-        pass
-    assert caught.value.number == signal.SIGTERM
-
-
 def test_the_second_ctrl_c_ends_at_once(capfd):
     with StopRequest(OneWorker()) as stop:
         send(signal.SIGTERM)
@@ -95,26 +79,6 @@ def test_the_second_ctrl_c_ends_at_once(capfd):
             send(signal.SIGINT)
         with pytest.raises(StoppedError):
             stop.check()
-        stop._signal = None
-
-
-@pytest.mark.parametrize("early", [True, False])
-def test_a_signal_stops_at_once_where_nothing_can_be_lost(capfd, early):
-    with (
-        pytest.raises(StoppedError),
-        StopRequest(OneWorker()) as stop,
-    ):
-        if early:
-            send(signal.SIGTERM)
-        with stop.at_once():
-            assert not early
-            send(signal.SIGTERM)
-            pytest.fail("the signal is late")
-    # From then on, it waits again.
-    with StopRequest(OneWorker()) as stop:
-        with stop.at_once():
-            pass
-        send(signal.SIGTERM)
         stop._signal = None
 
 
@@ -128,35 +92,6 @@ def test_a_signal_whose_error_a_library_swallows_is_not_lost():
         assert stopped.value.number == signal.SIGTERM
         with pytest.raises(StoppedError), StopRequest(OneWorker()):
             pass
-
-
-def test_ignored_signals_stay_ignored():
-    with handled(interruption.raise_stopped):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        interruption.handle_signals(interruption.end_at_once)
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-        assert signal.getsignal(signal.SIGTERM) is interruption.end_at_once
-
-
-@pytest.mark.parametrize("error", [StoppedError(signal.SIGTERM), ValueError()])
-def test_a_destructor_reports_all_errors_but_a_signals(monkeypatch, error):
-    reported = []
-    monkeypatch.setattr(sys, "unraisablehook", reported.append)
-
-    class Interrupted:
-        def __del__(self):
-            raise error
-
-    with interruption.destructors_silenced():
-        Interrupted()
-    assert len(reported) == isinstance(error, ValueError)
-    assert sys.unraisablehook == reported.append
-
-
-def test_an_error_is_not_hidden_by_a_signal(capfd):
-    with pytest.raises(ValueError, match="own"), StopRequest(OneWorker()):
-        send(signal.SIGTERM)
-        raise ValueError("own")
 
 
 @pytest.mark.parametrize(
@@ -180,23 +115,6 @@ def test_statuses_and_messages(capsys, error, status, message):
         raise error
     assert ended.value.code == status
     assert capsys.readouterr().err == f"error: {message}\n"
-
-
-def test_a_signal_between_two_models_stops_before_the_second(
-    tmp_path, monkeypatch, capfd
-):
-    begun = []
-
-    def train(self, config, path):
-        begun.append(config.encoding)
-        with StopRequest(OneWorker()):
-            send(signal.SIGTERM)
-
-    monkeypatch.setattr(experiment.Experiment, "train", train)
-    config = dataclasses.replace(toy_config(workdir=str(tmp_path)), encoding="")
-    with pytest.raises(StoppedError):
-        EXPERIMENT.main(config)
-    assert begun == ["RoPE"]
 
 
 @pytest.fixture(scope="module")

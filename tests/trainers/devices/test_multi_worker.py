@@ -1,8 +1,6 @@
 """Two workers on this machine train as one process does."""
 
 import functools
-import json
-import shutil
 import signal
 
 import numpy as np
@@ -74,18 +72,6 @@ def test_the_losses_are_those_of_one_process(trained):
     assert np.abs(ratios - 1).max() > 1000 * TOLERANCE
 
 
-@pytest.mark.parametrize("encoding", [PLAIN, RANDOMIZED])
-def test_all_workers_end_with_the_same_weights(trained, encoding):
-    path = trained("multi_worker")
-    with (
-        np.load(path / f"{encoding}-0.npz") as first,
-        np.load(path / f"{encoding}-1.npz") as second,
-    ):
-        assert first.files == second.files
-        for name in first.files:
-            np.testing.assert_array_equal(first[name], second[name])
-
-
 def test_killed_and_stopped_workers_come_back(trained, nursery, tmp_path):
     path = tmp_path / "run"
     workers = nursery.start_workers([flags(path)] * 2, tmp_path)
@@ -113,20 +99,6 @@ def test_killed_and_stopped_workers_come_back(trained, nursery, tmp_path):
     undisturbed = trained("multi_worker") / RANDOMIZED
     assert_same_weights(path, undisturbed)
     assert train_losses(path) == train_losses(undisturbed)
-
-
-def test_workers_that_are_lost_after_the_last_evaluation(
-    trained, nursery, tmp_path
-):
-    path = tmp_path / "run"
-    shutil.copytree(trained("multi_worker") / RANDOMIZED, path)
-    results = json.loads((path / "results.json").read_text())
-    (path / "results.json").unlink()
-    # The first worker alone still has the evaluation.
-    for worker in nursery.start_workers([flags(path)] * 2, tmp_path):
-        assert worker.wait() == 0, worker.output
-    again = json.loads((path / "results.json").read_text())
-    assert again["final"] == results["final"]
 
 
 def test_workers_with_different_flags_are_refused(nursery, tmp_path):

@@ -3,8 +3,6 @@ import json
 import pytest
 import tensorflow as tf
 
-from tests.trainers.toy import toy_config
-from trainers.devices import tensorflow_strategy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError
 
@@ -111,59 +109,3 @@ def test_a_worker_that_cannot_have_its_address(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(ConfigError, match=r"cannot be reached at 127.0.0.1:x"):
         make_strategy("multi_worker")
-
-
-@pytest.mark.parametrize(
-    ("workers", "is_refused"),
-    [(["a:1", "b:2"], True), (["a:1"], False), ("a:1", False)],
-)
-def test_workers_that_would_train_alone_are_told(
-    monkeypatch, workers, is_refused
-):
-    text = json.dumps({"cluster": {"worker": workers}})
-    monkeypatch.setenv("TF_CONFIG", text)
-    if is_refused:
-        with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
-            make_strategy("one_device")
-    else:
-        assert make_strategy("one_device").num_replicas == 1
-
-
-def test_tpu_is_initialized_before_it_is_used(monkeypatch):
-    calls = []
-
-    def note(name):
-        return lambda resolver: calls.append(f"{name} {resolver}")
-
-    resolvers = tf.distribute.cluster_resolver
-    for owner, name, act in (
-        (resolvers, "TPUClusterResolver", lambda address: f"at {address}"),
-        (tf.config, "experimental_connect_to_cluster", note("connect")),
-        (tf.tpu.experimental, "initialize_tpu_system", note("initialize")),
-        (tf.distribute, "TPUStrategy", note("strategy")),
-        (tensorflow_strategy, "TensorFlowStrategy", lambda _: None),
-    ):
-        monkeypatch.setattr(owner, name, act)
-    make_strategy("tpu", "mine")
-    tensorflow_strategy._make_tpu.cache_clear()
-    steps = ("connect", "initialize", "strategy")
-    assert calls == [f"{step} at mine" for step in steps]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"workdir": "gs://bucket/run"}, "mount the bucket"),
-        (
-            {"strategy": "tpu", "precision": "mixed_float16"},
-            "TPUs compute in bfloat16",
-        ),
-        (
-            {"strategy": "tpu", "compile": "false"},
-            "TPUs run compiled programs only",
-        ),
-    ],
-)
-def test_what_a_tpu_and_a_bucket_cannot_do(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        toy_config(**changes)

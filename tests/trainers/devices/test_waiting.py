@@ -1,11 +1,6 @@
 import contextlib
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
-import time
 
 import pytest
 
@@ -27,29 +22,6 @@ def reserved_address():
 
 def listen(address):
     return socket.create_server(("", int(address.rpartition(":")[2])))
-
-
-@pytest.mark.process
-def test_a_signal_ends_a_worker_that_waits(tmp_path):
-    with reserved_address() as other, reserved_address() as own:
-        config = (
-            f'{{"cluster": {{"worker": ["{other}", "{own}"]}}, '
-            '"task": {"type": "worker", "index": 1}}'
-        )
-        flags = ["--encoding=RoPE", f"--workdir={tmp_path}"]
-        with subprocess.Popen(
-            [sys.executable, "-m", "trainers.algorithmic", *flags],
-            env={**os.environ, "TF_CONFIG": config},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ) as process:
-            assert "worker 1 of 2" in process.stdout.readline()
-            while unreachable(own):
-                assert process.poll() is None
-                time.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait() == 128 + signal.SIGTERM
 
 
 def test_who_is_missing_is_told(monkeypatch, capsys):
@@ -79,15 +51,6 @@ def test_who_is_missing_is_told(monkeypatch, capsys):
     assert f"still waiting for {late}: Connection refused" in output
     assert there not in output
     assert found == [""]
-
-
-def test_a_port_that_is_taken():
-    with socket.create_server(("", 0)) as server, reserved_address() as other:
-        taken = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(OSError, match="in use"):
-            wait_for([other], taken)
-    # Nobody to wait for.
-    wait_for([])
 
 
 @pytest.mark.parametrize("address", ["", "host", "no such host:1", "::1:x"])

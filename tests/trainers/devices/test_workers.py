@@ -1,8 +1,6 @@
-import pathlib
 import types
 
 import pytest
-import tensorflow as tf
 
 from tests.trainers.devices.worker import SecondWorker
 from tests.trainers.toy import toy_config
@@ -11,8 +9,6 @@ from trainers.devices.workers import (
     check_same_data,
     check_same_flags,
     check_share,
-    describe,
-    directory_of_worker,
     refuse_together,
     watch_workers,
     workers_agree,
@@ -20,16 +16,6 @@ from trainers.devices.workers import (
 from trainers.errors import ConfigError, WorkerLostError
 
 DATA = types.SimpleNamespace(data_digest="ab12")
-
-
-def test_a_run_is_described_in_one_line():
-    config = toy_config(gradient_accumulation_steps=2)
-    line = describe(make_strategy("one_device"), config)
-    assert line.startswith("1 replica(s), here ")
-    assert "global batch 8, 8 per replica in 2 parts" in line
-    assert "; global batch 8, 4 per replica; float32" in describe(
-        SecondWorker(), toy_config()
-    )
 
 
 @pytest.mark.parametrize(
@@ -66,16 +52,6 @@ def test_workers_need_the_same_flags_and_data(check, what, message):
     assert not workers_agree(SecondWorker(differs=True), b"same")
 
 
-def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
-    with directory_of_worker(make_strategy("one_device"), tmp_path) as path:
-        assert path == tmp_path
-    with directory_of_worker(SecondWorker(), tmp_path) as path:
-        assert pathlib.Path(path).is_dir() and path != tmp_path
-        print("unseen")
-    assert not pathlib.Path(path).exists()
-    assert "unseen" not in capsys.readouterr().out
-
-
 class Refused(SecondWorker):
     """One of two workers, of which the other cannot start."""
 
@@ -107,11 +83,3 @@ def test_a_lost_worker_is_told_from_other_failures():
         raise OSError("peer is gone\nmore")
     with pytest.raises(KeyError), watch_workers(SecondWorker()):
         raise KeyError("another failure")
-
-
-def test_a_run_of_one_worker_loses_none():
-    alone = make_strategy("one_device")
-    gone = tf.errors.UnavailableError(None, None, "peer is gone")
-    assert alone.means_lost_worker(gone)
-    with pytest.raises(tf.errors.UnavailableError), watch_workers(alone):
-        raise gone

@@ -8,13 +8,6 @@ TEXTS = (
 )
 """Values that are wrong for almost every flag."""
 
-LITERALS = (
-    *("'x'", "''", "b'x'", "None", "True", "False", "1e400", "-1e400", "-1"),
-    *("0", "1", "1.5", "2147483648", "99999999999999999999", "1e39", "1e-46"),
-    *("5e-324", "1j", "[]", "()", "{}", "[1]", "('x',)", "{'a': 1}", "{1}"),
-    *("...", "x", "int", "1 + 1", "[1] * 3", "f'x'", "lambda: 0", "(1e400,)"),
-)
-"""Values that are wrong for almost every argument of a call."""
 
 SYNTAX = (
     *("(", ")", "()", "NAME(", "NAME)", "NAME()()", "(NAME)", "NAME NAME"),
@@ -49,12 +42,6 @@ PATHS = (
 )
 """Values that are no path."""
 
-MARKUP = (
-    *("a|b", "||", "a\\|b", "a`b", "``a`", "<b>x</b>", "<!-- x -->", "&lt;x"),
-    *("[x](y)", "![x](y)", "*x* **x**", "_x_ a_b __x__", "~~x~~", "a\nb"),
-    *("$x$", "$x_{$", "a\\", "=1+1", "@SUM(1)", "\\[x\\]", "# x #x", "- x"),
-)
-"""Texts, such as names of directories, that mean more to Markdown or HTML."""
 
 TOGETHER = (
     {"sampler": "OrdinalPositions", "encoding": ""},

@@ -1,6 +1,5 @@
 """Help of a program, of its flags and of the names that these take."""
 
-import dataclasses
 import re
 import shlex
 
@@ -10,11 +9,10 @@ from keras_lengen.checks.arguments import constructor_arguments
 from trainers import tpu_compile
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
-from trainers.options.fields import LengthsConfig, resolve
+from trainers.options.fields import resolve
 from trainers.options.help import make_help
 from trainers.options.layers import build, with_max_position
-from trainers.options.option import option, options
-from trainers.options.parsing import find_request
+from trainers.options.option import options
 
 CONFIG, PRESETS = EXPERIMENT.config, EXPERIMENT.presets
 
@@ -26,18 +24,6 @@ def make_readable_help(*arguments):
         assert line == line.rstrip()
     assert "None\n" not in text.partition("Arguments")[0]
     return text
-
-
-def test_what_is_asked_for():
-    for arguments, wanted in (
-        (["--help"], ""),
-        (["-h"], ""),
-        (["--steps=3", "--help=RoPE", "--task=x"], "RoPE"),
-        (["--steps=3"], None),
-        (["--", "--help"], None),
-        ([], None),
-    ):
-        assert find_request(["program", *arguments]) == wanted
 
 
 def test_help_lists_flags_names_and_presets():
@@ -113,25 +99,6 @@ def test_help_of(name, parts):
     assert "  sampler" not in text
 
 
-def test_the_defaults_are_those_of_the_default_preset():
-    presets = {
-        "small": {"dropout": 0.0},
-        "paper": {"steps": 7},
-        "other": {"dropout": 0.2, "steps": 8},
-    }
-    text = make_help(CONFIG, presets)
-    assert "defaults, those of --preset=small:\n" in text
-    assert (
-        "  --steps=1500\n"
-        "      Number of training steps. With --preset=paper: 7; "
-        "--preset=other: 8.\n"
-    ) in text
-    # `paper` does not set the rate, and leaves it at that of the class.
-    words = " ".join(make_help(CONFIG, presets, "dropout").split())
-    assert words.startswith("--dropout=0.0 Dropout rate of each residual br")
-    assert "With --preset=paper: 0.1; --preset=other: 0.2." in words
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -145,37 +112,6 @@ def test_the_defaults_are_those_of_the_default_preset():
 def test_help_of_nothing(name, message):
     with pytest.raises(ConfigError, match=message):
         make_help(CONFIG, PRESETS, name)
-
-
-def test_help_of_an_experiment_with_a_registry_of_its_own():
-    class Mosaic:
-        """Cuts images into tiles.
-
-        Args:
-            tiles: int, at least 1. Number of tiles.
-        """
-
-        def __init__(self, *, tiles=9):
-            self.tiles = tiles
-
-    @dataclasses.dataclass(frozen=True)
-    class ImageConfig(LengthsConfig):
-        """Options of this trainer; every field is a flag."""
-
-        preset: str = option("small", "Defaults.", choices={"small": {}})
-        cut: str = option("Mosaic", "Cut.", registry={"Mosaic": Mosaic})
-
-    presets = {"small": {"cut": "Mosaic(tiles=4)"}}
-    text = make_help(ImageConfig, presets)
-    assert "Names for --cut:\n  Mosaic  Cuts images into tiles.\n" in text
-    assert "--preset=small sets\n  --cut=Mosaic(tiles=4)" in text
-    assert "Defaults. One of small.\n" in text
-    assert "Names for --preset" not in text
-    text = make_help(ImageConfig, presets, "Mosaic")
-    assert "  tiles=9\n      int, at least 1. Number of tiles." in text
-    assert text.endswith("  --cut='Mosaic(tiles=9)'")
-    config = resolve(ImageConfig, presets, {"encoding": "RoPE"})
-    assert build(config, "--cut").tiles == 4
 
 
 def test_help_of_a_tool():

@@ -4,10 +4,6 @@ import pytest
 
 from keras_lengen.layers import (
     ENCODINGS,
-    AxialEncoding,
-    GridPositions,
-    OrdinalPositions,
-    RandomizedPositions,
     RoPE,
 )
 from keras_lengen.layers.encodings.randomized import FixedSampler
@@ -68,22 +64,6 @@ def test_positions_and_lengths_reach_whoever_takes_them(
 
 AXIAL = "AxialEncoding(row=RoPE(layout='halves'), column=RoPE)"
 GRID = "GridPositions(width=5)"
-
-
-def test_encodings_of_rows_and_columns():
-    rows = "RandomizedPositions(max_position=9, ordered=False)"
-    encoding = make(
-        encoding=AXIAL, sampler=f"GridPositions(width=5, row={rows})"
-    )
-    assert isinstance(encoding, AxialEncoding)
-    layouts = (encoding.row.layout, encoding.column.layout)
-    assert layouts == ("halves", "interleaved")
-    grid = encoding.sampler
-    assert isinstance(grid, GridPositions)
-    assert isinstance(grid.row, RandomizedPositions)
-    assert (grid.width, grid.row.max_position) == (5, 9)
-    assert not grid.row.ordered
-    assert isinstance(grid.column, OrdinalPositions)
 
 
 FIXED = [n for n, made in ENCODINGS.items() if issubclass(made, FixedSampler)]
@@ -173,20 +153,6 @@ TABLES = (
 def test_positions_that_are_too_few(encoding, sampler, tokens, message):
     with pytest.raises(ConfigError, match=message):
         check_length(make(encoding=encoding, sampler=sampler), tokens)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "sampler", "tokens"),
-    [
-        ("LearnedEncoding", "", 32),
-        ("LearnedEncoding", "RandomizedPositions", 32),
-        ("LearnedEncoding", "ShiftedPositions", 32),
-        ("RoPE", "InterpolatedPositions", 1000),
-        (TABLES, GRID, 15),
-    ],
-)
-def test_positions_that_suffice(encoding, sampler, tokens):
-    check_length(make(encoding=encoding, sampler=sampler), tokens)
 
 
 ANSWERS = {"trainer": "sequence_to_answer", "encoding": "ClippedBias"}

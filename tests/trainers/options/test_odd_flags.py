@@ -5,7 +5,7 @@ import typing
 import pytest
 from absl import flags
 
-from keras_lengen.checks.arguments import constructor_arguments, fits_float32
+from keras_lengen.checks.arguments import fits_float32
 from tests.trainers.options import odd_flags
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
@@ -101,19 +101,6 @@ def test_what_is_wrong_together():
     assert not list_accepted(odd_flags.TOGETHER)
 
 
-@pytest.mark.product
-@pytest.mark.parametrize("flag", CALLED)
-def test_every_argument_of_every_call_is_refused_in_one_line_or_taken(flag):
-    for name, kind in OPTIONS[flag].registry.items():
-        for argument in constructor_arguments(kind):
-            cases = [
-                {flag: f"{name}({argument}={literal})"}
-                for literal in odd_flags.LITERALS
-            ]
-            # No argument takes numbers, names and lists.
-            assert len(list_accepted(cases)) < len(cases) / 2, argument
-
-
 def test_what_only_looks_odd():
     every = [
         {flag: name}
@@ -123,13 +110,6 @@ def test_what_only_looks_odd():
     ]
     cases = [*odd_flags.SANE, *every]
     assert list_accepted(cases) == cases
-
-
-def test_a_home_directory_is_found(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    given = {"workdir": "~/runs"}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
-    assert config.workdir == "/home/me/runs"
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,6 @@ def test_mistakes_are_refused(flags, message):
         resolve(PopulationConfig, PRESETS, flags)
 
 
-def test_the_paper_trains_thirty_models():
-    config = resolve(PopulationConfig, PRESETS, {"preset": "paper"})
-    assert len(config.members) == 30
-    assert config.evaluated_lengths == tuple(range(1, 501))
-
-
 def test_another_backend_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = "but Keras is set to tensorflow: set KERAS_BACKEND=jax"

@@ -1,12 +1,10 @@
 """Files of a population beside its checkpoints."""
 
 import dataclasses
-import os
 
 import numpy as np
 import pytest
 
-from trainers.errors import ConfigError, TrainingError
 from trainers.populations.members import Member
 from trainers.populations.records import (
     Evaluation,
@@ -46,26 +44,6 @@ def test_losses_after_the_last_checkpoint_are_dropped(tmp_path, capsys):
     assert header.count("learning rate") == 3
     assert rows == ["2,1.000,0.5,0.25,1e-05", "4,2.000,0.5,0.25,1e-05"]
     assert losses.read_last() == [0.5, 0.25, 1e-5]
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"a,b\n2,1,x,y,z\n", b"2,1.0,0.5\n", b"\xff\r\0\r,\n"]
-)
-def test_damaged_losses_are_dropped(tmp_path, content):
-    (tmp_path / "losses.csv").write_bytes(content)
-    with pytest.raises(ConfigError, match=r"losses\.csv has no losses of the"):
-        begin_losses(tmp_path, 4).read_last()
-
-
-def test_losses_that_are_gone_during_training(tmp_path):
-    losses, path = begin_losses(tmp_path), tmp_path / "losses.csv"
-    path.unlink()
-    with pytest.raises(TrainingError, match=r"losses\.csv: No such file"):
-        losses.on_train_batch_end(2, {"seconds": 1})
-    assert not path.exists()
-    os.mkfifo(path)
-    with pytest.raises(TrainingError, match=r"cannot write .*losses\.csv"):
-        losses.on_train_batch_end(2, {"seconds": 1})
 
 
 @pytest.mark.parametrize(
@@ -136,16 +114,3 @@ def test_scores_are_means_over_unseen_lengths():
         }
     )
     assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
-
-
-def test_members_that_have_diverged_have_no_scores():
-    # The best one and the only one of its learning rate.
-    diverged = {1: 4, 2: 9}
-    found = describe_members(Members(), [0.5, 0.1, np.nan], SUMS, 2, diverged)
-    first, *_, third = found["members"]
-    assert third == {"seed": 0, "learning_rate": 1e-2, "diverged_in_step": 9}
-    assert found["final"] == first and first["score"] == pytest.approx(0.3)
-    assert found["all"] == found["by_learning_rate"]["0.001"]
-    assert found["all"]["members"] == 1
-    nothing = dict.fromkeys(("best", "mean", "standard_deviation"))
-    assert found["by_learning_rate"]["0.01"] == {"members": 0, **nothing}

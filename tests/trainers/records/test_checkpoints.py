@@ -5,14 +5,12 @@ Resumption after kills is tested with `benchmarks.faults.file_operations`.
 
 import errno
 import os
-import threading
 
 import keras
 import numpy as np
 import pytest
 
 from tests.trainers.devices.worker import SecondWorker
-from tests.trainers.toy import assert_same_weights, run_toy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError, StoppedError, TrainingError
 from trainers.records.checkpoints import (
@@ -83,41 +81,11 @@ def test_everything_is_restored(tmp_path):
         np.testing.assert_array_equal(found[name], values)
 
 
-def test_a_run_begins_with_the_weights_that_it_is_given(tmp_path):
-    initial = {KERNEL: np.full((2, 3), 0.25, np.float32)}
-    begun, start = restore(tmp_path, initial=initial)
-    assert start == (0, 0.0)
-    assert (begun.copy()[KERNEL] == 0.25).all()
-    assert (begun.copy()["model/sequential/dense/bias"] == 7).all()
-    write(tmp_path, 2)
-    resumed, start = restore(tmp_path, initial=initial)
-    assert start == (2, 0.5) and (resumed.copy()[KERNEL] == 2).all()
-
-
 def test_the_last_ones_and_the_best_are_kept(tmp_path):
     directory = write(tmp_path, 8, 9, 10, best=(8, 9))
     expected = ["best-9.npz", "checkpoint-10.npz", "checkpoint-9.npz"]
     assert list_names(directory) == expected
     assert make(tmp_path).latest == directory / "checkpoint-10.npz"
-
-
-def test_training_goes_on_while_a_copy_is_written(tmp_path, monkeypatch):
-    goes_on, save = threading.Event(), np.savez
-
-    def wait(*arguments, **arrays):
-        assert goes_on.wait(60)
-        save(*arguments, **arrays)
-
-    monkeypatch.setattr(np, "savez", wait)
-    with make(tmp_path, value=1) as checkpoints:
-        checkpoints.save(3, 0.0)
-        for variable in checkpoints._variables.values():
-            variable.assign(variable + 1)
-        goes_on.set()
-        # A step is saved once, whoever asks for it.
-        checkpoints.save(3, 0.0)
-    restored, start = restore(tmp_path)
-    assert start == (3, 0.0) and (restored.copy()[KERNEL] == 1).all()
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -308,15 +276,3 @@ def test_no_wrong_bit_in_the_list_of_arrays_passes(tmp_path):
                 np.testing.assert_array_equal(found[name], values)
     # Other bits are of dates, versions and permissions.
     assert damaged > 1000
-
-
-@pytest.mark.product
-def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
-    changes = {"steps_per_loop": 1, "dropout": 0.1}
-    first = run_toy(tmp_path / "parts", steps=3, **changes)
-    longer = run_toy(tmp_path / "parts", steps=6, **changes)
-    assert "resuming after step 3" in capsys.readouterr().out
-    whole = run_toy(tmp_path / "whole", steps=6, **changes)
-    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
-    assert longer["final"] == whole["final"] != first["final"]
-    assert longer["digest"] == first["digest"]

@@ -6,8 +6,7 @@ import pytest
 
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
-from trainers.engine.problem import average_unseen
-from trainers.errors import ConfigError, TrainingError
+from trainers.errors import ConfigError
 from trainers.records.metrics import COLUMNS, Metrics
 
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
@@ -44,12 +43,6 @@ def test_evaluations_by_step_with_their_score(tmp_path):
         "2,0.200,accuracy,3,1.0",
     ]
     assert list((tmp_path / "tensorboard").glob("events.*"))
-
-
-def test_the_mean_over_unseen_lengths():
-    by_length = {"1": 1.0, "3": 0.9, "4": 0.5, "6": 0.7}
-    assert average_unseen(by_length, 3) == pytest.approx(0.6)
-    assert average_unseen(by_length, 6) == pytest.approx(0.775)
 
 
 @pytest.mark.parametrize(
@@ -131,17 +124,3 @@ def test_damaged_files_are_named(tmp_path, damage, message):
     with pytest.raises(ConfigError, match=message) as caught:
         log.evaluations()
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_gone_is_not_begun_again(tmp_path):
-    log = write(tmp_path, {2: {4: 0.9}})
-    (tmp_path / "metrics.csv").unlink()
-    assert log.evaluations() == {}
-    with pytest.raises(TrainingError, match=r"metrics.csv: No such file"):
-        log.on_train_batch_end(4, {"loss": 0.5, "seconds": 1.0})
-
-
-def test_a_file_in_place_of_the_directory_of_tensorboard(tmp_path):
-    (tmp_path / "tensorboard").touch()
-    with pytest.raises(ConfigError, match=r"cannot write to .*board: move"):
-        Metrics(tmp_path, PROBLEM)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.trainers.toy import TOYS, toy_config
-from trainers import analyze, evaluate, export, finetune, generate
+from trainers import analyze, evaluate, finetune
 from trainers.engine.backend import make_strategy
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError, OtherDataError
@@ -89,18 +89,6 @@ def test_data_may_move(copied, tmp_path):
         prepare(path, data_dir=str(moved))
 
 
-@pytest.mark.parametrize("digest", ["", "ee6a453943236d58"])
-def test_digests_of_earlier_versions_lock_nobody_out(copied, digest, capsys):
-    path, text = copied
-    change(path, data_digest=digest)
-    text.write_bytes(TEXT[::-1])
-    prepare(path)
-    assert capsys.readouterr().out == (
-        f"note: an earlier version began {path} and kept no checksum of all "
-        "its data: if they have changed since then, nothing tells.\n"
-    )
-
-
 def test_a_configuration_that_was_changed_by_hand_is_refused(copied):
     path, _ = copied
     config = json.loads((path / "config.json").read_text())["config"]
@@ -135,39 +123,6 @@ def test_every_tool_that_needs_the_data_refuses_other_ones(copied, tmp_path):
     ]
 
 
-def test_other_data_that_are_named_are_meant(copied, tmp_path):
-    path, text = copied
-    other = tmp_path / "other"
-    other.write_bytes(TEXT[::-1])
-    opened = open_run(str(path))
-    for named in (text, other):
-        problem = EXPERIMENT.make_problem(make_config(named))
-        problem.prepare()
-        opened.check_data(problem, "restore them")
-    text.write_bytes(TEXT[::-1])
-    problem = EXPERIMENT.make_problem(make_config(text))
-    problem.prepare()
-    with pytest.raises(OtherDataError, match="has now: restore them"):
-        opened.check_data(problem, "restore them")
-
-
-@pytest.mark.product
-def test_a_model_is_exported_and_generates_without_its_text(
-    copied, capsys, monkeypatch
-):
-    path, text = copied
-    text.write_bytes(TEXT[::-1])
-    monkeypatch.setattr(export, "save_keras", lambda *_: path / "model.keras")
-    export.main(export.ExportConfig(), str(path))
-    assert "note: the example is of data that have changed since training" in (
-        capsys.readouterr().out
-    )
-    text.unlink()
-    config = generate.GenerateConfig(prompt="ab", max_new_tokens=2)
-    generate.main(config, str(path))
-    assert capsys.readouterr().out.startswith("ab")
-
-
 def test_what_cannot_be_opened(copied, tmp_path):
     path, _ = copied
     other = tmp_path / "other"
@@ -187,20 +142,3 @@ def test_what_cannot_be_opened(copied, tmp_path):
             open_run(*map(str, arguments))
     assert open_run(str(checkpoint)).checkpoint == checkpoint
     assert open_run(str(path)).checkpoint == checkpoint
-
-
-def test_a_checkpoint_that_training_replaces_is_looked_for_again(copied):
-    path, _ = copied
-    opened = open_run(str(path))
-    newer = opened.checkpoint.with_stem("checkpoint-3")
-    opened.checkpoint.rename(newer)
-
-    def use(run):
-        if run.checkpoint != newer:
-            raise GoneError("gone")
-        return run.checkpoint
-
-    assert opened.retry(use) == newer
-    newer.unlink()
-    with pytest.raises(ConfigError, match="has no checkpoint"):
-        opened.retry(use)

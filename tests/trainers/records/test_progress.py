@@ -1,7 +1,6 @@
 import sys
-import types
 
-from trainers.records.progress import Line, Progress, Table, show_evaluation
+from trainers.records.progress import Line, Progress, Table
 
 
 def test_a_log_gets_lines_now_and_then(capsys):
@@ -26,21 +25,6 @@ def test_progress_of_a_resumed_run(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "run: resuming after step 40",
         "run: step 60/100, loss 0.2500, 2.0 steps/s, 0:20 left",
-    ]
-
-
-def test_lengths_of_an_evaluation_have_their_names(capsys):
-    problem = types.SimpleNamespace(
-        lengths=(72, 110),
-        length_name="size",
-        describe_length={72: "8x8", 110: "10x10"}.get,
-    )
-    line = Line(log_every=0)
-    for length, fraction in ((72, 0.5), (110, 1)):
-        show_evaluation(line, "RoPE", problem, length, fraction)
-    assert capsys.readouterr().out.splitlines() == [
-        "RoPE: evaluated size 8x8/10x10 (50%)",
-        "RoPE: evaluated size 10x10/10x10",
     ]
 
 

@@ -80,9 +80,3 @@ def test_how_far_results_are_above_the_floor(curve, examples, text):
         "position_only_by_length": {"1": 0.5, "3": 0.5, "5": 0.5, "10": 0.4},
     }
     assert describe_floor(results, problem).startswith(text)
-
-
-def test_a_problem_without_floors():
-    problem = make_problem(BITS, (5,))
-    problem.floor_labels = {}
-    assert describe_floor({}, problem) == ""

@@ -30,22 +30,6 @@ def test_names_do_not_depend_on_what_was_made_before():
     ]
 
 
-def test_every_variable_has_its_own_name():
-    model, optimizer, names = named(
-        [keras.layers.Dense(3, name="a"), keras.layers.Dense(3, name="a_b")]
-    )
-    assert [variable.path for variable in names.values()] == [
-        variable.path for variable in (*model.weights, *optimizer.variables)
-    ]
-    assert "optimizer/sgd/sequential/a_b/kernel/momentum" in names
-
-
-def test_more_than_nine_layers_keep_their_order():
-    model, _, names = named([keras.layers.Dense(2) for _ in range(12)])
-    assert list(names)[20] == "model/sequential/dense_10/kernel"
-    assert list(names.values())[:24] == model.weights
-
-
 def test_the_scale_of_the_loss_has_a_name():
     inner = keras.optimizers.Adam()
     _, optimizer, names = named(

@@ -16,7 +16,6 @@ from trainers.records.workdir import (
     Workdir,
     make_digest,
     naming_damage,
-    read_results,
 )
 
 
@@ -70,14 +69,6 @@ def test_results_tell_the_best_from_the_final(tmp_path):
     # A run of more steps is not finished.
     with open_workdir(tmp_path, steps=6) as workdir:
         assert workdir.results is None
-
-
-def test_positions_are_those_of_one_step(tmp_path):
-    with open_workdir(tmp_path) as workdir:
-        assert workdir.read_positions(2) == {}
-        workdir.write_json("positions.json", {"step": 2, "a": 1})
-        assert workdir.read_positions(2) == {"a": 1}
-        assert workdir.read_positions(4) == {}
 
 
 def test_files_are_replaced_as_a_whole(tmp_path, monkeypatch):
@@ -229,12 +220,6 @@ def test_broken_files_are_named(tmp_path, name, damage, message):
         assert (tmp_path / name).is_symlink()
 
 
-def test_a_file_in_place_of_the_directory(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"cannot write to --workdir=.*file"):
-        begin(tmp_path / "file")
-
-
 @pytest.mark.parametrize(
     ("read", "message"),
     [
@@ -249,7 +234,3 @@ def test_what_is_missing_in_results_is_named(read, message):
         naming_damage("results.json"),
     ):
         read()
-
-
-def test_no_results(tmp_path):
-    assert read_results(tmp_path / "results.json") is None

@@ -72,14 +72,6 @@ def test_an_end_of_a_run(tmp_path, capsys, ends, failed, printed):
     assert open_root(tmp_path).find_state(run) == state
 
 
-def test_runs_that_others_run_are_not_submitted(tmp_path, monkeypatch):
-    run, states = make_run(), ["running", "running", "missing"]
-    monkeypatch.setattr(FakeRoot, "find_state", lambda *_: states.pop(0))
-    _, pool = coordinate(tmp_path, (run,), [[GOOD]])
-    assert not states
-    assert pool.order == [run.name]
-
-
 @pytest.mark.parametrize("left", [True, False])
 def test_a_sweep_gives_up_where_run_after_run_fails(tmp_path, left):
     # Two jobs may fail four times without a success between.
@@ -101,16 +93,6 @@ def test_a_run_waits_for_the_one_it_continues(tmp_path, end):
     else:
         assert pool.order == [first.name]
         assert done.failed[second.name] == [f"{first.name} failed"]
-
-
-def test_results_of_another_configuration_are_a_failure(tmp_path):
-    run = make_run()
-    done, _ = coordinate(tmp_path, (run,), [[GOOD]], other=[run])
-    (line,) = done.failed[run.name]
-    assert line == (
-        f"{tmp_path}/runs/{run.name} has no results of this configuration: "
-        "move it away."
-    )
 
 
 @pytest.mark.parametrize("number", [2, 6])

@@ -1,7 +1,5 @@
 """Grids: their runs have valid flags, and are those of the papers."""
 
-import collections
-import dataclasses
 import json
 import re
 
@@ -9,7 +7,6 @@ import pytest
 
 from tests.trainers.sweeps.files import make_run, open_root
 from trainers.errors import ConfigError
-from trainers.records.opened_run import registered
 from trainers.reports.published import list_published, read_published
 from trainers.sweeps.grids import GRIDS, SIZES
 from trainers.sweeps.grids.grid import list_runs, take_shard
@@ -93,34 +90,6 @@ def test_a_grid_is_what_its_name_says(name, made):
         assert large == small
 
 
-def find_flags(runs, name):
-    return {run.flags[name] for run in runs}
-
-
-def test_published_settings(made):
-    runs = made["ruoss_table_1"]["paper"].runs
-    assert find_flags(runs, "preset") == {"paper"}
-    assert find_flags(runs, "learning_rate") == {1e-4, 3e-4, 5e-4}
-    assert find_flags(runs, "seed") == set(range(10))
-    cells = collections.Counter(
-        (run.flags["task"], run.flags["encoding"]) for run in runs
-    )
-    assert set(cells.values()) == {30}
-    runs = made["confounding_table_2"]["paper"].runs
-    for run in runs:
-        if run.after:
-            assert run.after.flags["encoding"] == "RoPE"
-            assert run.after.flags["seed"] == run.flags["seed"]
-    names = ("not fine-tuned", "RoPE", "randomized RoPE", "ALiBi")
-    columns = collections.Counter(run.column for run in runs)
-    assert columns == dict.fromkeys(names, 3)
-    small = made["plain_and_randomized"]["small"].runs
-    assert len(small) == 4 * 6 * 2 * 2
-    assert len({run.row for run in small}) == 4
-    assert len({run.column for run in small}) == 12
-    assert find_flags(small, "seed") == {0, 1}
-
-
 # All flags of all grids are checked for half a minute.
 @pytest.mark.parametrize(
     "stride", [pytest.param(1, marks=pytest.mark.product), 199]
@@ -141,51 +110,6 @@ def test_runs_have_valid_flags(stride, made, tmp_path):
         # Not of another type, which would have another digest.
         for flag, value in run.flags.items():
             assert type(value) is type(getattr(config, flag)), flag
-
-
-def test_missing_files_are_reported(made, tmp_path):
-    with pytest.raises(ConfigError, match="cannot read data/pcfg"):
-        open_root(tmp_path).make_config(
-            made["kazemnejad_pcfg"]["paper"].runs[0]
-        )
-
-
-@pytest.mark.parametrize("name", sorted(GRIDS.keys() - {"kazemnejad_pcfg"}))
-def test_scores_are_entries_of_results(name, made):
-    """Lengths of the score are evaluated, and its metric is the problem's."""
-    for grid in made[name].values():
-        run = grid.runs[-1]
-        experiment = registered()[run.trainer]
-        preset = experiment.presets[run.flags.get("preset", "small")]
-        config = experiment.config(**{**preset, **run.flags})
-        if grid.lengths and "test_lengths" not in run.flags:
-            assert {*grid.lengths} <= {*config.evaluated_lengths}
-        if grid.score.endswith("_by_length"):
-            metric = grid.score.removesuffix("_by_length")
-            # Its title opens no data.
-            metrics = experiment.make_problem(config).metrics
-            assert metric.removeprefix("generated_") in {
-                one.name for one in metrics
-            }
-        else:
-            averages = ("score", "generated_score", "generated_mean")
-            assert grid.score in averages or grid.is_time
-
-
-def test_the_name_of_a_run_says_what_it_is():
-    flags = {"task": "copy", "encoding": "RoPE(max_wavelength=5)"}
-    run = dataclasses.replace(make_run(), flags={**flags, "seed": 0})
-    assert run.name == f"algorithmic-copy-RoPE_max_wavelength=5_-0-{run.digest}"
-    assert dataclasses.replace(run, row="other").name == run.name
-    names = {
-        other.name
-        for other in (
-            *(run, run.with_flags({"steps": 3})),
-            dataclasses.replace(run, after=run),
-            dataclasses.replace(run, after=run.with_flags({"steps": 3})),
-        )
-    }
-    assert len(names) == 4
 
 
 def test_a_run_stands_behind_the_one_it_continues_and_only_once():

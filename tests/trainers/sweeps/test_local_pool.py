@@ -1,17 +1,13 @@
 """What processes of this machine share, and commands of killed sweeps."""
 
 import contextlib
-import signal
 import subprocess
 import sys
-import threading
-import time
-from unittest import mock
 
 import pytest
 
 from tests.trainers.sweeps.files import make_job, open_root
-from trainers.errors import ConfigError, TrainingError
+from trainers.errors import ConfigError
 from trainers.sweeps import local_pool
 from trainers.sweeps.local_pool import LocalPool
 from trainers.sweeps.run_process import claim
@@ -95,38 +91,3 @@ def test_orphans_count_as_jobs(monkeypatch, tmp_path):
         assert pool.wait(0.2) == []
     assert pool.wait(60)[0][0].name == "c"
     pool.stop()
-
-
-def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
-    (tmp_path / "runs").write_text("not a directory")
-    pool = LocalPool(1)
-    pool.submit(make_job(tmp_path))
-    with pytest.raises(TrainingError, match="cannot run run below"):
-        while not pool.wait(10):
-            pass
-    pool.stop()
-
-
-def test_a_signal_is_handled_while_runs_save(monkeypatch, tmp_path):
-    started, saving, handled = (threading.Event() for _ in range(3))
-
-    def run_job(job, environment, start):
-        start(mock.Mock(terminate=saving.set))
-        started.set()
-        saving.wait()
-        # Until the main thread waits, which a signal to this one does not wake.
-        time.sleep(0.3)
-        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        return {"handled": handled.wait(10)}
-
-    monkeypatch.setattr(local_pool, "run_job", run_job)
-    before = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
-    try:
-        pool = LocalPool(1)
-        pool.submit(make_job(tmp_path))
-        started.wait()
-        pool.stop()
-        [(_, record)] = pool.wait(10)
-        assert record["handled"]
-    finally:
-        signal.signal(signal.SIGUSR1, before)

@@ -1,9 +1,7 @@
 """Sweeps that are killed, stopped, or work on the same runs."""
 
 import json
-import os
 import signal
-import subprocess
 import time
 
 import pytest
@@ -96,34 +94,6 @@ def test_runs_run_on_without_their_sweep_and_not_twice(
     assert count_saved(root) == starts.count(2)
     assert count_starts(root) == starts
     assert_each_step_once(root)
-
-
-def test_a_run_of_each_row_is_measured_and_then_resumed(tmp_path):
-    root, measure = tmp_path / "root", ("--measure=true", "--jobs=2")
-    output = Sweep(root, *measure, fake="--pause=1").end()
-    assert output.count("measuring row: ") == 1
-    assert "Fake, small: 6 missing" in output
-    assert "estimated time, with one run after the other: " in output
-    assert len(find_runs(root, "steps")) == 1
-    assert not find_runs(root, "results.json")
-    assert "measuring" not in Sweep(root, *measure).end()
-    Sweep(root).end()
-    assert_each_step_once(root)
-
-
-def test_a_killed_run_is_resumed(tmp_path):
-    root = tmp_path / "root"
-    sweep = Sweep(root, "--jobs=1", runs=1, fake="--pause=1")
-    wait_for_runs(root, 1)
-    (child,) = subprocess.check_output(
-        ["pgrep", "-P", str(sweep.process.pid)], text=True
-    ).split()
-    os.kill(int(child), signal.SIGKILL)
-    output = sweep.end()
-    assert "lost, to be resumed" in output
-    assert "exit status -9" in output
-    assert_each_step_once(root, runs=1)
-    assert count_starts(root) == [2]
 
 
 def test_shards_and_a_whole_sweep_at_once_run_each_run_once(tmp_path):

@@ -124,18 +124,6 @@ def test_a_root_that_was_moved_has_its_continued_runs(tmp_path):
     assert source in root.make_job(run).arguments
 
 
-def test_a_job_is_a_command_of_the_trainer(tmp_path):
-    places = {"directory": "/here", "environment": {"A": "b"}}
-    root = open_root(tmp_path, arguments={"checkpoint_every": 7}, **places)
-    job = root.make_job(make_run(seed=5))
-    assert job.arguments[0] == "trainers.algorithmic"
-    assert {"--seed=5", "--checkpoint_every=7"} <= {*job.arguments}
-    assert not any("initialize_from" in word for word in job.arguments)
-    assert {name: getattr(job, name) for name in places} == places
-    with pytest.raises(ConfigError, match=r"algorithmic-.*: --steps must be"):
-        root.make_config(make_run(steps=0))
-
-
 def test_cost(tmp_path):
     root = open_root(tmp_path)
     runs = [make_run(n, steps=100) for n in range(3)]
@@ -165,13 +153,3 @@ def test_cost(tmp_path):
     write_progress(root, other, (10, 60.0), (20, 160.0))
     seconds = root.estimate([*runs, other])
     assert seconds([make_run(9, row="other", steps=10)]) == (100, 0)
-
-
-def test_cost_of_a_shorter_run(tmp_path):
-    root, run = open_root(tmp_path), make_run(steps=100)
-    write_progress(root, run, (10, 60.0), (100, 105.0))
-    write_record(root, run, status=0, seconds=130)
-    # 50 s are those of the steps, the start and the evaluation take the rest.
-    seconds = root.estimate([run])
-    assert seconds([make_run(1, steps=100)]) == (130, 0)
-    assert seconds([make_run(1, steps=10)]) == (80 + 5, 0)

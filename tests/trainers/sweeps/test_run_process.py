@@ -2,8 +2,6 @@
 
 import dataclasses
 import fcntl
-import json
-import os
 
 from tests.trainers.sweeps.files import make_job
 from trainers.sweeps.run_process import (
@@ -32,14 +30,6 @@ def test_a_process_and_its_record(tmp_path):
     assert not list((tmp_path / "running").iterdir())
 
 
-def test_a_process_is_stopped_by_a_file(tmp_path):
-    stop = tmp_path / "stop"
-    job = make_job(tmp_path, stop=str(stop))
-    stop.touch()
-    assert run_job(job) == {"status": -1}
-    assert not job.workdir.exists()
-
-
 def test_what_another_process_runs_is_left_alone(tmp_path):
     job = make_job(tmp_path)
     with claim(tmp_path / "running" / "run"):
@@ -51,14 +41,3 @@ def test_what_another_process_runs_is_left_alone(tmp_path):
         assert is_locked(job.workdir / "run.lock")
     assert not is_locked(job.workdir / "run.lock")
     assert not is_locked(tmp_path / "nothing")
-
-
-def test_what_a_killed_process_left_can_be_claimed(tmp_path):
-    path = tmp_path / "running"
-    path.write_text("a long text of a process that is gone" * 9)
-    with claim(path) as claimed:
-        assert json.loads(path.read_text())["process"] == os.getpid()
-        with claim(path) as second:
-            assert second is None
-        assert not claimed.closed
-    assert not path.exists()
