@@ -143,55 +143,8 @@ def list_dense_layers(block):
     return attentions, [block.hidden_dense, block.output_dense]
 
 
-def test_weights_of_norms():
-    for rms, names in ((True, {"scale"}), (False, {"gamma", "beta"})):
-        block = TransformerBlock(HEADS, rms_norm=rms, cross_attention=True)
-        block.build(X.shape)
-        for norm in (
-            block.attention_norm,
-            block.cross_attention_norm,
-            block.feedforward_norm,
-        ):
-            assert {weight.name for weight in norm.weights} == names
-    for given, expected in ((None, 1e-6), (0.3, 0.3)):
-        block = TransformerBlock(
-            HEADS, use_query_key_norm=True, norm_epsilon=given
-        )
-        block.build(X.shape)
-        assert block.attention_layer.norm_epsilon == expected
-
-
-@pytest.mark.parametrize(
-    ("use_bias", "in_attention", "in_feedforward"),
-    [("feedforward", False, True), (True, True, True), (False, False, False)],
-)
-def test_biases_are_where_they_are_wanted(
-    use_bias, in_attention, in_feedforward
-):
-    block = TransformerBlock(HEADS, use_bias=use_bias, cross_attention=True)
-    block(X, memory=MEMORY)
-    attentions, feedforward = list_dense_layers(block)
-    assert {len(dense.weights) for dense in attentions} == {1 + in_attention}
-    assert {len(dense.weights) for dense in feedforward} == {1 + in_feedforward}
-
-
 def ones(shape, dtype=None):
     return ops.ones(shape, dtype)
-
-
-@pytest.mark.parametrize("initializer", ["ones", ones, "glorot_normal"])
-def test_all_kernels_are_initialized_as_wanted(initializer):
-    block = TransformerBlock(
-        HEADS, kernel_initializer=initializer, cross_attention=True
-    )
-    block(X, memory=X)
-    attentions, feedforward = list_dense_layers(block)
-    if initializer == "glorot_normal":
-        kernels = {np.asarray(dense.kernel).tobytes() for dense in attentions}
-        assert len(kernels) == 8
-        return
-    for dense in (*attentions, *feedforward):
-        np.testing.assert_array_equal(dense.kernel, 1)
 
 
 def test_kernels_start_as_in_the_authors_code():
@@ -212,50 +165,10 @@ def test_kernels_start_as_in_the_authors_code():
         assert np.abs(kernel).max() <= 2 * deviation * 1.0001
 
 
-@pytest.mark.parametrize("attention", [None, GeometricAttention])
-def test_attentions_get_their_arguments(attention):
-    arguments = {
-        "num_key_value_heads": 1,
-        "scale_scores": False,
-        "chunk_size": 4,
-        "fused": False,
-    }
-    block = TransformerBlock(
-        HEADS,
-        attention=attention,
-        attention_dropout=0.5,
-        cross_attention=True,
-        **arguments,
-    )
-    block(X, memory=MEMORY)
-    for layer in (block.attention_layer, block.cross_attention_layer):
-        assert layer.dropout == 0.5
-        assert {name: getattr(layer, name) for name in arguments} == arguments
-
-
 def embed(token_ids, dtype="float32"):
     keras.utils.set_random_seed(0)
     layer = keras.layers.Embedding(9, WIDTH, mask_zero=True, dtype=dtype)
     return layer(np.array(token_ids))
-
-
-def test_padding_is_as_good_as_absent_in_cross_attention():
-    block = TransformerBlock(
-        HEADS, cross_attention=True, cross_encoding=RoPE(), encoding=RoPE()
-    )
-    alone = block(X, memory=embed([[5, 6, 7], [1, 2, 3]]))
-    padded = embed([[0, 5, 6, 7, 0], [1, 2, 0, 0, 3]])
-    np.testing.assert_allclose(block(X, memory=padded), alone, atol=1e-6)
-    given = block(
-        X,
-        memory=np.asarray(padded),
-        memory_mask=np.asarray(padded._keras_mask),
-    )
-    np.testing.assert_allclose(given, alone, atol=1e-6)
-    memory = embed([[1, 2, 3, 4]])
-    alone = block(embed([[5, 6, 7]]), memory=memory)
-    padded = block(embed([[0, 0, 5, 6, 7]]), memory=memory)
-    np.testing.assert_allclose(padded[:, 2:], alone, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre"])
@@ -295,19 +208,6 @@ def test_a_cache_changes_nothing(normalization, attention):
         np.testing.assert_allclose(
             output[real], full[:, start:end][real], atol=1e-5
         )
-
-
-def test_symbolic_shapes_with_a_cache():
-    block = TransformerBlock(HEADS)
-    block.build(X.shape)
-    inputs = keras.Input((1, WIDTH), 2)
-    cache = keras.tree.map_structure(
-        lambda part: keras.KerasTensor(part.shape, part.dtype),
-        block.make_cache(2, 9),
-    )
-    output, new_cache = block(inputs, cache=cache, cache_update_index=3)
-    assert output.shape == inputs.shape
-    keras.tree.assert_same_structure(new_cache, cache)
 
 
 ARGUMENTS = {
@@ -403,30 +303,6 @@ def test_config_rebuilds_it():
     assert isinstance(block.attention_layer, SharperAttention)
 
 
-def test_a_saved_model_is_the_same(tmp_path):
-    inputs, memory = keras.Input((None, WIDTH)), keras.Input((None, 6))
-    positions = keras.Input((None,), dtype="int32")
-    memory_mask = keras.Input((None,), dtype="bool")
-    block = TransformerBlock(
-        HEADS,
-        encoding=RelativeEncoding(),
-        attention=SharperAttention,
-        cross_attention=True,
-        cross_encoding=RelativeEncoding(),
-        rms_norm=True,
-        use_bias=True,
-    )
-    output = block(
-        inputs, positions=positions, memory=memory, memory_mask=memory_mask
-    )
-    model = keras.Model([inputs, positions, memory, memory_mask], output)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    places = np.tile([0, 2, 3, 5, 8, 9], (2, 1))
-    batch = [np.asarray(X), places, np.asarray(MEMORY), MEMORY_MASK]
-    np.testing.assert_array_equal(loaded(batch), model(batch))
-
-
 def test_hidden_tokens_are_as_good_as_absent():
     block = TransformerBlock(HEADS, encoding=ALiBi())
     tokens = np.array([0, 2, 5])
@@ -460,28 +336,6 @@ def test_padding_by_masks_of_keras_changes_nothing(
         ops.cast(alone, "float32"),
         atol=1e-6 if policy == "float32" else 0.05,
     )
-
-
-@pytest.mark.parametrize(
-    ("normalization", "dtype"),
-    cover(["post", "pre", None], ["float32", "bfloat16"]),
-)
-def test_half_precision(normalization, dtype):
-    block = TransformerBlock(
-        HEADS, normalization=normalization, dtype="mixed_bfloat16"
-    )
-    output = block(ops.cast(X, dtype))
-    symbol = block(keras.Input((TOKENS, WIDTH), dtype=dtype))
-    for each in (output, symbol):
-        assert keras.backend.standardize_dtype(each.dtype) == "bfloat16"
-    assert {weight.dtype for weight in block.weights} == {"float32"}
-
-
-def test_dropout_is_for_training():
-    block = TransformerBlock(HEADS, dropout=0.5)
-    plain = block(X)
-    np.testing.assert_array_equal(block(X, training=False), plain)
-    assert not np.allclose(block(X, training=True), plain, atol=1e-2)
 
 
 class Unregistered(MultiHeadAttention):

@@ -12,9 +12,7 @@ from keras_lengen.layers import (
     InterpolatedPositions,
     LearnedEncoding,
     NTKRoPE,
-    RandomizedPositions,
     RandomizedRoPE,
-    RandomizedSinusoidalEncoding,
     RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
@@ -40,7 +38,6 @@ from tests.keras_lengen.models.small import (
     decoder,
     encoder,
     inputs,
-    reset_samplers,
     token_ids,
 )
 
@@ -185,41 +182,6 @@ def test_embeddings_are_scaled_and_end_in_the_head(normalization):
     np.testing.assert_allclose(features(IDS), x, atol=1e-6)
 
 
-def test_embedding_dropout_drops_what_the_final_norm_returns_too():
-    for dropout, least, most in ((None, 0, 0), (0.5, 0.35, 0.65)):
-        model = encoder(
-            output_size=None, normalization="pre", embedding_dropout=dropout
-        )
-        dropped = float(np.mean(np.asarray(model(IDS, training=True)) == 0))
-        assert least <= dropped <= most
-
-
-def test_outputs_are_the_token_ids_unless_said_otherwise():
-    for name in ("decoder", "looped_decoder", "encoder_decoder"):
-        model = MODELS[name](output_size=None)
-        assert model(inputs(model, IDS)).shape == (2, 6, VOCABULARY_SIZE)
-
-
-def test_training_drops_out_and_chooses_positions():
-    model = encoder(dropout=0.5)
-    assert not np.allclose(model(IDS, training=True), model(IDS), atol=1e-3)
-    np.testing.assert_array_equal(model(IDS, training=False), model(IDS))
-    sampler = RandomizedPositions(max_position=99, evaluation="ordinal")
-    model = encoder(ALiBi(sampler=sampler), dropout=0)
-    ordinal = {"token_ids": IDS, "positions": np.arange(6)}
-    np.testing.assert_array_equal(model(IDS), model(ordinal))
-    drawn = model(IDS, training=True)
-    assert not np.allclose(drawn, model(ordinal), atol=1e-5)
-
-
-def test_without_positions_tokens_are_a_set():
-    order = np.array([3, 0, 5, 1, 4, 2])
-    model = encoder(num_layers=2)
-    np.testing.assert_allclose(
-        model(IDS[:, order]), np.asarray(model(IDS))[:, order], atol=1e-5
-    )
-
-
 def test_encoders_see_all_tokens_and_decoders_no_later_ones():
     ids = np.tile(IDS[0], (7, 1))
     # Every token of the last sequence is changed in one of the others.
@@ -279,19 +241,6 @@ def test_layers_share_a_draw_or_have_their_own(make, draw, seen):
     np.testing.assert_array_equal(seen, [SPREAD] * 3)
 
 
-@pytest.mark.parametrize("draw", ["model", "layer"])
-def test_absolute_positions_are_drawn_once(draw):
-    model = encoder(
-        RandomizedSinusoidalEncoding(), num_layers=2, dropout=0, draw=draw
-    )
-    reset_samplers(model)
-    positions = model.encoding.sampler(IDS)
-    reset_samplers(model)
-    np.testing.assert_array_equal(
-        model(IDS), model({"token_ids": IDS, "positions": positions})
-    )
-
-
 @pytest.mark.parametrize(
     ("encoding", "copies"),
     [
@@ -322,35 +271,6 @@ def test_the_encoding_is_a_template(encoding, copies):
     assert not weights[0] & weights[1]
     samplers = [model.encoding.sampler for model in models]
     assert samplers[0] is not samplers[1] or not samplers[0].draws
-
-
-def test_padding_and_the_layers_of_t5_go_together_without_a_warning():
-    model = decoder(
-        rms_norm=True,
-        tie_embeddings=True,
-        normalization="pre",
-        output_size=VOCABULARY_SIZE,
-    )
-    model({"token_ids": IDS, "lengths": [2] * len(IDS)})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_keras_calls_it(name):
-    """In a functional model, and to predict."""
-    model = MODELS[name](ALiBi())
-    batch = inputs(model, IDS, lengths=np.array([4, 6]))
-    symbols = {
-        key: keras.Input(value.shape[1:] and (None,), dtype="int32", name=key)
-        for key, value in batch.items()
-    }
-    outer = keras.Model(symbols, model(symbols))
-    assert outer.output.shape == (None, None, OUTPUT_SIZE)
-    expected = model(batch)
-    np.testing.assert_allclose(outer(batch), expected, atol=1e-6)
-    if name == "encoder":
-        np.testing.assert_allclose(
-            model.predict(batch, verbose=0), expected, atol=1e-5
-        )
 
 
 def test_losses_leave_out_padding():

@@ -15,7 +15,6 @@ from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
     GridPositions,
-    MultiHeadAttention,
     PaTHAttention,
     RandomizedALiBi,
     RandomizedRoPE,
@@ -75,16 +74,6 @@ def test_an_encoder_decoder_is_served_a_dict(tmp_path):
     loaded = exported(model, tmp_path)
     batch = keras.tree.map_structure(tf.constant, batch)
     np.testing.assert_allclose(loaded.serve(batch), expected, atol=1e-5)
-
-
-def test_a_served_sequence_longer_than_the_range_shows(tmp_path):
-    loaded = exported(encoder(RandomizedRoPE(**EVEN)), tmp_path)
-    ids = tf.constant(token_ids(40))
-    try:
-        assert np.isnan(loaded.serve(ids)).all()
-    except tf.errors.InvalidArgumentError as error:
-        assert "max_position is 32" in str(error)
-        assert "[40]" in str(error)
 
 
 def with_encoding(name):
@@ -177,12 +166,3 @@ def test_what_onnx_cannot_compute_is_refused(make_model, operation, tmp_path):
     with pytest.raises(ValueError, match=f"no operation for {operation}"):
         model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     assert not list(tmp_path.iterdir())
-
-
-def test_attention_takes_sequences_of_any_length():
-    symbol = keras.Input((None, 16))
-    attention = MultiHeadAttention(2, 8, encoding=RandomizedRoPE(**EVEN))
-    model = keras.Model(symbol, attention(symbol, symbol))
-    for tokens in (6, 9):
-        array = np.ones((2, tokens, 16), "float32")
-        assert model(array).shape == array.shape
