@@ -19,7 +19,6 @@ from keras_lengen.layers import (
     RoPE,
     SelectiveRoPE,
     SinusoidalEncoding,
-    TransformerBlock,
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
@@ -61,30 +60,6 @@ CHUNKED = {
     "drawn rotations": (MultiHeadAttention, {"encoding": RandomizedRoPE()}),
     "drawn biases": (MultiHeadAttention, {"encoding": RandomizedFIRE()}),
 }
-
-
-@pytest.mark.parametrize("name", CHUNKED)
-def test_chunks_of_attention(name):
-    kind, options = CHUNKED[name]
-    layer = kind(HEADS, WIDTH, chunk_size=5, **options)
-    layer.build(STATES.shape, STATES.shape)
-    with_random_weights(layer)
-    x, mask = ops.convert_to_tensor(STATES), REAL
-    places = PLACES if layer.encoding.sampler.draws else None
-    packed = layer(
-        *(x, x),
-        segment_ids=SEGMENTS,
-        positions=places,
-        value_mask=mask,
-        use_causal_mask=True,
-    )
-    for row, part in split(mask=mask):
-        states = ops.convert_to_tensor(STATES[row : row + 1, part])
-        given = None if places is None else places[row, part]
-        expected = layer(states, states, positions=given, use_causal_mask=True)
-        np.testing.assert_allclose(
-            packed.numpy()[row, part], expected[0], atol=1e-5
-        )
 
 
 @pytest.mark.parametrize(
@@ -157,45 +132,6 @@ def test_models(name):
     for row, part in split(mask=REAL):
         expected = model({"token_ids": IDS[row : row + 1, part]})
         np.testing.assert_allclose(packed[row, part], expected[0], atol=1e-5)
-
-
-def test_a_target_reads_its_own_source():
-    model = make_model(EncoderDecoder)
-    targets = RANDOM.integers(9, size=(2, 6), dtype="int32")
-    segments = np.array([[4, 4, 4, 5, 5, 6], [1, 1, 2, 2, 2, 2]])
-    sources = np.array([[4] * 5 + [5] + [6] * 6, [1] * 4 + [2] * 8])
-    packed = model(
-        {
-            "token_ids": IDS,
-            "segment_ids": sources,
-            "target_ids": targets,
-            "target_segment_ids": segments,
-        }
-    )
-    for row, part in split(segments):
-        source = sources[row] == segments[row, part[0]]
-        expected = model(
-            {
-                "token_ids": IDS[row : row + 1, source],
-                "target_ids": targets[row : row + 1, part],
-            }
-        )
-        np.testing.assert_allclose(
-            packed[row].numpy()[part], expected[0], atol=1e-5
-        )
-
-
-def test_blocks():
-    block = TransformerBlock(
-        HEADS, encoding=RoPE(), cross_attention=True, use_causal_mask=True
-    )
-    x, segments = ops.convert_to_tensor(STATES), SEGMENTS[1:].repeat(2, 0)
-    packed = block(
-        x, memory=x, segment_ids=segments, memory_segment_ids=segments
-    )
-    for part in (slice(4), slice(4, None)):
-        expected = block(x[:, part], memory=x[:, part])
-        np.testing.assert_allclose(packed[:, part], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", samplers.VARIANTS)

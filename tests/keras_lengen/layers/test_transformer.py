@@ -133,16 +133,6 @@ def test_a_block_is_its_formula(
     np.testing.assert_allclose(output, x, atol=1e-4)
 
 
-def list_dense_layers(block):
-    """The projections of the attentions, and the feed-forward network."""
-    attentions = [
-        getattr(attention, f"{name}_dense")
-        for attention in (block.attention_layer, block.cross_attention_layer)
-        for name in ("query", "key", "value", "output")
-    ]
-    return attentions, [block.hidden_dense, block.output_dense]
-
-
 def ones(shape, dtype=None):
     return ops.ones(shape, dtype)
 

@@ -116,17 +116,6 @@ def lists():
     }
 
 
-CHECKED = [
-    ("decoder", "one sampler", {}),
-    ("decoder", "two samplers", {"draw": "layer"}),
-    ("encoder_decoder", "bias", {"sliding_window": [3, None, 2, None]}),
-    ("encoder", "own weights", {"sliding_window": [3, None, 2, None]}),
-    ("looped_decoder", "bias", {"normalization": "pre"}),
-    ("decoder", "length", {"chunk_size": 2}),
-    ("decoder", "grid", {}),
-]
-
-
 @pytest.mark.product
 @pytest.mark.parametrize(
     "name",

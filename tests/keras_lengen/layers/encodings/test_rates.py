@@ -14,8 +14,6 @@ from keras_lengen.layers import (
     NTKRoPE,
     RandomizedYaRN,
     RoPE,
-    WarpedPositions,
-    WarpedRoPE,
     XPos,
     YaRN,
 )
@@ -132,28 +130,6 @@ def test_features_turn_by_the_definition(
         np.testing.assert_allclose(
             turned[example, token, head], expected, atol=2e-4
         )
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_queries_keys_and_flat_inputs_turn_alike(layout):
-    encoding = RoPE(layout=layout)
-    query, key = encoding(QUERY, KEY)
-    np.testing.assert_array_equal(encoding(QUERY), query)
-    np.testing.assert_array_equal(encoding(KEY), key)
-    flat, flat_key = encoding(QUERY[:, :, 1], KEY[:, :, 1])
-    np.testing.assert_array_equal(flat, query[:, :, 1])
-    np.testing.assert_array_equal(flat_key, key[:, :, 1])
-    np.testing.assert_array_equal(encoding(QUERY[:, :, 1]), query[:, :, 1])
-
-
-@pytest.mark.parametrize(
-    ("fraction", "moving"),
-    [(1, 4), (0.75, 3), (0.74, 2), (0.25, 1), (0.2, 0), (0, 0)],
-)
-def test_the_slowest_pairs_stand_still(fraction, moving):
-    expected = plain_rates(8) * (np.arange(4) < moving)
-    found = measure_rates(RoPE(fastest_fraction=fraction), 8)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
 
 
 def test_fractions_give_the_number_that_they_were_computed_from():
@@ -317,14 +293,6 @@ def test_pairs_that_yarn_slows():
         assert yarn_rates(width, original, 2)[1] == bounds
 
 
-def test_llama_3_1_is_the_default():
-    ratio = measure_rates(Llama3RoPE(), 128) / plain_rates(128, 500_000.0)
-    np.testing.assert_allclose(ratio[:29], 1, rtol=1e-5)
-    slowed = [0.828168, 0.643743, 0.493507, 0.371122, 0.271425, 0.190211]
-    np.testing.assert_allclose(ratio[29:35], slowed, rtol=1e-5)
-    np.testing.assert_allclose(ratio[35:], 0.125, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("encoding", "magnitude"),
     [
@@ -419,42 +387,6 @@ def test_padding_does_not_count_to_the_length():
     whole = np.asarray(model(ids))
     assert np.abs(whole[0, :4] - alone[0]).max() > 1e-4
     np.testing.assert_allclose(padded[1], whole[1], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("max_position", "factor"), [(2048, 8.0), (512, 2.0), (100, 1.0)]
-)
-def test_random_positions_are_interpolated_over_their_range(
-    max_position, factor
-):
-    arguments = {"original_length": 256, "evaluation": "even"}
-    query = np.random.default_rng(0).normal(size=(1, 4, 1, 32))
-    default = RandomizedYaRN(max_position=max_position, **arguments)(query)
-    given = YaRN(scaling_factor=factor, original_length=256)(
-        query, positions=np.arange(4) * max_position // 4
-    )
-    np.testing.assert_allclose(default, given, atol=1e-6)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_warped_form_is_rope_with_its_sampler(training):
-    arguments = {
-        "train_length": 3,
-        "head_fraction": 0.5,
-        "tail_fraction": 0.5,
-        "head_scales": (0.3,),
-        "skew": "beta",
-        "seed": 1,
-    }
-    form = WarpedRoPE(layout="halves", **arguments)
-    plain = RoPE(layout="halves", sampler=WarpedPositions(**arguments))
-    encoded = np.asarray(form(QUERY, training=training))
-    np.testing.assert_array_equal(encoded, plain(QUERY, training=training))
-    # Long sequences turn no further than trained ones.
-    interpolated = RoPE(layout="halves")(
-        QUERY, positions=np.arange(6, dtype="float32") / 2
-    )
-    assert np.allclose(encoded, interpolated, atol=1e-6) != training
 
 
 YARN = {"original_length": 40}

@@ -12,11 +12,9 @@ import tensorflow as tf
 from keras_lengen.layers import (
     SHAPE,
     ContinuousPositions,
-    LearnedEncoding,
     OrdinalPositions,
     PositionSampler,
     RandomizedPositions,
-    RoPE,
     ShiftedPositions,
     SkippedPositions,
 )
@@ -204,29 +202,6 @@ def test_continuous_positions_are_sorted_uniform_numbers(jit_compile):
         assert (positions[:, 3:] == TOP).all()
 
 
-@pytest.mark.parametrize("cls", [RandomizedPositions, ContinuousPositions])
-def test_examples_share_a_draw_or_have_their_own(cls):
-    inputs = np.zeros((2, 20))
-    own = cls(max_position=99, resample="example")(inputs)
-    assert not np.array_equal(own[0], own[1])
-    assert cls(max_position=99)(inputs).shape == (20,)
-    # Lengths differ within a shared draw.
-    sampler = tf.function(cls(max_position=6, seed=1))
-    positions = np.stack(
-        [
-            sampler(tf.zeros((2, 4)), lengths=tf.constant([1, 4]))
-            for _ in range(300)
-        ]
-    )
-    if cls is ContinuousPositions:
-        assert all(row[0, 0] in row[1] for row in positions)
-        return
-    first = collections.Counter(positions[:, 0, 0].tolist())
-    assert_counts_follow(first, dict.fromkeys(range(6), 1 / 6))
-    whole = collections.Counter(map(tuple, positions[:, 1].tolist()))
-    assert_counts_follow(whole, choose(4, 6))
-
-
 @pytest.mark.parametrize("num_pieces", [2, 5])
 def test_neighbours_stay_neighbours_in_at_most_as_many_pieces(num_pieces):
     sampler = SkippedPositions(max_position=2048, num_pieces=num_pieces, seed=1)
@@ -301,19 +276,6 @@ def test_evaluation_counts(sampler, expected):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        RandomizedPositions(max_position=2**20, seed=1),
-        SkippedPositions(max_position=2**20, evaluation="random", seed=1),
-        ShiftedPositions(max_shift=2**20, evaluation="random", seed=1),
-    ],
-)
-def test_evaluation_may_draw(sampler):
-    first, second = (sampler(INPUTS, training=False) for _ in range(2))
-    assert not np.array_equal(first, second)
-
-
 @pytest.mark.parametrize("max_shift", [40, None])
 def test_the_shift_comes_after_the_padding_on_the_left(max_shift):
     encoding = SHAPE(max_shift=max_shift, seed=1)
@@ -354,18 +316,6 @@ def test_too_long_a_sequence_raises(make):
     assert len(set(row.tolist())) == 10
     with pytest.raises(ValueError, match=r"11 tokens.*10: raise max_position"):
         make()(np.zeros((1, 11)))
-
-
-def test_fractions_are_enough_for_any_length():
-    sampler = ContinuousPositions(max_position=10, seed=1)
-    sampler.check_length(1000)
-    positions = np.asarray(sampler(np.zeros((1, 1000))))
-    assert 9.8 < positions.max() < 10
-    assert (np.diff(positions) >= 0).all()
-    message = "sampler=ContinuousPositions gives fractions, but LearnedEnc"
-    with pytest.raises(ValueError, match=message):
-        LearnedEncoding(max_position=9, sampler=sampler)
-    assert RoPE(sampler=sampler)(np.ones((1, 3, 2, 4))).shape == (1, 3, 2, 4)
 
 
 @pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
