@@ -9,13 +9,10 @@ from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
     CoupledPositions,
-    ForgettingAttention,
     GridPositions,
     MultiHeadAttention,
     PaTHAttention,
-    RandomizedFIRE,
     RandomizedPositions,
-    RandomizedRoPE,
     RoPE,
     SelectiveRoPE,
     SinusoidalEncoding,
@@ -48,18 +45,6 @@ def split(segments=SEGMENTS, mask=None):
         starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
         for part in np.split(np.arange(len(numbers)), starts[1:]):
             yield row, part if mask is None else part[mask[row, part]]
-
-
-# Each class and encoding, without chunks, is in attention/test_changes.py.
-CHUNKED = {
-    "scores": (MultiHeadAttention, {"score_factor": "log_length"}),
-    "window": (MultiHeadAttention, {"sliding_window": 3, "sink_tokens": 1}),
-    "mixed": (MultiHeadAttention, {"encoding": SelectiveRoPE()}),
-    "gates": (ForgettingAttention, {"encoding": ALiBi()}),
-    "paths": (PaTHAttention, {"num_key_value_heads": 1}),
-    "drawn rotations": (MultiHeadAttention, {"encoding": RandomizedRoPE()}),
-    "drawn biases": (MultiHeadAttention, {"encoding": RandomizedFIRE()}),
-}
 
 
 @pytest.mark.parametrize(

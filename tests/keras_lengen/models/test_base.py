@@ -1,12 +1,9 @@
 """What all models have in common: arguments, inputs, layers and draws."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     InterpolatedPositions,
@@ -19,17 +16,6 @@ from keras_lengen.layers import (
     XPos,
     YaRN,
 )
-from keras_lengen.models import (
-    EncoderDecoder,
-    LoopedDecoder,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from tests.keras_lengen.layers.arguments import (
-    assert_config_round_trip,
-    assert_is_attribute,
-    differ,
-)
 from tests.keras_lengen.models.small import (
     MODELS,
     OUTPUT_SIZE,
@@ -37,134 +23,11 @@ from tests.keras_lengen.models.small import (
     Witness,
     decoder,
     encoder,
-    inputs,
     token_ids,
 )
 
 IDS = token_ids()
 SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
-NORMAL = keras.initializers.RandomNormal(stddev=1.0)
-CLASSES = {
-    "encoder": TransformerEncoder,
-    "decoder": TransformerDecoder,
-    "encoder_decoder": EncoderDecoder,
-    "looped_decoder": LoopedDecoder,
-}
-VALUES = {
-    "vocabulary_size": 9,
-    "output_size": 9,
-    "num_layers": 2,
-    "num_heads": 4,
-    "model_dim": 32,
-    "feedforward_dim": 9,
-    "dropout": 0.5,
-    "attention_dropout": 0.5,
-    "embedding_dropout": 0.5,
-    "encoding": ALiBi(),
-    "attention": Witness,
-    "normalization": "pre",
-    "rms_norm": True,
-    "norm_epsilon": 0.5,
-    "gated_feedforward": True,
-    "activation": keras.activations.gelu,
-    "use_bias": True,
-    "num_key_value_heads": 1,
-    "scale_scores": False,
-    "score_factor": "log_length",
-    "train_length": 3,
-    "logit_soft_cap": 0.1,
-    "use_query_key_norm": True,
-    "use_gate": True,
-    "use_sinks": True,
-    "use_entmax": True,
-    "sliding_window": 2,
-    "sink_tokens": 1,
-    "chunk_size": 2,
-    "fused": False,
-    "tie_embeddings": True,
-    "embedding_scale": 2.0,
-    "logit_scale": 0.5,
-    "embeddings_initializer": NORMAL,
-    "kernel_initializer": NORMAL,
-    "draw": "layer",
-    "cross_attention": True,
-    "cross_encoding": ALiBi(),
-    "target_vocabulary_size": 8,
-    "num_decoder_layers": 3,
-    "loops": 3,
-}
-BASES = {
-    "draw": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
-    "tie_embeddings": {"output_size": VOCABULARY_SIZE},
-    "sink_tokens": {"sliding_window": 2},
-}
-"""With which arguments one more shows."""
-KEPT_ONLY = ("attention", "chunk_size", "fused")
-"""Arguments that change how, and not what, models compute."""
-
-
-def compute(name, training, **changes):
-    keras.utils.set_random_seed(0)
-    model = MODELS[name](**changes)
-    batch = inputs(model, IDS)
-    if getattr(model, "cross_attention", False):
-        batch["memory"] = np.ones((2, 5, model.model_dim), "float32")
-    # Weights, too: queries start smaller by what scores are not divided by.
-    weights = [np.array(weight) for weight in model.weights]
-    return model, (model(batch, training=training), weights)
-
-
-@functools.cache
-def compute_base(name, training, argument):
-    return compute(name, training, **BASES.get(argument, {}))[1]
-
-
-def own_arguments():
-    """Arguments of an encoder, and those that other models add or change."""
-    changed = {"vocabulary_size", "output_size", "num_layers", "cross_encoding"}
-    known = {"name", "trainable", "dtype"}
-    for name, cls in CLASSES.items():
-        taken = {*constructor_arguments(cls)} - known
-        if name not in ("encoder", "encoder_decoder"):
-            taken -= changed
-        yield from ((name, argument) for argument in taken)
-        known |= taken - changed
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(("name", "argument"), sorted(own_arguments()))
-def test_every_argument_is_an_attribute_and_counts(name, argument):
-    value = VALUES[argument]
-    # Evaluation is what the longest length of training changes.
-    training = argument != "train_length"
-    base = argument if argument in BASES else None
-    changes = {**BASES.get(base, {}), argument: value}
-    model, outcome = compute(name, training, **changes)
-    if argument in KEPT_ONLY:
-        attention = model.blocks[0].attention_layer
-        kept = getattr(attention, argument, type(attention))
-        assert kept is value or kept == value
-    else:
-        assert differ(compute_base(name, training, base), outcome)
-    assert_is_attribute(model, argument, value)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("name", MODELS)
-def test_all_arguments_are_in_the_configuration(name):
-    values = {**VALUES, "score_factor": "head", "target_vocabulary_size": 9}
-    model = MODELS[name](
-        **{
-            argument: values[argument]
-            for argument in MODELS[name]().get_config()
-            if argument in values
-        },
-        name="named",
-        dtype="mixed_bfloat16",
-    )
-    assert_config_round_trip(model)
-    assert model.get_config()["name"] == model.name == "named"
-    assert model.dtype_policy.name == "mixed_bfloat16"
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre", None])

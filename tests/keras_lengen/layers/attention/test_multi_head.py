@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -24,8 +23,6 @@ from keras_lengen.layers import (
 )
 from tests.covering import cover
 from tests.keras_lengen.layers.arguments import (
-    assert_config_round_trip,
-    assert_is_attribute,
     differ,
 )
 from tests.keras_lengen.layers.attention import oracle
@@ -348,100 +345,6 @@ def test_positions_are_never_drawn_apart(case):
     message = "apart.*one tensor as query and value.*`key_positions`"
     with pytest.raises(ValueError, match=message):
         APART[case](attention(RandomizedRoPE()))
-
-
-ARGUMENTS = {
-    "num_heads": 4,
-    "key_dim": 3,
-    "encoding": RandomizedRoPE(max_position=9, seed=1),
-    "value_dim": 5,
-    "dropout": 0.2,
-    "use_bias": False,
-    "output_shape": (2, 6),
-    "attention_axes": 2,
-    "sliding_window": 2,
-    "kernel_initializer": "he_normal",
-    "bias_initializer": "zeros",
-    "kernel_regularizer": "l1",
-    "bias_regularizer": "l1",
-    "activity_regularizer": "l1",
-    "kernel_constraint": "non_neg",
-    "bias_constraint": "max_norm",
-    "use_gate": True,
-    "seed": 2,
-    "num_key_value_heads": 1,
-    "scale_scores": False,
-    "score_factor": "log_length",
-    "train_length": 3,
-    "logit_soft_cap": 0.1,
-    "use_query_key_norm": True,
-    "norm_epsilon": 0.5,
-    "use_sinks": True,
-    "use_entmax": True,
-    "sink_tokens": 1,
-    "chunk_size": 4,
-}
-BASES = {
-    "norm_epsilon": {"use_query_key_norm": True},
-    "sink_tokens": {"sliding_window": 2},
-}
-"""With which arguments one more shows."""
-
-
-def list_effects(layer, x, training):
-    """Outputs, losses, and weights as constraints leave them."""
-    output = layer(x, x, training=training)
-    weights = [
-        weight if weight.constraint is None else weight.constraint(weight)
-        for weight in layer.trainable_weights
-    ]
-    return output, layer.losses, weights
-
-
-def test_arguments_are_all_of_the_constructor():
-    # What these change is in test_fused.py and test_flash.py.
-    elsewhere = {"fused", "flash_attention"}
-    assert ARGUMENTS.keys() | elsewhere == {
-        *constructor_arguments(MultiHeadAttention)
-    }
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("argument", ARGUMENTS)
-def test_every_argument_is_an_attribute_and_counts(argument):
-    base = {
-        "num_heads": HEADS,
-        "key_dim": WIDTH,
-        "dropout": 0.5,
-        "bias_initializer": "ones",
-        "seed": 1,
-        **BASES.get(argument, {}),
-    }
-    outputs = []
-    for changes in ({}, {argument: ARGUMENTS[argument]}):
-        keras.utils.set_random_seed(0)
-        layer = MultiHeadAttention(**{**base, **changes})
-        # Evaluation is what the longest length of training changes.
-        training = argument != "train_length"
-        x = X
-        if argument == "attention_axes":
-            x = ops.reshape(x, (2, 2, 3, -1))
-        outputs.append(list_effects(layer, x, training))
-    assert_is_attribute(layer, argument, ARGUMENTS[argument])
-    assert differ(*outputs)
-
-
-def test_config_rebuilds_it():
-    changes = {
-        "key_dim": 4,
-        "attention_axes": 1,
-        "encoding": RandomizedRoPE(max_position=9, seed=1),
-        "score_factor": "head",
-    }
-    layer = MultiHeadAttention(**ARGUMENTS | changes, fused=False)
-    assert_config_round_trip(layer)
-    layer.build((None, None, 8), (None, None, 8))
-    assert_config_round_trip(layer)
 
 
 def construct(**arguments):

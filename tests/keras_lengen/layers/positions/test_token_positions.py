@@ -41,15 +41,6 @@ def positions(sampler, *texts, **kwargs):
     return np.asarray(sampler(ids_of(*texts), **kwargs)).tolist()
 
 
-def number_digits(text):
-    """Abacus positions, counted digit by digit."""
-    numbers, place = [], 0
-    for each in text:
-        place = place + 1 if each.isdigit() else 0
-        numbers.append(place)
-    return numbers
-
-
 def couple(text, order):
     """Coupled positions from 1, run by run."""
     numbers, run, answer = [], [], False
