@@ -64,10 +64,7 @@ def row_of(program, **changes):
 @pytest.mark.product
 @pytest.mark.parametrize(
     ("mode", "share"),
-    [
-        ("train", 8 // 4),
-        pytest.param("evaluate", 500 // 4, marks=pytest.mark.product),
-    ],
+    [("train", 8 // 4), ("evaluate", 500 // 4)],
 )
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     (program,) = programs(mode=mode, **TOY)
@@ -102,19 +99,11 @@ def test_programs_of_jax_are_those_of_a_run():
     assert output.splitlines() == ["train 4 True", "evaluate 125 True"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"encoding": "XPos"}, "is for causal attention"),
-        ({"batch_size": 10}, "cannot share a global batch of 10 examples"),
-    ],
-)
-def test_what_the_library_refuses_is_a_row(changes, reason):
-    program, _ = programs(**{**TOY, **changes})
+def test_what_the_library_refuses_is_a_row():
+    program, _ = programs(**{**TOY, "encoding": "XPos"})
     row = compilation.compile_one(program)
     assert row["status"] == "refused"
-    assert reason in row["reason"]
-    assert f"refused: {row['reason']}" in table.describe(row)
+    assert "is for causal attention" in row["reason"]
 
 
 def test_missing_data_are_no_row(tmp_path):
@@ -156,7 +145,6 @@ def test_exchanges_between_chips():
 @pytest.mark.parametrize(
     ("topology", "size", "seconds"),
     [
-        ("v5e:1x1", 1e9, 0),
         ("v5e:16x16", 0, 0),
         # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
         ("v5e:2x2", 1e9, 0.015 + 4e-6),
@@ -189,12 +177,8 @@ def test_a_step_takes_what_takes_longest(topology, flops, moved, seconds):
     ("changes", "status", "reason"),
     [
         ({}, "compiled", ""),
-        ({"memory": 17e9}, "too large", "it needs 17.0 GB, but a chip has 16 "),
-        (
-            {"all_reduce_bytes": 396},
-            "failed",
-            "the chips sum 396 bytes, but the gradients have 400 bytes.",
-        ),
+        ({"memory": 17e9}, "too large", "it needs 17.0 GB"),
+        ({"all_reduce_bytes": 396}, "failed", "the chips sum 396 bytes"),
         ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled", ""),
         ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled", ""),
         ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled", ""),
@@ -237,41 +221,22 @@ def test_programs_of_a_trainer():
     assert [program.mode for program in found].count("evaluate") == 10
     longest = programs(preset="paper", max_position=2048)
     assert longest == [found[3], found[-1]]
-    flags = {**table.TEXT, "encoding": "RoPE", "mode": "train"}
-    (program,) = programs(**flags)
-    assert (program.config.batch_size, program.tokens) == (64, 256)
 
 
-@pytest.mark.parametrize(
-    ("flags", "changes"),
-    [
-        (
-            TOY,
-            [
-                {"topology": "v4:2x2x1"},
-                {"backend": "jax"},
-                {"preset": "paper"},
-                {"trainer": "decoder"},
-                {"encoding": "RoPE"},
-                {"precision": "float32"},
-                {"batch_size": 16},
-                {"max_position": 512},
-                {"gradient_accumulation_steps": 2},
-            ],
-        ),
-        (
-            {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"},
-            [{"dataset": "noise"}, {"data_dir": "elsewhere"}],
-        ),
-    ],
-    ids=["programs", "data"],
-)
-def test_keys_differ_where_programs_do(flags, changes):
-    first, _ = programs(**flags)
-    for change in changes:
+IMAGES = {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"}
+
+
+def test_keys_differ_where_programs_do():
+    for flags, change in (
+        (TOY, {"topology": "v4:2x2x1"}),
+        (TOY, {"backend": "jax"}),
+        (TOY, {"preset": "paper"}),
+        (TOY, {"trainer": "decoder"}),
+        (TOY, {"gradient_accumulation_steps": 2}),
+        (IMAGES, {"data_dir": "elsewhere"}),
+    ):
+        first, _ = programs(**flags)
         other, _ = programs(**{**flags, **change})
-        assert other.key != first.key
-        assert other != first
         keys = {table._make_key(row_of(each)) for each in (first, other)}
         assert len(keys) == 2
 
@@ -315,22 +280,6 @@ def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked, capsys):
     assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
 
 
-@pytest.mark.parametrize(
-    ("flags", "path"), [(TOY, table.OWN), ({"table": "true"}, table.TABLE)]
-)
-def test_files_of_the_results(
-    tmp_path, monkeypatch, asked, capsys, flags, path
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(table, "list_flags", lambda: [TOY])
-    tpu_compile.main(config_of(**flags))
-    assert f"results: {path}" in capsys.readouterr().out
-    assert len(list(Results(path))) == 2
-    assert sorted(tmp_path.rglob("*.*")) == [
-        (tmp_path / path).with_suffix(suffix) for suffix in (".jsonl", ".md")
-    ]
-
-
 def test_each_process_compiles_programs_of_one_backend():
     backends = ("jax", "tensorflow", "jax")
     made = [p for backend in backends for p in programs(backend=backend, **TOY)]
@@ -341,32 +290,21 @@ def test_each_process_compiles_programs_of_one_backend():
         assert len({program.backend for program in part}) == 1
 
 
-@pytest.mark.parametrize(
-    ("status", "reason", "sentence"),
-    [
-        ("failed", "no such thing", "0 are too large for it, and 1 do not"),
-        ("too large", "it needs 17 GB", "1 are too large for it, and 0 do not"),
-    ],
-)
-def test_a_program_that_cannot_run_ends_with_an_error(
-    tmp_path, asked, status, reason, sentence
-):
+def test_a_program_that_cannot_run_ends_with_an_error(tmp_path, asked):
     flags = {"results": str(tmp_path / "r.jsonl"), **TOY}
     program, _ = programs(**flags)
-    row = row_of(program, status=status, reason=reason)
+    row = row_of(program, status="too large", reason="it needs 17 GB")
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
-    expected = f"1 of 2 programs cannot run, .*the first: {reason}"
+    expected = "1 of 2 programs cannot run, .*the first: it needs 17 GB"
     with pytest.raises(TrainingError, match=expected):
         tpu_compile.main(config_of(**flags))
     page = (tmp_path / "r.md").read_text()
-    assert f"{status}: {reason}" in page
-    assert sentence in " ".join(page.split())
+    assert "1 are too large for it, and 0 do not" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[1]\n", "damaged or of another version in line 1: remove that line"),
         (b'\n{"trainer": "encoder"}', "of another version in line 2"),
         (b'{"trainer": "none"}', "of another version in line 1"),
         (b"\xff\n", "results=.*jsonl: it is not text"),
@@ -398,17 +336,13 @@ def test_without_a_compiler(monkeypatch):
         tpu_compile.main(config_of())
 
 
-NO_TOPOLOGIES = (
-    *("foo", "v9:2x2", "v5e", "v5e:", "v5e:2", "v5e:2x2x1", "v4:2x2"),
-    *("v5e:0x0", "v5e:0x2", "v4:2x2x0", "v5e:-1x2", "v5e:02x2"),
-    *("v5e:9999x9999", "v6e:16x32", "v4:16x16x32", "v5p:999999x1x1"),
-)
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        *(({"topology": name}, "chips are v4 ") for name in NO_TOPOLOGIES),
+        ({"topology": "v9:2x2"}, "chips are v4 "),
+        ({"topology": "v5e:2x2x1"}, "chips are v4 "),
+        ({"topology": "v5e:0x2"}, "chips are v4 "),
+        ({"topology": "v6e:16x32"}, "chips are v4 "),
         ({"results": "r.md"}, "is the name of the report"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
         (
@@ -418,17 +352,8 @@ NO_TOPOLOGIES = (
     ],
 )
 def test_flags_that_cannot_be(flags, message):
-    with pytest.raises(ConfigError, match=message) as caught:
+    with pytest.raises(ConfigError, match=message):
         programs(**flags)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "chips"),
-    [("v4:2x2x1", 4), ("v5e:16x16", 256), ("v5p:4x4x4", 64), ("v6e:2x4", 8)],
-)
-def test_topologies(name, chips):
-    assert Topology(name).chips == chips
 
 
 def test_the_table_has_every_encoding_and_sampler():
@@ -463,12 +388,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
 @pytest.mark.tpu_compile
 @pytest.mark.parametrize(
     ("backend", "topology"),
-    [
-        ("tensorflow", "v5e:2x2"),
-        ("tensorflow", "v4:2x2x1"),
-        ("jax", "v5e:2x2"),
-        ("jax", "v6e:2x4"),
-    ],
+    [("tensorflow", "v4:2x2x1"), ("jax", "v6e:2x4")],
 )
 def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     pytest.importorskip("libtpu")
