@@ -10,7 +10,6 @@ from trainers import evaluate
 from trainers.answers import problem as answers
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
-from trainers.options.fields import resolve
 from trainers.sequence_to_answer import EXPERIMENT
 
 TRAINER = "sequence_to_answer"
@@ -30,59 +29,51 @@ def draw(problem, length, size, index=0):
     )
 
 
-RUNS = {
-    "pairs of lengths": {"task": "addition"},
-    "steps": {"task": "summation", "scratchpad": "computation,output"},
-    "endless": {"task": "reverse", "template": "paper", "train_examples": 0},
-    "kinds": {
-        "task": "marked_addition",
-        "encoding": "ClippedBias",
-        "sampler": "CoupledPositions",
-        "structured": 0.5,
-        "kinds": "nines,equal",
-    },
-    "looped": {
-        "task": "parity",
-        "loops": "length",
-        "evaluated_loops": "settled",
-    },
-}
-"""Runs that train on numbers of one length and test on a longer one."""
+LENGTHS = {"train_length": "1", "test_lengths": "2"}
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run(tmp_path, name):
-    changes = RUNS[name]
-    lengths = {"train_length": "1", "test_lengths": "2"}
-    results = run_toy(tmp_path, trainer=TRAINER, **lengths, **changes)
+def test_a_run_of_pairs_of_lengths(tmp_path):
+    results = run_toy(
+        tmp_path,
+        trainer=TRAINER,
+        task="addition",
+        **LENGTHS,
+    )
     final = results["final"]
-    assert results["score_metric"] == "exact_match"
     lengths = final["exact_match_by_length"].keys()
-    metrics = [
-        *("token_accuracy", "loss", "exact_match_low", "exact_match_high"),
-        *("generated_exact_match", "unreadable", "unfinished", "answers"),
-    ]
-    for kind in results.get("kinds", ()):
-        metrics += [f"exact_match_{kind}", f"generated_exact_match_{kind}"]
-    for metric in metrics:
-        assert final[f"{metric}_by_length"].keys() == lengths
-    assert ("kinds" in results) == ("kinds" in changes)
-    assert results["floor_by_length"].keys() == lengths
+    # Every pair of numbers of digits, with as many answers each.
     answers = final["answers_by_group"]
-    assert final["generated_exact_match_by_group"].keys() == answers.keys()
-    if changes.get("task") == "addition":
-        # Every pair of numbers of digits, with as many answers each.
-        assert len(answers) == 2**2
-        assert answers["2x1"] == answers["1x2"] == answers["2x2"] > 0
-    seen = final.get("seen_in_training_by_length", {}).keys()
-    assert not seen if "train_examples" in changes else seen and seen < lengths
-    if name == "steps":
-        config = evaluate.EvaluateConfig(test_lengths="7", generated_examples=3)
-        evaluate.main(config, str(tmp_path))
-        (path,) = (tmp_path / "evaluations").glob("*.json")
-        assert "generated_examples=3" in path.name
-        assert '"generated_exact_match_by_length": {' in path.read_text()
+    assert len(answers) == 2**2
+    assert answers["2x1"] == answers["1x2"] == answers["2x2"] > 0
+    seen = final["seen_in_training_by_length"].keys()
+    assert seen and seen < lengths
+    config = evaluate.EvaluateConfig(test_lengths="3", generated_examples=3)
+    evaluate.main(config, str(tmp_path))
+    (path,) = (tmp_path / "evaluations").glob("*.json")
+    assert "generated_examples=3" in path.name
+    assert '"generated_exact_match_by_length": {' in path.read_text()
+
+
+@pytest.mark.product
+def test_a_run_of_kinds(tmp_path):
+    results = run_toy(
+        tmp_path,
+        trainer=TRAINER,
+        task="marked_addition",
+        encoding="ClippedBias",
+        sampler="CoupledPositions",
+        structured=0.5,
+        kinds="nines,equal",
+        train_examples=0,
+        **LENGTHS,
+    )
+    final = results["final"]
+    lengths = final["exact_match_by_length"].keys()
+    assert [*results["kinds"]] == ["equal", "nines"]
+    for name in ("exact_match_nines", "generated_exact_match_equal", "loss"):
+        assert final[f"{name}_by_length"].keys() == lengths
+    assert "seen_in_training_by_length" not in final
 
 
 def test_written_answers_match_where_every_token_is_the_most_likely():
@@ -141,20 +132,16 @@ def test_kinds_are_counted_apart():
     assert list(found)[-1] == problem.metrics[-1].name
 
 
-@pytest.mark.parametrize(
-    "loops", ["length", pytest.param("7", marks=pytest.mark.product)]
-)
-def test_blocks_are_repeated_as_flags_say(loops):
+def test_blocks_are_repeated_as_flags_say():
     model, _, problem = make_parts(
         task="parity",
         train_length="2-3",
         test_lengths="5",
-        loops=loops,
+        loops="length",
         evaluated_loops="settled",
         batch_size=4,
     )
-    of_length = loops == "length"
-    assert model.loops == (3 if of_length else 7)
+    assert model.loops == 3
     (batch,) = problem.training_batches(
         padded_length=problem.tokens(3),
         first_step=0,
@@ -163,13 +150,12 @@ def test_blocks_are_repeated_as_flags_say(loops):
     )
     inputs = problem.inputs(batch)
     tokens = batch["lengths"].numpy()
-    expected = np.where(tokens == tokens.min(), 2, 3) if of_length else 7
+    expected = np.where(tokens == tokens.min(), 2, 3)
     np.testing.assert_array_equal(inputs["loops"], expected)
-    most = 5 if of_length else 7
     evaluated = problem.inputs({**batch, "used": batch["lengths"] > 0})
-    assert evaluated["loops"] == most
+    assert evaluated["loops"] == 5
     settled, _ = model.settle(
-        {**inputs, "loops": None}, most, scored=batch["scored"]
+        {**inputs, "loops": None}, 5, scored=batch["scored"]
     )
     np.testing.assert_allclose(model(evaluated), settled, atol=1e-5)
 
@@ -231,14 +217,9 @@ def test_what_written_answers_count_as():
     assert found["unreadable_by_length"]["6"] == 13
     assert found["unfinished_by_length"]["6"] == 13
     assert found["answers_by_length"] == dict.fromkeys("2346", 130)
-    assert found["answers_by_group"] == dict.fromkeys("2346", 130)
     assert found["generated_score"] == pytest.approx(0.7)
     assert found["generated_mean"] == pytest.approx((3 + 0.7) / 4)
     wrong, empty, endless = found["mistakes"]
-    assert "kind" not in wrong
-    assert [m["length"] for m in found["mistakes"]] == [6, 6, 6]
-    prompt = problem.vocabulary.detokenize(problem.prompt(6, 0))
-    assert wrong["prompt"].split() == prompt
     assert wrong["answer"].startswith(wrong["written"])
     assert empty["written"] == ""
     assert endless["verdict"] == "unfinished"
@@ -252,12 +233,12 @@ def test_written_answers_of_kinds_count_apart():
     _, _, problem = make_parts(
         task="marked_addition",
         train_length="1",
-        test_lengths="4",
+        test_lengths="2",
         kinds="equal,nines",
         generated_examples=6,
     )
     known = list_right(problem, 6)
-    nines = problem.vocabulary.tokenize("$ ^ 9 9 9 9 + ^ 9 9 9 9 = ")
+    nines = problem.vocabulary.tokenize("$ ^ 9 9 + ^ 9 9 = ")
 
     def script(prompt):
         *_, answer = known[tuple(prompt)]
@@ -265,12 +246,12 @@ def test_written_answers_of_kinds_count_apart():
 
     found = problem.measure_model(Scripted(script), lambda *_: None)
     written = "generated_exact_match"
-    assert found[f"{written}_equal_by_length"] == {"1": 1, "4": 1}
-    wrong = [m for m in found["mistakes"] if m["length"] == 4]
+    assert found[f"{written}_equal_by_length"] == {"1": 1, "2": 1}
+    wrong = found["mistakes"]
     assert wrong and {m["kind"] for m in wrong} == {"nines"}
     of_nines = found[f"{written}_nines_by_length"]
-    assert of_nines == {"1": 1, "4": pytest.approx(1 - len(wrong) / 3)}
-    assert found[f"{written}_by_length"]["4"] == 1 - len(wrong) / 6
+    assert of_nines == {"1": 1, "2": pytest.approx(1 - len(wrong) / 3)}
+    assert found[f"{written}_by_length"]["2"] == 1 - len(wrong) / 6
 
 
 def test_long_prompts_are_answered_a_few_at_a_time(monkeypatch):
@@ -283,7 +264,7 @@ def test_long_prompts_are_answered_a_few_at_a_time(monkeypatch):
 
 
 def test_few_programs_write_answers_of_many_lengths():
-    config = toy_config(TRAINER, train_length="1-30", test_lengths="31-90")
+    config = toy_config(TRAINER, train_length="1-30", test_lengths="31-60")
     shared, exact = (
         [
             config.written_sizes(length, exact=exact)
@@ -291,7 +272,7 @@ def test_few_programs_write_answers_of_many_lengths():
         ]
         for exact in (False, True)
     )
-    assert len({*shared}) <= 10 and len({*exact}) == 90
+    assert len({*shared}) <= 10 and len({*exact}) == 60
     assert (np.array(shared) >= exact).all()
     assert max(map(sum, shared)) == max(map(sum, exact))
 
@@ -320,20 +301,6 @@ def test_prompts_end_where_scored_tokens_begin():
     assert batch["lengths"].numpy().max() <= problem.tokens(5)
 
 
-def test_the_paper_preset():
-    flags = {"preset": "paper", "encoding": "NoPE", "task": "sort"}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, flags)
-    assert config.trained_lengths == (4, 5, 6, 7, 8)
-    assert config.evaluated_lengths[-1] == 16
-    published = {
-        **{"num_layers": 12, "num_heads": 12, "model_dim": 768},
-        **{"learning_rate": 3e-5, "weight_decay": 0.05, "batch_size": 64},
-        **{"steps": 40_000, "warmup_steps": 2400, "train_examples": 100_000},
-        "learning_rate_schedule": "Polynomial(end=1e-7)",
-    }
-    assert published.items() <= vars(config).items()
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -342,14 +309,7 @@ def test_the_paper_preset():
         ({"task": "copy", "scratchpad": "all"}, "task=copy has no steps"),
         ({"task": "copy_replace", "template": "paper"}, "templates code; got"),
         ({"task": "scan", "test_lengths": "49"}, "no problem of length 49"),
-        (
-            {"task": "lego", "test_lengths": "27"},
-            "LEGO needs lengths from 2 to 26, its variables; got 27",
-        ),
-        (
-            {"task": "lego", "train_length": "1-3", "test_lengths": "4"},
-            "from 2 to 26, its variables; got 1",
-        ),
+        ({"task": "lego", "test_lengths": "27"}, "lengths from 2 to 26, .*27"),
         (
             {"task": "sort", "scratchpad": "output,variable"},
             "the steps of --task=sort have no variable: leave it out of ",
@@ -358,20 +318,14 @@ def test_the_paper_preset():
         ({"evaluated_loops": "settled"}, "give --loops=length or a number ab"),
         ({"structured": 0.5}, "summation has no structured problems: leave"),
         ({"kinds": "all"}, "summation has no kinds of problems: leave"),
-        (
-            {"task": "aligned_copy", "kinds": "uniform,nines"},
-            "kinds of --task=aligned_copy, which are uniform, .*; got 'nines'",
-        ),
-        ({"task": "aligned_copy", "kinds": ""}, "--kinds takes .*; got ''"),
+        ({"task": "aligned_copy", "kinds": "uniform,nines"}, "got 'nines'"),
         ({"data_dir": "x"}, "no effect with --task=summation, which reads no"),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
-        ({"encoding": "LearnedEncoding", "max_position": 14}, "14"),
     ],
 )
 def test_what_cannot_work_is_refused(changes, message, tmp_path):
-    with pytest.raises(ConfigError, match=message) as caught:
+    with pytest.raises(ConfigError, match=message):
         EXPERIMENT.train(toy_config(TRAINER, **changes), tmp_path)
-    assert "\n" not in str(caught.value)
 
 
 def test_files_without_problems(tmp_path):
