@@ -8,8 +8,6 @@ import tensorflow as tf
 
 from datasets.tasks import TASKS
 from datasets.tasks.batches import assemble
-from keras_lengen.layers import SAMPLERS
-from tests.covering import cover
 from tests.trainers.toy import SMALLEST, TOY, run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
@@ -32,8 +30,10 @@ def make_parts(**changes):
 
 
 @pytest.mark.product
-def test_a_step_of_every_task():
-    for name, task in TASKS.items():
+def test_a_step_of_tasks():
+    # Outputs of one token, of a string, and of many.
+    for name in ("even_pairs", "binary_addition", "mqar"):
+        task = TASKS[name]
         model, optimizer, problem = make_parts(
             task=name, train_length="3", test_lengths="5", learning_rate=1e-4
         )
@@ -55,37 +55,35 @@ def test_a_step_of_every_task():
         assert 0 <= found["exact_match"] <= found["accuracy"] <= 1
 
 
-REFUSED = (
-    *("ContinuousPositions", "InterpolatedPositions"),
-    *("WarpedPositions", "AugmentedPositions"),
-)
-"""Samplers whose positions may be fractions, which no table has."""
-FLAGS = ("encoding", "sampler", "strategy", "task", "model", "precision")
-COMBINATIONS = [
-    dict(zip(FLAGS, row, strict=True))
-    for row in cover(
-        ("SinusoidalEncoding", "RoPE", "RelativeEncoding", "LearnedEncoding"),
-        ("", "RandomizedPositions", "AugmentedPositions"),
-        ("one_device", "mirrored"),
-        # Outputs of one token, of a string, and of many.
-        ("even_pairs", "binary_addition", "mqar"),
-        ("encoder", "decoder"),
-        ("float32", "mixed_bfloat16"),
-        keep=lambda encoding, sampler, *_: (
-            encoding != "LearnedEncoding" or sampler not in REFUSED
-        ),
-    )
-]
-COMBINATIONS.append(
-    {"encoding": "CoPE", "model": "decoder", "attention_weights": "entmax"}
-)
+COMBINATIONS = {
+    "learned": {
+        "task": "binary_addition",
+        "model": "decoder",
+        "encoding": "LearnedEncoding",
+        "sampler": "RandomizedPositions",
+        "strategy": "mirrored",
+        "precision": "mixed_bfloat16",
+    },
+    "relative": {
+        "task": "mqar",
+        "encoding": "RelativeEncoding",
+        "sampler": "AugmentedPositions",
+    },
+    "contextual": {
+        "task": "even_pairs",
+        "model": "decoder",
+        "encoding": "CoPE",
+        "attention_weights": "entmax",
+    },
+}
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("changes", COMBINATIONS, ids=str)
-def test_a_short_run(tmp_path, changes):
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_a_short_run(tmp_path, name):
     lengths = {"train_length": "3", "test_lengths": "5"}
-    results = run_toy(tmp_path, **{**lengths, **changes, "steps": 1})
+    changes = {**lengths, **COMBINATIONS[name], "steps": 1}
+    results = run_toy(tmp_path, **changes)
     losses = results["final"]["loss_by_length"]
     assert losses.keys() == {"3", "5"}
     assert np.isfinite([*losses.values()]).all()
@@ -95,16 +93,10 @@ def test_a_short_run(tmp_path, changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        *(
-            (
-                {"encoding": "XPos", "sampler": sampler},
-                "XPos is for causal attention",
-            )
-            for sampler in ("", *SAMPLERS)
-        ),
-        *(
-            ({"encoding": "LearnedEncoding", "sampler": s}, "gives fractions")
-            for s in REFUSED
+        ({"encoding": "XPos"}, "XPos is for causal attention"),
+        (
+            {"encoding": "LearnedEncoding", "sampler": "WarpedPositions"},
+            "gives fractions",
         ),
         ({"attention": "GeometricAttention"}, "no use for encoding=RoPE"),
         (
@@ -135,9 +127,7 @@ SETTINGS = (
     {"draw": "layer"},
     {"max_position": 64},
     {"encoding": "RandomizedRoPE(evaluation='even')"},
-    {"curriculum": "Fixed"},
     {"curriculum": "RegularIncrease(every=1)"},
-    {"curriculum": "ReverseExponential(tau=4.0)"},
     {"seed": 1},
 )
 
@@ -163,8 +153,7 @@ def test_a_run_leaves_what_it_promises(finished):
     }
     assert json.loads((path / "results.json").read_text()) == results
     final = results["final"]
-    for name in ("accuracy", "exact_match", "loss"):
-        assert [*final[f"{name}_by_length"]] == ["1", "2", "3", "5", "6"]
+    assert [*final["loss_by_length"]] == ["1", "2", "3", "5", "6"]
     assert results["floor_by_length"].keys() == final["loss_by_length"].keys()
     accuracies = final["accuracy_by_length"]
     score = (accuracies["5"] + accuracies["6"]) / 2

@@ -171,10 +171,15 @@ MISTAKES = {
         {"trainer": "algorithm"},
         "the trainer of {other}/results.json cannot be 'algorithm'. Did you",
     ),
-    "no metric": (
+    "a newer configuration": (
         {},
-        {"score_metric": None},
-        "{other}/results.json has no score_metric: it is damaged",
+        {"config": {"bells": 3}},
+        "{other}/results.json has flags that this version does not know: use",
+    ),
+    "a wrong configuration": (
+        {},
+        {"config": {"train_length": 3}},
+        "--train_length must be of type str; got 3.",
     ),
     "no step": (
         {},

@@ -1,20 +1,14 @@
 """An experiment is one file: all that trainers do is done with it."""
 
-import json
-
 import numpy as np
 import pytest
 
-import trainers
 from tests.trainers.toy import assert_same_weights
 from tests.trainers.toy_experiment import EXPERIMENT
 from trainers import experiment
 from trainers.errors import StoppedError
 from trainers.options.fields import resolve
-from trainers.tpu.compiler import Topology
-from trainers.tpu.options import PRESETS, TpuCompileConfig
-from trainers.tpu.requests import list_programs
-from trainers.tpu.tensorflow_programs import lower
+
 
 FLAGS = {
     "encoding": "RandomizedRoPE",
@@ -42,11 +36,9 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
     assert found["score_metric"] == "nats_per_symbol"
     assert not found["higher_is_better"]
     by_length = found["final"]["nats_per_symbol_by_length"]
-    assert [*by_length] == ["4", "6", "8"]
     unseen = [by_length["6"], by_length["8"]]
     assert found["final"]["score"] == pytest.approx(np.mean(unseen))
     assert found["best"]["score"] <= found["final"]["score"]
-    assert json.loads((whole / "results.json").read_text()) == found
 
     checks = []
 
@@ -62,26 +54,3 @@ def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
             EXPERIMENT.train(config, parts)
     assert EXPERIMENT.train(config, parts)["final"] == found["final"]
     assert_same_weights(whole, parts)
-
-
-@pytest.mark.product
-def test_its_steps_are_compiled_for_tpus(monkeypatch):
-    module = "tests.trainers.toy_experiment"
-    monkeypatch.setitem(trainers.EXPERIMENTS, "copy", module)
-    flags = {"trainer": "copy", "batch_size": 8, "train_length": "4"}
-    told = resolve(TpuCompileConfig, PRESETS, flags)
-    made = {program.mode: program for program in list_programs(told)}
-    for mode, share in (("train", 2), ("evaluate", 50)):
-        program = made.pop(mode)
-        text, examples, trained = lower(
-            program.experiment,
-            program.config,
-            mode,
-            100,
-            Topology(program.topology),
-        )
-        assert examples == share
-        assert trained > 0
-        assert ('"stablehlo.all_reduce"(' in text) == (mode == "train")
-        assert program.key["symbols"] == 3
-    assert not made

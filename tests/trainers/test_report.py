@@ -191,9 +191,13 @@ def test_mistakes(root, tmp_path):
 
 
 def test_flags_that_cannot_be():
+    grid = {"grid": "ruoss_table_1"}
     for flags, message in (
-        ({"grid": "toy", "published": "a"}, "published is for a RUN"),
-        ({"grid": "toy", "flags": "steps"}, "--flags takes names with values"),
+        (
+            {**grid, "published": "ruoss_2023_table_1"},
+            "published is for a RUN",
+        ),
+        ({**grid, "flags": "steps"}, "--flags takes names with values"),
         ({"flags": "steps=7"}, "has no effect without --grid"),
         ({"size": "paper"}, "--size has no effect without"),
     ):

@@ -48,7 +48,7 @@ def test_a_run_of_pairs_of_lengths(tmp_path):
     assert answers["2x1"] == answers["1x2"] == answers["2x2"] > 0
     seen = final["seen_in_training_by_length"].keys()
     assert seen and seen < lengths
-    config = evaluate.EvaluateConfig(test_lengths="3", generated_examples=3)
+    config = evaluate.EvaluateConfig(test_lengths="2", generated_examples=3)
     evaluate.main(config, str(tmp_path))
     (path,) = (tmp_path / "evaluations").glob("*.json")
     assert "generated_examples=3" in path.name

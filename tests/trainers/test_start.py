@@ -42,16 +42,13 @@ def test_an_import_by_another_program_has_no_effect(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "program", ["trainers.algorithmic", "benchmarks.train_step"]
-)
-def test_a_program_starts_without_notes(program):
+def test_a_program_starts_without_notes():
     environment = {**os.environ}
     # Importing JAX sets it to 1.
     environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     # A reader that closes the pipe is no error.
     done = subprocess.run(
-        f"{sys.executable} -m {program} --help | head -n 1",
+        f"{sys.executable} -m trainers.algorithmic --help | head -n 1",
         shell=True,
         cwd=ROOT,
         env=environment,
@@ -67,11 +64,3 @@ def test_errors_of_the_start_are_shown():
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: Keras is set to torch, ")
-
-
-def test_notes_are_shown_to_those_who_ask_for_them():
-    done = run_python(
-        "-m", "trainers.report", "--help", TF_CPP_MIN_LOG_LEVEL="0"
-    )
-    # Which notes there are depends on the processor and on devices.
-    assert done.stderr
