@@ -31,7 +31,6 @@ def find_rates(**changes):
     ("schedule", "warmup", "rates"),
     [
         ("Constant", 0, [0.5] * 10),
-        ("Polynomial", 0, 0.5 * LEFT),
         ("Polynomial(power=2.0, end=0.1)", 0, 0.1 + 0.4 * LEFT**2),
         ("Cosine(end=0.1)", 0, 0.3 - 0.2 * np.cos(np.pi * LEFT)),
         (
@@ -58,14 +57,8 @@ def test_warm_up_is_configured_by_its_arguments():
     ("changes", "message"),
     [
         ({"learning_rate_schedule": "Linear"}, "must be one of Constant"),
-        (
-            {"learning_rate_schedule": "Cosine(power=2.0)"},
-            "no argument 'power'",
-        ),
-        (
-            {"learning_rate_schedule": "Cosine(end=0.6)"},
-            r"falls from the learning rate 0\.5 to end=0\.6",
-        ),
+        ({"learning_rate_schedule": "Cosine(power=2.0)"}, "no arg.* 'power'"),
+        ({"learning_rate_schedule": "Cosine(end=0.6)"}, "falls from the lear"),
         ({"warmup_steps": 10}, "--warmup_steps must be below --steps=10"),
         ({"weight_decay": -0.1}, "--weight_decay must be at least 0"),
     ],

@@ -68,12 +68,8 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
     assert evaluation.step.traces == 2
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    ["one_device", pytest.param("mirrored", marks=pytest.mark.product)],
-)
-def test_a_gradient_that_overflows_skips_the_step(strategy):
-    strategy = make_strategy(strategy)
+def test_a_gradient_that_overflows_skips_the_step():
+    strategy = make_strategy("one_device")
     config = toy_config(precision="mixed_float16", learning_rate=0.1)
     with strategy.scope():
         model = small_model()
@@ -93,18 +89,14 @@ def test_a_gradient_that_overflows_skips_the_step(strategy):
         clip_norm=1.0,
         compiled=False,
     )
-    batch = {
-        "token_ids": tf.zeros((2, 6), tf.int32),
-        "lengths": tf.constant(6),
-    }
+    ids = tf.zeros((2, 6), tf.int32)
+    batch = {"token_ids": ids, "lengths": tf.constant(6)}
 
     @tf.function
     def update(factor):
-        def on_replica():
-            scaled = {**batch, "factor": tf.identity(factor)}
-            step.update(scaled, tf.constant(0, tf.int64))
-
-        strategy.distribution.run(on_replica)
+        scaled = {**batch, "factor": factor}
+        number = tf.constant(0, tf.int64)
+        strategy.distribution.run(step.update, args=(scaled, number))
 
     head = model.head.kernel
     before, scale = head.numpy(), optimizer.dynamic_scale.numpy()
@@ -121,20 +113,14 @@ def gradients_of(model, batch):
         logits = model(PROBLEM.inputs(batch), training=True)
         total, count = PROBLEM.loss(logits, batch)
         loss = total / count
-    hits = tf.argmax(logits, -1, tf.int32) == batch["targets"]
-    accuracy = tf.reduce_mean(tf.cast(hits[batch["scored"]], tf.float32))
     gradients = tape.gradient(loss, model.trainable_variables)
-    return loss, accuracy, [tf.convert_to_tensor(part) for part in gradients]
+    return loss, [tf.convert_to_tensor(part) for part in gradients]
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        # Added to tokens, rotated, of distances, biases, and of lengths.
-        ("SinusoidalEncoding", {}),
         ("WarpedRoPE", {"train_length": 10}),
-        ("RelativeEncoding", {}),
-        ("T5Bias", {}),
         ("FIRE", {}),
         ("RandomizedALiBi", {"resample": "example", "max_position": 64}),
     ],
@@ -145,7 +131,6 @@ def test_padding_changes_nothing(name, arguments):
     exact = gradients_of(model, assemble(TASK, sample, 10))
     padded = gradients_of(model, assemble(TASK, sample, 16))
     np.testing.assert_allclose(padded[0], exact[0], rtol=1e-5)
-    assert padded[1] == exact[1]
-    for one, other in zip(padded[2], exact[2], strict=True):
+    for one, other in zip(padded[1], exact[1], strict=True):
         # Sums of other lengths round differently: 1.1e-6 was measured.
         np.testing.assert_allclose(one, other, atol=1e-5)
