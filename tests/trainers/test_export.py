@@ -1,8 +1,5 @@
 """Exported models answer without the trainers."""
 
-import errno
-import subprocess
-import sys
 import warnings
 
 import keras
@@ -10,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.shell import run_python
 from tests.trainers.toy import toy_config
 from trainers import export
 from trainers.algorithmic import EXPERIMENT
@@ -20,28 +18,24 @@ from trainers.options.fields import resolve
 WITHOUT_DELEGATES = (
     tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 )
-LOAD = {
-    "keras": """
-import keras, keras_lengen.layers
-model = keras.saving.load_model(path / "model.keras")
-outputs = keras.ops.convert_to_numpy(model(inputs))
-""",
-    "saved_model": """
-import tensorflow as tf
-model = tf.saved_model.load(path / "saved_model")
-outputs = model.serve(inputs).numpy()
-assert not any(name.startswith("keras_lengen") for name in sys.modules)
-""",
-}
 CHECK = """
 import pathlib, sys
 import numpy as np
 path = pathlib.Path(sys.argv[1])
-(file,) = path.glob("*_example.npz")
-with np.load(file) as example:
-    inputs = dict(example)
-expected = inputs.pop("outputs")
-{load}
+def read(name):
+    with np.load(path / f"{name}_example.npz") as example:
+        inputs = dict(example)
+    return inputs, inputs.pop("outputs")
+import tensorflow as tf
+inputs, expected = read("saved_model")
+model = tf.saved_model.load(path / "saved_model")
+outputs = model.serve(inputs).numpy()
+np.testing.assert_allclose(outputs, expected, atol=1e-5)
+assert not any(name.startswith("keras_lengen") for name in sys.modules)
+import keras, keras_lengen.layers
+inputs, expected = read("model")
+model = keras.saving.load_model(path / "model.keras")
+outputs = keras.ops.convert_to_numpy(model(inputs))
 np.testing.assert_allclose(outputs, expected, atol=1e-5)
 assert not any(n.split(".")[0] in ("trainers", "datasets") for n in sys.modules)
 """
@@ -61,11 +55,11 @@ def export_run(finished, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", LOAD)
-def test_it_loads_without_trainers_and_data(export_run, tmp_path, kind):
-    export_run(format=kind, evaluation="even")
-    program = CHECK.format(load=LOAD[kind])
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+def test_files_load_without_trainers_and_data(export_run, tmp_path):
+    for kind in ("keras", "saved_model"):
+        export_run(format=kind, evaluation="even")
+    done = run_python("-c", CHECK, str(tmp_path))
+    assert not done.returncode, done.stderr
 
 
 def test_a_file_of_the_weights_of_the_run(export_run, tmp_path):
@@ -75,14 +69,11 @@ def test_a_file_of_the_weights_of_the_run(export_run, tmp_path):
         saved = [arrays[n] for n in arrays.files if n.startswith("model/")]
     for weight, values in zip(loaded.weights, saved, strict=True):
         np.testing.assert_array_equal(weight, values)
-    with np.load(tmp_path / "model_example.npz") as example:
-        assert {*example} == {"token_ids", "lengths", "outputs"}
-
-
-def test_a_random_model_has_no_outputs(export_run, tmp_path):
-    export_run()
-    with np.load(tmp_path / "model_example.npz") as example:
-        assert {*example} == {"token_ids", "lengths"}
+    # A model that draws positions has no outputs to compare with.
+    for flags, names in (({"evaluation": "even"}, {"outputs"}), ({}, set())):
+        export_run(**flags)
+        with np.load(tmp_path / "model_example.npz") as example:
+            assert {*example} == {"token_ids", "lengths", *names}
 
 
 def test_saved_models_need_tensorflow(monkeypatch):
@@ -94,16 +85,8 @@ def test_saved_models_need_tensorflow(monkeypatch):
 # TensorFlow Lite gives the distances of RelativeEncoding a wrong shape if the
 # length is free.
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        "FIRE",
-        "RandomizedRoPE(evaluation='even')",
-        "SHAPE(evaluation='zero')",
-    ],
-)
-def test_tensorflow_lite_computes_the_same(encoding, tmp_path):
-    config = toy_config(encoding=encoding)
+def test_tensorflow_lite_computes_the_same(tmp_path):
+    config = toy_config(encoding="RandomizedRoPE(evaluation='even')")
     model = EXPERIMENT.build_model(config)
     inputs = export.draw_inputs(EXPERIMENT.make_problem(config))
     expected = model(inputs, training=False)
@@ -134,29 +117,15 @@ def fail_to_export(self, path, **_):
     )
 
 
-def fail_to_save(self, path):
-    path.write_text("half")
-    raise OSError(errno.ENOSPC, "No space left")
-
-
-@pytest.mark.parametrize(
-    ("name", "save", "method", "fail"),
-    [
-        ("saved_model", export.save_saved_model, "export", fail_to_export),
-        ("model.keras", export.save_keras, "save", fail_to_save),
-    ],
-)
-def test_a_full_disk_leaves_what_was_exported(
-    tmp_path, monkeypatch, name, save, method, fail
-):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "before").write_text("before")
+def test_a_full_disk_leaves_what_was_exported(tmp_path, monkeypatch):
+    (tmp_path / "saved_model").mkdir()
+    (tmp_path / "saved_model" / "before").write_text("before")
     before = {*tmp_path.rglob("*")}
     # As a killed export leaves it.
-    (tmp_path / f"{name}.partial").mkdir()
-    monkeypatch.setattr(keras.Model, method, fail)
+    (tmp_path / "saved_model.partial").mkdir()
+    monkeypatch.setattr(keras.Model, "export", fail_to_export)
     with pytest.raises(OSError, match=r"No space left$"):
-        save(make_model(), tmp_path, {}, {})
+        export.save_saved_model(make_model(), tmp_path, {}, {})
     assert {*tmp_path.rglob("*")} == before
 
 

@@ -1,10 +1,7 @@
 """Programs for TPUs: what is asked for, lowered, compiled, and recorded."""
 
 import json
-import os
 import re
-import subprocess
-import venv
 
 import pytest
 
@@ -111,15 +108,6 @@ def test_missing_data_are_no_row(tmp_path):
     (program,) = programs(**flags, data_dir=str(tmp_path))
     with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
         compilation.compile_one(program)
-    # Such a row of an older version does not count.
-    row = {**row_of(program), "status": "refused", "reason": "no data"}
-    for name in table.DATA:
-        del row[name]
-    (program,) = programs(**flags, dataset="python_source")
-    for status, counts in (("refused", False), ("compiled", True)):
-        path = tmp_path / f"{status}.jsonl"
-        path.write_text(json.dumps({**row, "status": status}) + "\n")
-        assert (program.key in Results(path)) == counts
 
 
 HLO = """
@@ -173,23 +161,19 @@ def test_a_step_takes_what_takes_longest(topology, flops, moved, seconds):
     assert found == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "reason"),
-    [
-        ({}, "compiled", ""),
-        ({"memory": 17e9}, "too large", "it needs 17.0 GB"),
-        ({"all_reduce_bytes": 396}, "failed", "the chips sum 396 bytes"),
-        ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled", ""),
-        ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled", ""),
-        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled", ""),
-    ],
-)
-def test_programs_that_cannot_run(changes, status, reason):
+def test_programs_that_cannot_run():
     program, _ = programs(**TOY)
-    found = compilation.judge(row_of(program, **changes))
-    assert found["status"] == status
-    assert found.get("reason", "").startswith(reason)
-    assert bool(found.get("reason")) == bool(reason)
+    for changes, status in (
+        ({}, "compiled"),
+        ({"memory": 17e9}, "too large"),
+        ({"all_reduce_bytes": 396}, "failed"),
+        ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled"),
+        ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled"),
+        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled"),
+    ):
+        found = compilation.judge(row_of(program, **changes))
+        assert found["status"] == status
+        assert ("reason" in found) == (status != "compiled")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +181,6 @@ def test_programs_that_cannot_run(changes, status, reason):
     [
         ("RESOURCE_EXHAUSTED: Ran out of memory on HBM.\nMore", "too large"),
         ("RESOURCE_EXHAUSTED: Ran out of memory in vmem.", "failed"),
-        ("INTERNAL: a mistake.", "failed"),
     ],
 )
 def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
@@ -223,9 +206,6 @@ def test_programs_of_a_trainer():
     assert longest == [found[3], found[-1]]
 
 
-IMAGES = {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"}
-
-
 def test_keys_differ_where_programs_do():
     for flags, change in (
         (TOY, {"topology": "v4:2x2x1"}),
@@ -233,7 +213,10 @@ def test_keys_differ_where_programs_do():
         (TOY, {"preset": "paper"}),
         (TOY, {"trainer": "decoder"}),
         (TOY, {"gradient_accumulation_steps": 2}),
-        (IMAGES, {"data_dir": "elsewhere"}),
+        (
+            {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"},
+            {"data_dir": "elsewhere"},
+        ),
     ):
         first, _ = programs(**flags)
         other, _ = programs(**{**flags, **change})
@@ -256,38 +239,22 @@ def asked(monkeypatch):
     return asked
 
 
-def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked, capsys):
+def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked):
     path = tmp_path / "r.jsonl"
     flags = {"results": str(path), **TOY}
     tpu_compile.main(config_of(mode="train", **flags))
-    assert len(asked) == 1
     tpu_compile.main(config_of(**flags))
-    assert [program.mode for program in asked[1:]] == ["evaluate"]
-    assert "1 of 2 programs are in" in capsys.readouterr().out
-    tpu_compile.main(config_of(**flags))
-    assert len(asked) == 2
+    assert [program.mode for program in asked] == ["train", "evaluate"]
     # A line that a kill cut short.
     path.write_text(path.read_text()[:-20])
     tpu_compile.main(config_of(**flags))
     assert len(asked) == 3
-    assert len(list(Results(path))) == 2
     tpu_compile.main(config_of(force="true", **flags))
     # The newest row of a program counts.
     rows = list(Results(path))
     assert [row["compile_seconds"] for row in rows] == [4.0, 5.0]
     page = path.with_suffix(".md").read_text()
-    assert "2 programs compile and fit" in page
     assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
-
-
-def test_each_process_compiles_programs_of_one_backend():
-    backends = ("jax", "tensorflow", "jax")
-    made = [p for backend in backends for p in programs(backend=backend, **TOY)]
-    parts = list(compilation._divide(made * 8, jobs=1))
-    assert sum(map(len, parts)) == 8 * len(made)
-    for part in parts:
-        assert len(part) <= 20
-        assert len({program.backend for program in part}) == 1
 
 
 def test_a_program_that_cannot_run_ends_with_an_error(tmp_path, asked):
@@ -302,25 +269,15 @@ def test_a_program_that_cannot_run_ends_with_an_error(tmp_path, asked):
     assert "1 are too large for it, and 0 do not" in " ".join(page.split())
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
-        (b'{"trainer": "none"}', "of another version in line 1"),
-        (b"\xff\n", "results=.*jsonl: it is not text"),
-    ],
-)
-def test_what_are_no_results(tmp_path, content, message):
+def test_what_are_no_results(tmp_path, asked):
     path = tmp_path / "r.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=message):
-        Results(path)
-
-
-def test_files_that_cannot_be_written(tmp_path, asked):
-    (tmp_path / "r.md").mkdir()
-    with pytest.raises(TrainingError, match=r"cannot write .*r\.md"):
-        Results(tmp_path / "r.jsonl").write_report()
+    for content, message in (
+        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
+        (b"\xff\n", "results=.*jsonl: it is not text"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=message):
+            Results(path)
     flags = {**TOY, "results": "/dev/null/r.jsonl"}
     with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
         tpu_compile.main(config_of(**flags))
@@ -345,10 +302,7 @@ def test_without_a_compiler(monkeypatch):
         ({"topology": "v6e:16x32"}, "chips are v4 "),
         ({"results": "r.md"}, "is the name of the report"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
-        (
-            {"trainer": "enwik8", "task": "even_pairs"},
-            "--task is not a flag of enwik8",
-        ),
+        ({"trainer": "enwik8", "task": "even_pairs"}, "--task is not a flag"),
     ],
 )
 def test_flags_that_cannot_be(flags, message):
@@ -358,19 +312,13 @@ def test_flags_that_cannot_be(flags, message):
 
 def test_the_table_has_every_encoding_and_sampler():
     listed = list(table.list_flags())
-    for row in listed:
-        config_of(**row)
-    on_jax = [row for row in listed if row["backend"] == "jax"]
-    assert {*ENCODINGS} <= {row.get("encoding") for row in on_jax}
-    flags = [row for row in listed if row["backend"] == "tensorflow"]
-    for trainer in table.ARCHITECTURES:
-        of_trainer = [row for row in flags if row["trainer"] == trainer]
-        assert {*ENCODINGS} <= {row["encoding"] for row in of_trainer}
-    samplers = {row.get("sampler") for row in flags}
-    assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
+    for backend in ("jax", "tensorflow"):
+        rows = [row for row in listed if row["backend"] == backend]
+        assert {*ENCODINGS} <= {row.get("encoding") for row in rows}
+    assert {*SAMPLERS} <= {row.get("sampler") for row in rows}
     # WikiText-103 is not on every machine; `gpt2` has the same shapes.
     trainers = {*list_trainers()} - {"wikitext103"}
-    assert trainers == {row["trainer"] for row in flags}
+    assert trainers == {row["trainer"] for row in rows}
 
 
 def test_committed_rows_compile_and_are_those_of_the_page():
@@ -408,8 +356,6 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
         assert evaluate["all_reduce_bytes"] == 0
     else:
         assert gradients / 2 < train["all_reduce_bytes"] < gradients
-        # The sums of accuracy and loss: see `RandomTokens.sums`.
-        assert 0 < evaluate["all_reduce_bytes"] <= 16
 
 
 @pytest.mark.tpu_compile
@@ -420,44 +366,3 @@ def test_committed_rows_are_exactly_the_table():
         for program in programs(**flags)
     }
     assert {table._make_key(row) for row in Results(COMMITTED)} == keys
-
-
-@pytest.mark.tpu_compile
-def test_no_such_slice():
-    pytest.importorskip("libtpu")
-    with pytest.raises(ConfigError, match="knows no slice v5e:3x5"):
-        Topology("v5e:3x5").devices()
-
-
-@pytest.mark.tpu_compile
-def test_tensorflow_itself_lowers_steps_for_tpus(tmp_path):
-    """In an environment of its own, as its package excludes the ordinary one.
-
-    KERAS_LENGEN_TPU_PYTHON names the Python of one that has the extra `tpu`;
-    without it, one is made, of 2.6 GB.
-    """
-    python = os.environ.get("KERAS_LENGEN_TPU_PYTHON")
-    if not python:
-        venv.create(tmp_path / "venv", with_pip=True)
-        python = tmp_path / "venv" / "bin" / "python"
-        install = [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"]
-        subprocess.run(install, check=True)
-    # Without those of the other compiler, and not to ask where there is no TPU.
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("TPU_")
-    }
-    done = subprocess.run(
-        [python, "-m", "tests.trainers.tpu_lowering"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**variables, "TPU_SKIP_MDS_QUERY": "1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert len(rows) == 4
-    for _, mode, sums in rows:
-        assert (int(sums) > 0) == (mode == "train")
