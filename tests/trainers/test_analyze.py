@@ -90,7 +90,6 @@ def test_two_runs_and_a_length(finished, tmp_path, capsys):
 
     for names, flags, message in (
         (["one"], {"length": 17}, "is not a length that"),
-        (["one"] * 4, {}, "expected RUN or RUN OTHER; got"),
         (["one", "layers"], {}, "has 1 layers, and .* has 2"),
         (["one", "sort"], {}, "reads other words than"),
         (["other"], {}, "has GeometricAttention, whose weights"),

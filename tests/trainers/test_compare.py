@@ -90,29 +90,33 @@ def test_a_plot_and_a_table_of_names_with_markup(tmp_path):
 LONG = f"RandomizedRoPE(max_position={10**40})"
 CALLED = {"encoding": "RoPE", "learning_rate_schedule": "Cosine(end=1e-4)"}
 SAMPLED = {"encoding": "RoPE", "model_dim": 128, "sampler": LONG}
-LABELS = {
-    "what differs, and the path where it is the same": (
-        [{"seed": 0}, {"seed": 1}, {"seed": 1}],
-        ["seed=0", "seed=1 (b)", "seed=1 (c)"],
-    ),
-    "the run that a run began with": (
-        [{}, {"initialize_from": "first/checkpoints/checkpoint-2.npz"}],
-        ["(a)", "from first"],
-    ),
-    "no value is cut": (
-        [CALLED, SAMPLED],
-        ["no sampler, model_dim=8, ... (a)", f"sampler={LONG}, ... (b)"],
-    ),
-    "a run that is older than a flag has its default": (
-        [{"clip_norm": None}, {"clip_norm": 2.0}],
-        ["clip_norm=1.0", "clip_norm=2.0"],
-    ),
-}
 
 
-@pytest.mark.parametrize("name", LABELS)
-def test_labels(name):
-    changed, labels = LABELS[name]
+@pytest.mark.parametrize(
+    ("changed", "labels"),
+    [
+        # What differs, and the path where it is the same.
+        (
+            [{"seed": 0}, {"seed": 1}, {"seed": 1}],
+            ["seed=0", "seed=1 (b)", "seed=1 (c)"],
+        ),
+        (
+            [{}, {"initialize_from": "first/checkpoints/checkpoint-2.npz"}],
+            ["(a)", "from first"],
+        ),
+        # No value is cut.
+        (
+            [CALLED, SAMPLED],
+            ["no sampler, model_dim=8, ... (a)", f"sampler={LONG}, ... (b)"],
+        ),
+        # A run that is older than a flag has its default.
+        (
+            [{"clip_norm": None}, {"clip_norm": 2.0}],
+            ["clip_norm=1.0", "clip_norm=2.0"],
+        ),
+    ],
+)
+def test_labels(changed, labels):
     results = []
     for changes in changed:
         config = {**vars(toy_config()), **changes}
@@ -136,79 +140,45 @@ def make_text(digest, **changes):
     return {"trainer": "enwik8", "config": config, "data_digest": digest}
 
 
+OTHER_TASK = vars(toy_config(task="even_pairs", test_lengths="5"))
+
+
 def make_final(**curves):
     return {"final": {**curves, "score": 1, "step": 2}}
 
 
-MISTAKES = {
-    "tasks": (
-        {},
-        {"config": vars(toy_config(task="even_pairs", test_lengths="5"))},
-        "(task reverse_string and even_pairs): compare runs of one problem, ",
-    ),
-    "metrics": (
-        {},
-        {"score_metric": "loss", **make_final(loss_by_length={"5": 1})},
-        "(metric accuracy and loss): compare runs of one problem.",
-    ),
-    "texts": (
-        make_text("sha256:1"),
-        make_text("sha256:2"),
-        "on different data",
-    ),
-    "splits": (
-        make_text("sha256:1"),
-        make_text("sha256:1", split="validation"),
-        "(split test and validation): compare runs",
-    ),
-    "lengths": (
-        {},
-        make_final(accuracy_by_length={"3": 1, "5": 1, "6": 1}),
-        "is scored at lengths 5, and {other} at 5, 6: measure both at the same",
-    ),
-    "an unknown trainer": (
-        {},
-        {"trainer": "algorithm"},
-        "the trainer of {other}/results.json cannot be 'algorithm'. Did you",
-    ),
-    "a newer configuration": (
-        {},
-        {"config": {"bells": 3}},
-        "{other}/results.json has flags that this version does not know: use",
-    ),
-    "a wrong configuration": (
-        {},
-        {"config": {"train_length": 3}},
-        "--train_length must be of type str; got 3.",
-    ),
-    "no step": (
-        {},
-        {"final": {"accuracy_by_length": {"5": 1}, "score": 1}},
-        "{other}/results.json has no step: it is damaged",
-    ),
-    "no number": (
-        {},
-        make_final(accuracy_by_length={"5": "x"}),
-        "{other}/results.json cannot be read: it is damaged",
-    ),
-    "no floor": (
-        {},
-        {"floor_by_length": None},
-        "{other}/results.json has no floor_by_length: it is damaged",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_what_cannot_be_compared(tmp_path, name):
-    *changed, message = MISTAKES[name]
-    run, other = tmp_path / "run", tmp_path / "other"
-    for path, changes in zip((run, other), changed, strict=True):
-        write_run(path)
-        change(path, **changes)
-    message = re.escape(message.format(other=other))
-    with pytest.raises(ConfigError, match=message):
-        compare_runs(str(run), str(other))
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        ({}, {"config": OTHER_TASK}, "(task reverse_string and even_pairs)"),
+        (
+            {},
+            {"score_metric": "loss", **make_final(loss_by_length={"5": 1})},
+            "(metric accuracy and loss): compare runs of one problem.",
+        ),
+        (make_text("sha256:1"), make_text("sha256:2"), "on different data"),
+        (
+            {},
+            make_final(accuracy_by_length={"3": 1, "5": 1, "6": 1}),
+            "is scored at lengths 5, and ",
+        ),
+        ({}, {"trainer": "algorithm"}, " cannot be 'algorithm'. Did you mean"),
+        ({}, {"config": {"bells": 3}}, "flags that this version does not know"),
+        ({}, {"config": {"train_length": 3}}, "--train_length must be of type"),
+        ({}, {"floor_by_length": None}, "has no floor_by_length: it is damage"),
+        (
+            {},
+            make_final(accuracy_by_length={"5": "x"}),
+            "other/results.json cannot be read: it is damaged",
+        ),
+    ],
+)
+def test_what_cannot_be_compared(tmp_path, ours, theirs, message):
+    for name, changes in (("run", ours), ("other", theirs)):
+        write_run(tmp_path / name)
+        change(tmp_path / name, **changes)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        compare_runs(str(tmp_path / "run"), str(tmp_path / "other"))
     assert not (tmp_path / "comparison.md").exists()
 
 

@@ -132,8 +132,7 @@ def test_a_resumed_run_reads_the_source_only_if_it_must(
     assert "  begins with" not in capsys.readouterr().out
     weights, others = final_weights(finished[0]), final_weights(path)
     # The paths of their sources differ.
-    assert (weights.pop("digest") != others.pop("digest")).any()
-    assert weights.keys() == others.keys()
+    del weights["digest"]
     for name, values in weights.items():
         np.testing.assert_array_equal(values, others[name], err_msg=name)
 
@@ -234,21 +233,17 @@ def test_another_normalization_is_refused():
 
 
 def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
-    shutil.copytree(source, tmp_path / "a")
-    opened = open_run(str(tmp_path / "a"))
-    first = f"{tmp_path}/a/checkpoints/checkpoint-1.npz"
-    best = first.replace("checkpoint-1", "best-1")
-    (tmp_path / "b").mkdir()
-    for began, found in (
-        ({"initialize_from": first}, first),
-        ({"initialize_from": best}, str(opened.checkpoint)),
-        ({}, str(opened.checkpoint)),
-    ):
-        record = {"trainer": "", "digest": "", "config": began}
-        (tmp_path / "b" / "config.json").write_text(json.dumps(record))
-        given = opened, f"{tmp_path}/a", tmp_path / "b"
-        assert finetune.find_source(*given) == found
-    assert finetune.find_source(opened, best, tmp_path / "b") == best
+    opened = open_run(str(source))
+    first, best = (
+        str(source / "checkpoints" / f"{kind}-1.npz")
+        for kind in ("checkpoint", "best")
+    )
+    for began, found in ((first, first), (best, str(opened.checkpoint))):
+        config = {"initialize_from": began}
+        record = {"trainer": "", "digest": "", "config": config}
+        (tmp_path / "config.json").write_text(json.dumps(record))
+        assert finetune.find_source(opened, str(source), tmp_path) == found
+    assert finetune.find_source(opened, best, tmp_path) == best
 
 
 @pytest.fixture

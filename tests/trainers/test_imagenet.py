@@ -7,7 +7,6 @@ from tests.trainers.toy import run_toy, toy_config
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
-from trainers.options.fields import resolve
 from trainers.tpu.compiler import Topology
 from trainers.tpu.tensorflow_programs import trace
 
@@ -56,17 +55,6 @@ def test_weights_without_a_gradient_compile_for_tpus():
     )
     assert function.structured_outputs.shape == ()
     assert trained > 0
-
-
-def test_the_paper_preset():
-    flags = {"preset": "paper", "encoding": "RoPE", "dataset": "noise"}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, flags)
-    assert config.trained_lengths == (506,)
-    assert config.evaluated_lengths == (506, 2025)
-    assert config.classes == 1000
-    problem = EXPERIMENT.make_problem(config)
-    for length, size in ((506, [22, 22]), (2025, [45, 44])):
-        assert problem.find_size(tf.constant(length)).numpy().tolist() == size
 
 
 def test_evaluation_sees_the_same_images_at_several_sizes():
