@@ -23,71 +23,24 @@ RUN = {
 """Flags of the run that `finished` makes."""
 
 
-def make_parts(**changes):
-    config = toy_config(**changes)
-    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
-
-
-COMBINATIONS = {
-    "learned": {
-        "task": "binary_addition",
-        "model": "decoder",
-        "encoding": "LearnedEncoding",
-        "sampler": "RandomizedPositions",
-        "strategy": "mirrored",
-        "precision": "mixed_bfloat16",
-    },
-    "relative": {
-        "task": "mqar",
-        "encoding": "RelativeEncoding",
-        "sampler": "AugmentedPositions",
-    },
-    "contextual": {
-        "task": "even_pairs",
-        "model": "decoder",
-        "encoding": "CoPE",
-        "attention_weights": "entmax",
-    },
-}
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("name", COMBINATIONS)
-def test_a_short_run(tmp_path, name):
-    lengths = {"train_length": "3", "test_lengths": "5"}
-    changes = {**lengths, **COMBINATIONS[name], "steps": 1}
-    results = run_toy(tmp_path, **changes)
-    losses = results["final"]["loss_by_length"]
-    assert losses.keys() == {"3", "5"}
-    assert np.isfinite([*losses.values()]).all()
-    assert 0 <= results["final"]["score"] <= 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_cannot_be_is_refused(tmp_path):
+    fractions = {"encoding": "LearnedEncoding", "sampler": "WarpedPositions"}
+    for changes, message in (
         ({"encoding": "XPos"}, "XPos is for causal attention"),
-        (
-            {"encoding": "LearnedEncoding", "sampler": "WarpedPositions"},
-            "gives fractions",
-        ),
+        (fractions, "gives fractions"),
         ({"attention": "GeometricAttention"}, "no use for encoding=RoPE"),
-        (
-            {"encoding": "RandomizedALiBi(max_position=10)"},
-            "12 tokens, but RandomizedALiBi",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(tmp_path, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        run_toy(tmp_path / "run", **changes)
+        ({"encoding": "RandomizedALiBi(max_position=10)"}, "12 tokens, but"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            run_toy(tmp_path / "run", **changes)
     assert not (tmp_path / "run").exists()
 
 
 def compute(**changes):
     """Outputs for a batch, lengths of steps, and an evaluation's outputs."""
-    model, _, problem = make_parts(
-        **{"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
+    flags = {"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
+    model, _, problem = EXPERIMENT.make_parts(
+        toy_config(**flags), make_strategy("one_device")
     )
     sample = problem.task.sample((0, 1), 2, 3)
     inputs = problem.inputs(assemble(problem.task, sample, 8))
@@ -141,9 +94,7 @@ def test_a_finished_run_is_not_repeated(finished, capsys):
     assert run_toy(path, **RUN) == results
     assert "already finished" in capsys.readouterr().out
     assert (path / "metrics.csv").read_text() == before
-    with pytest.raises(
-        ConfigError, match=r"--learning_rate was 0\.001, is 0\.5"
-    ):
+    with pytest.raises(ConfigError, match=r"--learning_rate was 0\.001, is"):
         run_toy(path, **RUN, learning_rate=0.5)
 
 

@@ -87,11 +87,6 @@ def test_a_plot_and_a_table_of_names_with_markup(tmp_path):
     assert f"({tmp_path}/$x_{{$)" in text and f"({tmp_path}/bad?)" in text
 
 
-LONG = f"RandomizedRoPE(max_position={10**40})"
-CALLED = {"encoding": "RoPE", "learning_rate_schedule": "Cosine(end=1e-4)"}
-SAMPLED = {"encoding": "RoPE", "model_dim": 128, "sampler": LONG}
-
-
 @pytest.mark.parametrize(
     ("changed", "labels"),
     [
@@ -103,11 +98,6 @@ SAMPLED = {"encoding": "RoPE", "model_dim": 128, "sampler": LONG}
         (
             [{}, {"initialize_from": "first/checkpoints/checkpoint-2.npz"}],
             ["(a)", "from first"],
-        ),
-        # No value is cut.
-        (
-            [CALLED, SAMPLED],
-            ["no sampler, model_dim=8, ... (a)", f"sampler={LONG}, ... (b)"],
         ),
         # A run that is older than a flag has its default.
         (

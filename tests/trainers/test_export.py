@@ -1,23 +1,16 @@
 """Exported models answer without the trainers."""
 
-import warnings
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.shell import run_python
-from tests.trainers.toy import toy_config
 from trainers import export
-from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.export import ExportConfig
 from trainers.options.fields import resolve
 
-WITHOUT_DELEGATES = (
-    tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-)
 CHECK = """
 import pathlib, sys
 import numpy as np
@@ -82,29 +75,6 @@ def test_saved_models_need_tensorflow(monkeypatch):
         resolve(ExportConfig, {}, {"format": "saved_model"})
 
 
-# TensorFlow Lite gives the distances of RelativeEncoding a wrong shape if the
-# length is free.
-@pytest.mark.product
-def test_tensorflow_lite_computes_the_same(tmp_path):
-    config = toy_config(encoding="RandomizedRoPE(evaluation='even')")
-    model = EXPERIMENT.build_model(config)
-    inputs = export.draw_inputs(EXPERIMENT.make_problem(config))
-    expected = model(inputs, training=False)
-    path = export.save_saved_model(model, tmp_path, inputs, {})
-    with warnings.catch_warnings():
-        # The interpreter tells of its successor.
-        warnings.simplefilter("ignore")
-        converter = tf.lite.TFLiteConverter.from_saved_model(str(path))
-        # The default delegate fails on some programs with free lengths.
-        interpreter = tf.lite.Interpreter(
-            model_content=converter.convert(),
-            experimental_op_resolver_type=WITHOUT_DELEGATES,
-        )
-    runner = interpreter.get_signature_runner("serving_default")
-    (outputs,) = runner(**inputs).values()
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-
-
 def make_model():
     return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
 
@@ -136,12 +106,3 @@ def test_an_export_takes_the_place_of_another(tmp_path):
         with np.load(export.name_example(path)) as found:
             assert found["x"].size == size
     assert {*tmp_path.iterdir()} == {path, export.name_example(path)}
-
-
-def test_no_link_is_written_through(tmp_path):
-    (tmp_path / "mine").mkdir()
-    link = tmp_path / "model.keras.partial"
-    link.symlink_to("mine")
-    with pytest.raises(OSError, match="symbolic link"):
-        export.save_keras(make_model(), tmp_path, {}, {})
-    assert link.is_symlink() and not list((tmp_path / "mine").iterdir())

@@ -1,7 +1,6 @@
 """A model whose training goes on with another encoding."""
 
 import json
-import os
 import shutil
 import types
 
@@ -172,42 +171,25 @@ def test_new_and_left_out(tmp_path, before, after, new, left_out):
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("none", "head"),
-        ("none", "adaptive"),
-        ("head", "log_length"),
-        ("log_length", "none"),
-    ],
-)
-def test_a_new_factor_of_scores_changes_little(tmp_path, before, after):
-    checkpoint = write_run(tmp_path / "a", score_factor=before)
-    config = toy_config(score_factor=after, seed=1)
-    model, _ = make_parts(tmp_path / "b", config)
-    found = read_initial_weights(open_run(str(checkpoint)), config, model)
-    factor = f"{BLOCK}/score_factor"
-    assert found.new == [factor] * (after != "none")
-    assert found.left_out == [factor] * (before != "none")
-    model, checkpoints = make_parts(
-        tmp_path / "b", config, initial=found.values
-    )
-    assert checkpoints.restore() == (0, 0.0)
-    if after == "adaptive":
-        assert not checkpoints.copy()[factor].any()
-    elif after == "log_length":
-        # Both strings of reverse_string have up to three symbols.
-        keys = np.arange(1, 2 * 3 + 1)
-        mean = np.mean([checkpoints.copy()[factor] * np.log(n) for n in keys])
-        assert mean == pytest.approx(1, rel=1e-5)
-    elif after == "head":
-        # At trained lengths, the model computes what it computed before.
-        other, _ = make_parts(tmp_path / "c", toy_config(seed=1))
-        other.set_weights(
-            [w for w in model.weights if w.name != "score_factor"]
-        )
-        inputs = {"token_ids": np.array([[0, 1, 1, 2, 2, 2]])}
-        np.testing.assert_allclose(model(inputs), other(inputs), rtol=1e-5)
+def test_a_new_factor_of_scores_changes_little(tmp_path):
+    checkpoint = write_run(tmp_path / "a")
+    factors, models = {}, {}
+    for name in ("none", "head", "adaptive", "log_length"):
+        config, path = toy_config(score_factor=name, seed=1), tmp_path / name
+        model, _ = make_parts(path, config)
+        found = read_initial_weights(open_run(str(checkpoint)), config, model)
+        models[name], begun = make_parts(path, config, initial=found.values)
+        begun.restore()
+        factors[name] = begun.copy().get(f"{BLOCK}/score_factor")
+    assert not factors["adaptive"].any()
+    # Both strings of reverse_string have up to three symbols.
+    keys = np.arange(1, 2 * 3 + 1)
+    mean = np.mean([factors["log_length"] * np.log(n) for n in keys])
+    assert mean == pytest.approx(1, rel=1e-5)
+    # At trained lengths, the model computes what it computed before.
+    inputs = {"token_ids": np.array([[0, 1, 1, 2, 2, 2]])}
+    before, after = models["none"](inputs), models["head"](inputs)
+    np.testing.assert_allclose(after, before, rtol=1e-5)
 
 
 def test_another_model_is_refused(source, tmp_path):
@@ -218,18 +200,15 @@ def test_another_model_is_refused(source, tmp_path):
     ):
         with pytest.raises(ConfigError, match=message):
             finetune_toy(source, tmp_path / "new", **flags)
+    opened = types.SimpleNamespace(config=Enwik8Config(), path="a")
+    message = r"a has --normalization=pre, .* change; got post"
+    with pytest.raises(ConfigError, match=message):
+        config = Enwik8Config(normalization="post")
+        read_initial_weights(opened, config, model=None)
     config = toy_config("enwik8", initialize_from=str(source))
     with pytest.raises(ConfigError, match=r"is a run of trainers\.algorithm"):
         enwik8.EXPERIMENT.train(config, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-def test_another_normalization_is_refused():
-    before, after = (Enwik8Config(normalization=n) for n in ("pre", "post"))
-    opened = types.SimpleNamespace(config=before, path="a")
-    message = r"a has --normalization=pre, .* change; got post"
-    with pytest.raises(ConfigError, match=message):
-        read_initial_weights(opened, after, model=None)
 
 
 def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
@@ -246,27 +225,13 @@ def test_the_same_command_resumes_where_the_source_trained_on(source, tmp_path):
     assert finetune.find_source(opened, best, tmp_path) == best
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """What experiments are asked for, which do not train."""
+def test_a_directory_that_only_the_run_needed_is_left_out(
+    tmp_path, monkeypatch
+):
     asked = []
     monkeypatch.setattr(
         type(EXPERIMENT), "main", lambda self, config: asked.append(config)
     )
-    return asked
-
-
-def test_the_directory_is_named_after_both_runs(source, asked):
-    sampler = "SkippedPositions"
-    finetune_toy(
-        source, "", encoding="YaRN", sampler=sampler, score_factor="head"
-    )
-    (config,) = asked
-    name = "SkippedPositions-YaRN-head-from-RoPE"
-    assert config.workdir == os.path.join("runs", "reverse_string", name)
-
-
-def test_a_directory_that_only_the_run_needed_is_left_out(tmp_path, asked):
     config, experiment = toy_config("enwik8"), enwik8.EXPERIMENT
     _, checkpoints = make_parts(tmp_path / "run", config, experiment)
     with checkpoints:

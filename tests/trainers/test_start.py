@@ -1,8 +1,6 @@
 """Importing the trainers has no effect; their programs start quietly."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -35,23 +33,6 @@ def test_an_import_by_another_program_has_no_effect(tmp_path):
         "-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch"
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_program_starts_without_notes():
-    environment = {**os.environ}
-    # Importing JAX sets it to 1.
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
-    # A reader that closes the pipe is no error.
-    done = subprocess.run(
-        f"{sys.executable} -m trainers.algorithmic --help | head -n 1",
-        shell=True,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == ""
 
 
 def test_errors_of_the_start_are_shown():

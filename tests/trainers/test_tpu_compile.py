@@ -2,12 +2,12 @@
 
 import json
 import re
+from unittest import mock
 
 import pytest
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.checkout import ROOT
-from tests.shell import run_on_jax
 from trainers import tpu_compile
 from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.options.fields import resolve
@@ -86,30 +86,6 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     assert "mhlo.copy" not in compiler.make_readable(text)
 
 
-@pytest.mark.process
-def test_programs_of_jax_are_those_of_a_run():
-    output = run_on_jax(
-        "tests.trainers.jax_lowering",
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
-    )
-    # A quarter of 16 and of 500 examples.
-    assert output.splitlines() == ["train 4 True", "evaluate 125 True"]
-
-
-def test_what_the_library_refuses_is_a_row():
-    program, _ = programs(**{**TOY, "encoding": "XPos"})
-    row = compilation.compile_one(program)
-    assert row["status"] == "refused"
-    assert "is for causal attention" in row["reason"]
-
-
-def test_missing_data_are_no_row(tmp_path):
-    flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
-    (program,) = programs(**flags, data_dir=str(tmp_path))
-    with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
-        compilation.compile_one(program)
-
-
 HLO = """
 %a = f32[64,2]{0,1:T(2,128)} add(%x, %y)
 %b = (f32[3,64]{1,0:T(4,128)S(1)}, /*index=1*/bf16[8]{0}) all-reduce(%x, %y), \
@@ -130,35 +106,29 @@ def test_exchanges_between_chips():
     assert found == {line: "f32[9,2]{0}"}
 
 
-@pytest.mark.parametrize(
-    ("topology", "size", "seconds"),
-    [
+def test_seconds_of_an_all_reduce():
+    for topology, size, seconds in (
         ("v5e:16x16", 0, 0),
         # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
         ("v5e:2x2", 1e9, 0.015 + 4e-6),
         # Three hops along each axis, which is no ring.
         ("v5e:4x4", 1e9, 2e9 * 15 / 16 / 100e9 + 12e-6),
         ("v5e:16x16", 1e9, 2e9 * 255 / 256 / 200e9 + 32e-6),
-    ],
-)
-def test_seconds_of_an_all_reduce(topology, size, seconds):
-    found = compiler.estimate_all_reduce_seconds(size, Topology(topology))
-    assert found == pytest.approx(seconds)
+    ):
+        found = compiler.estimate_all_reduce_seconds(size, Topology(topology))
+        assert found == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
-    ("topology", "flops", "moved", "seconds"),
-    [
+def test_a_step_takes_what_takes_longest():
+    for topology, flops, moved, seconds in (
         ("v5e:1x1", 197e12, 0, 1),
         ("v5e:1x1", 197e12, 2 * 819e9, 2),
         ("v5e:2x2", 0, 0, 1.5 * (0.015 + 4e-6)),
-    ],
-)
-def test_a_step_takes_what_takes_longest(topology, flops, moved, seconds):
-    sent = {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
-    row = {"flops": flops, "bytes": moved, **sent}
-    found = estimate_step_seconds(row, Topology(topology))
-    assert found == pytest.approx(seconds)
+    ):
+        row = {"flops": flops, "bytes": moved}
+        row |= {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
+        found = estimate_step_seconds(row, Topology(topology))
+        assert found == pytest.approx(seconds)
 
 
 def test_programs_that_cannot_run():
@@ -176,41 +146,34 @@ def test_programs_that_cannot_run():
         assert ("reason" in found) == (status != "compiled")
 
 
-@pytest.mark.parametrize(
-    ("message", "status"),
-    [
-        ("RESOURCE_EXHAUSTED: Ran out of memory on HBM.\nMore", "too large"),
-        ("RESOURCE_EXHAUSTED: Ran out of memory in vmem.", "failed"),
-    ],
-)
-def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
-    def refuse(program, topology):
-        raise RuntimeError(message)
+def test_programs_that_the_library_or_the_compiler_refuses(monkeypatch):
+    program, _ = programs(**{**TOY, "encoding": "XPos"})
+    row = compilation.compile_one(program)
+    assert row["status"] == "refused"
+    assert "is for causal attention" in row["reason"]
+    flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
+    (program,) = programs(**flags, data_dir="/none")
+    with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
+        compilation.compile_one(program)
 
-    monkeypatch.setattr(compilation, "compile_program", refuse)
     lowered = "", 2, 100
     monkeypatch.setattr(
         "trainers.tpu.tensorflow_programs.lower", lambda *_: lowered
     )
     program, _ = programs(**TOY)
-    row = compilation.compile_one(program)
-    assert row["status"] == status
-    assert row["reason"] == f"RuntimeError: {message.splitlines()[0]}"
-
-
-def test_programs_of_a_trainer():
-    found = programs(preset="paper", lengths="all", max_position=2048)
-    assert [program.mode for program in found].count("train") == 4
-    assert [program.mode for program in found].count("evaluate") == 10
-    longest = programs(preset="paper", max_position=2048)
-    assert longest == [found[3], found[-1]]
+    for memory, status in (("on HBM", "too large"), ("in vmem", "failed")):
+        error = RuntimeError(f"RESOURCE_EXHAUSTED: Out of memory {memory}.\nA")
+        refuse = mock.Mock(side_effect=error)
+        monkeypatch.setattr(compilation, "compile_program", refuse)
+        row = compilation.compile_one(program)
+        assert row["status"] == status
+        assert row["reason"].endswith(f"Out of memory {memory}.")
 
 
 def test_keys_differ_where_programs_do():
     for flags, change in (
         (TOY, {"topology": "v4:2x2x1"}),
         (TOY, {"backend": "jax"}),
-        (TOY, {"preset": "paper"}),
         (TOY, {"trainer": "decoder"}),
         (TOY, {"gradient_accumulation_steps": 2}),
         (
@@ -283,19 +246,8 @@ def test_what_are_no_results(tmp_path, asked):
         tpu_compile.main(config_of(**flags))
 
 
-def test_without_a_compiler(monkeypatch):
-    monkeypatch.setattr(
-        compiler.importlib.util,
-        "find_spec",
-        lambda name: None if name == "libtpu" else name,
-    )
-    with pytest.raises(ConfigError, match=r"needs libtpu: .*tpu-compile"):
-        tpu_compile.main(config_of())
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
+def test_flags_that_cannot_be():
+    for flags, message in (
         ({"topology": "v9:2x2"}, "chips are v4 "),
         ({"topology": "v5e:2x2x1"}, "chips are v4 "),
         ({"topology": "v5e:0x2"}, "chips are v4 "),
@@ -303,11 +255,15 @@ def test_without_a_compiler(monkeypatch):
         ({"results": "r.md"}, "is the name of the report"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
         ({"trainer": "enwik8", "task": "even_pairs"}, "--task is not a flag"),
-    ],
-)
-def test_flags_that_cannot_be(flags, message):
-    with pytest.raises(ConfigError, match=message):
-        programs(**flags)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            programs(**flags)
+
+
+def test_without_a_compiler(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs .*libtpu"):
+        Topology("v5e:2x2").devices()
 
 
 def test_the_table_has_every_encoding_and_sampler():
@@ -328,9 +284,6 @@ def test_committed_rows_compile_and_are_those_of_the_page():
     assert all("is for causal attention" in reason for reason in refused)
     page = COMMITTED.with_suffix(".md").read_text()
     assert page == table.make_report(rows)
-
-
-# With the real compiler.
 
 
 @pytest.mark.tpu_compile
@@ -356,13 +309,3 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
         assert evaluate["all_reduce_bytes"] == 0
     else:
         assert gradients / 2 < train["all_reduce_bytes"] < gradients
-
-
-@pytest.mark.tpu_compile
-def test_committed_rows_are_exactly_the_table():
-    keys = {
-        table._make_key(program.key)
-        for flags in table.list_flags()
-        for program in programs(**flags)
-    }
-    assert {table._make_key(row) for row in Results(COMMITTED)} == keys
