@@ -50,7 +50,6 @@ def test_a_run(finished, capsys):
     analyze.main(config, str(path))
     assert f"plot: {path}/images.png" in capsys.readouterr().out
     assert (path / "images.png").exists()
-    assert (path / "attention.json").exists()
 
 
 ANSWERS = {"trainer": "sequence_to_answer", "steps": 1, "generated_examples": 0}

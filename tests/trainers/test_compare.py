@@ -45,7 +45,6 @@ def without_plot(monkeypatch):
 
 
 def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
-    """What is compared may differ, also the trained lengths."""
     rope = {"train_length": "1-4"}
     compare_runs(
         write_run(tmp_path / "RoPE", (1, 0.5), encoding="RoPE", **rope),

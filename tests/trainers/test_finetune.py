@@ -1,5 +1,3 @@
-"""A model whose training goes on with another encoding."""
-
 import json
 import shutil
 import types

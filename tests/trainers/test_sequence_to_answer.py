@@ -108,6 +108,7 @@ def test_kinds_are_counted_apart():
     assert list(found)[-1] == problem.metrics[-1].name
 
 
+@pytest.mark.product
 def test_blocks_are_repeated_as_flags_say():
     model, _, problem = make_parts(
         task="parity",
@@ -251,7 +252,7 @@ def test_what_cannot_work_is_refused(tmp_path):
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),
     ):
         with pytest.raises(ConfigError, match=message):
-        EXPERIMENT.train(toy_config(TRAINER, **changes), tmp_path)
+            EXPERIMENT.train(toy_config(TRAINER, **changes), tmp_path)
 
 
 def test_files_without_problems(tmp_path):
@@ -259,4 +260,4 @@ def test_files_without_problems(tmp_path):
         (tmp_path / name).touch()
     changes = {"task": "pcfg", "data_dir": str(tmp_path)}
     with pytest.raises(ConfigError, match="train_length=published: pcfg has"):
-            toy_config(TRAINER, train_length="published", **changes)
+        toy_config(TRAINER, train_length="published", **changes)

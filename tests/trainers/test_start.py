@@ -1,4 +1,4 @@
-"""Importing the trainers has no effect; their programs start quietly."""
+"""Importing the trainers has no effect; errors of the start are shown."""
 
 import os
 

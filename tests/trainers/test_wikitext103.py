@@ -57,11 +57,8 @@ def test_results_say_what_other_files_were(vocabulary):
     problem = EXPERIMENT.make_problem(config)
     assert problem.title == "other_text"
     problem.prepare()
-    assert problem.data == {
-        "text": "other",
-        "vocabulary": "other",
-        "vocabulary_size": size,
-    }
+    assert problem.data["text"] == problem.data["vocabulary"] == "other"
+    assert problem.data["vocabulary_size"] == size
 
 
 def test_the_model_has_the_ids_of_the_vocabulary(vocabulary):
