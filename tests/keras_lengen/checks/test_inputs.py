@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_lengen.checks.guards import INVALID_POSITION, mark_like
+from keras_lengen.checks.guards import INVALID_POSITION
 from keras_lengen.checks.inputs import (
     as_signed,
     check_rank,
     check_tensors,
-    compare_sizes,
-    find_static_size,
-    format_size,
     is_pair,
     read_index,
     read_lengths,
@@ -28,9 +25,9 @@ from tests.keras_lengen.bad_inputs import (
     HOWS,
     IDS,
     MASK,
-    MESSAGES,
-    NAN,
+    NOT_NUMBERS,
     TOKENS,
+    WRONG,
     WRONG_AT_RUN,
     compiled,
     describe,
@@ -62,20 +59,18 @@ READERS = {
 
 RIGHT = {
     "positions": [
-        integers(TOKENS),
-        integers(TOKENS) / 2,
         integers(TOKENS) - 2**24,
         integers(TOKENS, dtype="uint8"),
         (IDS * 1.5).astype("float32"),
         IDS,
     ],
     "lengths": [
-        *(np.array([0, 6]), np.array(0), np.array([2, 3], "uint8")),
-        *(np.array(6, "int32"), np.array([2, 3], "int64")),
+        *(np.array(0), np.array([2, 3], "uint8")),
+        *(np.array(6, "int32"), np.array([0, 6], "int64")),
     ],
     "reference_length": [
-        *(np.array(1), np.array([3, 4])),
-        *(np.array(0.5, "float32"), np.array([6, 7.5], "float32")),
+        *(np.array([3, 4]), np.array(0.5, "float32")),
+        np.array([6, 7.5], "float32"),
     ],
     "mask": [np.tri(2, 6, dtype="uint8"), MASK.astype("int32"), MASK],
     "segment_ids": [np.tri(2, 6, dtype="uint8"), -IDS],
@@ -87,12 +82,19 @@ RIGHT = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
-    [(kind, text) for kind in READERS for text in MESSAGES[kind]],
+    ("kind", "message", "value"),
+    [(kind, *row) for kind in READERS for row in WRONG[kind]],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wrong_values_raise(kind, message):
-    for value in MESSAGES[kind][message]:
-        with pytest.raises(ValueError, match=f"^{kind} .*{message}"):
+def test_wrong_values_raise(kind, message, value):
+    with pytest.raises(ValueError, match=f"^{kind} .*{message}"):
+        READERS[kind](value)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_what_holds_no_numbers_is_refused(kind):
+    for value in NOT_NUMBERS:
+        with pytest.raises(ValueError, match=f"^{kind} must be .*; got"):
             READERS[kind](value)
 
 
@@ -151,22 +153,12 @@ def test_no_regular_tensors_of_numbers():
                     read(value)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
 def test_signed_integers_are_the_same_ones(dtype):
-    if keras.backend.backend() == "jax" and dtype in ("uint32", "uint64"):
+    if keras.backend.backend() == "jax" and dtype == "uint32":
         pytest.skip("JAX has no integers of 64 bits")
-    largest = np.array(min(np.iinfo(dtype).max, 2**32), dtype)
+    largest = np.array(np.iinfo(dtype).max, dtype)
     assert int(as_signed(ops.convert_to_tensor(largest))) == largest
-
-
-def test_sizes():
-    assert compare_sizes(2, 2) is True
-    assert compare_sizes(2, 3) is False
-    assert compare_sizes(None, 3) is True
-    assert not compare_sizes(ops.array(2), 3)
-    assert compare_sizes(3, ops.array(3))
-    assert (find_static_size(3), find_static_size(ops.array(3))) == (3, None)
-    assert (format_size(3), format_size(None)) == ("3", "None")
 
 
 def test_pairs():
@@ -175,8 +167,7 @@ def test_pairs():
     assert not is_pair(np.ones((2, 3)))
     assert not is_pair([0, 1])
     assert not is_pair(([0], [0], [0]))
-    pair = (range(TOKENS), IDS[:1])
-    rows, columns = read_positions((list(pair[0]), pair[1]), INPUTS)
+    rows, columns = read_positions(([*range(TOKENS)], IDS[:1]), INPUTS)
     # One row of positions is that of all examples.
     assert rows.shape == columns.shape == (TOKENS,)
     with pytest.raises(ValueError, match=r"^places must be .* got 3 for 6"):
@@ -195,29 +186,18 @@ def test_what_is_invalid_stays_invalid():
     positions = [INVALID_POSITION] * TOKENS
     np.testing.assert_array_equal(read_positions(positions, INPUTS), positions)
 
-    def again(lengths):
-        lengths = read_lengths(read_lengths(lengths, INPUTS), INPUTS)
-        return mark_like(ops.ones((2, 1)), lengths)
 
-    right = np.array([3, 3], "int32")
-    for how in HOWS[1:]:
-        if how != "graph":
-            found = compiled(again, {"lengths": right}, how)(lengths=right * 3)
-            np.testing.assert_array_equal(found, [[NAN], [NAN]])
-
-
-def test_one_wrong_example_does_not_mark_the_others():
+@pytest.mark.parametrize("how", [how for how in HOWS if how in ("XLA", "jit")])
+def test_one_wrong_example_does_not_mark_the_others(how):
     for kind, right, wrong in (
         ("lengths", np.array([2, 3], "int32"), np.array([2, 7], "int32")),
         ("token_ids", IDS, np.concatenate([IDS[:1], IDS[1:] + 2])),
         ("positions", IDS, np.concatenate([IDS[:1], IDS[1:] - 2**25])),
     ):
-        for how in HOWS[1:]:
-            if how != "graph":
-                run = compiled(CALLED[kind], {"value": right}, how)
-                first, second = np.asarray(run(value=wrong))
-                np.testing.assert_array_equal(first, wrong[0])
-                assert np.all(second == INVALID_POSITION)
+        run = compiled(CALLED[kind], {"value": right}, how)
+        first, second = np.asarray(run(value=wrong))
+        np.testing.assert_array_equal(first, wrong[0])
+        assert np.all(second == INVALID_POSITION)
 
 
 def test_symbols_are_checked_by_their_shapes():
