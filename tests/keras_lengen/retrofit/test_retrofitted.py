@@ -13,7 +13,6 @@ from keras_lengen.layers import (
     STRING,
     AbacusPositions,
     ALiBi,
-    GridPositions,
     InterpolatedPositions,
     LearnedEncoding,
     Llama3RoPE,
@@ -22,7 +21,6 @@ from keras_lengen.layers import (
     NTKRoPE,
     OrdinalPositions,
     PoPE,
-    RandomizedALiBi,
     RandomizedPositions,
     RandomizedRoPE,
     RoPE,
@@ -37,7 +35,6 @@ from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
 from tests.keras_lengen.models.decoding import choose_likeliest, search
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
-    FURTHER,
     ROTARY,
     compute,
     make_backbone,
@@ -49,19 +46,6 @@ from tests.keras_lengen.retrofit.tiny import (
 keras_hub = pytest.importorskip("keras_hub")
 # `.ci/run` installs KerasHub for them.
 pytestmark = pytest.mark.product
-
-
-def mark(names):
-    """Parameters of a test, slow where they start with a further family."""
-    return [
-        pytest.param(name, marks=pytest.mark.slow)
-        if name.partition("-")[0] in FURTHER
-        else name
-        for name in names
-    ]
-
-
-WINDOWED = ("Qwen", "Qwen3", "QwenMoe", "Qwen3Moe", "Gemma", "Gemma3")
 
 
 def draw(model, inputs, training=None):
@@ -93,33 +77,35 @@ def test_ordinal_positions_change_nothing(family):
     assert {id(weight) for weight in model.weights} == weights
 
 
-LIKE_THE_MODEL = {
-    # It takes base, layout and rotated features from the model.
-    "rotation": RoPE(),
-    # All keys are near, and the scores are computed by the seam: grouped heads,
-    # soft caps, windows, scale and mask are those of the model.
-    "near keys": SelfExtend(window=500),
-}
+# All keys are near, and the scores are computed by the seam: grouped heads,
+# soft caps, windows, scale and mask are those of the model.
+NEAR_KEYS = SelfExtend(window=500)
 
 
-@pytest.mark.parametrize("name", LIKE_THE_MODEL)
-@pytest.mark.parametrize("family", mark(ROTARY))
-def test_an_encoding_like_that_of_the_model_changes_nothing(family, name):
+@pytest.mark.parametrize(
+    ("family", "encoding"),
+    [
+        *((family, NEAR_KEYS) for family in ROTARY),
+        # It takes base, layout and rotated features from the model.
+        *((family, RoPE()) for family in ("Llama", "Gemma", "GPTNeoX")),
+    ],
+)
+def test_an_encoding_like_that_of_the_model_changes_nothing(family, encoding):
     backbone = make_backbone(family)
     inputs = make_inputs(family, real=10)
     before = compute(backbone, inputs)
-    model = Retrofitted(backbone, encoding=LIKE_THE_MODEL[name])
+    model = Retrofitted(backbone, encoding=encoding)
     np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
 
 
-@pytest.mark.parametrize("family", mark(ALL))
+@pytest.mark.parametrize(
+    "family", ["Llama", "Qwen", "Gemma", "GPTNeoX", "GPT2"]
+)
 def test_positions_are_those_of_a_longer_sequence(family, real=9):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
-    windows = {"sliding_window_size": 64} if family in WINDOWED else {}
-    if family == "QwenMoe":
-        # KerasHub fails if its window is longer than the sequence.
-        windows = {"use_sliding_window_attention": False}
+    windowed = family in ("Qwen", "Gemma")
+    windows = {"sliding_window_size": 64} if windowed else {}
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
@@ -145,31 +131,18 @@ def test_an_encoding_is_for_the_global_layers_of_gemma3():
         assert np.array_equal(after, before) != changed
 
 
-KERAS_HUB_HAS_IT = {
-    "interpolation of Mistral": (
-        "Mistral",
-        {"rope_scaling_factor": 4.0},
-        {"sampler": InterpolatedPositions(train_length=4, scaling_factor=4)},
-    ),
-    "Llama 3": (
-        "Llama",
-        {
-            "rope_frequency_adjustment_factor": 8.0,
-            "rope_low_freq_factor": 1.0,
-            "rope_high_freq_factor": 4.0,
-            "rope_pretraining_sequence_length": 16,
-        },
-        {"encoding": Llama3RoPE(scaling_factor=8, original_length=16)},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", KERAS_HUB_HAS_IT)
-def test_what_keras_hub_has_itself(name):
-    family, theirs, ours = KERAS_HUB_HAS_IT[name]
-    inputs = make_inputs(family, tokens=24)
-    model = Retrofitted(make_backbone(family), **ours)
-    expected = compute(make_backbone(family, **theirs), inputs)
+def test_the_rotation_of_llama_3():
+    """KerasHub has it itself."""
+    theirs = {
+        "rope_frequency_adjustment_factor": 8.0,
+        "rope_low_freq_factor": 1.0,
+        "rope_high_freq_factor": 4.0,
+        "rope_pretraining_sequence_length": 16,
+    }
+    inputs = make_inputs("Llama", tokens=24)
+    encoding = Llama3RoPE(scaling_factor=8, original_length=16)
+    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
+    expected = compute(make_backbone("Llama", **theirs), inputs)
     np.testing.assert_allclose(compute(model, inputs), expected, atol=2e-4)
 
 
@@ -211,8 +184,6 @@ def rotate(vector, angles):
 
 # The distance of a query `i` and a key `j`, by the papers.
 DISTANCES = {
-    "RoPE": (RoPE(), lambda i, j: i - j),
-    "NoPE": (NoPE(), lambda i, j: 0),
     "ALiBi": (ALiBi(), lambda i, j: 0),
     "SelfExtend": (
         SelfExtend(group_size=3, window=5),
@@ -266,7 +237,7 @@ def test_formula(name):
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", mark(ALL))
+@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
 def test_restore(family):
     backbone = make_backbone(family)
     inputs = make_inputs(family)
@@ -301,20 +272,15 @@ def test_restore(family):
 
 SAVED = {
     "Llama": {"encoding": RandomizedRoPE(max_position=64, evaluation="even")},
-    "GPTNeoX": {"encoding": DAPE(encoding=FIRE())},
-    "Gemma": {"encoding": SelfExtend(group_size=2, window=4)},
-    "Qwen": {
+    "GPTNeoX": {
         "sampler": InterpolatedPositions(train_length=4),
-        "encoding": YaRN(original_length=4),
+        "encoding": DAPE(encoding=FIRE()),
     },
     "GPT2": {"encoding": LearnedEncoding(max_position=100), "table": "tiled"},
-    "Bert": {"sampler": RandomizedPositions(max_position=64, seed=4)},
-    "Gemma3": {"encoding": YaRN(original_length=4)},
-    "Roberta": {"encoding": LearnedEncoding(max_position=100)},
 }
 
 
-@pytest.mark.parametrize("family", mark(SAVED))
+@pytest.mark.parametrize("family", SAVED)
 def test_save_and_load(family, tmp_path, loading):
     model = Retrofitted(make_backbone(family), **SAVED[family])
     inputs = make_inputs(family)
@@ -322,8 +288,7 @@ def test_save_and_load(family, tmp_path, loading):
         weight.assign(weight + 0.01)
     loading.check(model, tmp_path / "model.keras", inputs, atol=1e-5)
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    config = Retrofitted.from_config(loaded.get_config()).get_config()
-    assert config == model.get_config()
+    assert loaded.get_config() == model.get_config()
     # The copy is complete: its backbone is that of the saved model.
     np.testing.assert_array_equal(
         compute(loaded.restore(), inputs), compute(model.restore(), inputs)
@@ -340,67 +305,38 @@ def test_a_quantized_backbone_is_saved(tmp_path, loading):
     loading.check(model, tmp_path / "model.keras", make_inputs("Llama"))
 
 
-@pytest.mark.parametrize("family", ["Llama", "Bert"])
-def test_export(family, tmp_path):
-    """Also before the first call, and after loading."""
-    encoding = {"Llama": YaRN(original_length=4), "Bert": SinusoidalEncoding()}
-    model = Retrofitted(make_backbone(family), encoding=encoding[family])
-    inputs = make_inputs(family)
+def test_a_loaded_model_is_exported_before_its_first_call(tmp_path):
+    model = Retrofitted(make_backbone("Bert"), encoding=SinusoidalEncoding())
+    inputs = make_inputs("Bert")
     model.save(tmp_path / "model.keras")
-    for exported in (model, keras.saving.load_model(tmp_path / "model.keras")):
-        exported.export(tmp_path / "exported", verbose=False)
-        served = tf.saved_model.load(tmp_path / "exported")
-        found = served.serve(keras.tree.map_structure(tf.constant, inputs))
-        expected = model(inputs)
-        assert type(found) is type(expected) or isinstance(expected, dict)
-        for one, other in zip(
-            keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
-        ):
-            np.testing.assert_allclose(one, other, atol=1e-5)
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    loaded.export(tmp_path / "exported", verbose=False)
+    served = tf.saved_model.load(tmp_path / "exported")
+    found = served.serve(keras.tree.map_structure(tf.constant, inputs))
+    for name, expected in model(inputs).items():
+        np.testing.assert_allclose(found[name], expected, atol=1e-5)
 
 
 RANDOMIZED = RandomizedPositions(max_position=64)
 WIDER = RandomizedPositions(max_position=96)
 STRETCHED = InterpolatedPositions(train_length=5)
 GENERATING = [
-    ("Llama", None, None),
     ("Llama", YaRN(original_length=4), None),
-    ("Llama", LongRoPE(original_length=8, scaling_factor=2), None),
     ("Llama", NTKRoPE(original_length=4), None),
-    ("Llama", XPos(), None),
-    ("Llama", NoPE(), None),
     ("Llama", SelfExtend(group_size=3, window=4), None),
     ("Llama", PoPE(), None),
-    ("Llama", RandomizedALiBi(max_position=64), None),
     ("Mistral", RandomizedRoPE(max_position=64), None),
     ("Gemma", ALiBi(), None),
-    ("Gemma", None, RANDOMIZED),
-    ("Qwen", STRING(original_length=8), None),
     ("Qwen3", None, STRETCHED),
     ("GPTNeoX", None, RANDOMIZED),
-    ("GPTNeoX", ALiBi(), None),
-    ("GPT2", None, STRETCHED),
     ("GPT2", LearnedEncoding(max_position=96), WIDER),
-    ("Mixtral", YaRN(original_length=4), None),
-    ("Phi3", ALiBi(), None),
-    ("QwenMoe", STRING(original_length=8), None),
-    ("Qwen3Moe", RandomizedRoPE(max_position=64), None),
-    ("Gemma3", SelfExtend(group_size=3, window=4), None),
-    ("Gemma3", None, RANDOMIZED),
-    ("OPT", LearnedEncoding(max_position=96), None),
 ]
 
 
 @pytest.mark.parametrize(
     ("family", "encoding", "sampler"),
-    [
-        pytest.param(
-            *row,
-            id=f"{row[0]}-{type(row[1]).__name__}",
-            marks=pytest.mark.slow if row[0] in FURTHER else (),
-        )
-        for row in GENERATING
-    ],
+    GENERATING,
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
 def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
     model = Retrofitted(
@@ -411,11 +347,8 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
     expected = compute(task, inputs)
     prompt = {key: value.copy() for key, value in inputs.items()}
     prompt["token_ids"][:, 6:] = 0
-    # Gemma 3 also asks for images.
-    images = [None] * 4 if family == "Gemma3" else []
-    _, cache = task._build_cache(
-        keras.ops.convert_to_tensor(prompt["token_ids"]), *images
-    )
+    ids = keras.ops.convert_to_tensor(prompt["token_ids"])
+    _, cache = task._build_cache(ids)
     for index in range(6, 10):
         token = inputs["token_ids"][:, index : index + 1]
         logits, _, cache = task.call_with_cache(
@@ -426,9 +359,7 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
         )
 
 
-@pytest.mark.parametrize(
-    ("family", "beams"), [("Llama", 1), ("GPT2", 3), ("Llama", 3)]
-)
+@pytest.mark.parametrize(("family", "beams"), [("Llama", 1), ("GPT2", 3)])
 def test_generation(family, beams):
     """Each token by a whole pass, with the positions of the row."""
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
@@ -480,7 +411,6 @@ TRAINED = {
         "sampler": SkippedPositions(max_position=64),
         "encoding": YaRN(original_length=8, scaling_factor=4),
     },
-    "GPTNeoX": {"encoding": FIRE()},
     "GPT2": {"encoding": LearnedEncoding(max_position=96)},
 }
 
@@ -560,12 +490,10 @@ def test_lora(tmp_path, loading):
     loading.check(model, tmp_path / "model.keras", inputs, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
 def test_mixed_precision_keeps_positions_apart(family):
     """bfloat16 has one number for 1000 and 1001."""
-    windows = {"sliding_window_size": 64} if family == "Gemma" else {}
-    tables = {"max_sequence_length": 2048} if family == "GPT2" else {}
-    options = {**windows, **tables}
+    options = {"max_sequence_length": 2048} if family == "GPT2" else {}
     inputs = make_inputs(family, tokens=4)
     half, full = (
         Retrofitted(make_backbone(family, dtype=dtype, **options))
@@ -621,51 +549,46 @@ def test_tables():
 UNORDERED = RandomizedPositions(max_position=64, ordered=False)
 ABACUS = AbacusPositions(digits=(1, 2), max_shift=4)
 WRONG = [
-    ("Llama", SinusoidalEncoding(), None, "which rotates queries and keys"),
-    ("GPT2", YaRN(original_length=8), None, "GPT2Backbone, which adds a table"),
-    ("Llama", SelectiveRoPE(), None, "which a LlamaBackbone does not pass on"),
-    ("Llama", RandomizedRoPE(max_position=64), RANDOMIZED, "give only one"),
-    ("Llama", None, ABACUS, "reads token ids"),
-    ("Llama", None, GridPositions(width=3), "gives pairs"),
-    ("Llama", XPos(), UNORDERED, "may give earlier tokens larger positions"),
-    ("Llama", YaRN, None, "the class YaRN: call it"),
-    ("GPT2", None, WIDER, "has 64 rows: give it encoding=LearnedEncoding"),
-    ("GPT2", LearnedEncoding(max_position=99), STRETCHED, "gives fractions"),
+    ("Llama", {"encoding": SinusoidalEncoding()}, "rotates queries and keys"),
+    ("GPT2", {"encoding": YaRN(original_length=8)}, "which adds a table"),
+    ("Llama", {"encoding": SelectiveRoPE()}, "Backbone does not pass on"),
+    ("Llama", {"sampler": ABACUS}, "reads token ids"),
+    ("Llama", {"encoding": YaRN}, "the class YaRN: call it"),
+    ("Llama", {"table": "tiled"}, "or leave table out"),
+    ("GPT2", {"sampler": WIDER}, "64 rows: give it encoding=LearnedEncoding"),
+    ("GPT2", {"table": "zeros"}, "table must be"),
+    (
+        "Llama",
+        {"encoding": RandomizedRoPE(max_position=64), "sampler": RANDOMIZED},
+        "give only one",
+    ),
+    (
+        "Llama",
+        {"encoding": XPos(), "sampler": UNORDERED},
+        "may give earlier tokens larger positions",
+    ),
+    (
+        "GPT2",
+        {"encoding": LearnedEncoding(max_position=99), "sampler": STRETCHED},
+        "gives fractions",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("family", "encoding", "sampler", "message"), WRONG)
-def test_what_does_not_go_together(family, encoding, sampler, message):
+@pytest.mark.parametrize(("family", "arguments", "message"), WRONG)
+def test_what_does_not_go_together(family, arguments, message):
     backbone = make_backbone(family)
     with pytest.raises(ValueError, match=message):
-        Retrofitted(backbone, encoding=encoding, sampler=sampler)
+        Retrofitted(backbone, **arguments)
     # Nothing has been changed.
     backbone.get_config()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Retrofitted(keras.Sequential()), "seam is known, one of Lla"),
-        (
-            lambda: Retrofitted(make_backbone("GPT2"), table="zeros"),
-            "table must be",
-        ),
-        (
-            lambda: Retrofitted(make_backbone("Llama"), table="tiled"),
-            "or leave table out",
-        ),
-        (
-            lambda: Retrofitted(make_backbone("GPT2"))(
-                make_inputs("GPT2", tokens=65)
-            ),
-            "below 64, the number of rows",
-        ),
-    ],
-)
-def test_wrong_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_other_models_and_longer_inputs_are_refused():
+    with pytest.raises(ValueError, match="seam is known, one of Lla"):
+        Retrofitted(keras.Sequential())
+    with pytest.raises(ValueError, match="below 64, the number of rows"):
+        Retrofitted(make_backbone("GPT2"))(make_inputs("GPT2", tokens=65))
 
 
 VERSIONS = {

@@ -81,11 +81,6 @@ TABLES = {
     },
 }
 ALL = {**ROTARY, **TABLES}
-FURTHER = (
-    *("Mixtral", "Phi3", "QwenMoe", "Qwen3Moe", "Gemma3"),
-    *("DistilBert", "OPT", "Roberta"),
-)
-"""Families whose seams are like those of the others."""
 
 
 def make_backbone(family, **kwargs):
