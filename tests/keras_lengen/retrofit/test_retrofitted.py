@@ -10,13 +10,12 @@ import tensorflow as tf
 from keras_lengen.layers import (
     DAPE,
     FIRE,
-    STRING,
     AbacusPositions,
     ALiBi,
     InterpolatedPositions,
     LearnedEncoding,
-    Llama3RoPE,
     LongRoPE,
+    MultiHeadAttention,
     NoPE,
     NTKRoPE,
     OrdinalPositions,
@@ -28,11 +27,10 @@ from keras_lengen.layers import (
     SelfExtend,
     SinusoidalEncoding,
     SkippedPositions,
-    XPos,
     YaRN,
 )
-from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
-from tests.keras_lengen.models.decoding import choose_likeliest, search
+from keras_lengen.retrofit import FAMILIES, Retrofitted
+from tests.keras_lengen.models.decoding import search
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
     ROTARY,
@@ -46,17 +44,6 @@ from tests.keras_lengen.retrofit.tiny import (
 keras_hub = pytest.importorskip("keras_hub")
 # `.ci/run` installs KerasHub for them.
 pytestmark = pytest.mark.product
-
-
-def draw(model, inputs, training=None):
-    """Reads the positions `(B, T)` that the model gives the tokens."""
-    lengths = inputs["padding_mask"].sum(axis=-1).astype("int32")
-    positions = keras.ops.convert_to_numpy(
-        model.positions.sample(
-            inputs["token_ids"], lengths=lengths, training=training
-        )
-    )
-    return np.broadcast_to(positions, inputs["token_ids"].shape)
 
 
 def test_every_family_is_tested():
@@ -110,10 +97,14 @@ def test_positions_are_those_of_a_longer_sequence(family, real=9):
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
     model = Retrofitted(backbone, sampler=sampler)
-    positions = draw(model, inputs)[:, :real]
+    ids, lengths = inputs["token_ids"], np.full(2, real)
+    positions = np.asarray(model.positions.sample(ids, lengths=lengths))
+    positions = positions[:, :real]
     assert not (positions[0] == positions[1]).all()
     after = compute(model, inputs)[:, :real]
     inputs = {name: values[:, :real] for name, values in inputs.items()}
+    given = compute(model, {**inputs, "positions": positions})
+    np.testing.assert_allclose(given, after, rtol=1e-4, atol=1e-5)
     before = compute(model.restore(), place(inputs, positions, 64))
     for row, indices in enumerate(positions):
         np.testing.assert_allclose(
@@ -131,119 +122,64 @@ def test_an_encoding_is_for_the_global_layers_of_gemma3():
         assert np.array_equal(after, before) != changed
 
 
-def test_the_rotation_of_llama_3():
-    """KerasHub has it itself."""
-    theirs = {
-        "rope_frequency_adjustment_factor": 8.0,
-        "rope_low_freq_factor": 1.0,
-        "rope_high_freq_factor": 4.0,
-        "rope_pretraining_sequence_length": 16,
-    }
-    inputs = make_inputs("Llama", tokens=24)
-    encoding = Llama3RoPE(scaling_factor=8, original_length=16)
-    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
-    expected = compute(make_backbone("Llama", **theirs), inputs)
-    np.testing.assert_allclose(compute(model, inputs), expected, atol=2e-4)
-
-
 def test_the_long_rotation_of_phi3():
     """KerasHub has LongRoPE there, which must be given as an encoding."""
-    factors = (1.0, 1.2, 1.5, 2.0), (2.0, 3.0, 4.0, 5.0)
+    short, long = (1.0, 1.2, 1.5, 2.0), (2.0, 3.0, 4.0, 5.0)
     backbone = make_backbone(
         "Phi3",
         rope_scaling_type="su",
-        rope_scaling_short_factor=[*factors[0]],
-        rope_scaling_long_factor=[*factors[1]],
+        rope_scaling_short_factor=[*short],
+        rope_scaling_long_factor=[*long],
         pretraining_sequence_length=8,
         max_sequence_length=32,
     )
     with pytest.raises(ValueError, match="such as LongRoPE with the model's"):
         Retrofitted(backbone)
-    encoding = LongRoPE(
-        original_length=8,
-        scaling_factor=4,
-        short_factors=factors[0],
-        long_factors=factors[1],
-    )
-    for tokens in (8, 12):
-        inputs = make_inputs("Phi3", tokens=tokens)
-        before = compute(backbone, inputs)
-        model = Retrofitted(backbone, encoding=encoding)
-        np.testing.assert_allclose(compute(model, inputs), before, atol=1e-4)
-        model.restore()
+    factors = {"short_factors": short, "long_factors": long}
+    encoding = LongRoPE(original_length=8, scaling_factor=4, **factors)
+    inputs = make_inputs("Phi3", tokens=12)
+    before = compute(backbone, inputs)
+    model = Retrofitted(backbone, encoding=encoding)
+    np.testing.assert_allclose(compute(model, inputs), before, atol=1e-4)
 
 
-def rotate(vector, angles):
-    """Rotates pairs `(m, m + D / 2)` by angles, one for each pair."""
-    first, second = np.split(vector, 2)
-    cosines, sines = np.cos(angles), np.sin(angles)
-    return np.concatenate(
-        [first * cosines - second * sines, second * cosines + first * sines]
-    )
-
-
-# The distance of a query `i` and a key `j`, by the papers.
-DISTANCES = {
-    "ALiBi": (ALiBi(), lambda i, j: 0),
-    "SelfExtend": (
-        SelfExtend(group_size=3, window=5),
-        lambda i, j: i - j if i - j < 5 else i // 3 - j // 3 + 5 - 5 // 3,
-    ),
-    "STRING": (
-        STRING(original_length=12, shift_fraction=0.5, window=2),
-        lambda i, j: i - j if i - j < 6 else i - j - 6 + 2,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DISTANCES)
-def test_formula(name):
-    """Attention of one layer of Llama, pair by pair."""
-    encoding, distance = DISTANCES[name]
+@pytest.mark.parametrize(
+    ("encoding", "alone"),
+    [
+        (ALiBi(), ALiBi()),
+        (
+            SelfExtend(group_size=3, window=5),
+            # Base and layout are those of the model.
+            SelfExtend(
+                group_size=3, window=5, max_wavelength=300, layout="halves"
+            ),
+        ),
+    ],
+    ids=["ALiBi", "SelfExtend"],
+)
+def test_attention_is_that_of_the_library(encoding, alone):
     backbone = make_backbone("Llama")
     attention = backbone.transformer_layers[0]._self_attention_layer
     hidden = np.random.default_rng(1).normal(size=(1, 11, 32))
-    query, key, value = (
-        np.einsum("btm,mhd->bthd", hidden, np.asarray(dense.kernel))[0]
-        for dense in (
-            attention._query_dense,
-            attention._key_dense,
-            attention._value_dense,
-        )
+    ours = MultiHeadAttention(
+        4, 8, num_key_value_heads=2, use_bias=False, encoding=alone
     )
-    key, value = (np.repeat(each, 2, axis=1) for each in (key, value))
-    rates = 300 ** (-np.arange(4) / 4)
-    slopes = 2.0 ** -np.array([2, 4, 6, 8])
-    outputs = np.zeros((11, 4, 8))
-    for i in range(11):
-        for head in range(4):
-            scores = np.array(
-                [
-                    rotate(query[i, head], distance(i, j) * rates)
-                    @ key[j, head]
-                    / np.sqrt(8)
-                    - (name == "ALiBi") * slopes[head] * (i - j)
-                    for j in range(i + 1)
-                ]
-            )
-            weights = np.exp(scores - scores.max())
-            outputs[i, head] = weights / weights.sum() @ value[: i + 1, head]
-    expected = np.einsum(
-        "thd,hdm->tm", outputs, np.asarray(attention._output_dense.kernel)
-    )
+    ours.build(hidden.shape, hidden.shape)
+    for weight, theirs in zip(ours.weights, attention.weights, strict=True):
+        weight.assign(keras.ops.reshape(theirs, weight.shape))
+    expected = ours(hidden, hidden, use_causal_mask=True)
     Retrofitted(backbone, encoding=encoding)
     causal = np.tril(np.ones((1, 11, 11), "int32"))
     found = attention(hidden.astype("float32"), attention_mask=causal)
-    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
 def test_restore(family):
     backbone = make_backbone(family)
     inputs = make_inputs(family)
     before, config = compute(backbone, inputs), backbone.get_config()
-    weights = [id(weight) for weight in backbone.weights]
-    variables = len(backbone.variables)
+    variables = [id(variable) for variable in backbone.variables]
     encoding = FIRE() if family in ROTARY else SinusoidalEncoding()
     model = Retrofitted(backbone, sampler=RANDOMIZED, encoding=encoding)
     assert not np.allclose(compute(model, inputs), before, atol=1e-3)
@@ -251,18 +187,14 @@ def test_restore(family):
         (backbone.get_config, "save the Retrofitted model"),
         (lambda: Retrofitted(backbone), "is changed already"),
         (lambda: model.quantize("int8"), "quantize the backbone before"),
-        (
-            lambda: model(np.ones((1, 3), "int32")),
-            "a dict of the backbone's inputs",
-        ),
+        (lambda: model(np.ones((1, 3))), "a dict of the backbone's inputs"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
     assert model.restore() is backbone
     np.testing.assert_array_equal(compute(backbone, inputs), before)
     assert backbone.get_config() == config
-    assert [id(weight) for weight in backbone.weights] == weights
-    assert len(backbone.variables) == variables
+    assert [id(variable) for variable in backbone.variables] == variables
     with pytest.raises(ValueError, match="make a new Retrofitted"):
         model(inputs)
     # And again.
@@ -359,19 +291,16 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
         )
 
 
-@pytest.mark.parametrize(("family", "beams"), [("Llama", 1), ("GPT2", 3)])
-def test_generation(family, beams):
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+def test_generation(family):
     """Each token by a whole pass, with the positions of the row."""
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
     model = Retrofitted(make_backbone(family), sampler=sampler)
     for weight in model.weights:
         weight.assign(3 * weight)
     task = make_task(family, model)
-    if beams == 1:
-        task.compile(sampler="greedy")
-    else:
-        search_beams = keras_hub.samplers.BeamSampler(num_beams=beams)
-        task.compile(sampler=search_beams, jit_compile=False)
+    beam_search = keras_hub.samplers.BeamSampler(num_beams=3)
+    task.compile(sampler=beam_search)
     inputs = make_inputs(family, tokens=9, real=5)
     drawn = []
     for _ in range(2):
@@ -396,11 +325,7 @@ def test_generation(family, beams):
                 )
 
             prompt = inputs["token_ids"][row, :5]
-            expected = (
-                choose_likeliest(read, prompt, 4)[0]
-                if beams == 1
-                else search(read, prompt, 4, beams)
-            )
+            expected = search(read, prompt, 4, beams=3)
             assert [*found[row]] == [*prompt, *expected]
     assert not np.array_equal(*drawn)
     assert not np.array_equal(*drawn[0])
@@ -421,32 +346,22 @@ def test_fit(family):
     own = {id(weight) for weight in backbone.weights}
     model = Retrofitted(backbone, **TRAINED[family])
     task = make_task(family, model)
+    weights = {id(weight): weight for weight in task.trainable_weights}
     # The parts of the seams are found through the layers of the task.
-    assert {id(weight) for weight in model.trainable_weights} == {
-        id(weight) for weight in task.trainable_weights
-    }
+    assert {id(weight) for weight in model.trainable_weights} == {*weights}
+    # An encoding is trained too, if it has weights.
+    assert bool(weights.keys() - own) == (family == "GPT2")
     task.compile(optimizer=keras.optimizers.SGD(0.05), jit_compile=False)
-    inputs = make_inputs(family, batch=4)
-    before = [np.array(weight) for weight in task.trainable_weights]
-    first = draw(model, inputs, training=True)
-    targets = inputs["token_ids"]
-    history = task.fit(
-        inputs, targets, batch_size=2, epochs=2, shuffle=False, verbose=0
-    ).history["loss"]
-    assert np.isfinite(history).all()
+    inputs = make_inputs(family)
+    before = {name: np.array(weight) for name, weight in weights.items()}
+    task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
     changed = {
-        id(weight): weight.path
-        for old, weight in zip(before, task.trainable_weights, strict=True)
-        if not np.array_equal(old, np.array(weight))
+        name
+        for name, weight in weights.items()
+        if not np.array_equal(before[name], np.array(weight))
     }
-    for part in ("token_embedding", "feedforward_output_dense"):
-        assert any(part in path for path in changed.values())
-    # So do those of the encoding, if it has any.
-    encoding = {id(weight) for weight in model.trainable_weights} - own
-    assert bool(encoding) == (family != "Llama")
-    assert not encoding or encoding & {*changed}
-    if family == "Llama":  # Its sampler draws.
-        assert (draw(model, inputs, training=True) != first).any()
+    assert weights.keys() - own <= changed
+    assert changed & own
 
 
 def test_training_steps_draw_anew():
@@ -461,32 +376,15 @@ def test_training_steps_draw_anew():
     )
 
 
-def test_given_positions():
-    backbone = make_backbone("Llama")
-    inputs = make_inputs("Llama", tokens=6)
-    model = Retrofitted(backbone)
-    positions = np.array([[0, 1, 2, 40, 41, 42]] * 2)
-    after = compute(model, {**inputs, "positions": positions})
-    before = compute(model.restore(), place(inputs, positions, 64))
-    np.testing.assert_allclose(
-        after, before[:, positions[0]], rtol=1e-3, atol=1e-4
-    )
-
-
 def test_lora(tmp_path, loading):
-    model = Retrofitted(
-        make_backbone("Llama"), encoding=YaRN(original_length=8)
-    )
+    encoding = YaRN(original_length=8)
+    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
     inputs = make_inputs("Llama")
-    before = compute(model, inputs)
     model.backbone.enable_lora(2)
-    np.testing.assert_array_equal(compute(model, inputs), before)
     task = make_task("Llama", model)
-    task.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
     assert 0 < len(task.trainable_weights) < len(task.weights) / 2
-    task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
-    trained = compute(model, inputs)
-    assert not np.allclose(trained, before, atol=1e-4)
+    for weight in task.trainable_weights:
+        weight.assign(weight + 0.1)
     loading.check(model, tmp_path / "model.keras", inputs, atol=1e-4)
 
 
@@ -514,31 +412,28 @@ def interpolate(rows, places):
     return np.stack(columns, axis=-1)
 
 
+def find_table(**arguments):
+    """The first 150 rows that a changed GPT-2 adds."""
+    model = Retrofitted(make_backbone("GPT2"), **arguments)
+    seam = model.backbone.position_embedding
+    compute(model, make_inputs("GPT2", tokens=120))
+    return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
+
+
 def test_tables():
     """The three beginnings of a longer table, and points between two rows."""
-    rows = np.asarray(
-        make_backbone("GPT2").position_embedding.position_embeddings
-    )
-
-    def find_table(**arguments):
-        model = Retrofitted(make_backbone("GPT2"), **arguments)
-        inputs = make_inputs("GPT2", tokens=120)
-        assert compute(model, inputs).shape[1] == 120
-        seam = model.backbone.position_embedding
-        return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
-
-    found = {
-        table: find_table(
-            encoding=LearnedEncoding(max_position=150), table=table
-        )
+    embedding = make_backbone("GPT2").position_embedding
+    rows = np.asarray(embedding.position_embeddings)
+    interpolated, tiled, initialized = (
+        find_table(encoding=LearnedEncoding(max_position=150), table=table)
         for table in ("interpolated", "tiled", "initialized")
-    }
+    )
     expected = interpolate(rows, np.linspace(0, 63, 150))
-    np.testing.assert_allclose(found["interpolated"], expected, atol=1e-4)
+    np.testing.assert_allclose(interpolated, expected, atol=1e-4)
     expected = np.concatenate([rows, rows, rows[:22]])
-    np.testing.assert_allclose(found["tiled"], expected, atol=1e-6)
-    np.testing.assert_allclose(found["initialized"][:64], rows, atol=1e-6)
-    spread = found["initialized"][64:].std()
+    np.testing.assert_allclose(tiled, expected, atol=1e-6)
+    np.testing.assert_allclose(initialized[:64], rows, atol=1e-6)
+    spread = initialized[64:].std()
     np.testing.assert_allclose(spread, rows.std(), rtol=0.1)
     # The last positions are past the last row, and read it.
     between = find_table(sampler=InterpolatedPositions(train_length=64))
@@ -546,14 +441,12 @@ def test_tables():
     np.testing.assert_allclose(between, expected, atol=1e-4)
 
 
-UNORDERED = RandomizedPositions(max_position=64, ordered=False)
 ABACUS = AbacusPositions(digits=(1, 2), max_shift=4)
 WRONG = [
     ("Llama", {"encoding": SinusoidalEncoding()}, "rotates queries and keys"),
     ("GPT2", {"encoding": YaRN(original_length=8)}, "which adds a table"),
     ("Llama", {"encoding": SelectiveRoPE()}, "Backbone does not pass on"),
     ("Llama", {"sampler": ABACUS}, "reads token ids"),
-    ("Llama", {"encoding": YaRN}, "the class YaRN: call it"),
     ("Llama", {"table": "tiled"}, "or leave table out"),
     ("GPT2", {"sampler": WIDER}, "64 rows: give it encoding=LearnedEncoding"),
     ("GPT2", {"table": "zeros"}, "table must be"),
@@ -561,11 +454,6 @@ WRONG = [
         "Llama",
         {"encoding": RandomizedRoPE(max_position=64), "sampler": RANDOMIZED},
         "give only one",
-    ),
-    (
-        "Llama",
-        {"encoding": XPos(), "sampler": UNORDERED},
-        "may give earlier tokens larger positions",
     ),
     (
         "GPT2",
@@ -591,34 +479,28 @@ def test_other_models_and_longer_inputs_are_refused():
         Retrofitted(make_backbone("GPT2"))(make_inputs("GPT2", tokens=65))
 
 
-VERSIONS = {
-    # What another version of KerasHub could lack.
-    "layers": ("Llama", "transformer_layers", "has no `transformer_layers`"),
-    "table": ("GPT2", "position_embedding", "has no `position_embedding`"),
-    "argument": ("Llama", None, "takes no `attention_mask`"),
-}
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-def test_other_version_of_keras_hub(name, monkeypatch):
-    family, path, missing = VERSIONS[name]
-    backbone, inputs = make_backbone(family), make_inputs(family)
-    before = compute(backbone, inputs)
-    with monkeypatch.context() as patch:
-        if path is None:
-            patch.setattr(
-                backbone.transformer_layers[1]._self_attention_layer,
-                "_compute_attention",
-                lambda query, key, value, mask: None,
-            )
-        else:
-            patch.delattr(backbone, path)
-        with pytest.raises(RuntimeError, match=missing) as error:
-            Retrofitted(backbone)
+@pytest.mark.parametrize(
+    ("family", "path", "missing"),
+    [
+        # What another version of KerasHub could lack.
+        ("Llama", "transformer_layers", "has no `transformer_layers`"),
+        ("GPT2", "position_embedding", "has no `position_embedding`"),
+        ("Llama", None, "takes no `attention_mask`"),
+    ],
+)
+def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
+    backbone = make_backbone(family)
+    if path is None:
+        attention = backbone.transformer_layers[1]._self_attention_layer
+        method = "_compute_attention"
+        monkeypatch.setattr(attention, method, lambda query, key, value: None)
+    else:
+        monkeypatch.delattr(backbone, path)
+    with pytest.raises(RuntimeError, match=missing) as error:
+        Retrofitted(backbone)
     assert f"keras_hub is {keras_hub.__version__}" in str(error.value)
-    assert "install one of these" in str(error.value)
     # Nothing has been changed.
-    np.testing.assert_array_equal(compute(backbone, inputs), before)
+    backbone.get_config()
 
 
 def test_compiled_programs_are_made_anew():
@@ -637,12 +519,8 @@ def test_compiled_programs_are_made_anew():
 def test_example_of_the_docstring():
     """Not a doctest, because KerasHub is an extra."""
     source = (Retrofitted.__doc__ or "").replace("# doctest: +SKIP", "")
-    example = doctest.DocTestParser().get_doctest(
-        source, {}, "Retrofitted", retrofitted.__file__, 0
-    )
-    runner = doctest.DocTestRunner(
-        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    )
-    runner.run(example)
+    parser, flags = doctest.DocTestParser(), doctest.NORMALIZE_WHITESPACE
+    example = parser.get_doctest(source, {}, "example", None, 0)
+    runner = doctest.DocTestRunner(optionflags=flags)
+    assert runner.run(example).failed == 0
     assert runner.tries > 5
-    assert runner.failures == 0
