@@ -13,6 +13,7 @@ SIZES = {
 GROUPED = {**SIZES, "num_query_heads": 4, "num_key_value_heads": 2}
 PLAIN = {**SIZES, "num_heads": 4}
 WINDOW = {"use_sliding_window_attention": True, "sliding_window_size": 8}
+QWEN3 = {"head_dim": 16, "sliding_window_size": 8}
 EXPERTS = {"num_experts": 2, "top_k": 1}
 MANY_EXPERTS = {**EXPERTS, "moe_intermediate_dim": 16, "norm_top_k_prob": True}
 ROTARY = {
@@ -28,13 +29,9 @@ ROTARY = {
         **WINDOW,
         "shared_expert_intermediate_dim": 16,
     },
-    "Qwen3Moe": {
-        **GROUPED,
-        **MANY_EXPERTS,
-        **{"head_dim": 16, "sliding_window_size": 8},
-    },
+    "Qwen3Moe": {**GROUPED, **MANY_EXPERTS, **QWEN3},
     "Qwen": {**GROUPED, **WINDOW},
-    "Qwen3": {**GROUPED, "head_dim": 16, "sliding_window_size": 8},
+    "Qwen3": {**GROUPED, **QWEN3},
     "Gemma": {
         **GROUPED,
         **WINDOW,
@@ -103,11 +100,7 @@ def compute(model, inputs, **kwargs):
 
 
 def place(inputs, positions, length):
-    """Moves tokens to the indices `positions` of longer, padded sequences.
-
-    A model with ordinal positions then computes for them what one with these
-    positions computes for the tokens alone: padding is masked.
-    """
+    """Moves tokens to the indices `positions` of longer, padded sequences."""
     placed = {}
     for name, values in inputs.items():
         placed[name] = np.zeros((len(values), length), "int32")
