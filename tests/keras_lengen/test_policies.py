@@ -50,10 +50,8 @@ def layers(name, policy, attention=MultiHeadAttention, **changes):
         arrays += encodings.random_inputs("embeddings")
         x = keras.Input(arrays[-1].shape[1:], dtype="float32")
         symbols.append(x)
-        causal = encoding.causal_only
-        outputs["attention"] = layer(
-            x, x, positions=positions, use_causal_mask=causal
-        )
+        options = {"use_causal_mask": encoding.causal_only}
+        outputs["attention"] = layer(x, x, positions=positions, **options)
     rows = np.tile(POSITIONS, (encodings.BATCH, 1))
     return keras.Model([*symbols, positions], outputs), [*arrays, rows]
 
@@ -69,13 +67,8 @@ def model(name, policy, encoding_policy=None, **changes):
 
 
 def two_sequences(name, policy):
-    model = small.make(
-        "encoder_decoder",
-        name,
-        embedding_scale=48.0,
-        dtype=policy,
-        encoding_changes={"dtype": policy},
-    )
+    options = {"dtype": policy, "encoding_changes": {"dtype": policy}}
+    model = small.make("encoder_decoder", name, embedding_scale=48, **options)
     return model, small.inputs(model, small.token_ids())
 
 
@@ -134,6 +127,8 @@ def assert_near(result, exact, policy):
     np.testing.assert_allclose(result, exact, rtol=tolerance, atol=tolerance)
 
 
+# Of queries, keys and values.
+ONE_PRODUCT = {"use_bias": False, "num_key_value_heads": 1}
 OTHER_BLOCKS = {
     **{"normalization": "pre", "rms_norm": True, "gated_feedforward": True},
     **{"use_bias": False, "tie_embeddings": True},
@@ -148,11 +143,7 @@ OTHER_BLOCKS = {
         *((name, "bfloat16", layers, {}) for name in ENCODINGS),
         ("FIRE", "float64", layers, {}),
         ("RandomizedRoPE", "mixed_float16", layers, {"chunk_size": 4}),
-        # One product for queries, keys and values.
-        (
-            *("RandomizedRoPE", "bfloat16", layers),
-            {"use_bias": False, "num_key_value_heads": 1},
-        ),
+        ("RandomizedRoPE", "bfloat16", layers, ONE_PRODUCT),
         ("NoPE", "float16", layers, {"attention": GeometricAttention}),
         ("SinusoidalEncoding", "mixed_float16", model, {}),
         ("FIRE", "float64", model, {}),
@@ -211,12 +202,6 @@ def test_a_global_policy_is_that_of_all_layers(name, policy, make):
         np.testing.assert_array_equal(result, wanted)
 
 
-@pytest.mark.parametrize("policy", ["float64", "mixed_bfloat16"])
-def test_features_are_of_the_compute_dtype(policy):
-    ((_, dtypes, _),) = results(*model("RoPE", policy, output_size=None))
-    assert dtypes == {compute_dtype(policy)}
-
-
 def test_generated_logits_are_those_of_the_full_pass():
     policy = "float16"
     ours = small.decoder(
@@ -261,38 +246,20 @@ def test_a_training_step_has_finite_gradients(name, policy):
 
 @pytest.mark.parametrize("variant", samplers.VARIANTS)
 def test_positions_are_the_same_whatever_floatx(variant):
-    drawn = {}
+    drawn = []
+    inputs, lengths = ops.zeros((64, 8)), ops.arange(64, dtype="int32") % 9
     for policy in ("float32", *PURE):
         with globally(policy):
             sampler = samplers.make(variant)
-            inputs = ops.zeros((64, 8))
-            lengths = ops.arange(64, dtype="int32") % 9
-            drawn[policy] = (
+            batches = [
                 sampler(inputs, training=True),
                 sampler(inputs, lengths=lengths, training=True),
                 sampler(inputs, training=False),
-            )
-        for found, expected in zip(
-            drawn[policy], drawn["float32"], strict=True
-        ):
-            # With a floatx of bfloat16, Keras on JAX takes numbers without a
-            # dtype for the widest floats.
-            np.testing.assert_allclose(
-                np.asarray(found), np.asarray(expected), rtol=1e-6
-            )
-
-
-def test_the_mean_of_randomized_positions_is_half_the_range():
-    # Of the largest of few random numbers many are equal, which prefers the
-    # first ones: one token shows it best.
-    sampler = samplers.make(
-        "RandomizedPositions", max_position=2048, resample="example"
-    )
-    with globally("bfloat16"):
-        draws = np.asarray(sampler(ops.zeros((4000, 1)), training=True))
-    # Five standard deviations of the mean.
-    error = 5 * 2048 / 12**0.5 / 4000**0.5
-    assert abs(draws.mean() - 2047 / 2) < error
+            ]
+        drawn.append([*map(as_array, keras.tree.flatten(batches))])
+    for others in drawn[1:]:
+        for found, expected in zip(others, drawn[0], strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_tokens_of_long_sequences_are_counted_whatever_floatx():
@@ -308,7 +275,7 @@ def test_tokens_of_long_sequences_are_counted_whatever_floatx():
 
 
 @pytest.mark.parametrize(
-    ("policy", "rate"), [("bfloat16", 0.01), ("float16", 0.3), ("float64", 0.3)]
+    ("policy", "rate"), [("bfloat16", 0.01), ("float16", 0.3)]
 )
 def test_dropout_drops_the_given_share(policy, rate):
     inputs = np.random.default_rng(0).uniform(1, 2, (1000, 1000))
@@ -327,10 +294,9 @@ def test_sampled_tokens_are_the_same_whatever_floatx():
     ours = small.decoder(
         encodings.make("RoPE"), output_size=small.VOCABULARY_SIZE
     )
-    arguments = {"temperature": 1.0, "top_p": 0.9, "seed": 1}
-    generate = functools.partial(
-        ours.generate, small.token_ids(), 5, jit_compile=False, **arguments
-    )
+    options = {"temperature": 1.0, "top_p": 0.9, "jit_compile": False}
+    prompts = small.token_ids()
+    generate = functools.partial(ours.generate, prompts, 5, seed=1, **options)
     with small.eagerly():
         expected = generate()
         with globally("bfloat16"):

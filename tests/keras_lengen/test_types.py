@@ -14,7 +14,6 @@ from typing import Any, assert_type
 
 import keras
 import numpy as np
-import numpy.typing as npt
 from keras import ops
 
 from keras_lengen.analysis import (
@@ -22,13 +21,8 @@ from keras_lengen.analysis import (
     attention_weights,
     position_coverage,
 )
-from keras_lengen.layers import (
-    SAMPLERS,
-    GridPositions,
-    PositionSampler,
-    RandomizedPositions,
-    RandomizedRoPE,
-)
+from keras_lengen.layers import PositionSampler, RandomizedRoPE
+from keras_lengen.layers import GridPositions, RandomizedPositions
 from keras_lengen.models import TransformerDecoder, presets
 from keras_lengen.types import Positions, Tensor
 
@@ -55,28 +49,19 @@ class EverySecond(PositionSampler):
         return {**super().get_config(), "step": self.step}
 
 
-def draw(sampler: PositionSampler, tokens: npt.NDArray[np.int64]) -> Positions:
-    return sampler(tokens, lengths=[3, 4], training=True)
-
-
-sampler = RandomizedPositions(
-    max_position=2048, resample="example", seed=0, name="positions"
-)
+sampler = RandomizedPositions(max_position=2048, resample="example", seed=0)
 assert_type(sampler.max_position, int)
 assert_type(sampler.seed, int | None)
 assert_type(sampler.draws, bool)
 tokens = np.zeros((2, 4), "int64")
-print(draw(sampler, tokens).shape, draw(EverySecond(step=3), tokens).shape)
+drawn: Positions = sampler(tokens, lengths=[3, 4], training=True)
+print(drawn, EverySecond(step=3)(tokens))
 rows, columns = GridPositions(width=2, column=sampler)(tokens)
-print(rows.shape, columns.shape)
-print([make() for name, make in SAMPLERS.items() if name.startswith("Ord")])
 coverage = position_coverage(sampler, train_lengths=range(1, 5), test_length=9)
 assert_type(coverage, Coverage)
-print(coverage.unseen_share.item(), sampler.get_config()["resample"])
+print(coverage.unseen_share.item(), rows.shape, columns.shape)
 model = TransformerDecoder(
-    vocabulary_size=8,
-    encoding=RandomizedRoPE(),
-    **{**presets["ruoss"], "num_layers": 1},
+    vocabulary_size=8, encoding=RandomizedRoPE(), **presets["ruoss"]
 )
 print(model.generate(tokens, 3, jit_compile=False).shape)
 weights, outputs = attention_weights(model, tokens, return_outputs=True)
@@ -112,15 +97,12 @@ def check(tmp_path_factory):
 
     def run(text):
         (directory / "program.py").write_text(text)
+        options = ["--strict", "--config-file=mypy.ini", "--cache-dir=cache"]
         done = subprocess.run(
-            [
-                *(sys.executable, "-m", "mypy", "--strict"),
-                *("--config-file=mypy.ini", "--cache-dir=cache", "program.py"),
-            ],
+            [sys.executable, "-m", "mypy", *options, "program.py"],
             cwd=directory,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
             text=True,
         )
         return done.returncode, done.stdout
