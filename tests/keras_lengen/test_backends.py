@@ -2,18 +2,16 @@
 
 import importlib.util
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from tests.checkout import ROOT
 from tests.keras_lengen import backend_outputs
 
 pytestmark = pytest.mark.process
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run(backend, *command):
@@ -21,12 +19,9 @@ def run(backend, *command):
     # Not imported: PyTorch beside TensorFlow ends some processes.
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, command)],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
-        check=True,
-    )
+    command = [sys.executable, "-m", *map(str, command)]
+    backends = {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
+    subprocess.run(command, cwd=ROOT, env=os.environ | backends, check=True)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
@@ -62,19 +57,7 @@ ON_JAX = [
 """Files of tests that pass on every backend, below this folder."""
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param(ON_JAX, id="all"),
-        *(
-            pytest.param(
-                [f"models/test_{name}.py"], id=name, marks=pytest.mark.slow
-            )
-            for name in ("beam_search", "conversation", "export", "per_layer")
-        ),
-    ],
-)
-def test_tests_of_all_backends_pass_on_jax(files):
-    paths = [f"tests/keras_lengen/{file}" for file in files]
+def test_tests_of_all_backends_pass_on_jax():
+    paths = [f"tests/keras_lengen/{file}" for file in ON_JAX]
     marks = ("-m", "not slow and not product")
     run("jax", "pytest", "-q", "-n", "0", *marks, *paths)
