@@ -12,13 +12,10 @@ class Row:
 
     Attributes:
         golden: A problem, its prompt and its answer.
-        solver: Maps a prompt of the published code, with single spaces, to its
-            answer, which it finds in another way than the task; `None`:
-            problems are read from files.
+        solver: Maps a prompt with single spaces to its answer, which it finds
+            in another way than the task; `None`: problems are read from files.
         steps: Steps of the scratchpad for the golden problem; `None`: the task
             has no scratchpad.
-        paper: A problem, its prompt and its answer in the wording of the
-            paper; `None`: the task has no template `paper`.
         training_size: Number of training examples if 100,000 are asked for.
         wrong: Texts that are no answers.
         same: Pairs of different texts that are the same answer.
@@ -33,7 +30,6 @@ class Row:
     golden: tuple
     solver: Callable | None
     steps: str | None = None
-    paper: tuple | None = None
     training_size: int = 100_000
     wrong: tuple = ()
     same: tuple = ()

@@ -1,6 +1,5 @@
 """Aligned tasks: counterparts of words, typed problems, and their limits."""
 
-import collections
 import re
 
 import pytest
@@ -70,7 +69,6 @@ ROWS = {
     "aligned_multiplication": Row(
         golden=((120, 5), "$ 1 2 0 * 0 5 = ", "0 0 6 0 0"),
         solver=multiply,
-        different=(("2 0 7", "2 0 7 0"),),
         positions=(("120*35=00240", [4, 3, 2, 1, 3, 2, 1]),),
     ),
     "aligned_copy": Row(
@@ -97,24 +95,18 @@ ROWS = {
         positions=(("^653+^049=2070", [5, 4, 3, 2, 1] * 2),),
         typed={
             "12+345": "$ ^ 0 1 2 + ^ 3 4 5 = ",
-            " 19 + 7 = ": "$ ^ 1 9 + ^ 0 7 = ",
-            "$ 1 0 + 0 7 =": "$ ^ 1 0 + ^ 0 7 = ",
             "$ ^ 1 0 + ^ 9 7 =": "$ ^ 1 0 + ^ 9 7 = ",
-            "000 + 000": "$ ^ 0 + ^ 0 = ",
         },
-        untyped=(*("", "12", "1.5 + 2", "1 - 2", "1 + 2 + 3", "-1 + 2", "a"),),
+        untyped=("", "12", "1.5 + 2", "1 - 2", "1 + 2 + 3", "-1 + 2"),
         described=(
             ((19, 5), "4 2 0", "19 + 5 = 24 (right)"),
             ((19, 5), "4 2", "19 + 5 = 24 (wrong, it is 24)"),
-            ((19, 5), "5 1 0", "19 + 5 = 15 (wrong, it is 24)"),
             ((19, 5), "4 ^ 0", None),
-            ((19, 5), "", None),
         ),
     ),
     "reversed_addition": Row(
         golden=((653, 49), "$ 3 5 6 + 9 4 0 = ", "2 0 7 0"),
         solver=add_reversed,
-        different=(("2 0 7", "2 0 7 0"),),
         positions=(("356+940=2070", [2, 3, 4, 1] * 2),),
         typed={
             "12 + 345": "$ 2 1 0 + 5 4 3 = ",
@@ -127,7 +119,6 @@ ROWS = {
         different=(("h5 1 h6 8", "h1 1 h2 8"),),
         described=(
             ((42, 39, 5), "h5 1 h6 8", "42 + 39 = 81 (right)"),
-            ((42, 39, 5), "h5 1 h7 8", "42 + 39 = 81 (wrong, it is 81)"),
             ((42, 39, 5), "h5 h6", None),
         ),
     ),
@@ -142,8 +133,5 @@ def test_hints_end():
 def test_the_second_factor_is_any_number_of_two_digits():
     task = TEXT_TASKS["aligned_multiplication"]()
     examples = training_examples(task, [1, 3], size=0)
-    factors = collections.Counter(
-        examples.problem(index)[1] for index in range(4000)
-    )
-    assert set(factors) == set(range(100))
-    assert max(factors.values()) < 3 * min(factors.values())
+    factors = {examples.problem(index)[1] for index in range(4000)}
+    assert factors == set(range(100))

@@ -3,9 +3,8 @@
 import collections
 
 import numpy as np
-import pytest
 
-from datasets.text_tasks import TEXT_TASKS, base
+from datasets.text_tasks import TEXT_TASKS
 from datasets.text_tasks.examples import training_examples
 from tests.datasets.text_tasks.row import Row
 from tests.datasets.text_tasks.solvers import read_runs, write_reversed
@@ -58,40 +57,25 @@ ROWS = {
         ),
         solver=add,
         wrong=("1 x", "1 + 2"),
-        different=(("1", "1 0"),),
         positions=(("^65+^04+^90=951", [4, 3, 2, 1] * 3),),
         typed={
             "1+34 + 6": f"$ ^ 0 1 + ^ 3 4 + ^ 0 6{ZEROS * 2} = ",
             "1+1+1+1+1=": "$ ^ 1 + ^ 1 + ^ 1 + ^ 1 + ^ 1 = ",
         },
-        untyped=(
-            *("", "1 + 2", "1 + 2 + 3 + 4 + 5 + 6", "1 + 2 - 3"),
-            *("1 + 2 + ", "1.5 + 2 + 3", "+ 1 + 2 + 3"),
-        ),
-        described=(
-            ((9, 8, 7), "4 2", "9 + 8 + 7 = 24 (right)"),
-            ((9, 8, 7), "4 1", "9 + 8 + 7 = 14 (wrong, it is 24)"),
-        ),
+        untyped=("", "1 + 2", "1 + 2 + 3 + 4 + 5 + 6", "1 + 2 + "),
+        described=(((9, 8, 7), "4 2", "9 + 8 + 7 = 24 (right)"),),
     ),
     "digit_multiplication": Row(
         golden=((7, 403), "$ x7 x7 x7 * ^ 4 0 3 = ", "1 2 8 2"),
         solver=multiply,
         wrong=("1 x1",),
-        different=(("1", "1 0"),),
         positions=(("x7x7*^43=103", [3, 2, 1, 4, 3, 2, 1]),),
-        typed=dict.fromkeys(
-            ("403*7", "$ x7 x7 x7 * ^ 4 0 3 ="), "$ x7 x7 x7 * ^ 4 0 3 = "
-        ),
+        typed={"$ x7 x7 x7 * ^ 4 0 3 =": "$ x7 x7 x7 * ^ 4 0 3 = "},
         untyped=("", "12", "12 * 10", "10 * 10", "-1 * 2", "1 * 2 * 3"),
-        described=(
-            ((3, 12), "6 3 0", "3 * 12 = 36 (right)"),
-            ((3, 12), "6 x3 0", None),
-        ),
     ),
     "two_digit_multiplication": Row(
         golden=((25, 403), "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ", "5 7 0 0 1"),
         solver=multiply,
-        different=(("1", "1 0"),),
         positions=(("y2*x5*^7=571", [2, 1, 2, 1, 3, 2, 1]),),
         typed={"403 * 7 =": "$ y0 y0 y0 * x7 x7 x7 * ^ 4 0 3 = "},
         untyped=("120 * 100", "12 + 1"),
@@ -108,7 +92,6 @@ ROWS = {
         positions=(("y2*x5*^7=t35t17t1", [2, 1, 2, 1, 3, 2, 1]),),
         typed={"4 0 3 * 25": "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = "},
         described=(
-            ((25, 7), "t35 t17 t1", "25 * 7 = 175 (right)"),
             ((25, 7), "t35 t7 t1", "25 * 7 = 175 (wrong, it is 175)"),
             ((25, 7), "5 7 1", None),
         ),
@@ -127,7 +110,6 @@ ROWS = {
         ),
         typed={
             "7*403 + 59 =": "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
-            "3 * 7 + 12": "$ x3 x3 * ^ 0 7 + ^ p1 p2 = ",
             "$ x7 x7 * ^ 0 3 + ^ p5 p9 =": "$ x7 x7 * ^ 0 3 + ^ p5 p9 = ",
         },
         untyped=("12 * 10 + 1", "7 * 403", "7 * 403 +", "7 + 3"),
@@ -136,27 +118,16 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        ("digit_multiplication", 9),
-        ("two_digit_multiplication", 99),
-        ("carried_multiplication", 99),
-    ],
-)
-def test_training_has_all_factors_and_people_type_few(name, most):
-    task = TEXT_TASKS[name]()
+def test_training_has_all_factors_equally_often():
+    task = TEXT_TASKS["two_digit_multiplication"]()
     for structured in (0.0, 1.0):
         examples = training_examples(task, [3], size=0, structured=structured)
         factors = collections.Counter(
             examples.problem(index)[0] for index in range(4000)
         )
-        assert set(factors) == set(range(most + 1))
+        assert set(factors) == set(range(100))
         if not structured:
             assert max(factors.values()) < 4 * min(factors.values())
-    rng = np.random.default_rng(0)
-    usual = {task.draw_kind("usual_factor", rng, (3,))[0] for _ in range(400)}
-    assert {0, 1, 9} < usual and max(usual) == most and len(usual) < 14
 
 
 def test_numbers_of_sums_have_the_bins_digits_or_fewer():
@@ -173,29 +144,13 @@ def test_numbers_of_sums_have_the_bins_digits_or_fewer():
     assert {(3, 1, 2), (1, 2, 3), (2, 3, 1), (3, 3, 3)} < orders
 
 
-@pytest.mark.parametrize("place", [(1,), (3,), (7,)])
-def test_what_is_added_is_no_longer_than_the_number(place):
-    """Long multiplication begins with 0 and adds numbers of all lengths."""
+def test_what_is_added_is_no_longer_than_the_number():
+    # Long multiplication begins with 0 and adds numbers of all lengths.
     task = TEXT_TASKS["multiply_add"]()
     rng = np.random.default_rng(0)
     lengths = set()
     for _ in range(400):
-        added, factor, number = task.draw(rng, place, 0)
-        assert 0 <= factor <= 9 and len(str(number)) == place[0]
+        added, factor, number = task.draw(rng, (7,), 0)
+        assert 0 <= factor <= 9 and len(str(number)) == 7
         lengths.add(len(str(added)))
-    assert lengths == {*range(1, place[0] + 1)}
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_the_largest_answers_have_known_words(name):
-    """The largest carries and totals occur in products of nines."""
-    task = TEXT_TASKS[name]()
-    for digits in (1, 2, 5):
-        nines, length = 10**digits - 1, (digits,) * 3
-        problem = {
-            "marked_sum": (nines,) * 5,
-            "multiply_add": (nines, 9, nines),
-        }.get(name, task.longest(length))
-        answer = base.split_words(task.write_answer(problem))
-        assert {*answer} <= {*task.words}
-        assert task.read_answer(answer) is not None
+    assert lengths == {*range(1, 8)}

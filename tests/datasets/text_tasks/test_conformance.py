@@ -32,17 +32,12 @@ GENERATED = sorted(name for name, row in ROWS.items() if row.solver)
 WITH_KINDS = [name for name in GENERATED if TEXT_TASKS[name].kinds]
 
 
-def describe(name):
-    """What decides the road of a task through the code of all tasks."""
-    task = TEXT_TASKS[name]
-    return (
-        *(task.step_words is None, bool(task.kinds)),
-        *("paper" in task.templates, task.count is base.TextTask.count),
-    )
-
-
-# The default run has one task of each description.
-DEFAULT = {describe(name): name for name in GENERATED}.values()
+# The default run has one task of each sort: with a scratchpad, kinds of digits,
+# bins of two numbers, two templates, and a list of problems.
+DEFAULT = {
+    *("summation", "two_digit_multiplication", "hinted_addition"),
+    *("reverse_twice", "scan", "copy_replace"),
+}
 each_task = pytest.mark.parametrize(
     "name",
     [
@@ -52,18 +47,8 @@ each_task = pytest.mark.parametrize(
 )
 
 
-def rows_with(field):
-    return pytest.mark.parametrize(
-        "name", [name for name, row in ROWS.items() if getattr(row, field)]
-    )
-
-
 def read(task, text):
     return task.read_answer(base.split_words(text))
-
-
-def test_rows_are_those_of_the_tasks():
-    assert ROWS.keys() == TEXT_TASKS.keys()
 
 
 @each_task
@@ -114,15 +99,6 @@ def test_wording(name):
         assert written == steps
         words = base.split_words(written + answer)
         assert scratchpad.after_scratchpad(words) == base.split_words(answer)
-    if row.paper is None:
-        assert "paper" not in TEXT_TASKS[name].templates
-    else:
-        other = TEXT_TASKS[name](template="paper")
-        problem, prompt, answer = row.paper
-        assert other.write_prompt(problem) == prompt
-        assert other.write_answer(problem) == answer
-        found = read(other, answer)
-        assert found == read(task, task.write_answer(problem)) is not None
 
 
 @each_task
@@ -176,16 +152,14 @@ def test_kinds_take_turns_and_are_answered(name):
 @pytest.mark.parametrize("name", WITH_KINDS)
 def test_structured_training_has_the_bins_and_the_share(name):
     task = TEXT_TASKS[name]()
-    uniform, mixed, every = (
+    mixed, every = (
         training_examples(task, [1, 6], size=0, seed=3, structured=share)
-        for share in (0.0, 0.5, 1.0)
+        for share in (0.5, 1.0)
     )
-    bins, same = len(uniform.bins), 0
-    for index in range(400 * bins):
+    same, count = 0, 200 * len(every.bins)
+    for index in range(count):
         problem = every.problem(index)
-        answer = ROWS[name].solve(task.write_prompt(problem))
-        assert task.write_answer(problem) == answer
-        digits = mixed.bins[index % bins]
+        digits = every.bins[index % len(every.bins)]
         sizes = (
             [len(problem)]
             if isinstance(task, AlignedDigits)
@@ -195,19 +169,16 @@ def test_structured_training_has_the_bins_and_the_share(name):
         assert sizes == list(digits)
         same += mixed.problem(index) == problem
     # Half of the problems, and some that are equal by chance.
-    assert 0.45 < same / (400 * bins) < 0.8
-    # What is evaluated does not depend on the share of training.
-    first = [validation_examples(e, 6).problem(9) for e in (uniform, every)]
-    assert first[0] == first[1]
+    assert 0.4 < same / count < 0.8
 
 
-@rows_with("positions")
+@pytest.mark.parametrize("name", TEXT_TASKS)
 def test_coupled_positions_are_those_of_counterparts(name):
     """Words of the answer meet the words that they are computed from."""
     task = TEXT_TASKS[name]()
     vocabulary = WordVocabulary(task)
-    sampler = CoupledPositions(**vocabulary.align(task.alignment))
     for text, places in ROWS[name].positions:
+        sampler = CoupledPositions(**vocabulary.align(task.alignment))
         ids = vocabulary.tokenize(f"${text}")
         assert vocabulary.unknown not in ids
         positions = np.asarray(sampler(np.array([ids])))[0].tolist()
@@ -216,7 +187,7 @@ def test_coupled_positions_are_those_of_counterparts(name):
 
 
 @pytest.mark.parametrize("name", TEXT_TASKS)
-def test_problems_as_people_type_them(name):
+def test_problems_and_answers_as_people_write_them(name):
     row, task = ROWS[name], TEXT_TASKS[name]()
     problem = task.read_problem(task.typed or row.golden[1])
     assert (problem is not None) == bool(task.typed)
@@ -224,12 +195,7 @@ def test_problems_as_people_type_them(name):
         assert task.write_prompt(task.read_problem(text)) == prompt
     for text in row.untyped:
         assert task.read_problem(text) is None, text
-
-
-@rows_with("described")
-def test_answers_are_described_as_people_write_them(name):
-    task = TEXT_TASKS[name]()
-    for problem, words, described in ROWS[name].described:
+    for problem, words, described in row.described:
         assert task.describe_answer(problem, words.split()) == described
 
 

@@ -22,27 +22,19 @@ def replace(prompt):
 ROWS = {
     "copy": Row(
         golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1"),
-        paper=((7, 1), "Copy the following words: w7 w1 . ", "w7 w1"),
         solver=copy,
         wrong=("",),
     ),
     "copy_twice": Row(
         golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1 [NEXT] w7 w1"),
-        paper=(
-            (7, 1),
-            "Copy the following words: w7 w1 . ",
-            "w7 w1 [NEXT] w7 w1",
-        ),
         solver=lambda prompt: copy(prompt, 2, ["[NEXT]"]),
     ),
     "copy_repeated": Row(
         golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7"),
-        paper=((7, 7), "Copy the following words: w7 w7 . ", "w7 w7"),
         solver=copy,
     ),
     "copy_repeated_twice": Row(
         golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7 w7 w7"),
-        paper=((7, 7), "Copy the following words: w7 w7 . ", "w7 w7 w7 w7"),
         solver=lambda prompt: copy(prompt, 2),
     ),
     "copy_replace": Row(

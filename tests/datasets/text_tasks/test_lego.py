@@ -31,11 +31,6 @@ ROWS = {
             "in c comp  out -1 re a = - c, b = + a # "
             "in a comp - c = - -1 out +1 re b = + a"
         ),
-        paper=(
-            Chain(("a", "b", "c", "d"), (-1, 1, 1, 1), (0, 1, 2, 3), 2),
-            "If a = -1; b = - a; c = + b; d = + c. Then what is c? ",
-            "The answer is +1.",
-        ),
         solver=follow,
         wrong=("The answer is 1.", "The answer is +1"),
     )

@@ -24,11 +24,6 @@ ROWS = {
             "in 1 comp 1 ** par = 1 ** 0 out 1 [ par: 1 ] re [ 0 ] # "
             "in 0 comp 0 ** par = 0 ** 1 out 1 [ par: 1 ] re [  ]"
         ),
-        paper=(
-            (1, 0, 0, 1, 1),
-            "Is the number of 1's even in [ 1 0 0 1 1 ] ? ",
-            "The answer is No.",
-        ),
         solver=count_ones,
         wrong=("The answer is Yes No.", "Yes."),
         same=(("The answer is yes.", "The answer is Yes."),),

@@ -14,7 +14,6 @@ GOLDEN = ("append A1 , B2", "A1 B2")
 ROWS = {
     "pcfg": Row(
         golden=(GOLDEN, "Solve: append A1 , B2[SEP] ", "A1 B2"),
-        paper=(GOLDEN, "append A1 , B2[SEP] ", "A1 B2"),
         solver=None,
     )
 }

@@ -29,11 +29,6 @@ ROWS = {
             "in - 1 * x ** 0 comp - 1 * - 2 ** 0 = - 1 * 1 out - 1 "
             "[ sum: 6 + - 1 = 5 ] re "
         ),
-        paper=(
-            Terms(3, ((3, 0), (1, 1), (1, 2))),
-            "Evaluate x = 3 in ( 3 x ** 0 + 1 x ** 1 + 1 x ** 2 ) % 1 0 ? ",
-            "The answer is 5.",
-        ),
         solver=evaluate,
     )
 }

@@ -32,11 +32,6 @@ ROWS = {
             "Solve: jump around left and walk[SEP] ",
             "Left Jump",
         ),
-        paper=(
-            ("jump around left and walk", "Left Jump"),
-            "jump around left and walk[SEP] ",
-            "Left Jump",
-        ),
         solver=act,
         # 90% of each length; the published 15,997 are 90% of all together.
         training_size=15_996,

@@ -31,11 +31,6 @@ ROWS = {
             "in w7 comp The minimum of the unsorted portion out w7 re [ w7 ] # "
             "in w7 comp The minimum of the unsorted portion out w7 re [  ]"
         ),
-        paper=(
-            (3, 1, 4, 1, 5),
-            "Sort the following numbers: w3 w1 w4 w1 w5 ? ",
-            "The answer is w1 w1 w3 w4 w5.",
-        ),
         solver=lambda prompt: sort(prompt, lambda item: int(item[1:])),
         wrong=("The sorted list is [ w1, ].", "The sorted list is [ 7 ]."),
         same=(
@@ -52,11 +47,6 @@ ROWS = {
             "in 1 2 0 comp The minimum of the unsorted portion out 3 5 "
             "re [ 1 2 0 ] # in 1 2 0 comp The minimum of the unsorted portion "
             "out 1 2 0 re [  ]"
-        ),
-        paper=(
-            (120, 35),
-            "Sort the following numbers: 1 2 0, 3 5 ? ",
-            "The answer is 3 5, 1 2 0.",
         ),
         solver=lambda prompt: sort(prompt, read_number),
         wrong=("The sorted list is [ w1 ].",),

@@ -20,11 +20,6 @@ ROWS = {
             "in 4 comp 4 + sum = 4 + 0 = out 4 [ sum: 4 = 4 ] re 9 # "
             "in 9 comp 9 + sum = 9 + 4 = out 1 3 [ sum: 1 3 = 3 ] re "
         ),
-        paper=(
-            (1, 2, 3, 4, 7),
-            "Compute: ( 1 + 2 + 3 + 4 + 7 ) % 1 0 ? ",
-            "The answer is 7.",
-        ),
         solver=sum_modulo_10,
     )
 }
