@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-from datasets.text_tasks.examples import length_examples, training_examples
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -41,13 +39,3 @@ class Row:
 
     def solve(self, prompt):
         return self.solver(" ".join(prompt.split()))
-
-
-def draw(task, count):
-    """Yields training and test problems in turns, half of them tests."""
-    training = training_examples(task, task.trained_lengths, size=100_000)
-    longest = length_examples(task, task.tested_lengths[-1])
-    for index in range(count // 2):
-        # Spread over all bins.
-        yield training.problem(7919 * index % len(training))
-        yield longest.problem(index)

@@ -1,5 +1,6 @@
 """Aligned tasks: counterparts of words, typed problems, and their limits."""
 
+import itertools
 import re
 
 import pytest
@@ -7,22 +8,14 @@ import pytest
 from datasets.text_tasks import TEXT_TASKS
 from datasets.text_tasks.examples import length_examples, training_examples
 from tests.datasets.text_tasks.row import Row
-from tests.datasets.text_tasks.solvers import read_runs, write_reversed
-
-
-def add(prompt):
-    numbers, digits = read_runs(prompt)
-    (width,) = {len(each) for each in digits}
-    return write_reversed(sum(numbers), width + 1)
+from tests.datasets.text_tasks.solvers import add, read_runs, write_reversed
 
 
 def add_reversed(prompt):
-    first, second = read_runs(prompt)[1]
-    total = sum(
-        (a + b) * 10**place
-        for place, (a, b) in enumerate(zip(first, second, strict=True))
+    texts = ["".join(re.findall("[0-9]", part)) for part in prompt.split("+")]
+    return write_reversed(
+        sum(int(text[::-1]) for text in texts), len(texts[0]) + 1
     )
-    return write_reversed(total, len(first) + 1)
 
 
 def multiply(prompt):
@@ -31,29 +24,24 @@ def multiply(prompt):
     return write_reversed(first * second, len(digits[0]) + 2)
 
 
-def accumulate_parity(prompt):
-    bits = read_items(prompt)
-    counts = [bits[: end + 1].count("1") for end in range(len(bits))]
-    return " ".join("01"[count % 2] for count in counts)
-
-
 def read_items(prompt):
     return re.fullmatch(r"\$ (.+) =", prompt)[1].split()
 
 
+def accumulate_parity(prompt):
+    bits = map(int, read_items(prompt))
+    return " ".join(map(str, itertools.accumulate(bits, int.__xor__)))
+
+
 def add_by_hints(prompt):
-    first, second = (
-        dict(re.findall(r"(h\d+) (\d)", text)) for text in prompt.split(" + ")
+    total = sum(
+        int("".join(re.findall(r"h\d+ (\d)", part))[::-1])
+        for part in prompt.split(" + ")
     )
-    total = 0
-    hints = list(max(first, second, key=len))
-    for place, hint in enumerate(hints):
-        pair = int(first.get(hint, 0)) + int(second.get(hint, 0))
-        total += pair * 10**place
-    start = int(hints[0][1:])
+    start = int(re.search(r"h(\d+)", prompt)[1])
     return " ".join(
-        f"h{start + place} {digit}"
-        for place, digit in enumerate(reversed(str(total)))
+        f"h{place} {digit}"
+        for place, digit in enumerate(reversed(str(total)), start)
     )
 
 
@@ -63,8 +51,7 @@ ROWS = {
         solver=add,
         wrong=("1 x", "1 + 2"),
         different=(("2 0 7", "2 0 7 0"),),
-        positions=(("653+049=2070", [4, 3, 2, 1] * 2), ("9+1=01", [2, 1] * 2)),
-        typed={"1 0 + 7": "$ 1 0 + 0 7 = "},
+        positions=(("653+049=2070", [4, 3, 2, 1] * 2),),
     ),
     "aligned_multiplication": Row(
         golden=((120, 5), "$ 1 2 0 * 0 5 = ", "0 0 6 0 0"),
@@ -75,7 +62,6 @@ ROWS = {
         golden=((7, 0, 1), "$ 7 0 1 = ", "7 0 1"),
         solver=lambda prompt: " ".join(read_items(prompt)),
         positions=(("701=701", [2, 3, 4, 1]),),
-        typed={"70 1": "$ 7 0 1 = "},
     ),
     "aligned_reverse": Row(
         golden=((7, 0, 1), "$ 7 0 1 = ", "1 0 7"),
@@ -85,7 +71,6 @@ ROWS = {
     "aligned_parity": Row(
         golden=((1, 0, 1), "$ 1 0 1 = ", "1 1 0"),
         solver=accumulate_parity,
-        positions=(("101=110", [2, 3, 4, 1]),),
         typed={"$ 1 0 1 =": "$ 1 0 1 = "},
         untyped=("", "$ =", "012", "1 + 1"),
     ),
@@ -117,10 +102,7 @@ ROWS = {
         golden=((42, 39, 5), "$ h5 2 h6 4 + h5 9 h6 3 = ", "h5 1 h6 8"),
         solver=add_by_hints,
         different=(("h5 1 h6 8", "h1 1 h2 8"),),
-        described=(
-            ((42, 39, 5), "h5 1 h6 8", "42 + 39 = 81 (right)"),
-            ((42, 39, 5), "h5 h6", None),
-        ),
+        described=(((42, 39, 5), "h5 1 h6 8", "42 + 39 = 81 (right)"),),
     ),
 }
 

@@ -4,24 +4,10 @@ from unittest import mock
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
-from datasets.text_tasks import TEXT_TASKS, base, batches
-from datasets.text_tasks.examples import length_examples, training_examples
-from datasets.text_tasks.scratchpad import FIELDS
+from datasets.text_tasks import TEXT_TASKS, batches
+from datasets.text_tasks.examples import training_examples
 from datasets.text_tasks.vocabulary import WordVocabulary
-
-
-def test_tokens_are_the_words_that_tensorflow_text_finds():
-    task = TEXT_TASKS["addition"]()
-    vocabulary = WordVocabulary(task, has_scratchpad=True)
-    examples = length_examples(task, task.tested_lengths[-1], fields=FIELDS)
-    text = " ".join(examples.write(examples.problem(0)))
-    split = tensorflow_text.regex_split([text], rf"{base.WORD}|\s+", base.WORD)
-    words = [word.decode() for word in split.to_list()[0]]
-    ids = vocabulary.tokenize(text)
-    assert vocabulary.detokenize([*ids, vocabulary.end, 3, 4]) == words
-    assert vocabulary.unknown not in ids
 
 
 def test_unknown_words_and_spaces():

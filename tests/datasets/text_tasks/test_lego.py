@@ -2,8 +2,9 @@
 
 import re
 
+from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.lego import LEGO, Chain
-from tests.datasets.text_tasks.row import Row, draw
+from tests.datasets.text_tasks.row import Row
 
 
 def follow(prompt):
@@ -40,7 +41,9 @@ ROWS = {
 def test_permuted_definitions():
     task = LEGO(permuted=True)
     orders = set()
-    for problem in draw(task, 500):
+    examples = length_examples(task, 12)
+    for index in range(250):
+        problem = examples.problem(index)
         orders.add(problem.order)
         prompt = task.write_prompt(problem)
         assert task.write_answer(problem) == ROWS["lego"].solve(prompt)

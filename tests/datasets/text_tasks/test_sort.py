@@ -1,6 +1,5 @@
 """Sort: its rows."""
 
-import collections
 import re
 
 from tests.datasets.text_tasks.row import Row
@@ -11,10 +10,7 @@ def sort(prompt, key):
     (items,) = re.fullmatch(
         r"Sort the following list \[ (.+) \]\.", prompt
     ).groups()
-    counts = collections.Counter(items.split(", "))
-    order = [
-        item for item in sorted(counts, key=key) for _ in range(counts[item])
-    ]
+    order = sorted(items.split(", "), key=key)
     return f"The sorted list is [ {', '.join(order)} ]."
 
 
