@@ -16,8 +16,6 @@ class Row:
             has no scratchpad.
         training_size: Number of training examples if 100,000 are asked for.
         wrong: Texts that are no answers.
-        same: Pairs of different texts that are the same answer.
-        different: Pairs of texts that are not.
         positions: Pairs of a prompt with an answer, and the coupled positions
             of the prompt after its first word.
         typed: Maps what people may type to the prompt.
@@ -30,8 +28,6 @@ class Row:
     steps: str | None = None
     training_size: int = 100_000
     wrong: tuple = ()
-    same: tuple = ()
-    different: tuple = ()
     positions: tuple = ()
     typed: dict = dataclasses.field(default_factory=dict)
     untyped: tuple = ()

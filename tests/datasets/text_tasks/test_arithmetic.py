@@ -7,8 +7,6 @@ from datasets.text_tasks.examples import training_examples
 from tests.datasets.text_tasks.row import Row
 from tests.datasets.text_tasks.solvers import add, read_runs, write_reversed
 
-ZEROS = " + ^ 0 0"
-
 
 def multiply(prompt):
     (*factor, number), digits = read_runs(prompt)
@@ -37,17 +35,12 @@ def multiply_and_add(prompt):
 
 ROWS = {
     "marked_sum": Row(
-        golden=(
-            (653, 49, 900),
-            "$ ^ 6 5 3 + ^ 0 4 9 + ^ 9 0 0 + ^ 0 0 0 + ^ 0 0 0 = ",
-            "2 0 6 1",
-        ),
+        golden=((6, 9, 9), "$ ^ 6 + ^ 9 + ^ 9 + ^ 0 + ^ 0 = ", "4 2"),
         solver=add,
         typed={
-            "1+34 + 6": f"$ ^ 0 1 + ^ 3 4 + ^ 0 6{ZEROS * 2} = ",
+            "1+34 + 6": "$ ^ 0 1 + ^ 3 4 + ^ 0 6 + ^ 0 0 + ^ 0 0 = ",
         },
         untyped=("", "1 + 2", "1 + 2 + 3 + 4 + 5 + 6", "1 + 2 + "),
-        described=(((9, 8, 7), "4 2", "9 + 8 + 7 = 24 (right)"),),
     ),
     "digit_multiplication": Row(
         golden=((7, 403), "$ x7 x7 x7 * ^ 4 0 3 = ", "1 2 8 2"),
@@ -61,32 +54,19 @@ ROWS = {
         solver=multiply,
         positions=(("y2*x5*^7=571", [2, 1, 2, 1, 3, 2, 1]),),
         typed={"403 * 7 =": "$ y0 y0 y0 * x7 x7 x7 * ^ 4 0 3 = "},
-        untyped=("120 * 100", "12 + 1"),
     ),
     "carried_multiplication": Row(
-        golden=(
-            (25, 403),
-            "$ y2 y2 y2 * x5 x5 x5 * ^ 4 0 3 = ",
-            "t15 t7 t20 t10 t1",
-        ),
+        golden=((25, 7), "$ y2 * x5 * ^ 7 = ", "t35 t17 t1"),
         solver=multiply_by_columns,
         wrong=("5 7 0 0 1", "t1 2"),
-        different=(("t1", "t1 t0"),),
         positions=(("y2*x5*^7=t35t17t1", [2, 1, 2, 1, 3, 2, 1]),),
         described=(((25, 7), "t35 t7 t1", "25 * 7 = 175 (wrong, it is 175)"),),
     ),
     "multiply_add": Row(
-        golden=(
-            (59, 7, 403),
-            "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
-            "t30 t8 t28 t2",
-        ),
+        golden=((5, 7, 3), "$ x7 * ^ 3 + ^ p5 = ", "t26 t2"),
         solver=multiply_and_add,
-        wrong=("0 8 8 2", "t1 2", "p1", "t100"),
-        different=(("t1", "t1 t0"),),
-        positions=(
-            ("x7x7*^43+^p0p5=t26t30t3", [3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1]),
-        ),
+        wrong=("0 8 8 2", "t100"),
+        positions=(("x7*^3+^p5=t26t2", [2, 1, 3, 2, 1, 3, 2, 1]),),
         typed={
             "7*403 + 59 =": "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
             "$ x7 x7 * ^ 0 3 + ^ p5 p9 =": "$ x7 x7 * ^ 0 3 + ^ p5 p9 = ",
@@ -97,12 +77,13 @@ ROWS = {
 }
 
 
-def test_draws_of_two_digit_multiplication_have_all_factors():
+def test_factors_have_any_two_digits_and_numbers_are_from_zero():
     task = TEXT_TASKS["two_digit_multiplication"]()
-    for structured in (0.0, 1.0):
-        examples = training_examples(task, [3], size=0, structured=structured)
-        factors = {examples.problem(index)[0] for index in range(4000)}
-        assert factors == set(range(100))
+    examples = training_examples(task, [1], size=0)
+    drawn = [examples.problem(index) for index in range(4000)]
+    factors, numbers = map(set, zip(*drawn, strict=True))
+    assert factors == set(range(100))
+    assert numbers == set(range(10))
 
 
 def test_any_number_of_a_sum_may_be_the_longest():

@@ -12,9 +12,8 @@ def copy(prompt, times=1, between=()):
 
 
 def replace(prompt):
-    first, second, words = re.fullmatch(
-        r"Replace (\w+) with (\w+) in (.+) \[SEP\]", prompt
-    ).groups()
+    pattern = r"Replace (\w+) with (\w+) in (.+) \[SEP\]"
+    first, second, words = re.fullmatch(pattern, prompt).groups()
     assert first != second
     return re.sub(rf"\b{first}\b", second, words)
 

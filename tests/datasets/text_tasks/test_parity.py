@@ -6,9 +6,7 @@ from tests.datasets.text_tasks.row import Row
 
 
 def count_ones(prompt):
-    (bits,) = re.fullmatch(
-        r"Is the number of 1's even in the sequence \[ (.+) \] \?", prompt
-    ).groups()
+    bits = re.search(r"\[ (.+) \]", prompt)[1]
     even = bits.count("1") in range(0, 1000, 2)
     return f"The answer is {'Yes' if even else 'No'}."
 
@@ -26,6 +24,5 @@ ROWS = {
         ),
         solver=count_ones,
         wrong=("The answer is Yes No.", "Yes."),
-        same=(("The answer is yes.", "The answer is Yes."),),
     )
 }

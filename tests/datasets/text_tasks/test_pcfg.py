@@ -10,25 +10,17 @@ from datasets.text_tasks.examples import (
 )
 from tests.datasets.text_tasks.row import Row
 
-GOLDEN = ("append A1 , B2", "A1 B2")
 ROWS = {
     "pcfg": Row(
-        golden=(GOLDEN, "Solve: append A1 , B2[SEP] ", "A1 B2"),
-        solver=None,
+        golden=(("copy A1", "A1"), "Solve: copy A1[SEP] ", "A1"), solver=None
     )
 }
 
 LINES = {
-    "train.src": [
-        "copy copy A1 B2",
-        *(f"reverse A{n} B2" for n in range(1, 11)),
-    ],
-    "train.tgt": ["A1 B2", *(f"B2 A{n}" for n in range(1, 11))],
-    "test.src": [
-        "append swap_first_last C3 D4 , remove_first E5 , F6 G20",
-        "copy copy copy A1 B2 C3 D4 E5",
-    ],
-    "test.tgt": ["D4 C3 F6 G20", "A1 B2 C3 D4 E5"],
+    "train.src": ["copy copy A1", *(f"reverse A{n} B2" for n in range(10))],
+    "train.tgt": ["A1", *(f"B2 A{n}" for n in range(10))],
+    "test.src": ["copy append copy C3 , D4", "copy copy copy A1 B2 C3"],
+    "test.tgt": ["C3 D4", "A1 B2 C3"],
 }
 
 

@@ -27,11 +27,7 @@ def act(prompt):
 
 ROWS = {
     "scan": Row(
-        golden=(
-            ("jump around left and walk", "Left Jump"),
-            "Solve: jump around left and walk[SEP] ",
-            "Left Jump",
-        ),
+        golden=(("walk", "Walk"), "Solve: walk[SEP] ", "Walk"),
         solver=act,
         # 90% of each length; the published 15,997 are 90% of all together.
         training_size=15_996,

@@ -7,9 +7,7 @@ from tests.datasets.text_tasks.solvers import read_number
 
 
 def sort(prompt, key):
-    (items,) = re.fullmatch(
-        r"Sort the following list \[ (.+) \]\.", prompt
-    ).groups()
+    items = re.search(r"\[ (.+) \]", prompt)[1]
     order = sorted(items.split(", "), key=key)
     return f"The sorted list is [ {', '.join(order)} ]."
 
@@ -17,21 +15,16 @@ def sort(prompt, key):
 ROWS = {
     "sort": Row(
         golden=(
-            (7, 1, 7),
-            "Sort the following list [ w7, w1, w7 ]. ",
-            "The sorted list is [ w1, w7, w7 ].",
+            (7, 1),
+            "Sort the following list [ w7, w1 ]. ",
+            "The sorted list is [ w1, w7 ].",
         ),
         steps=(
-            "in w7 comp The minimum of the unsorted portion out w1 "
-            "re [ w7, w7 ] # "
-            "in w7 comp The minimum of the unsorted portion out w7 re [ w7 ] # "
+            "in w7 comp The minimum of the unsorted portion out w1 re [ w7 ] # "
             "in w7 comp The minimum of the unsorted portion out w7 re [  ]"
         ),
         solver=lambda prompt: sort(prompt, lambda item: int(item[1:])),
         wrong=("The sorted list is [ w1, ].", "The sorted list is [ 7 ]."),
-        same=(
-            ("The sorted list is[w1 ,w2].", "The sorted list is [ w1, w2 ]."),
-        ),
     ),
     "sort_multi_digit": Row(
         golden=(

@@ -7,10 +7,7 @@ from tests.datasets.text_tasks.row import Row
 
 def sum_modulo_10(prompt):
     digits = re.fullmatch(r"Compute: (.+) \.\[SEP\]", prompt)[1].split(" + ")
-    total = 0
-    for digit in map(int, digits):
-        total = (total + digit) % 10
-    return f"The answer is {total} ."
+    return f"The answer is {sum(map(int, digits)) % 10} ."
 
 
 ROWS = {
