@@ -14,19 +14,15 @@ class Row:
             in another way than the task; `None`: problems are read from files.
         steps: Steps of the scratchpad for the golden problem; `None`: the task
             has no scratchpad.
-        training_size: Number of training examples if 100,000 are asked for.
-        wrong: Texts that are no answers.
         positions: Pairs of a prompt with an answer, and the coupled positions
             of the prompt after its first word.
         typed: Maps what people may type to the prompt.
-        untyped: What they may type that is no problem.
         described: A problem, words of an answer and its description, each.
     """
 
     golden: tuple
     solver: Callable | None
     steps: str | None = None
-    training_size: int = 100_000
     wrong: tuple = ()
     positions: tuple = ()
     typed: dict = dataclasses.field(default_factory=dict)

@@ -1,5 +1,6 @@
 """What solvers of several tasks read and write."""
 
+import math
 import re
 
 
@@ -35,6 +36,14 @@ def add(prompt):
     numbers, digits = read_runs(prompt)
     (width,) = {len(each) for each in digits}
     return write_reversed(sum(numbers), width + 1)
+
+
+def multiply(prompt):
+    numbers, digits = read_runs(prompt)
+    if len(numbers) == 3:
+        tens, units, number = numbers
+        numbers = [10 * tens + units, number]
+    return write_reversed(math.prod(numbers), sum(map(len, digits)))
 
 
 def write_reversed(number, width):

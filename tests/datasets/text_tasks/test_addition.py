@@ -1,5 +1,3 @@
-"""Addition: its row."""
-
 import re
 
 from tests.datasets.text_tasks.row import Row

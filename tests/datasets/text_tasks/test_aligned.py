@@ -1,14 +1,12 @@
-"""Aligned tasks: counterparts of words, typed problems, and their limits."""
-
 import itertools
 import re
 
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS
-from datasets.text_tasks.examples import length_examples, training_examples
+from datasets.text_tasks.examples import length_examples
 from tests.datasets.text_tasks.row import Row
-from tests.datasets.text_tasks.solvers import add, read_runs, write_reversed
+from tests.datasets.text_tasks.solvers import add, multiply, write_reversed
 
 
 def add_reversed(prompt):
@@ -16,12 +14,6 @@ def add_reversed(prompt):
     return write_reversed(
         sum(int(text[::-1]) for text in texts), len(texts[0]) + 1
     )
-
-
-def multiply(prompt):
-    (first, second), digits = read_runs(prompt)
-    assert len(digits[1]) == 2
-    return write_reversed(first * second, len(digits[0]) + 2)
 
 
 def read_items(prompt):
@@ -92,10 +84,7 @@ ROWS = {
         golden=((653, 49), "$ 3 5 6 + 9 4 0 = ", "2 0 7 0"),
         solver=add_reversed,
         positions=(("356+940=2070", [2, 3, 4, 1] * 2),),
-        typed={
-            "12 + 345": "$ 2 1 0 + 5 4 3 = ",
-            "$ 3 5 6 + 9 4 0 =": "$ 3 5 6 + 9 4 0 = ",
-        },
+        typed={"$ 3 5 6 + 9 4 0 =": "$ 3 5 6 + 9 4 0 = "},
     ),
     "hinted_addition": Row(
         golden=((42, 39, 5), "$ h5 2 h6 4 + h5 9 h6 3 = ", "h5 1 h6 8"),
@@ -108,10 +97,3 @@ ROWS = {
 def test_hints_end():
     with pytest.raises(ValueError, match=r"256 hints.* 255 digits; got 256"):
         length_examples(TEXT_TASKS["hinted_addition"](), 256).longest()
-
-
-def test_the_second_factor_is_any_number_of_two_digits():
-    task = TEXT_TASKS["aligned_multiplication"]()
-    examples = training_examples(task, [1, 3], size=0)
-    factors = {examples.problem(index)[1] for index in range(4000)}
-    assert factors == set(range(100))

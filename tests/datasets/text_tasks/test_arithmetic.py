@@ -1,17 +1,10 @@
-"""Sums of several numbers and products: typed problems, factors, positions."""
-
 import numpy as np
+import pytest
 
 from datasets.text_tasks import TEXT_TASKS
 from datasets.text_tasks.examples import training_examples
 from tests.datasets.text_tasks.row import Row
-from tests.datasets.text_tasks.solvers import add, read_runs, write_reversed
-
-
-def multiply(prompt):
-    (*factor, number), digits = read_runs(prompt)
-    product = int("".join(map(str, factor))) * number
-    return write_reversed(product, len(digits[-1]) + len(factor))
+from tests.datasets.text_tasks.solvers import add, multiply, read_runs
 
 
 def total_columns(factor, digits, added=(0,)):
@@ -60,30 +53,28 @@ ROWS = {
         solver=multiply_by_columns,
         wrong=("5 7 0 0 1", "t1 2"),
         positions=(("y2*x5*^7=t35t17t1", [2, 1, 2, 1, 3, 2, 1]),),
-        described=(((25, 7), "t35 t7 t1", "25 * 7 = 175 (wrong, it is 175)"),),
     ),
     "multiply_add": Row(
         golden=((5, 7, 3), "$ x7 * ^ 3 + ^ p5 = ", "t26 t2"),
         solver=multiply_and_add,
         wrong=("0 8 8 2", "t100"),
         positions=(("x7*^3+^p5=t26t2", [2, 1, 3, 2, 1, 3, 2, 1]),),
-        typed={
-            "7*403 + 59 =": "$ x7 x7 x7 * ^ 4 0 3 + ^ p0 p5 p9 = ",
-            "$ x7 x7 * ^ 0 3 + ^ p5 p9 =": "$ x7 x7 * ^ 0 3 + ^ p5 p9 = ",
-        },
+        typed={"$x7 x7 * ^03 + ^ p5p9 =": "$ x7 x7 * ^ 0 3 + ^ p5 p9 = "},
         untyped=("12 * 10 + 1", "7 * 403", "7 * 403 +", "7 + 3"),
         described=(((59, 7, 3), "t30 t8 t0", "7 * 3 + 59 = 80 (right)"),),
     ),
 }
 
 
-def test_factors_have_any_two_digits_and_numbers_are_from_zero():
-    task = TEXT_TASKS["two_digit_multiplication"]()
-    examples = training_examples(task, [1], size=0)
+@pytest.mark.parametrize(
+    ("name", "turn"),
+    [("aligned_multiplication", 1), ("two_digit_multiplication", 0)],
+)
+def test_factors_have_any_two_digits_and_numbers_are_from_zero(name, turn):
+    examples = training_examples(TEXT_TASKS[name](), [1], size=0)
     drawn = [examples.problem(index) for index in range(4000)]
-    factors, numbers = map(set, zip(*drawn, strict=True))
-    assert factors == set(range(100))
-    assert numbers == set(range(10))
+    assert {problem[turn] for problem in drawn} == {*range(100)}
+    assert {problem[1 - turn] for problem in drawn} == {*range(10)}
 
 
 def test_any_number_of_a_sum_may_be_the_longest():

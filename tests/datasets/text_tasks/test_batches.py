@@ -1,6 +1,4 @@
-"""Prompts and answers as tensors."""
-
-from unittest import mock
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -21,12 +19,10 @@ def test_unknown_words_and_words_after_the_end():
 def test_targets_are_shifted_and_only_answers_are_scored():
     task = TEXT_TASKS["copy"]()
     vocabulary = WordVocabulary(task)
-    examples = mock.Mock()
-    examples.problem.side_effect = {4: (1, 2), 7: (3,)}.get
-    examples.length.side_effect = {4: 2, 7: 1}.get
-    examples.write.side_effect = lambda problem: (
-        task.write_prompt(problem),
-        task.write_answer(problem),
+    examples = types.SimpleNamespace(
+        problem={4: (1, 2), 7: (3,)}.get,
+        length={4: 2, 7: 1}.get,
+        write=lambda x: (task.write_prompt(x), task.write_answer(x)),
     )
     batch = batches.read_batch(
         {2: examples}.get, vocabulary, tf.constant(2), tf.constant([4, 7]), 9

@@ -1,5 +1,3 @@
-"""Examples by their number: what training has seen, and bins."""
-
 from datasets.text_tasks import TEXT_TASKS
 from datasets.text_tasks.examples import (
     find_seen_share,
@@ -38,7 +36,7 @@ def test_a_share_of_training_has_structure():
         training_examples(task, [30], size=0, structured=share)
         for share in (0.0, 0.5, 1.0)
     )
-    equal = [mixed.problem(n) == every.problem(n) for n in range(400)]
-    assert 150 < sum(equal) < 250
+    equal = sum(mixed.problem(n) == every.problem(n) for n in range(400))
+    assert 150 < equal < 250
     first = [validation_examples(e, 30).problem(9) for e in (plain, every)]
     assert first[0] == first[1]

@@ -1,5 +1,3 @@
-"""Polynomial: its row."""
-
 import re
 
 from datasets.text_tasks.polynomial import Terms

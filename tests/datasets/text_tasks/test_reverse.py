@@ -1,5 +1,3 @@
-"""Reverse: its rows."""
-
 from tests.datasets.text_tasks.row import Row
 from tests.datasets.text_tasks.solvers import read_words
 

@@ -1,5 +1,3 @@
-"""Sort: its rows."""
-
 import re
 
 from tests.datasets.text_tasks.row import Row

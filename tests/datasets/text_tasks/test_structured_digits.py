@@ -1,5 +1,3 @@
-"""Kinds of digits and numbers have the structure that their names say."""
-
 import itertools
 
 import numpy as np
@@ -19,7 +17,6 @@ DIGITS = {
     "repeated_digit": lambda digits: len(set(digits)) == 1,
     "few_digits": lambda digits: len(set(digits)) <= 2,
     "runs": lambda digits: len([*itertools.groupby(digits)]) <= 4,
-    # The period is 2, 3 or 4.
     "periodic": lambda digits: digits[12:] == digits[:-12],
     "palindrome": lambda digits: digits == digits[::-1],
 }
