@@ -15,7 +15,6 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedPositions,
 )
-from keras_lengen.layers.drawing import Dropout
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
@@ -202,25 +201,6 @@ def test_a_global_policy_is_that_of_all_layers(name, policy, make):
         np.testing.assert_array_equal(result, wanted)
 
 
-def test_generated_logits_are_those_of_the_full_pass():
-    policy = "float16"
-    ours = small.decoder(
-        encodings.make("FIRE", dtype=policy),
-        output_size=small.VOCABULARY_SIZE,
-        embedding_scale=48.0,
-        dtype=policy,
-    )
-    prompts = small.token_ids()
-    with globally(policy), small.eagerly():
-        tokens, logits = ours.generate(
-            prompts, 4, return_logits=True, jit_compile=False
-        )
-    assert standard_dtype(logits) == "float32"
-    full = ours(np.concatenate([prompts, tokens], axis=1))
-    full = ops.convert_to_numpy(full)[:, prompts.shape[1] - 1 : -1]
-    assert_near(logits, full, policy)
-
-
 @pytest.mark.parametrize(
     ("name", "policy"), [("RandomizedRoPE", "bfloat16"), ("FIRE", "float16")]
 )
@@ -272,22 +252,6 @@ def test_tokens_of_long_sequences_are_counted_whatever_floatx():
         )
     # Padding stands at the last position, where a token may stand, too.
     assert np.sum(np.asarray(positions) < tokens - 1) in (34_999, 35_000)
-
-
-@pytest.mark.parametrize(
-    ("policy", "rate"), [("bfloat16", 0.01), ("float16", 0.3)]
-)
-def test_dropout_drops_the_given_share(policy, rate):
-    inputs = np.random.default_rng(0).uniform(1, 2, (1000, 1000))
-    with globally(policy):
-        dropout = Dropout(rate, seed=1)
-        outputs = dropout(inputs, training=True)
-        assert standard_dtype(outputs) == compute_dtype(policy)
-        outputs = as_array(outputs)
-    error = 5 * (rate * (1 - rate) / outputs.size) ** 0.5
-    assert abs(np.mean(outputs == 0) - rate) < error
-    # A factor of the compute dtype would be off by up to half an epsilon.
-    assert abs(outputs.mean() / inputs.mean() - 1) < error / (1 - rate) + 2e-4
 
 
 def test_sampled_tokens_are_the_same_whatever_floatx():

@@ -78,14 +78,6 @@ def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, without_plot):
     ]
 
 
-def test_a_plot_and_a_table_of_names_with_markup(tmp_path):
-    names = ["$x_{$", "bad\udcff"]
-    compare_runs(*(write_run(tmp_path / name) for name in names))
-    assert (tmp_path / "comparison.png").exists()
-    text = (tmp_path / "comparison.md").read_text()
-    assert f"({tmp_path}/$x_{{$)" in text and f"({tmp_path}/bad?)" in text
-
-
 @pytest.mark.parametrize(
     ("changed", "labels"),
     [
@@ -169,12 +161,3 @@ def test_what_cannot_be_compared(tmp_path, ours, theirs, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         compare_runs(str(tmp_path / "run"), str(tmp_path / "other"))
     assert not (tmp_path / "comparison.md").exists()
-
-
-def test_nothing_to_compare(tmp_path):
-    for name, message in (
-        ("none", "none has no results.json: is it a run, and has it finished?"),
-        ("x" * 300, "File name too long"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            compare_runs(str(tmp_path / name))

@@ -86,39 +86,6 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     assert "mhlo.copy" not in compiler.make_readable(text)
 
 
-HLO = """
-%a = f32[64,2]{0,1:T(2,128)} add(%x, %y)
-%b = (f32[3,64]{1,0:T(4,128)S(1)}, /*index=1*/bf16[8]{0}) all-reduce(%x, %y), \
-channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%sum
-ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
-%d = f32[9]{0} get-tuple-element(%all-reduce.1), index=0
-%e = f32[5]{0} all-reduce(%x), replica_groups=mesh['axis_0'=4] {'axis_0'}, x=1
-"""
-
-
-def test_exchanges_between_chips():
-    assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4, 20]
-    for text, chips in ((HLO.replace("1,2,", "1},{2,"), 4), (HLO, 8)):
-        with pytest.raises(RuntimeError, match=f"not over all {chips} chips"):
-            compiler.find_all_reduces(text, chips)
-    line = "  %g = f32[9,2]{0} all-gather-start(%x), channel_id=1"
-    found = compiler.find_results(f"{HLO}\n{line}\n", "all-gather|all-to-all")
-    assert found == {line: "f32[9,2]{0}"}
-
-
-def test_seconds_of_an_all_reduce():
-    for topology, size, seconds in (
-        ("v5e:16x16", 0, 0),
-        # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
-        ("v5e:2x2", 1e9, 0.015 + 4e-6),
-        # Three hops along each axis, which is no ring.
-        ("v5e:4x4", 1e9, 2e9 * 15 / 16 / 100e9 + 12e-6),
-        ("v5e:16x16", 1e9, 2e9 * 255 / 256 / 200e9 + 32e-6),
-    ):
-        found = compiler.estimate_all_reduce_seconds(size, Topology(topology))
-        assert found == pytest.approx(seconds)
-
-
 def test_a_step_takes_what_takes_longest():
     for topology, flops, moved, seconds in (
         ("v5e:1x1", 197e12, 0, 1),

@@ -1,6 +1,5 @@
 """Documents packed into a row are computed as in rows of their own."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -20,13 +19,11 @@ from keras_lengen.layers import (
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
 from keras_lengen.models import (
-    EncoderDecoder,
     LoopedDecoder,
     TransformerDecoder,
     TransformerEncoder,
 )
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import with_random_weights
 
 HEADS, WIDTH, TOKENS = 2, 8, 12
 RANDOM = np.random.default_rng(3)
@@ -86,39 +83,6 @@ MODELS = {
 }
 
 
-def make_model(kind, **options):
-    arguments = {
-        "vocabulary_size": 9,
-        "num_layers": 2,
-        "num_heads": HEADS,
-        "model_dim": 16,
-        "encoding": RoPE(),
-    }
-    return with_random_weights(kind(**arguments | options))
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=[] if name in ("decoder", "added") else [pytest.mark.product],
-        )
-        for name in MODELS
-    ],
-)
-def test_models(name):
-    kind, options = MODELS[name]
-    model = make_model(kind, **options)
-    inputs = {"token_ids": IDS, "segment_ids": SEGMENTS, "padding_mask": REAL}
-    model.compile(jit_compile=True)
-    packed = model.predict_on_batch(inputs)
-    for row, part in split(mask=REAL):
-        expected = model({"token_ids": IDS[row : row + 1, part]})
-        np.testing.assert_allclose(packed[row, part], expected[0], atol=1e-5)
-
-
 @pytest.mark.parametrize("variant", samplers.VARIANTS)
 @pytest.mark.parametrize("training", [False, True])
 def test_every_sampler_numbers_each_document(variant, training):
@@ -149,6 +113,17 @@ def attend(**arguments):
     layer = MultiHeadAttention(HEADS, WIDTH, encoding=encoding)
     inputs = {"value": STATES, "segment_ids": SEGMENTS, **arguments}
     layer(STATES, **inputs)
+
+
+def make_model(kind, **options):
+    arguments = {
+        "vocabulary_size": 9,
+        "num_layers": 2,
+        "num_heads": HEADS,
+        "model_dim": 16,
+        "encoding": RoPE(),
+    }
+    return with_random_weights(kind(**arguments | options))
 
 
 def call_model(encoding=None, **inputs):
@@ -188,37 +163,3 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 def test_what_cannot_be_packed_is_refused(call, arguments, message):
     with pytest.raises(ValueError, match=message):
         call(**arguments)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        TransformerDecoder,
-        pytest.param(LoopedDecoder, marks=pytest.mark.product),
-        pytest.param(EncoderDecoder, marks=pytest.mark.product),
-    ],
-)
-def test_losses_and_metrics_do_not_count_padding(kind):
-    options = {"loops": 2} if kind is LoopedDecoder else {"output_size": 9}
-    model = kind(
-        vocabulary_size=9, num_layers=1, num_heads=2, model_dim=16, **options
-    )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(loss=loss, metrics=["accuracy"])
-    prefix = "target_" if kind is EncoderDecoder else ""
-
-    def evaluate(rows, tokens, **padding):
-        inputs = {"token_ids": IDS[rows]}
-        inputs["target_ids" if prefix else "token_ids"] = IDS[rows, :tokens]
-        inputs |= {prefix + name: value for name, value in padding.items()}
-        return np.array(model.evaluate(inputs, IDS[rows, :tokens], verbose=0))
-
-    whole, part = evaluate(slice(1), 12), evaluate(slice(1, 2), 5)
-    expected = (12 * whole + 5 * part) / 17
-    lengths = np.array([12, 5])
-    for padding in (
-        {"lengths": lengths},
-        {"padding_mask": np.arange(12) < lengths[:, None]},
-    ):
-        found = evaluate(slice(2), 12, **padding)
-        np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -121,21 +121,6 @@ def test_lengths_are_those_of_source_and_target():
 
 
 @pytest.mark.parametrize(
-    ("cross_encoding", "matters"), [(None, False), (RoPE(), True)]
-)
-def test_where_the_source_stands_matters_to_a_cross_encoding(
-    cross_encoding, matters
-):
-    model = telling(RoPE(), cross_encoding=cross_encoding)
-    logits = translate(model)
-    from_nine = {"positions": np.arange(9, 15)}
-    both = {**from_nine, "target_positions": np.arange(9, 13)}
-    np.testing.assert_allclose(translate(model, **both), logits, atol=1e-4)
-    apart = translate(model, **from_nine)
-    assert matters != np.allclose(apart, logits, atol=1e-4)
-
-
-@pytest.mark.parametrize(
     ("encoding", "others"),
     [
         (RandomizedRoPE(max_position=1000), {}),
@@ -164,13 +149,3 @@ def test_source_and_target_have_positions_of_their_own(encoding, others):
     np.testing.assert_allclose(
         translate(model, **others), translate(model, **given), atol=1e-5
     )
-
-
-def test_a_cross_encoding_has_the_positions_of_the_last_layer():
-    model = telling(num_layers=2, draw="layer", cross_encoding=RoPE())
-    near, far = np.arange(6), np.arange(6) ** 2
-    logits = translate(model, positions=[near, far])
-    others = translate(model, positions=[far, far])
-    np.testing.assert_array_equal(logits, others)
-    others = translate(model, positions=[far, near])
-    assert not np.allclose(logits, others, atol=1e-4)

@@ -17,7 +17,6 @@ from keras_lengen.layers import (
     GridPositions,
     PaTHAttention,
     RandomizedALiBi,
-    RandomizedRoPE,
     RoPE,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
@@ -25,8 +24,6 @@ from tests.keras_lengen.models.small import (
     VOCABULARY_SIZE,
     decoder,
     encoder,
-    encoder_decoder,
-    inputs,
     token_ids,
 )
 
@@ -64,16 +61,6 @@ def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
         np.testing.assert_allclose(
             loaded.serve(tf.constant(ids)), model(ids), atol=1e-5
         )
-
-
-@pytest.mark.product
-def test_an_encoder_decoder_is_served_a_dict(tmp_path):
-    model = encoder_decoder(RandomizedRoPE(**EVEN))
-    batch = inputs(model, token_ids())
-    expected = model(batch)
-    loaded = exported(model, tmp_path)
-    batch = keras.tree.map_structure(tf.constant, batch)
-    np.testing.assert_allclose(loaded.serve(batch), expected, atol=1e-5)
 
 
 def with_encoding(name):

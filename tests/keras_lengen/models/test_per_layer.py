@@ -1,7 +1,5 @@
 """Encodings and windows that differ between the layers of a model."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -65,23 +63,6 @@ def test_each_block_has_its_own_encoding_and_window(windows):
         expected = block(expected)
     np.testing.assert_allclose(model(IDS), model.head(expected), atol=1e-4)
     assert_chunks_change_nothing(model, IDS)
-
-
-def test_a_function_gives_the_encoding_of_a_layer():
-    near, far = RoPE(), RoPE(max_wavelength=1e6)
-    model = encoder(
-        lambda n: far if n % 2 else near,
-        num_layers=4,
-        sliding_window=functools.partial(pow, 3),
-    )
-    assert model.sliding_window == [1, 3, 9, 27]
-    assert isinstance(model.encoding, list)
-    waves = [each.max_wavelength for each in encodings_of(model)]
-    assert waves == [10_000, 1_000_000] * 2
-    first, second, *others = encodings_of(model)
-    assert others == [first, second]
-    # An encoding, which can be called, is no such function.
-    assert isinstance(encoder(RoPE(), num_layers=2).encoding, RoPE)
 
 
 def test_an_encoding_in_several_entries_is_one():

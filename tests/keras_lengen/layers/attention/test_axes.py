@@ -3,8 +3,6 @@
 Runs on TensorFlow, and on JAX by `tests/keras_lengen/test_backends.py`.
 """
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -139,47 +137,6 @@ def test_attention_masks(shape):
     full = mask.reshape(*shape[:-2], *[1] * (5 - len(shape)), *shape[-2:])
     hidden = ~np.broadcast_to(full, weights.shape)
     assert np.all(np.asarray(weights)[hidden] == 0)
-
-
-def compile_by_jax(call):
-    import jax
-
-    return jax.jit(call)
-
-
-def compile_by_tensorflow(call, jit_compile=True):
-    import tensorflow as tf
-
-    return tf.function(
-        call,
-        jit_compile=jit_compile,
-        input_signature=[
-            tf.TensorSpec((None, None, None, 8)),
-            tf.TensorSpec((None, None, None), "bool"),
-        ],
-    )
-
-
-COMPILERS = {
-    "tensorflow": [
-        compile_by_tensorflow,
-        functools.partial(compile_by_tensorflow, jit_compile=False),
-    ],
-    "jax": [compile_by_jax],
-}
-
-
-@pytest.mark.parametrize("compiled", COMPILERS[keras.backend.backend()])
-def test_compiled_it_is_the_same(compiled):
-    """With TensorFlow, sizes are unknown when it is traced."""
-    layer = attention(2, encoding=RoPE(), output_shape=(2, 3))
-    mask = RANDOM.random((2, 4, 4)) < 0.8
-    mask[..., 0] = True
-    expected = layer(X, X, attention_mask=mask)
-    call = compiled(lambda x, mask: layer(x, x, attention_mask=mask))
-    found = call(X, mask)
-    assert found.shape == (2, 3, 4, 2, 3)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

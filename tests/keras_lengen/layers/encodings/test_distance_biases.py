@@ -18,7 +18,6 @@ from keras_lengen.layers import (
     HardALiBi,
     LogKERPLE,
     PowerKERPLE,
-    RandomizedALiBi,
     RandomizedPositions,
     Sandwich,
 )
@@ -252,26 +251,6 @@ def test_past_keys_are_nearer_unless_later_ones_are_masked(
     np.testing.assert_allclose(bias[0, :, 2], expected[0, :, 0], rtol=1e-6)
 
 
-def test_no_distance_of_a_kernel_is_negative():
-    for cls in (PowerKERPLE, LogKERPLE):
-        bias = cls(asymmetry=4)(make_features(3), positions=np.array([0, 2, 5]))
-        np.testing.assert_array_equal(bias[0, :, 1, 0], np.zeros(HEADS))
-        assert (np.asarray(bias)[0, :, 2, 0] < 0).all()
-
-
-@pytest.mark.parametrize(
-    ("encoding", "distances"),
-    [
-        (ALiBi(distances="sampled"), [4.5, 1.5, 0, 2]),
-        (RandomizedALiBi(), [4.5, 1.5, 0, 2]),
-        (RandomizedALiBi(distances="positions"), [4.5, 2.5, 0, 6]),
-    ],
-)
-def test_distances_by_rank(encoding, distances):
-    bias = encoding(make_features(4), positions=np.array([0, 2, 5, 11]))
-    np.testing.assert_allclose(bias[0, 1, 2], -np.array(distances) / 2**8)
-
-
 @pytest.mark.parametrize("cls", [PowerKERPLE, LogKERPLE])
 def test_weights_of_kernels_start_and_stay_in_their_range(cls):
     encoding = cls()
@@ -288,12 +267,6 @@ def test_weights_of_kernels_start_and_stay_in_their_range(cls):
     highest = {PowerKERPLE: 2, LogKERPLE: 101}[cls]
     np.testing.assert_allclose(encoding.a, [0.01, 0.75, 101])
     np.testing.assert_allclose(encoding.p, [0.01, 0.75, highest])
-
-
-def test_training_of_a_mixture_starts_from_alibi():
-    features = make_features(9, heads=12)
-    expected = ALiBi(asymmetry=0)(features)
-    np.testing.assert_allclose(BAM()(features), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("exponent", [-30.0, 20.0])

@@ -14,7 +14,6 @@ from keras_lengen.layers import (
     NTKRoPE,
     RandomizedYaRN,
     RoPE,
-    XPos,
     YaRN,
 )
 from tests.covering import cover
@@ -24,7 +23,6 @@ from tests.keras_lengen.layers.encodings.turns import (
     measure_rates,
     rotated,
 )
-from tests.keras_lengen.models.small import encoder, token_ids
 
 QUERY, KEY = random_inputs("rotation")
 LAYOUTS = ["interleaved", "halves"]
@@ -147,33 +145,6 @@ def test_fractions_give_the_number_that_they_were_computed_from():
 
 
 @pytest.mark.parametrize(
-    "encoding",
-    [
-        lambda **more: XPos(**more),
-        lambda **more: NTKRoPE(scaling_factor=4, **more),
-        lambda **more: YaRN(original_length=20, scaling_factor=4, **more),
-        lambda **more: Llama3RoPE(original_length=20, **more),
-        lambda **more: LongRoPE(original_length=2, **more),
-    ],
-)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_fast_pairs_turn_as_without_the_slow_ones(encoding, layout):
-    whole, part = (
-        np.asarray(encoding(layout=layout, fastest_fraction=each)(QUERY))
-        for each in (1, 0.5)
-    )
-    fast = [0, 1, 2, 3] if layout == "interleaved" else [0, 1, 4, 5]
-    slow = [each for each in range(8) if each not in fast]
-    np.testing.assert_array_equal(part[..., fast], whole[..., fast])
-    # A multiple of what it was at every position.
-    pairs = (part / QUERY)[..., slow].reshape(*QUERY.shape[:-1], 2, 2)
-    if layout == "halves":
-        pairs = np.swapaxes(pairs, -1, -2)
-    np.testing.assert_allclose(pairs[..., 0], pairs[..., 1], rtol=1e-4)
-    assert np.abs(part[..., slow] - whole[..., slow]).max() > 1e-4
-
-
-@pytest.mark.parametrize(
     ("encoding", "width", "length", "expected"),
     [
         *(
@@ -293,25 +264,6 @@ def test_pairs_that_yarn_slows():
         assert yarn_rates(width, original, 2)[1] == bounds
 
 
-@pytest.mark.parametrize(
-    ("encoding", "magnitude"),
-    [
-        (YaRN(original_length=40, scaling_factor=1), 1),
-        (YaRN(original_length=40, scaling_factor=2), 1.069315),
-        (YaRN(original_length=40, scaling_factor=8), 1.207944),
-        (YaRN(original_length=2, attention_factor=1.25), 1.25),
-        (make_long(original_length=4096, scaling_factor=32), 1.190238),
-        (make_long(), 1.172947),
-        (make_long(scaling_factor=1), 1),
-        (make_long(original_length=2, scaling_factor=8), 2),
-    ],
-)
-def test_vectors_grow_by_the_factor_of_attention(encoding, magnitude):
-    for length in (2, 5000):
-        found = measure_magnitude(encoding, 8, length=length)
-        np.testing.assert_allclose(found, magnitude, rtol=1e-5)
-
-
 @pytest.mark.parametrize("width", [16, 128])
 @pytest.mark.parametrize("cls", [YaRN, RandomizedYaRN])
 def test_a_checkpoint_gives_its_own_factor_and_bounds(width, cls):
@@ -375,18 +327,6 @@ def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
     unknown = dynamic(query, positions=positions)
     known = dynamic(query, positions=positions, length=6)
     np.testing.assert_allclose(unknown, known, atol=4e-4)
-
-
-def test_padding_does_not_count_to_the_length():
-    model = encoder(NTKRoPE(original_length=2))
-    ids = token_ids()
-    alone = np.asarray(model(ids[:1, :4]))
-    lengths = np.array([4, 6], "int32")
-    padded = np.asarray(model({"token_ids": ids, "lengths": lengths}))
-    np.testing.assert_allclose(padded[:1, :4], alone, atol=1e-5)
-    whole = np.asarray(model(ids))
-    assert np.abs(whole[0, :4] - alone[0]).max() > 1e-4
-    np.testing.assert_allclose(padded[1], whole[1], atol=1e-5)
 
 
 YARN = {"original_length": 40}

@@ -13,7 +13,6 @@ from keras_lengen.layers import (
     SHAPE,
     ContinuousPositions,
     OrdinalPositions,
-    PositionSampler,
     RandomizedPositions,
     ShiftedPositions,
     SkippedPositions,
@@ -140,12 +139,6 @@ def test_all_rows_have_their_probability(sampler, tokens, lengths, outcomes):
         same = sum(one == other for one, other in pairs) / (DRAWS / 2)
         expected = sum(share**2 for share in outcomes.values())
         assert abs(same - expected) < 4 * math.sqrt(expected / (DRAWS / 2))
-
-
-def test_subsets_are_equally_likely_under_xla():
-    rows = draw(randomize(max_position=6), 3, jit_compile=True)
-    counts = collections.Counter(map(tuple, rows.tolist()))
-    assert_counts_follow(counts, choose(3, 6))
 
 
 @pytest.mark.parametrize("index", range(4))
@@ -332,14 +325,6 @@ def test_draws_span_the_range_under_any_floatx(floatx):
     assert abs(np.mean(means) - 999.5) < 60
     assert fractions.dtype == "float32"
     assert len(set(fractions.tolist())) > 1990
-
-
-def test_a_sampler_without_a_rule_says_so():
-    class Unfinished(PositionSampler):
-        pass
-
-    with pytest.raises(NotImplementedError, match="Unfinished must"):
-        Unfinished()(np.zeros((1, 2)))
 
 
 @pytest.mark.parametrize(

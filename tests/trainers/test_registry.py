@@ -1,0 +1,44 @@
+"""Every registered trainer, in processes of their own."""
+
+import pytest
+
+from tests.trainers.toy import TOYS, assert_same_weights, train_losses
+from trainers import EXPERIMENTS
+
+RUN = {
+    "steps": 6,
+    "steps_per_loop": 1,
+    "checkpoint_every": 3,
+    "evaluate_every": 6,
+    "dropout": 0.0,
+}
+
+
+def test_every_trainer_has_a_toy():
+    assert TOYS.keys() == EXPERIMENTS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "trainer", [name for name in EXPERIMENTS if name != "algorithmic"]
+)
+def test_a_killed_run_goes_on(nursery, trainer, tmp_path):
+    def start(name):
+        flags = {**TOYS[trainer], **RUN, "workdir": tmp_path / name}
+        return nursery.start(
+            [f"--{name}={value}" for name, value in flags.items()],
+            tmp_path / f"{name}.log",
+            module=f"trainers.{trainer}",
+        )
+
+    # The first start makes what is kept beside the data.
+    undisturbed = start("undisturbed")
+    assert undisturbed.wait() == 0, undisturbed.output
+    process, metrics = start("killed"), tmp_path / "killed" / "metrics.csv"
+    process.wait_for(lambda: metrics.exists() and "\n4," in metrics.read_text())
+    process.kill()
+    again = process.again()
+    assert again.wait() == 0, again.output
+    paths = tmp_path / "killed", tmp_path / "undisturbed"
+    assert_same_weights(*paths)
+    assert train_losses(paths[0]) == train_losses(paths[1])
