@@ -204,10 +204,7 @@ WRONG_AT_RUN = {
     ],
     "index": lambda right: [],
 }
-"""Functions of a right array: of its type, what only a run knows is wrong.
-
-Numbers are wrong in all examples, so that all results must be NaN.
-"""
+"""Functions of a right array: what only a run knows is wrong, for all rows."""
 
 FLAGS = ("use_causal_mask", "self_attention", "return_attention_scores")
 FEATURES = ("query", "key", "value", "memory", "embeddings", "inputs", "cache")

@@ -41,12 +41,9 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
 
 def test_torch_needs_no_array_of_a_tensor():
     files = ["torch_checks.py", "layers/encodings/test_angles.py"]
+    paths = [f"tests/keras_lengen/{file}" for file in files]
     plugin = "tests.keras_lengen.like_cuda"
-    run(
-        "torch",
-        *("pytest", "-q", "-n", "0", "-p", plugin),
-        *(f"tests/keras_lengen/{file}" for file in files),
-    )
+    run("torch", "pytest", "-q", "-n", "0", "-p", plugin, *paths)
 
 
 ON_JAX = [
@@ -54,7 +51,6 @@ ON_JAX = [
     *("layers/attention/test_axes.py", "layers/test_drawing.py"),
     *("layers/encodings/test_angles.py", "layers/encodings/test_jax_forms.py"),
 ]
-"""Files of tests that pass on every backend, below this folder."""
 
 
 def test_tests_of_all_backends_pass_on_jax():

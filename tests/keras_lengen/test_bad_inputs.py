@@ -376,10 +376,8 @@ UNKNOWN = ("lenghts", "mask", "target_lenghts", "target_memory", "x")
 
 def model_calls(refuses, name):
     """A model with lengths, masks, positions and documents."""
-    cls = {
-        "encoder": TransformerEncoder,
-        "looped": LoopedDecoder,
-    }.get(name, EncoderDecoder)
+    classes = {"encoder": TransformerEncoder, "looped": LoopedDecoder}
+    cls = classes.get(name, EncoderDecoder)
     prefix = "target_" if name == "target" else ""
     arguments = {"loops": 2} if cls is LoopedDecoder else {}
     model = cls(**SIZES, **arguments, encoding=NTKRoPE(original_length=4))
@@ -405,7 +403,8 @@ def model_calls(refuses, name):
         (),
         extra,
     )
-    looped = {"loops": np.array([1, 2], "int32"), "scored": MASK}
+    loops = {"loops": np.array([1, 2], "int32"), "scored": MASK}
+    looped = loops if cls is LoopedDecoder else {}
     sides = ("", "target_") if both else ("",)
     refuses(
         call,
@@ -413,7 +412,7 @@ def model_calls(refuses, name):
             **right,
             f"{prefix}padding_mask": MASK,
             **{f"{side}segment_ids": IDS for side in sides},
-            **(looped if cls is LoopedDecoder else {}),
+            **looped,
         },
     )
 
@@ -444,17 +443,11 @@ def short_calls(refuses, name):
 
 
 GENERATE = {
-    "max_new_tokens": ["x", 0],
-    "temperature": [-1, 1e39],
-    "top_k": [0, 8],
-    "top_p": [0, 1.5],
-    "end_token": [-1, 7, 2.5, [], [1, 7]],
-    "repetition_penalty": [0],
+    **{"max_new_tokens": [0], "temperature": [-1], "repetition_penalty": [0]},
+    **{"top_k": [0, 8], "top_p": [0, 1.5], "end_token": [-1, 7, [], [1, 7]]},
     # With a temperature of 1.
-    "num_beams": [0, 2],
-    "length_penalty": [-1, 0.5],
-    "seed": [-1],
-    "jit_compile": [1],
+    **{"num_beams": [0, 2], "length_penalty": [-1, 0.5]},
+    **{"seed": [-1], "jit_compile": [1]},
 }
 """Wrong values of the options of `generate`."""
 
@@ -466,11 +459,10 @@ def generate_calls(refuses, name):
     }[name]
     model = cls(**{**SIZES, "output_size": None}, encoding=RoPE())
     own_ids = "target_ids" if own else "token_ids"
-    own_options = {"return_logits": [1]} if method == "generate" else {}
 
     def generate(max_new_tokens=3, **others):
         options = {"temperature": 1.0, "jit_compile": False}
-        for option in {*GENERATE, *own_options} & others.keys():
+        for option in GENERATE.keys() & others.keys():
             options[option] = others.pop(option)
         inputs = others.pop("inputs", others)
         with eagerly():
@@ -481,10 +473,9 @@ def generate_calls(refuses, name):
     refuses(
         generate,
         {"token_ids": IDS, own_ids: IDS},
-        tuple(f"{side}{name}" for side in {"", own} for name in names),
+        tuple(f"{own}{name}" for name in names),
         {
             **GENERATE,
-            **own_options,
             # Nothing to start from.
             own_ids: [np.zeros((BATCH, 0), "int32"), IDS[:0]],
             f"{own}lengths": [[0, 2]],
@@ -550,3 +541,22 @@ def is_quick(calls, name, how):
 )
 def test_every_argument_is_read(calls, name, how):
     calls(functools.partial(assert_refuses, how), name)
+
+
+@pytest.mark.skipif("graph" not in HOWS, reason="needs TensorFlow")
+def test_a_saved_model_checks_its_inputs(tmp_path):
+    import tensorflow as tf
+
+    encoding = make(ENCODINGS["RandomizedRoPE"], max_position=TOKENS)
+    model = TransformerEncoder(**SIZES, encoding=encoding)
+    model(IDS)
+    model.export(tmp_path, verbose=False)
+    # Its variables live as long as it does.
+    saved = tf.saved_model.load(str(tmp_path))
+    assert np.isfinite(saved.serve(IDS)).all()
+    for named, wrong in (
+        ("token_ids", IDS + 7),
+        ("max_position", more(IDS, 1)),
+    ):
+        call = functools.partial(saved.serve, wrong)
+        assert find_fault(call, named, "graph") is None

@@ -55,25 +55,11 @@ class Centred(ALiBi):
         return prepared - ops.mean(prepared, axis=3, keepdims=True)
 
 
-@wrong("must treat every query alone")
-class Queries(ALiBi):
-    def bias_at(self, prepared, query, key):
-        return prepared * (1 + ops.cast(ops.shape(query)[1] == 1, "float32"))
-
-
 @wrong("must treat positions .B, T. as those of each example")
 class OneForAll(SinusoidalEncoding):
     def add_to_embeddings(self, embeddings, positions):
         if len(positions.shape) == 2:
             positions = positions[0]
-        return super().add_to_embeddings(embeddings, positions)
-
-
-@wrong("is defined at fractions: False, and must say so")
-class Whole(SinusoidalEncoding):
-    def add_to_embeddings(self, embeddings, positions):
-        if not keras.backend.is_int_dtype(positions.dtype):
-            raise ValueError("no row")
         return super().add_to_embeddings(embeddings, positions)
 
 
@@ -149,12 +135,6 @@ class Bold(RoPE):
         super().__init__(sampler=sampler, **kwargs)
 
 
-@wrong("must number tokens from a start index on")
-class Forever(SinusoidalEncoding):
-    def call(self, embeddings, start_index=0, **kwargs):
-        return super().call(embeddings, **kwargs)
-
-
 @wrong("must refuse sequences longer than `max_position`")
 class Endless(LearnedEncoding):
     def __init__(self, *, max_position=1100, **kwargs):
@@ -195,14 +175,6 @@ class Falling(PositionSampler):
         return ops.flip(ops.arange(ops.shape(inputs)[1]))
 
 
-@wrong("must return finite positions .*float32 if `fractional = True`")
-class Fractional(PositionSampler):
-    fractional = True
-
-    def sample(self, inputs, **kwargs):
-        return ops.arange(ops.shape(inputs)[1])
-
-
 @wrong("must draw the same again with the same seed")
 class Seedless(RandomizedPositions):
     def __init__(self, *, max_position=64, seed=3, **kwargs):
@@ -210,26 +182,11 @@ class Seedless(RandomizedPositions):
         self.seed_generator = keras.random.SeedGenerator()
 
 
-@wrong("must read nothing but the shape of its inputs")
-class Reading(PositionSampler):
-    def sample(self, inputs, **kwargs):
-        return ops.arange(ops.shape(inputs)[1]) + (len(inputs.shape) == 3)
-
-
 @wrong("must give a padded sequence the positions of the sequence alone")
 class Padded(PositionSampler):
     def sample(self, inputs, **kwargs):
         tokens = ops.shape(inputs)[1]
         return ops.arange(tokens, dtype="int32") + tokens
-
-
-@wrong("must give padding the largest positions")
-class Wrapped(PositionSampler):
-    def sample(self, inputs, lengths=None, **kwargs):
-        indices = ops.arange(ops.shape(inputs)[1], dtype="int32")
-        if lengths is None:
-            return indices
-        return ops.where(indices < ops.expand_dims(lengths, -1), indices, 0)
 
 
 @wrong("must give the same in a graph")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_lengen.layers import GridPositions, RoPE, TransformerBlock
+from keras_lengen.layers import RoPE, TransformerBlock
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
 
@@ -15,16 +15,6 @@ def test_samplers(name):
         expected = sampler.compute_output_shape((2, 6), *shapes)
         found = sampler(np.ones((2, 6)), **given).shape
         assert tuple(expected) == tuple(found)
-
-
-def test_pairs():
-    sampler = GridPositions(width=2)
-    for expected, found in zip(
-        sampler.compute_output_shape((2, 6)),
-        sampler(np.ones((2, 6))),
-        strict=True,
-    ):
-        assert tuple(expected) == tuple(found.shape)
 
 
 def test_blocks():

@@ -15,6 +15,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedPositions,
 )
+from keras_lengen.layers.drawing import Dropout
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
@@ -25,19 +26,13 @@ POSITIONS = np.array([0, 1, 500, 997, 999, 1000], "int32")
 
 
 def layers(name, policy, attention=MultiHeadAttention, **changes):
-    """A functional model of an encoding, with inputs for it.
-
-    The encoding is in it by itself and, where it has a place there, in
-    attention, whose arguments `changes` are.
-    """
+    """A model of an encoding, by itself and in attention, and its inputs."""
     encoding = encodings.make(name, dtype=policy)
     arrays = encodings.random_inputs(encoding.stage)
     symbols = [keras.Input(x.shape[1:], dtype="float32") for x in arrays]
     positions = keras.Input(POSITIONS.shape, dtype="int32")
-    outputs = {
-        "given": encoding(*symbols, positions=positions),
-        "sampled": encoding(*symbols),
-    }
+    outputs = {"given": encoding(*symbols, positions=positions)}
+    outputs["sampled"] = encoding(*symbols)
     if encoding.stage != "embeddings":
         layer = attention(
             encodings.HEADS,
@@ -63,12 +58,6 @@ def model(name, policy, encoding_policy=None, **changes):
     options = {"embedding_scale": 48.0, "dtype": policy, **changes}
     inputs = {"token_ids": small.token_ids(), "positions": POSITIONS}
     return make(encoding, **options), inputs
-
-
-def two_sequences(name, policy):
-    options = {"dtype": policy, "encoding_changes": {"dtype": policy}}
-    model = small.make("encoder_decoder", name, embedding_scale=48, **options)
-    return model, small.inputs(model, small.token_ids())
 
 
 def results(model, inputs):
@@ -112,10 +101,8 @@ def promised_dtype(encoding, name, policy):
 def assert_near(result, exact, policy):
     """Asserts likeness relative to results, or to 1 where they are smaller.
 
-    One rounding moves a number by half an epsilon at most. Measured results
-    are off by up to 3.5 epsilons, where `p` of PowerKERPLE, itself half an
-    epsilon off, is multiplied by the logarithm of the distance 1000. A
-    position rounded to bfloat16 would move them by a hundred.
+    Measured results are off by up to 3.5 epsilons; a position rounded to
+    bfloat16 would move them by a hundred.
     """
     # In float64, positions, biases, scores and logits are float32.
     tolerance = 4 * max(
@@ -149,7 +136,6 @@ OTHER_BLOCKS = {
         ("FIRE", "bfloat16", model, {"encoding_policy": "float32"}),
         ("RandomizedRoPE", "bfloat16", model, OTHER_BLOCKS),
         ("SinusoidalEncoding", "float16", model, OTHER_BLOCKS),
-        ("RandomizedRoPE", "float16", two_sequences, {}),
     ],
 )
 def test_values_and_dtypes(name, policy, make, changes):
@@ -194,11 +180,28 @@ def test_a_global_policy_is_that_of_all_layers(name, policy, make):
         ours, _ = make(name, None)
         ours.set_weights(local.get_weights())
         found = results(ours, inputs)
-    for (part, dtypes, result), (_, _, wanted) in zip(
-        found, expected, strict=True
-    ):
-        assert dtypes == {promised_dtype(name, part, policy)}
-        np.testing.assert_array_equal(result, wanted)
+    for ours, (part, _, wanted) in zip(found, expected, strict=True):
+        assert ours[1] == {promised_dtype(name, part, policy)}
+        np.testing.assert_array_equal(ours[2], wanted)
+
+
+def test_generated_logits_are_those_of_the_full_pass():
+    policy = "float16"
+    ours = small.decoder(
+        encodings.make("FIRE", dtype=policy),
+        output_size=small.VOCABULARY_SIZE,
+        embedding_scale=48.0,
+        dtype=policy,
+    )
+    prompts = small.token_ids()
+    with globally(policy), small.eagerly():
+        tokens, logits = ours.generate(
+            prompts, 4, return_logits=True, jit_compile=False
+        )
+    assert standard_dtype(logits) == "float32"
+    full = ours(np.concatenate([prompts, tokens], axis=1))
+    full = ops.convert_to_numpy(full)[:, prompts.shape[1] - 1 : -1]
+    assert_near(logits, full, policy)
 
 
 @pytest.mark.parametrize(
@@ -254,10 +257,20 @@ def test_tokens_of_long_sequences_are_counted_whatever_floatx():
     assert np.sum(np.asarray(positions) < tokens - 1) in (34_999, 35_000)
 
 
+def test_dropout_drops_the_given_share():
+    inputs = np.random.default_rng(0).uniform(1, 2, (1000, 1000))
+    with globally("bfloat16"):
+        outputs = Dropout(0.01, seed=1)(inputs, training=True)
+        assert standard_dtype(outputs) == "bfloat16"
+        outputs = as_array(outputs)
+    error = 5 * (0.01 * 0.99 / outputs.size) ** 0.5
+    assert abs(np.mean(outputs == 0) - 0.01) < error
+    # A factor of the compute dtype would be off by up to half an epsilon.
+    assert abs(outputs.mean() / inputs.mean() - 1) < error / 0.99 + 2e-4
+
+
 def test_sampled_tokens_are_the_same_whatever_floatx():
-    ours = small.decoder(
-        encodings.make("RoPE"), output_size=small.VOCABULARY_SIZE
-    )
+    ours = small.decoder(output_size=small.VOCABULARY_SIZE)
     options = {"temperature": 1.0, "top_p": 0.9, "jit_compile": False}
     prompts = small.token_ids()
     generate = functools.partial(ours.generate, prompts, 5, seed=1, **options)

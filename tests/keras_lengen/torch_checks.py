@@ -1,7 +1,6 @@
 """What the library does on PyTorch, whose tensors refuse what a GPU's do.
 
-`test_backends.py` runs it, with the plugin `like_cuda`, in a process of its
-own.
+`test_backends.py` runs it, with the plugin `like_cuda`, in its own process.
 """
 
 import keras

@@ -123,7 +123,7 @@ def make_model(kind, **options):
         "model_dim": 16,
         "encoding": RoPE(),
     }
-    return with_random_weights(kind(**arguments | options))
+    return kind(**arguments | options)
 
 
 def call_model(encoding=None, **inputs):
