@@ -52,31 +52,23 @@ def test_the_split_of_the_whole_file(tmp_path, path):
     assert sizes == [90_000_000, 5_000_000, 5_000_000]
 
 
-def test_a_missing_file_says_where_it_is(tmp_path):
-    with pytest.raises(CorpusError) as caught:
-        open_enwik8(tmp_path)
-    assert str(caught.value) == (
-        f"enwik8 is not in {tmp_path}: download "
-        "http://mattmahoney.net/dc/enwik8.zip (36,445,475 bytes) and put it "
-        "there, as enwik8.zip."
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (None, "enwik8 is not in .*: download http.* as enwik8.zip"),
         (CONTENT[:-1], "19,999 bytes instead of 20,000"),
         (CONTENT[:-1] + b"x", "was altered, its SHA-256 is"),
     ],
 )
 def test_wrong_files(tmp_path, path, content, message):
-    path.write_bytes(content)
+    if content:
+        path.write_bytes(content)
     with pytest.raises(CorpusError, match=message):
         open_enwik8(tmp_path, **CHECKS)
 
 
 @pytest.mark.parametrize(("name", "kept"), [("enwik8", 5000), ("enwik9", None)])
-def test_wrong_archives(tmp_path, path, archive, name, kept):
+def test_wrong_archives(tmp_path, archive, name, kept):
     write_zip(archive, name)
     archive.write_bytes(archive.read_bytes()[:kept])
     with pytest.raises(CorpusError, match=r"enwik8.zip is damaged \(.*again"):
@@ -93,11 +85,7 @@ def test_an_archive_of_another_text_leaves_no_file(tmp_path, path, archive):
     assert [*tmp_path.iterdir()] == [archive]
     # An archive that is right is preferred to a file that is wrong.
     path.write_bytes(b"wrong")
-    splits = open_enwik8(tmp_path, **CHECKS)
-    assert path.read_bytes() == CONTENT
-    assert len(splits["train"]) == 18_000
-    with pytest.raises(CorpusError, match=message):
-        open_enwik8(tmp_path, **wrong)
+    open_enwik8(tmp_path, **CHECKS)
     assert path.read_bytes() == CONTENT
 
 
@@ -107,7 +95,5 @@ def test_what_is_no_file(tmp_path, path, archive):
         open_enwik8(tmp_path)
     archive.unlink()
     os.mkfifo(path)
-    with pytest.raises(CorpusError, match="0 bytes instead of 100,000,000"):
-        open_enwik8(tmp_path)
     with pytest.raises(CorpusError, match="it is not a regular file"):
         open_enwik8(tmp_path, size=None)
