@@ -1,7 +1,10 @@
 """Programs for TPUs: what is asked for, lowered, compiled, and recorded."""
 
 import json
+import os
 import re
+import subprocess
+import venv
 from unittest import mock
 
 import pytest
@@ -276,3 +279,37 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
         assert evaluate["all_reduce_bytes"] == 0
     else:
         assert gradients / 2 < train["all_reduce_bytes"] < gradients
+
+
+@pytest.mark.tpu_compile
+def test_tensorflow_itself_lowers_steps_for_tpus(tmp_path):
+    """In an environment of its own, as its package excludes the ordinary one.
+
+    KERAS_LENGEN_TPU_PYTHON names the Python of one that has the extra `tpu`;
+    without it, one is made, of 2.6 GB.
+    """
+    python = os.environ.get("KERAS_LENGEN_TPU_PYTHON")
+    if not python:
+        venv.create(tmp_path / "venv", with_pip=True)
+        python = tmp_path / "venv" / "bin" / "python"
+        install = [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"]
+        subprocess.run(install, check=True)
+    # Without those of the other compiler, and not to ask where there is no TPU.
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TPU_")
+    }
+    done = subprocess.run(
+        [python, "-m", "tests.trainers.tpu_lowering"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**variables, "TPU_SKIP_MDS_QUERY": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert len(rows) == 4
+    for _, mode, sums in rows:
+        assert (int(sums) > 0) == (mode == "train")

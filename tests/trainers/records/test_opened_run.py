@@ -142,3 +142,20 @@ def test_what_cannot_be_opened(copied, tmp_path):
             open_run(*map(str, arguments))
     assert open_run(str(checkpoint)).checkpoint == checkpoint
     assert open_run(str(path)).checkpoint == checkpoint
+
+
+def test_a_checkpoint_that_training_replaces_is_looked_for_again(copied):
+    path, _ = copied
+    opened = open_run(str(path))
+    newer = opened.checkpoint.with_stem("checkpoint-3")
+    opened.checkpoint.rename(newer)
+
+    def use(run):
+        if run.checkpoint != newer:
+            raise GoneError("gone")
+        return run.checkpoint
+
+    assert opened.retry(use) == newer
+    newer.unlink()
+    with pytest.raises(ConfigError, match="has no checkpoint"):
+        opened.retry(use)
