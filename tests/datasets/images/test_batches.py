@@ -57,19 +57,14 @@ def test_an_epoch_has_every_image_once(store):
     np.testing.assert_array_equal(draw(store, 1, 3)[0], draw(store)[0][4:])
 
 
-def test_padding_and_delimiter(store):
-    tokens, _ = draw(store, delimiter=256)
-    assert (tokens[:, 2::3] == 256).all()
-
-
 def test_crops_at_random_places(store):
-    tokens, _ = draw(store, last=30, crop=CROP)
+    tokens, _ = draw(store, last=30, crop=CROP, delimiter=256)
     corners = tokens[:, 0] % 16
     found = {(corner // 4, corner % 4) for corner in corners.tolist()}
     assert found == {(row, column) for row in range(3) for column in range(3)}
     np.testing.assert_array_equal(tokens[:, 1], tokens[:, 0] + 1)
     np.testing.assert_array_equal(tokens[:, 3], tokens[:, 0] + 4)
-    assert (tokens[:, 2::3] == 0).all()
+    assert (tokens[:, 2::3] == 256).all()
 
 
 def test_every_other_image_is_mirrored(store):

@@ -34,15 +34,10 @@ def compute(colors, size):
     return weigh(len(gray), height) @ gray @ weigh(gray.shape[1], width).T
 
 
-def as_colors(content):
-    with Image.open(content) as image:
-        return np.asarray(image.convert("RGB"))
-
-
-def portable_gray_map(most):
-    values = np.round(GRAY / 255 * most)
-    content = f"P5 17 13 {most}\n".encode() + values.astype(">u2").tobytes()
-    return content, values * (255 / most)
+def portable_gray_map():
+    values = np.round(GRAY / 255 * 4095)
+    content = b"P5 17 13 4095\n" + values.astype(">u2").tobytes()
+    return content, values * (255 / 4095)
 
 
 def turned():
@@ -53,12 +48,10 @@ def turned():
     return encode(image, exif=exif), np.rot90(COLORS, -1)
 
 
-def transparent(mode):
+def transparent():
     alpha = draw(channels=1, seed=1)
     image = Image.fromarray(np.concatenate([COLORS, alpha], axis=-1))
-    image = image.convert(mode)
-    seen = np.asarray(image.convert("RGBA")).astype(float)
-    return encode(image), seen[..., :3] * seen[..., 3:] / 255, 2.5
+    return encode(image), COLORS * (alpha / 255), 2.5
 
 
 def transparent_palette():
@@ -79,18 +72,15 @@ def inks():
 
 KINDS = {
     "colors": (encode(Image.fromarray(COLORS)), COLORS),
-    "gray values": (encode(Image.fromarray(GRAY[..., 0])), GRAY),
     "pixels": (np.ascontiguousarray(GRAY[..., 0]), GRAY),
     "bits": (encode(Image.fromarray(GRAY[..., 0] > 128)), 255.0 * (GRAY > 128)),
     "16 bits": (
         encode(Image.fromarray(GRAY[..., 0].astype(np.uint16) * 257)),
         GRAY,
     ),
-    "a map of 12 bits": portable_gray_map(4095),
-    "a map of 16 bits": portable_gray_map(65535),
+    "a map of 12 bits": portable_gray_map(),
     "a turned photograph": turned(),
-    "transparent colors": transparent("RGBA"),
-    "transparent gray values": transparent("LA"),
+    "transparent colors": transparent(),
     "a transparent palette": transparent_palette(),
     "inks": inks(),
 }
@@ -107,8 +97,10 @@ def test_images_of_every_kind(name):
 def test_a_path(tmp_path):
     path = tmp_path / "image.jpg"
     path.write_bytes(WHOLE)
-    for size, found in zip(SIZES, decode(path, SIZES), strict=True):
-        assert np.abs(found - compute(as_colors(path), size)).max() <= 1.5
+    for found, of_bytes in zip(
+        decode(path, SIZES), decode(WHOLE, SIZES), strict=True
+    ):
+        np.testing.assert_array_equal(found, of_bytes)
     with pytest.raises(FileNotFoundError):
         decode(tmp_path / "none.png", SIZES)
 
@@ -117,10 +109,9 @@ def test_a_path(tmp_path):
     ("content", "message"),
     [
         (WHOLE[: len(WHOLE) // 2], "(?i)truncated"),
-        (encode(Image.fromarray(draw()))[:-60], "."),
         (b"<html>404</html>", "no known format"),
-        (b"", "no known format"),
         (encode(Image.fromarray(np.ones((3, 3), np.float32)), "TIFF"), "32 b"),
+        (encode(Image.new("1", (8192, 8193))), "8192 x 8193 pixels are too m"),
     ],
 )
 def test_what_cannot_be_decoded(content, message):
@@ -132,9 +123,3 @@ def test_without_pillow(monkeypatch):
     monkeypatch.setattr("datasets.images.decode.Image", None)
     with pytest.raises(ImageError, match="install the extra `images`"):
         open_store(None, SIZES, "", report=print)
-
-
-def test_too_many_pixels(monkeypatch):
-    monkeypatch.setattr("datasets.images.decode.MOST_PIXELS", 100)
-    with pytest.raises(ImageError, match="17 x 13 pixels are too many"):
-        decode(encode(Image.fromarray(draw())), SIZES)

@@ -15,9 +15,9 @@ def make_grays(grays=GRAYS, **fields):
     return make_source([encode_gray(gray) for gray in grays], **fields)
 
 
-def open_(source, directory, sizes=(SMALL, LARGE), lines=None, **options):
-    report = [].append if lines is None else lines.append
-    return open_store(source, list(sizes), directory, report=report, **options)
+def open_(source, directory, sizes=(SMALL, LARGE), **options):
+    options["report"] = [].append
+    return open_store(source, list(sizes), directory, **options)
 
 
 def assert_grays(store, grays=GRAYS):
@@ -28,13 +28,11 @@ def assert_grays(store, grays=GRAYS):
 
 
 def test_images_of_all_sizes(tmp_path):
-    lines = []
-    store = open_(make_grays(), tmp_path / "new" / "directory", lines=lines)
+    store = open_(make_grays(), tmp_path / "new" / "directory")
     assert len(store) == 4 and not store.skipped
     assert store.labels.tolist() == [0, 1, 0, 1]
     assert store.majority == 0.5
     assert_grays(store)
-    assert lines[-1].startswith("made: decoded 4 of 4 images, ")
     images, labels = store.read(tf.constant([3, 0]), tf.constant(LARGE))
     assert images.dtype == labels.dtype == tf.int32
     assert images.numpy()[:, 0, 0].tolist() == [40, 10]
@@ -60,10 +58,10 @@ def test_only_missing_sizes_are_decoded(tmp_path, monkeypatch):
         assert decoded == [[LARGE]] * 4
 
 
-def cut(pattern, kept):
+def cut(pattern):
     def damage(folder):
         for path in folder.glob(pattern):
-            path.write_bytes(path.read_bytes()[:kept])
+            path.write_bytes(path.read_bytes()[:20])
 
     return damage
 
@@ -78,25 +76,17 @@ def change(pattern="*.npz", **changes):
     return damage
 
 
-def keep_one_array(folder):
-    for path in folder.glob("*.npz"):
-        with path.open("wb") as file:
-            np.save(file, np.arange(4, dtype=np.int32))
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        *(cut(f"*.{s}", kept) for s in ("pixels", "npz") for kept in (0, 20)),
+        *(cut("*.pixels"), cut("*.npz")),
         change(labels=np.array(["0"] * 4)),
-        change(labels=np.arange(4) * 1j),
         change(labels=np.array(4)),
         change(skipped=np.array([1.5])),
         # As of an earlier version.
         change(contents=None),
         # One size has other images than the other one.
         change("*2x3*.npz", labels=np.array([1, 0, 1, 0], np.int32)),
-        keep_one_array,
     ],
 )
 def test_damaged_files_are_made_again(tmp_path, damage):
@@ -122,37 +112,29 @@ def test_bad_images(tmp_path):
     assert_grays(store, [10, 30])
     assert store.labels.tolist() == [0, 0]
     assert [name[:7] for name in store.skipped] == ["image 1", "image 3"]
-    stores = {"train": store, "test": store}
-    assert describe_skipped(stores) == (
+    assert describe_skipped({"train": store, "test": store}) == (
         "4 image(s) could not be decoded: image 1 (no known format), "
         "image 3 (no known format), image 1 (no known format) and 1 more."
     )
     # The files are there, but not all images are.
-    with pytest.raises(ImageError, match=message):
-        open_(source, tmp_path)
-    assert describe_skipped({}) == ""
+    for refused in (source, make_source(contents, in_memory=True)):
+        with pytest.raises(ImageError, match=message):
+            open_(refused, tmp_path)
 
 
 @pytest.mark.parametrize("bad_images", ["refuse", "skip"])
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: make_source([]), "made has no image: look at --data_d"),
-        (
-            lambda path: make_source([], in_memory=True),
-            "made has no image: look at --data_d",
-        ),
-        # A file that cannot be read is no bad image.
-        (
-            lambda path: make_source([encode_gray(1), path / "none.png"]),
-            r"^cannot read image 1: No such file or directory\.$",
-        ),
-    ],
-)
-def test_images_that_are_not_there(tmp_path, make, message, bad_images):
-    with pytest.raises(ImageError, match=message):
-        open_(make(tmp_path), tmp_path, bad_images=bad_images)
-    assert not list(tmp_path.iterdir())
+def test_images_that_are_not_there(tmp_path, bad_images):
+    def refuse(message, contents, **fields):
+        source = make_source(contents, **fields)
+        with pytest.raises(ImageError, match=message):
+            open_(source, tmp_path, bad_images=bad_images)
+        assert not list(tmp_path.iterdir())
+
+    refuse("made has no image: look at --data_d", [])
+    refuse("made has no image: look at --data_d", [], in_memory=True)
+    # A file that cannot be read is no bad image.
+    contents = [encode_gray(1), tmp_path / "none.png"]
+    refuse(r"^cannot read image 1: No such file or directory\.$", contents)
 
 
 def test_the_digest_tells_images_apart_and_not_places(tmp_path):
@@ -201,20 +183,11 @@ def test_a_directory_that_cannot_be_written(tmp_path):
     [
         (1, "made has classes from 1 to 1, but the model has 1, from 0: set "),
         (-1, "made has a class before the first one: classes count from 0, "),
-        (0, None),
     ],
 )
 def test_labels_are_those_of_the_classes(label, message):
     item = Item("image", encode_gray(1), label)
     source = Source("made", lambda: iter([item]), "made", in_memory=True)
-
-    def open_all():
-        return open_stores(
-            {"train": source}, {"train": [SMALL]}, "", classes=1, report=print
-        )
-
-    if message is None:
-        assert_grays(open_all()["train"], [1])
-        return
+    sizes = {"train": [SMALL]}
     with pytest.raises(ImageError, match=message):
-        open_all()
+        open_stores({"train": source}, sizes, "", classes=1, report=print)
