@@ -31,8 +31,6 @@ def draw(store, first=0, last=3, **changes):
         last_step=last,
         **options,
     )
-    assert dataset.element_spec["token_ids"].shape == (4, 9)
-    assert dataset.element_spec["targets"].shape == (4,)
     batches = list(dataset.as_numpy_iterator())
     tokens = np.concatenate([batch["token_ids"] for batch in batches])
     return tokens, np.concatenate([batch["targets"] for batch in batches])
@@ -46,12 +44,9 @@ def test_an_epoch_has_every_image_once(store):
         assert sorted(numbers) == list(range(12))
         np.testing.assert_array_equal(targets, store.labels[numbers])
         # Rows of two pixels, each with a delimiter.
-        offsets = [0, 1, None, 4, 5, None, 8, 9, None]
-        for row, number in zip(tokens, numbers, strict=True):
-            assert row.tolist() == [
-                0 if offset is None else 16 * number + offset
-                for offset in offsets
-            ]
+        assert not tokens[:, 2::3].any()
+        offsets = np.delete(tokens - 16 * numbers[:, None], [2, 5, 8], axis=1)
+        assert (offsets == [0, 1, 4, 5, 8, 9]).all()
         orders.append(numbers.tolist())
     assert orders[0] != orders[1]
     np.testing.assert_array_equal(draw(store, 1, 3)[0], draw(store)[0][4:])
@@ -82,15 +77,13 @@ def test_evaluation_reads_every_image_once(store):
         batch = evaluation_batch(
             store,
             index=tf.constant(index),
-            batch_size=5,
+            batch_size=4,
             size=tf.constant((5, 4)),
             padded_length=26,
         )
         tokens = batch["token_ids"].numpy()
-        assert tokens.shape == (5, 26) and not tokens[:, 25].any()
+        assert tokens.shape == (4, 26) and not tokens[:, 25].any()
         numbers += (tokens[:, 0] // 16).tolist()
-        np.testing.assert_array_equal(
-            batch["targets"], store.labels[numbers[-5:]]
-        )
-    assert sorted(numbers[:12]) == list(range(12)) != numbers[:12]
-    assert numbers[12:] == numbers[:3]
+        labels = store.labels[numbers[-4:]]
+        np.testing.assert_array_equal(batch["targets"], labels)
+    assert sorted(numbers) == list(range(12)) != numbers

@@ -50,20 +50,16 @@ def test_imagenet(prepared):
     }
 
 
-@pytest.mark.parametrize(
-    ("dataset", "name", "first"),
-    [
-        ("imagenet2012", "imagenet2012", "get ILS.* into .*manual, and "),
-        ("imagenette", "imagenette/320px-v2", ""),
-    ],
-)
-def test_data_that_are_not_prepared(tmp_path, dataset, name, first):
+def test_data_that_are_not_prepared(tmp_path):
     message = (
-        rf"{name} is not prepared in {tmp_path}: {first}run `tfds build "
-        rf"{name} --data_dir={tmp_path}`\. Or begin with --dataset=digits"
+        rf"imagenette/320px-v2 is not prepared in {tmp_path}: run `tfds build "
+        rf"imagenette/320px-v2 --data_dir={tmp_path}`\. Or begin with --datas"
     )
     with pytest.raises(ImageError, match=message):
-        IMAGES[dataset].open(str(tmp_path))
+        IMAGES["imagenette"].open(str(tmp_path))
+    message = f"get ILS.* into {tmp_path}/downloads/manual, and run `tfds build"
+    with pytest.raises(ImageError, match=message):
+        IMAGES["imagenet2012"].open(str(tmp_path))
 
 
 def test_no_tensorflow_datasets(monkeypatch):

@@ -74,10 +74,7 @@ KINDS = {
     "colors": (encode(Image.fromarray(COLORS)), COLORS),
     "pixels": (np.ascontiguousarray(GRAY[..., 0]), GRAY),
     "bits": (encode(Image.fromarray(GRAY[..., 0] > 128)), 255.0 * (GRAY > 128)),
-    "16 bits": (
-        encode(Image.fromarray(GRAY[..., 0].astype(np.uint16) * 257)),
-        GRAY,
-    ),
+    "16 bits": (encode(Image.fromarray(GRAY[..., 0] * np.uint16(257))), GRAY),
     "a map of 12 bits": portable_gray_map(),
     "a turned photograph": turned(),
     "transparent colors": transparent(),
@@ -94,17 +91,6 @@ def test_images_of_every_kind(name):
         assert np.abs(found - compute(colors, size)).max() <= most
 
 
-def test_a_path(tmp_path):
-    path = tmp_path / "image.jpg"
-    path.write_bytes(WHOLE)
-    for found, of_bytes in zip(
-        decode(path, SIZES), decode(WHOLE, SIZES), strict=True
-    ):
-        np.testing.assert_array_equal(found, of_bytes)
-    with pytest.raises(FileNotFoundError):
-        decode(tmp_path / "none.png", SIZES)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -117,6 +103,11 @@ def test_a_path(tmp_path):
 def test_what_cannot_be_decoded(content, message):
     with pytest.raises(ImageError, match=message):
         decode(content, SIZES)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        decode(tmp_path / "none.png", SIZES)
 
 
 def test_without_pillow(monkeypatch):

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.images import store as module
+from datasets.images.decode import decode
 from datasets.images.source import ImageError, Item, Source
 from datasets.images.store import describe_skipped, open_store, open_stores
 from tests.datasets.images.awkward import encode_gray, make_source
@@ -39,59 +40,40 @@ def test_images_of_all_sizes(tmp_path):
     assert labels.numpy().tolist() == [1, 0]
 
 
-def test_memory_instead_of_files(tmp_path):
-    assert_grays(open_(make_grays(in_memory=True), tmp_path / "none"))
-    assert not (tmp_path / "none").exists()
-
-
 def test_only_missing_sizes_are_decoded(tmp_path, monkeypatch):
     open_(make_grays(), tmp_path, [SMALL])
     decoded = []
-    real = module.decode
-    monkeypatch.setattr(
-        module,
-        "decode",
-        lambda c, sizes: decoded.append(sizes) or real(c, sizes),
-    )
+
+    def watched(content, sizes):
+        decoded.append(sizes)
+        return decode(content, sizes)
+
+    monkeypatch.setattr(module, "decode", watched)
     for _ in range(2):
         assert_grays(open_(make_grays(), tmp_path))
         assert decoded == [[LARGE]] * 4
 
 
-def cut(pattern):
-    def damage(folder):
-        for path in folder.glob(pattern):
-            path.write_bytes(path.read_bytes()[:20])
-
-    return damage
-
-
-def change(pattern="*.npz", **changes):
-    def damage(folder):
-        for path in folder.glob(pattern):
-            with np.load(path) as found:
-                arrays = {**found, **changes}
-            np.savez(path, **{n: a for n, a in arrays.items() if a is not None})
-
-    return damage
-
-
 @pytest.mark.parametrize(
-    "damage",
+    ("pattern", "changes"),
     [
-        *(cut("*.pixels"), cut("*.npz")),
-        change(labels=np.array(["0"] * 4)),
-        change(labels=np.array(4)),
-        change(skipped=np.array([1.5])),
-        # As of an earlier version.
-        change(contents=None),
+        *(("*.pixels", None), ("*.npz", None)),
+        ("*.npz", {"labels": np.array(["0"] * 4)}),
+        ("*.npz", {"labels": np.array(4)}),
+        ("*.npz", {"skipped": np.array([1.5])}),
         # One size has other images than the other one.
-        change("*2x3*.npz", labels=np.array([1, 0, 1, 0], np.int32)),
+        ("*2x3*.npz", {"labels": np.array([1, 0, 1, 0], np.int32)}),
     ],
 )
-def test_damaged_files_are_made_again(tmp_path, damage):
+def test_damaged_files_are_made_again(tmp_path, pattern, changes):
     before = open_(make_grays(), tmp_path)
-    damage(tmp_path)
+    for path in tmp_path.glob(pattern):
+        if changes is None:
+            path.write_bytes(path.read_bytes()[:20])
+        else:
+            with np.load(path) as found:
+                arrays = {**found, **changes}
+            np.savez(path, **arrays)
     again = open_(make_grays(), tmp_path)
     assert_grays(again)
     assert again.labels.tolist() == [0, 1, 0, 1]
@@ -141,7 +123,9 @@ def test_the_digest_tells_images_apart_and_not_places(tmp_path):
     digest = open_(make_grays(), tmp_path / "one", [SMALL]).digest
     moved = make_grays(version="elsewhere")
     assert open_(moved, tmp_path / "two", [LARGE]).digest == digest
-    assert open_(make_grays(in_memory=True), tmp_path).digest == digest
+    in_memory = open_(make_grays(in_memory=True), tmp_path / "none")
+    assert_grays(in_memory)
+    assert in_memory.digest == digest and not (tmp_path / "none").exists()
     others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
     digests = {digest}
     for number, grays in enumerate(others):
@@ -178,16 +162,13 @@ def test_a_directory_that_cannot_be_written(tmp_path):
         open_(make_grays(), tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        (1, "made has classes from 1 to 1, but the model has 1, from 0: set "),
-        (-1, "made has a class before the first one: classes count from 0, "),
-    ],
-)
-def test_labels_are_those_of_the_classes(label, message):
-    item = Item("image", encode_gray(1), label)
-    source = Source("made", lambda: iter([item]), "made", in_memory=True)
-    sizes = {"train": [SMALL]}
-    with pytest.raises(ImageError, match=message):
-        open_stores({"train": source}, sizes, "", classes=1, report=print)
+def test_labels_are_those_of_the_classes():
+    def refuse(message, label):
+        item = Item("image", encode_gray(1), label)
+        source = Source("made", lambda: iter([item]), "made", in_memory=True)
+        sizes = {"train": [SMALL]}
+        with pytest.raises(ImageError, match=message):
+            open_stores({"train": source}, sizes, "", classes=1, report=print)
+
+    refuse("made has classes from 1 to 1, but the model has 1, from 0: set", 1)
+    refuse("made has a class before the first one: classes count from 0", -1)
