@@ -2,51 +2,34 @@ import sys
 
 import pytest
 import tensorflow_datasets as tfds
-from PIL import Image
 
 from datasets.images import IMAGES
 from datasets.images.catalog import open_catalog
 from datasets.images.source import ImageError
-from tests.datasets.images.awkward import draw, encode
+from tests.datasets.images.awkward import encode_gray
 
 
-def encode_jpeg(seed):
-    return encode(Image.fromarray(draw(40, 50, seed=seed)), "JPEG")
-
-
-@pytest.fixture
-def prepared(tmp_path, monkeypatch):
-    """ImageNet with a few made images, as TensorFlow Datasets prepares it."""
+def test_imagenet(tmp_path, monkeypatch):
     builder = tfds.builder("imagenet2012", data_dir=tmp_path)
 
-    def generate(first, count):
-        for seed in range(first, first + count):
-            path = tmp_path / f"{seed}.JPEG"
-            path.write_bytes(encode_jpeg(seed))
+    def generate(labels):
+        for label in labels:
+            path = tmp_path / f"{label}.JPEG"
+            path.write_bytes(encode_gray(label))
             names = {"image": str(path), "file_name": path.name}
-            yield seed, {**names, "label": seed}
+            yield label, {**names, "label": label}
 
-    monkeypatch.setattr(
-        type(builder),
-        "_split_generators",
-        lambda self, manager: {
-            "train": generate(0, 5),
-            "validation": generate(5, 2),
-        },
-    )
+    splits = {"train": generate(range(5)), "validation": generate(range(5, 7))}
+    monkeypatch.setattr(type(builder), "_split_generators", lambda *_: splits)
     builder.download_and_prepare()
-    return str(tmp_path)
-
-
-def test_imagenet(prepared):
-    found = IMAGES["imagenet2012"].open(prepared)
+    found = IMAGES["imagenet2012"].open(str(tmp_path))
     assert found["train"].name == "imagenet2012-train"
     assert (found["train"].count, found["test"].count) == (5, 2)
     first, again = (list(found["train"].read()) for _ in range(2))
     assert first == again
     items = [*first, *found["test"].read()]
     assert {(item.content, item.label) for item in items} == {
-        (encode_jpeg(seed), seed) for seed in range(7)
+        (encode_gray(label), label) for label in range(7)
     }
 
 

@@ -54,14 +54,6 @@ def transparent():
     return encode(image), COLORS * (alpha / 255), 2.5
 
 
-def transparent_palette():
-    image = Image.fromarray(COLORS).quantize(16)
-    seen, clear = np.asarray(image.convert("RGB")), np.asarray(image) == 3
-    assert clear.any() and not clear.all()
-    content = encode(image, transparency=3)
-    return content, np.where(clear[..., None], 0, seen)
-
-
 def inks():
     image = Image.fromarray(draw(40, 50)).convert("CMYK")
     left = 1 - np.asarray(image) / 255
@@ -78,7 +70,6 @@ KINDS = {
     "a map of 12 bits": portable_gray_map(),
     "a turned photograph": turned(),
     "transparent colors": transparent(),
-    "a transparent palette": transparent_palette(),
     "inks": inks(),
 }
 

@@ -94,22 +94,20 @@ def test_bad_images(tmp_path):
     assert_grays(store, [10, 30])
     assert store.labels.tolist() == [0, 0]
     assert [name[:7] for name in store.skipped] == ["image 1", "image 3"]
-    assert describe_skipped({"train": store, "test": store}) == (
-        "4 image(s) could not be decoded: image 1 (no known format), "
-        "image 3 (no known format), image 1 (no known format) and 1 more."
-    )
+    described = describe_skipped({"train": store, "test": store})
+    assert described.startswith("4 image(s) could not be decoded: image 1 (no")
+    assert described.endswith(" and 1 more.")
     # The files are there, but not all images are.
     for refused in (source, make_source(contents, in_memory=True)):
         with pytest.raises(ImageError, match=message):
             open_(refused, tmp_path)
 
 
-@pytest.mark.parametrize("bad_images", ["refuse", "skip"])
-def test_images_that_are_not_there(tmp_path, bad_images):
+def test_images_that_are_not_there(tmp_path):
     def refuse(message, contents, **fields):
         source = make_source(contents, **fields)
         with pytest.raises(ImageError, match=message):
-            open_(source, tmp_path, bad_images=bad_images)
+            open_(source, tmp_path, bad_images="skip")
         assert not list(tmp_path.iterdir())
 
     refuse("made has no image: look at --data_d", [])
@@ -126,25 +124,23 @@ def test_the_digest_tells_images_apart_and_not_places(tmp_path):
     in_memory = open_(make_grays(in_memory=True), tmp_path / "none")
     assert_grays(in_memory)
     assert in_memory.digest == digest and not (tmp_path / "none").exists()
-    others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
     digests = {digest}
+    others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
     for number, grays in enumerate(others):
-        for kept in ({"identity": f"other {number}"}, {"in_memory": True}):
-            # Other images have files of their own.
-            store = open_(make_grays(grays, **kept), tmp_path / "one")
-            assert_grays(store, grays)
-            digests.add(store.digest)
+        # Other images have files of their own.
+        other = make_grays(grays, identity=f"other {number}")
+        store = open_(other, tmp_path / "one")
+        assert_grays(store, grays)
+        digests.add(store.digest)
     assert len(digests) == 1 + len(others)
 
 
-def test_the_digest_is_that_of_the_images_that_were_decoded(tmp_path):
-    path, digests = tmp_path / "image.png", []
-    for version, content in (("1", encode_gray(1)), ("2", encode_gray(2))):
-        path.write_bytes(content)
+def test_a_file_that_changed_is_decoded_again(tmp_path):
+    path = tmp_path / "image.png"
+    for version, gray in (("1", 10), ("2", 20)):
+        path.write_bytes(encode_gray(gray))
         source = make_source([path], version=version)
-        for size in (SMALL, LARGE):
-            digests.append(open_(source, tmp_path, [size]).digest)
-    assert len(set(digests)) == 2 and digests[0] == digests[1]
+        assert_grays(open_(source, tmp_path), [gray])
 
 
 def test_classes_without_images(tmp_path):
