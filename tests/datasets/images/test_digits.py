@@ -24,8 +24,8 @@ def test_every_digit_is_in_one_split():
 
 def test_noise_is_the_same_every_time():
     for source in IMAGES["noise"].open("").values():
-        first, again = (list(source.read()) for _ in range(2))
-        assert len(first) == source.count
-        for item, other in zip(first[:9], again[:9], strict=True):
-            assert item.label == other.label
-            np.testing.assert_array_equal(item.content, other.content)
+        first, again = (
+            [(item.label, item.content.tobytes()) for item in source.read()]
+            for _ in range(2)
+        )
+        assert first == again and len(first) == source.count
