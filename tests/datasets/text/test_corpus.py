@@ -32,12 +32,8 @@ def test_any_range_of_the_parts(parts):
 
 def test_windows_in_a_graph_with_zeros_beyond_the_end(parts):
     corpus, expected = Corpus(parts[0]), parts[1] + bytes(20)
-
-    @tf.function
-    def read(starts):
-        return corpus.read_windows(starts, 7)
-
     starts = [0, 8, 100, 208, 300]
+    read = tf.function(lambda starts: corpus.read_windows(starts, 7))
     windows = read(tf.constant(starts, tf.int64))
     assert windows.dtype == tf.int32
     assert windows.shape == (5, 7)

@@ -9,14 +9,6 @@ from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
 from tests.datasets.text.vocabularies import MERGES, write_byte_pairs
 
 
-@pytest.fixture
-def word_pieces(tmp_path):
-    path = tmp_path / "vocab.txt"
-    tokens = "[BEGIN] [UNK] [EOL] the cat ##s s a @-@ , "
-    path.write_text(tokens.replace(" ", "\n"))
-    return WordPieceVocabulary(path)
-
-
 def test_byte_pairs_are_those_of_gpt2(tmp_path):
     ids = write_byte_pairs(tmp_path)
     vocabulary = BytePairVocabulary(tmp_path)
@@ -33,12 +25,11 @@ def test_byte_pairs_are_those_of_gpt2(tmp_path):
 
 
 def test_the_digest_changes_with_the_contents(tmp_path):
-    digests = []
-    for number, merges in enumerate((MERGES, MERGES[:-1], MERGES)):
-        folder = tmp_path / str(number)
-        write_byte_pairs(folder, merges=merges)
-        digests.append(BytePairVocabulary(folder).digest)
-    assert digests[0] == digests[2] != digests[1]
+    digests = set()
+    for merges in (MERGES, MERGES[:-1], MERGES):
+        write_byte_pairs(tmp_path, merges=merges)
+        digests.add(BytePairVocabulary(tmp_path).digest)
+    assert len(digests) == 2
 
 
 def test_bad_byte_pairs_are_refused(tmp_path):
@@ -55,7 +46,10 @@ def test_bad_byte_pairs_are_refused(tmp_path):
     refuse(r"vocab.json lacks 256 tokens, '!' among them: download")
 
 
-def test_word_pieces_by_hand(word_pieces):
+def test_word_pieces_by_hand(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[BEGIN]\n[UNK]\n[EOL]\nthe\ncat\n##s\ns\na\n@-@\n,\n")
+    word_pieces = WordPieceVocabulary(path)
     text = " the cats \n \n a dog @-@ cat"
     expected = [3, 4, 5, 2, 2, 7, 1, 8, 4]
     assert word_pieces.tokenize(text).tolist() == expected
@@ -89,15 +83,6 @@ def test_learned_pieces_write_every_word_of_the_text(tmp_path):
     assert vocabulary.detokenize(ids).split() == text.split()
     # Frequent words are one piece.
     assert len(vocabulary.tokenize("the sat")) == 2
-    assert learn(tmp_path, text).digest == vocabulary.digest
-
-
-def test_characters_of_rare_words_are_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(learned_vocabulary, "WORDS", 3)
-    vocabulary = learn(tmp_path, "the cat sat \n" * 20 + "ox \n")
-    found = vocabulary.tokenize("ox xo")
-    assert vocabulary.detokenize(found) == "ox xo"
-    assert len(found) == 4
 
 
 def test_the_sample_is_bounded(tmp_path, monkeypatch):
