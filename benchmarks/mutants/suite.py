@@ -77,7 +77,7 @@ class Suite:
         settings.write_text(
             COVERAGE.format(sources=",".join(SOURCES), folder=work)
         )
-        _pytest(
+        done = _pytest(
             clone,
             *sorted(str(p) for p in (clone / folder).glob("*.py")),
             *("-n", str(self.jobs), "--dist=loadscope", "-m", MARKS),
@@ -86,6 +86,9 @@ class Suite:
             SECONDS_FILE=str(work / "seconds.json"),
             PROCESS_SETTINGS=str(settings),
         )
+        for line in done.stdout.splitlines():
+            if line.startswith(("FAILED ", "ERROR ")):
+                print(f"left out: {line}", flush=True)
         seconds = json.loads((work / "seconds.json").read_text())
         lines = collections.defaultdict(lambda: collections.defaultdict(set))
         for data in work.glob("coverage*"):
