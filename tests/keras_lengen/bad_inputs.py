@@ -203,36 +203,21 @@ WRONG_AT_RUN = {
         *([beyond(right)] if right.dtype == "int64" else []),
     ],
     "index": lambda right: [],
-    "features": lambda right: [],
 }
-"""Functions of a right array: of its type, what only a run knows is wrong.
+"""Functions of a right array: what only a run knows is wrong, for all rows."""
 
-Numbers are wrong in all examples, so that all results must be NaN.
-"""
-
-FLAGS = {
-    *("causal", "use_causal_mask", "self_attention"),
-    "return_attention_scores",
-}
+FLAGS = ("use_causal_mask", "self_attention", "return_attention_scores")
 FEATURES = ("query", "key", "value", "memory", "embeddings", "inputs", "cache")
 KINDS = {
-    "positions": "positions",
-    "attention_mask": "attention_mask",
-    "mask": "mask",
-    "scored": "mask",
-    "lengths": "lengths",
-    "length": "reference_length",
-    "segment_ids": "segment_ids",
-    "ids": "token_ids",
-    "index": "index",
-    "loops": "loops",
+    **{kind: kind for kind in ("attention_mask", *WRONG)},
+    **{"scored": "mask", "length": "reference_length", "ids": "token_ids"},
     **dict.fromkeys(FEATURES, "features"),
 }
 
 
 def kind_of(argument):
     """What an argument is, by the end of its name."""
-    if argument in FLAGS:
+    if argument in ("causal", *FLAGS):
         return "flag"
     found = (kind for end, kind in KINDS.items() if argument.endswith(end))
     return next(found, "other")
@@ -246,13 +231,7 @@ HOWS = {
 
 
 def compiled(function, right, how):
-    """A function of arrays by name, as a program for arrays of any sizes.
-
-    Args:
-        function: Takes arrays, or pairs of them, by name.
-        right: Right arrays.
-        how: One of `HOWS`.
-    """
+    """A function of arrays by name, as a program for arrays of any sizes."""
     if how == "eager":
         return function
     if how == "jit":
@@ -285,10 +264,7 @@ def compiled(function, right, how):
 def find_fault(call, named, how="eager"):
     """What is wrong with the answer to a wrong value, or `None`.
 
-    Args:
-        call: Function without arguments.
-        named: Regular expression for a word of the message.
-        how: One of `HOWS`.
+    `named` is a regular expression for a word of the message.
     """
     expected = ValueError
     if how in ("graph", "XLA"):
@@ -323,12 +299,3 @@ def is_void(result):
         else (array == INVALID_POSITION).all()
         for array in map(np.asarray, keras.tree.flatten(result))
     )
-
-
-def describe(value):
-    if isinstance(value, np.ndarray):
-        numbers = ", ".join(map(str, np.ravel(value)[:3]))
-        return f"{value.dtype} {value.shape}: {numbers}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(describe, value))})"
-    return repr(value)

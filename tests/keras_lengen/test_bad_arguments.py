@@ -33,7 +33,6 @@ from tests.keras_lengen.bad_inputs import (
     INF,
     NAN,
     SIZES,
-    describe,
     find_fault,
     make,
 )
@@ -73,7 +72,7 @@ def list_arguments(cls):
 def find_argument_fault(cls, name, value):
     arguments = {**CLASSES[cls], name: value}
     fault = find_fault(functools.partial(make, cls, **arguments), name)
-    return fault and f"{name}={describe(value)}: {fault}"
+    return fault and f"{name}={value!r}: {fault}"
 
 
 @pytest.mark.parametrize("cls", CLASSES)
