@@ -90,8 +90,8 @@ def assert_refuses(how, function, right, others=(), extra=None, idle=()):
     }
     rest = {name: right[name] for name in right.keys() - arrays.keys()}
     run = functools.partial(function, **rest)
+    run(**arrays)
     if how == "eager":
-        run(**arrays)
         found = {
             name: KNOWN_WRONG.get(kind_of(name), [])
             for name in [*right, *others]

@@ -113,7 +113,6 @@ def assert_near(result, exact, policy):
     np.testing.assert_allclose(result, exact, rtol=tolerance, atol=tolerance)
 
 
-# Of queries, keys and values.
 ONE_PRODUCT = {"use_bias": False, "num_key_value_heads": 1}
 OTHER_BLOCKS = {
     **{"normalization": "pre", "rms_norm": True, "gated_feedforward": True},

@@ -239,7 +239,8 @@ def test_a_configuration_rebuilds_an_object():
 
 
 def test_an_unknown_name_has_the_nearest_one():
-    for wrong, nearest in (("n_head", "num_heads"), ("d_model", "model_dim")):
+    same = ("hidden_size", "model_dim")
+    for wrong, nearest in (("n_head", "num_heads"), same):
         message = rf"'{wrong}'\. Did you mean {nearest}\? It takes "
         with pytest.raises(ValueError, match=message):
             TransformerEncoder(**SIZES, **{wrong: 1})

@@ -75,7 +75,7 @@ def test_an_assertion_comes_before_what_would_fail_in_its_place():
         ([True, False], (3,), [NAN] * 3),
         ([True, False], (), NAN),
         ([True, True], (3,), [1] * 3),
-        ([[True, False], [True, True]], (2, 2), [[1, NAN], [1, 1]]),
+        ([[1, 0], [1, 1]], (2, 2, 1), [[[1], [NAN]], [[1], [1]]]),
     ],
 )
 def test_examples_that_fail_are_marked(holds, shape, expected, how):
@@ -90,7 +90,7 @@ def test_examples_that_fail_are_marked(holds, shape, expected, how):
         }
         return guard(tensors, array, "no")
 
-    found = run(marked, np.array(holds), how)
+    found = run(marked, np.array(holds, bool), how)
     np.testing.assert_array_equal(found["floats"], expected)
     integers = np.where(np.isnan(expected), INVALID_POSITION, expected)
     np.testing.assert_array_equal(found["integers"], integers)
