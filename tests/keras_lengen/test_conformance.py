@@ -33,6 +33,13 @@ class Forgetful(BiasEncoding):
         self.slope = slope
 
 
+@wrong("must return the argument slope from `get_config`")
+class Undeclared(ALiBi):
+    def __init__(self, *, slope=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.slope = slope
+
+
 @wrong("must keep the argument slope as it was given")
 class Stubborn(ALiBi):
     slope = Number(example=2.0)
@@ -55,12 +62,38 @@ class Centred(ALiBi):
         return prepared - ops.mean(prepared, axis=3, keepdims=True)
 
 
+@wrong("must treat every query alone")
+class Queries(ALiBi):
+    def bias_at(self, prepared, query, key):
+        return prepared * (1 + ops.cast(ops.shape(query)[1] == 1, "float32"))
+
+
 @wrong("must treat positions .B, T. as those of each example")
 class OneForAll(SinusoidalEncoding):
     def add_to_embeddings(self, embeddings, positions):
         if len(positions.shape) == 2:
             positions = positions[0]
         return super().add_to_embeddings(embeddings, positions)
+
+
+@wrong("is defined at fractions: False, and must say so")
+class Whole(SinusoidalEncoding):
+    def add_to_embeddings(self, embeddings, positions):
+        if not keras.backend.is_int_dtype(positions.dtype):
+            raise ValueError("no row")
+        return super().add_to_embeddings(embeddings, positions)
+
+
+@wrong("is defined at negative positions: False")
+class Roots(RoPE):
+    def prepare(self, query_positions, key_positions, spec):
+        roots = (ops.sqrt(query_positions), ops.sqrt(key_positions))
+        return super().prepare(*roots, spec)
+
+
+@wrong("is defined at large positions: True")
+class Modest(SinusoidalEncoding):
+    defined_past_training = False
 
 
 @wrong("depends on differences of positions only: False")
@@ -80,6 +113,11 @@ class Products(RoPE):
         return super().prepare(*small, spec)
 
 
+@wrong("must not use positions")
+class Counting(SinusoidalEncoding):
+    counts_tokens = True
+
+
 @wrong("must use positions")
 class Constant(AbsoluteEncoding):
     shift_invariant = True
@@ -88,10 +126,24 @@ class Constant(AbsoluteEncoding):
         return embeddings + 1.0
 
 
+@wrong("must tell position 1001 from 1000")
+class Coarse(SinusoidalEncoding):
+    def add_to_embeddings(self, embeddings, positions):
+        halves = ops.cast(ops.cast(positions, "bfloat16"), "float32")
+        return super().add_to_embeddings(embeddings, halves)
+
+
 @wrong("must give tokens at some positions what they get among all")
 class Numbered(ALiBi):
     def bias_at(self, prepared, query, key):
         return prepared - ops.arange(ops.shape(key)[1], dtype="float32")
+
+
+@wrong("reads positions by their rank: True")
+class Ranks(ALiBi):
+    def __init__(self, *, distances="sampled", **kwargs):
+        super().__init__(distances=distances, **kwargs)
+        self.reads_ranks = False
 
 
 @wrong("hides keys and must say so")
@@ -125,6 +177,12 @@ class Cast(PowerKERPLE):
         self.a._autocast = True
 
 
+@wrong("must apply its stage when it is called as a layer")
+class Lazy(RoPE):
+    def call(self, query, key=None, **kwargs):
+        return query if key is None else (query, key)
+
+
 @wrong("must refuse a start index")
 class Bold(RoPE):
     def call(self, query, key=None, start_index=0, **kwargs):
@@ -133,6 +191,12 @@ class Bold(RoPE):
     def __init__(self, *, sampler=None, **kwargs):
         sampler = sampler or RandomizedPositions(max_position=64)
         super().__init__(sampler=sampler, **kwargs)
+
+
+@wrong("must number tokens from a start index on")
+class Forever(SinusoidalEncoding):
+    def call(self, embeddings, start_index=0, **kwargs):
+        return super().call(embeddings, **kwargs)
 
 
 @wrong("must refuse sequences longer than `max_position`")
@@ -175,6 +239,28 @@ class Falling(PositionSampler):
         return ops.flip(ops.arange(ops.shape(inputs)[1]))
 
 
+@wrong("must return finite positions .*float32 if `fractional = True`")
+class Fractional(PositionSampler):
+    fractional = True
+
+    def sample(self, inputs, **kwargs):
+        return ops.arange(ops.shape(inputs)[1])
+
+
+@wrong("draws positions: True")
+class Drawing(RandomizedPositions):
+    draws = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**{"max_position": 64, **kwargs})
+
+
+@wrong("gives neighbouring tokens other distances than 1")
+class Even(PositionSampler):
+    def sample(self, inputs, **kwargs):
+        return 2 * ops.arange(ops.shape(inputs)[1])
+
+
 @wrong("must draw the same again with the same seed")
 class Seedless(RandomizedPositions):
     def __init__(self, *, max_position=64, seed=3, **kwargs):
@@ -182,11 +268,26 @@ class Seedless(RandomizedPositions):
         self.seed_generator = keras.random.SeedGenerator()
 
 
+@wrong("must read nothing but the shape of its inputs")
+class Reading(PositionSampler):
+    def sample(self, inputs, **kwargs):
+        return ops.arange(ops.shape(inputs)[1]) + (len(inputs.shape) == 3)
+
+
 @wrong("must give a padded sequence the positions of the sequence alone")
 class Padded(PositionSampler):
     def sample(self, inputs, **kwargs):
         tokens = ops.shape(inputs)[1]
         return ops.arange(tokens, dtype="int32") + tokens
+
+
+@wrong("must give padding the largest positions")
+class Wrapped(PositionSampler):
+    def sample(self, inputs, lengths=None, **kwargs):
+        indices = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        if lengths is None:
+            return indices
+        return ops.where(indices < ops.expand_dims(lengths, -1), indices, 0)
 
 
 @wrong("must give the same in a graph")
@@ -208,6 +309,9 @@ def test_other_things_are_refused():
         check_conformance(keras.layers.Dense(3))
 
 
-def test_a_stage_must_be_said():
-    with pytest.raises(TypeError, match=r"Mine implements `rotate`"):
-        type("Mine", (PositionalEncoding,), {"rotate": lambda *_: np.ones(3)})
+@pytest.mark.parametrize(
+    "method", ["add_to_embeddings", "rotate", "attention_bias"]
+)
+def test_a_stage_must_be_said(method):
+    with pytest.raises(TypeError, match=rf"Mine implements `{method}`"):
+        type("Mine", (PositionalEncoding,), {method: lambda *_: np.ones(3)})
