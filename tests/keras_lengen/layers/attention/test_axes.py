@@ -9,12 +9,10 @@ import pytest
 from keras import ops
 
 from keras_lengen.layers import (
-    ALiBi,
     AxialEncoding,
     ForgettingAttention,
     GridPositions,
     MultiHeadAttention,
-    RandomizedRoPE,
     RoPE,
 )
 
@@ -72,9 +70,7 @@ def grid(width):
 
 PLACES = np.sort(RANDOM.choice(64, 12, replace=False))
 ALL = [
-    (None, 4, {"encoding": RandomizedRoPE(max_position=64)}, PLACES),
     ((1, 2), 4, {"encoding": RoPE()}, PLACES),
-    ([-3, -2], 4, {"encoding": ALiBi()}, None),
     (None, 8, {"encoding": grid(4)}, None),
     ((1, 2), 4, {"sliding_window": 3, "chunk_size": 5}, None),
 ]
@@ -100,29 +96,11 @@ def test_padding_is_that_of_the_tokens():
         rows_of(layer(X, X, value_mask=mask)), expected
     )
     masked = keras.layers.Masking(-9)(np.where(mask[..., None], X, -9))
-    output = layer(masked, masked)
-    np.testing.assert_array_equal(output._keras_mask, mask)
-    expected = over_tokens(layer)(
-        ROWS, ROWS, query_mask=of_rows, value_mask=of_rows
-    )
-    found = ops.convert_to_numpy(output)[mask]
-    np.testing.assert_allclose(
-        found, ops.convert_to_numpy(expected)[of_rows], atol=1e-6
-    )
+    np.testing.assert_array_equal(layer(masked, masked)._keras_mask, mask)
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [
-        (4, 5),
-        (1, 4, 5),
-        (2, 4, 5),
-        (2, 1, 4, 5),
-        (2, 3, 4, 5),
-        (1, 1, 2, 4, 5),
-        (2, 3, 2, 4, 5),
-    ],
-    ids=str,
+    "shape", [(4, 5), (2, 4, 5), (2, 3, 4, 5), (1, 1, 2, 4, 5), (2, 3, 2, 4, 5)]
 )
 def test_attention_masks(shape):
     """Axes are those of the batch, others and heads, as in Keras."""
@@ -132,23 +110,17 @@ def test_attention_masks(shape):
     expected = theirs(X, OTHER, attention_mask=mask)
     ours = attention(2)
     ours.load_keras_weights(theirs)
-    output, weights = ours(X, OTHER, attention_mask=mask, **WEIGHTS)
-    np.testing.assert_allclose(output, expected, atol=1e-5)
-    full = mask.reshape(*shape[:-2], *[1] * (5 - len(shape)), *shape[-2:])
-    hidden = ~np.broadcast_to(full, weights.shape)
-    assert np.all(np.asarray(weights)[hidden] == 0)
+    found = ours(X, OTHER, attention_mask=mask)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("axes", "x", "message"),
     [
         (0, X, "attention_axes must be different axes from 1 to 2"),
-        (-1, X, "attention_axes must be different .* got -1"),
         ((1, 1), X, r"got \(1, 1\)"),
-        (3, X, "got 3"),
         (2, X[:, 0], "from 1 to 1 of inputs with 3 axes"),
     ],
-    ids=str,
 )
 def test_wrong_axes_raise(axes, x, message):
     with pytest.raises(ValueError, match=message):
@@ -160,7 +132,6 @@ WRONG = {
     "others": ((X, X[:, :2]), {}, "equal sizes of axis 1, .* got 3 and 2"),
     "key": ((X, X, OTHER), {}, "all axes of key and value but .* be equal"),
     "length": ((X, X), {"length": 4}, "length needs inputs with three axes"),
-    "cache": ((X, X), {"cache": (X, X)}, "cache needs inputs with three axes"),
     "value_mask": (
         (X, X),
         {"value_mask": np.ones((2, 3), bool)},
