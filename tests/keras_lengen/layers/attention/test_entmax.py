@@ -15,25 +15,17 @@ def spread(kind, keys):
     indices = np.arange(1, keys + 1)
     scores = {
         "equal": np.zeros(keys),
-        "alike": RANDOM.normal(size=(2, 1, 3, keys)) * 0.01,
-        "usual": RANDOM.normal(size=(2, 1, 3, keys)),
         "far": RANDOM.normal(size=(2, 1, 3, keys)) * 30 + 1000,
         "one and a crowd": np.where(indices == 1, 0, -1.998),
         "crowds": -2 + 2 * 0.5 ** np.floor(np.log2(indices)),
-        "roots": -2 + 2 / np.sqrt(indices),
         "hidden": np.where(indices % 2, RANDOM.normal(size=keys), -1e30),
-        "all hidden": np.full(keys, -1e30),
     }[kind]
     return np.broadcast_to(scores, (2, 1, 3, keys)).astype("float32")
 
 
-@pytest.mark.parametrize("keys", [2, 3, 100, 65536])
+@pytest.mark.parametrize("keys", [3, 65536])
 @pytest.mark.parametrize(
-    "kind",
-    [
-        *("equal", "alike", "usual", "far", "one and a crowd", "crowds"),
-        *("roots", "hidden", "all hidden"),
-    ],
+    "kind", ["equal", "far", "one and a crowd", "crowds", "hidden"]
 )
 def test_weights_are_those_of_a_bisection(kind, keys):
     scores = spread(kind, keys)
