@@ -1,6 +1,8 @@
+import pathlib
 import types
 
 import pytest
+import tensorflow as tf
 
 from tests.trainers.devices.worker import SecondWorker
 from tests.trainers.toy import toy_config
@@ -9,38 +11,36 @@ from trainers.devices.workers import (
     check_same_data,
     check_same_flags,
     check_share,
+    directory_of_worker,
     refuse_together,
     watch_workers,
     workers_agree,
 )
 from trainers.errors import ConfigError, WorkerLostError
 
-DATA = types.SimpleNamespace(data_digest="ab12")
-
 
 @pytest.mark.parametrize(
     ("size", "parts", "message"),
     [
-        (8, 1, None),
-        (8, 4, None),
         (9, 1, r"9 examples equally: choose .* multiple of 2"),
         (8, 3, r"each in 3 parts: .*a multiple of 6"),
     ],
 )
 def test_a_batch_is_shared_by_all_replicas_equally(size, parts, message):
+    check_share(2, toy_config(gradient_accumulation_steps=4))
     changes = {"batch_size": size, "gradient_accumulation_steps": parts}
-    if message is None:
-        check_share(2, toy_config(**changes))
-        return
     with pytest.raises(ConfigError, match=message):
         check_share(2, toy_config(**changes))
+
+
+DATA = types.SimpleNamespace(data_digest="ab12")
 
 
 @pytest.mark.parametrize(
     ("check", "what", "message"),
     [
         (check_same_flags, toy_config(), "with different flags: give all"),
-        (check_same_data, DATA, r"have different data: give all"),
+        (check_same_data, DATA, "have different data: give all"),
     ],
 )
 def test_workers_need_the_same_flags_and_data(check, what, message):
@@ -52,6 +52,16 @@ def test_workers_need_the_same_flags_and_data(check, what, message):
     assert not workers_agree(SecondWorker(differs=True), b"same")
 
 
+def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
+    with directory_of_worker(make_strategy("one_device"), tmp_path) as path:
+        assert path == tmp_path
+    with directory_of_worker(SecondWorker(), tmp_path) as path:
+        assert pathlib.Path(path).is_dir() and path != tmp_path
+        print("unseen")
+    assert not pathlib.Path(path).exists()
+    assert "unseen" not in capsys.readouterr().out
+
+
 class Refused(SecondWorker):
     """One of two workers, of which the other cannot start."""
 
@@ -60,8 +70,6 @@ class Refused(SecondWorker):
 
 
 def test_all_workers_end_where_one_cannot_start():
-    with refuse_together(SecondWorker()):
-        pass
     with (
         pytest.raises(ConfigError, match="another worker cannot start: see"),
         refuse_together(Refused()),
@@ -83,3 +91,9 @@ def test_a_lost_worker_is_told_from_other_failures():
         raise OSError("peer is gone\nmore")
     with pytest.raises(KeyError), watch_workers(SecondWorker()):
         raise KeyError("another failure")
+    # A run of one worker loses none.
+    alone = make_strategy("one_device")
+    gone = tf.errors.UnavailableError(None, None, "peer is gone")
+    assert alone.means_lost_worker(gone)
+    with pytest.raises(tf.errors.UnavailableError), watch_workers(alone):
+        raise gone

@@ -1,5 +1,3 @@
-"""Flags of populations."""
-
 import pytest
 
 from trainers import population
@@ -12,14 +10,9 @@ from trainers.populations.options import PRESETS, PopulationConfig
     ("flags", "message"),
     [
         ({"seeds": "a"}, "--seeds takes integers from 0 "),
-        ({"seeds": "3-1"}, "--seeds takes integers from 0 "),
         ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
         ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
-        ({"learning_rates": "0"}, "--learning_rates takes numbers from"),
         ({"task": "odds_first"}, "It must be one of even_pairs, "),
-        ({"encoding": ""}, "--encoding"),
-        ({"minutes": -1.0}, "--minutes must be at least 0"),
-        ({"train_length": "0"}, "--train_length takes lengths from 1"),
     ],
 )
 def test_mistakes_are_refused(flags, message):

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from trainers.errors import ConfigError
 from trainers.populations.members import Member
 from trainers.populations.records import (
     Evaluation,
@@ -46,6 +47,13 @@ def test_losses_after_the_last_checkpoint_are_dropped(tmp_path, capsys):
     assert losses.read_last() == [0.5, 0.25, 1e-5]
 
 
+@pytest.mark.parametrize("content", [b"a,b\n2,1,x,y,z\n", b"\xff\r\0\r,\n"])
+def test_damaged_losses_are_dropped(tmp_path, content):
+    (tmp_path / "losses.csv").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"losses\.csv has no losses of the"):
+        begin_losses(tmp_path, 4).read_last()
+
+
 @pytest.mark.parametrize(
     ("digest", "step", "kept"),
     [("ab", 9, True), ("ac", 9, False), ("ab", 8, False)],
@@ -62,20 +70,10 @@ def test_an_evaluation_continues_that_of_the_same_step(
     assert again.sums == (known if kept else {})
 
 
-RECORD = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": SUMS}}'
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *("{", "[]", '{"digest": "ab", "step": 9}'),
-        *(
-            RECORD.replace("SUMS", sums)
-            for sums in ("3", "null", '[["a"]]', "[[1, 2]]", "[[0], [1, 2]]")
-        ),
-    ],
-)
-def test_a_damaged_evaluation_begins_again(content, tmp_path, capsys):
+@pytest.mark.parametrize("sums", ["", "3", "[[1, 2]]"])
+def test_a_damaged_evaluation_begins_again(sums, tmp_path, capsys):
+    content = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": %s}}'
+    content %= sums
     (tmp_path / "evaluation.json").write_text(content)
     assert Evaluation(tmp_path, "ab", 9, 1).sums == {}
     assert "damaged: evaluating again" in capsys.readouterr().out
@@ -114,3 +112,16 @@ def test_scores_are_means_over_unseen_lengths():
         }
     )
     assert found["by_learning_rate"]["0.01"]["standard_deviation"] is None
+
+
+def test_members_that_have_diverged_have_no_scores():
+    # The best one and the only one of its learning rate.
+    diverged = {1: 4, 2: 9}
+    found = describe_members(Members(), [0.5, 0.1, np.nan], SUMS, 2, diverged)
+    first, *_, third = found["members"]
+    assert third == {"seed": 0, "learning_rate": 1e-2, "diverged_in_step": 9}
+    assert found["final"] == first and first["score"] == pytest.approx(0.3)
+    assert found["all"] == found["by_learning_rate"]["0.001"]
+    assert found["all"]["members"] == 1
+    nothing = dict.fromkeys(("best", "mean", "standard_deviation"))
+    assert found["by_learning_rate"]["0.01"] == {"members": 0, **nothing}

@@ -1,5 +1,3 @@
-"""What processes of this machine share, and commands of killed sweeps."""
-
 import contextlib
 import subprocess
 import sys
@@ -7,7 +5,7 @@ import sys
 import pytest
 
 from tests.trainers.sweeps.files import make_job, open_root
-from trainers.errors import ConfigError
+from trainers.errors import ConfigError, TrainingError
 from trainers.sweeps import local_pool
 from trainers.sweeps.local_pool import LocalPool
 from trainers.sweeps.run_process import claim
@@ -34,6 +32,7 @@ def run_in_pool(monkeypatch, pool, *names):
 
 def test_jobs_share_cores_and_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
     monkeypatch.setattr(local_pool, "count_cores", lambda: 9)
     pool = LocalPool(2, gpus=2)
     assert pool.count_jobs() == 2
@@ -43,10 +42,7 @@ def test_jobs_share_cores_and_gpus(monkeypatch):
         assert "TF_FORCE_GPU_ALLOW_GROWTH" not in variables
     with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
         LocalPool(3, gpus=2)
-
-
-def test_jobs_on_the_same_gpus_take_no_more_memory_than_they_use(monkeypatch):
-    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    # On the same GPUs, they take no more memory than they use.
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
     seen = run_in_pool(monkeypatch, LocalPool(99), "a")["a"]
     assert seen["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
@@ -67,7 +63,6 @@ def orphan(path, name, **about):
 
 def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
     root = open_root(tmp_path)
-    assert root.list_orphans() == ()
     with (
         claim(tmp_path / "running" / "own"),
         orphan(tmp_path, "other machine", host="elsewhere"),
@@ -90,4 +85,14 @@ def test_orphans_count_as_jobs(monkeypatch, tmp_path):
         pool.submit(make_job(tmp_path, name="c"))
         assert pool.wait(0.2) == []
     assert pool.wait(60)[0][0].name == "c"
+    pool.stop()
+
+
+def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
+    (tmp_path / "runs").write_text("not a directory")
+    pool = LocalPool(1)
+    pool.submit(make_job(tmp_path))
+    with pytest.raises(TrainingError, match="cannot run run below"):
+        while not pool.wait(10):
+            pass
     pool.stop()
