@@ -162,31 +162,6 @@ def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
     assert f"{keras_lengen.__version__} {backend}" in output
 
 
-def test_git_ignores_what_trainers_write_and_no_sources():
-    written = ["data/images/digits.npy", "data/enwik8", "runs/digits/RoPE"]
-    sources = ["datasets/text/new.py", "trainers/new.py", "colab/data.py"]
-    done = subprocess.run(
-        ["git", "check-ignore", *written, *sources],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.splitlines() == written
-
-
-def test_all_names_the_encodings_and_samplers():
-    assert {*layers.encodings.__all__} == {
-        *("PositionalEncoding", "AbsoluteEncoding", "RotaryEncoding"),
-        *("BiasEncoding", "AxialEncoding"),
-        *layers.ENCODINGS,
-    }
-    assert {*layers.positions.__all__} == {
-        *("GridPositions", "PositionSampler"),
-        *layers.SAMPLERS,
-        *layers.TOKEN_SAMPLERS,
-    }
-
-
 @pytest.mark.process
 def test_a_type_checker_sees_the_installed_library(target, tmp_path):
     program = tmp_path / "program.py"

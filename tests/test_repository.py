@@ -14,7 +14,6 @@ SETUP = configparser.ConfigParser()
 SETUP.read(ROOT / "setup.cfg")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
 def read(path):
@@ -54,12 +53,6 @@ def test_workflows_run_commands_that_are_documented(path):
     assert [line for line in ran if line not in documented] == []
 
 
-def test_every_change_is_checked():
-    ran = commands(".github/workflows/tests.yml")
-    for command in ("pip install", "ruff", "mypy", "python -m pytest"):
-        assert any(line.startswith(command) for line in ran), command
-
-
 def test_pre_commit_has_the_versions_of_the_extra_test():
     repositories = read(".pre-commit-config.yaml")["repos"]
     assert len(repositories) == 2
@@ -88,21 +81,3 @@ def test_every_marker_has_a_line_in_the_guide():
         name = marker.partition(":")[0]
         line = rf"^python -m pytest -m {name} +# "
         assert re.search(line, CONTRIBUTING, re.MULTILINE), name
-
-
-@named(TEMPLATES)
-def test_forms_of_issues_have_what_the_site_requires(path):
-    form = read(path)
-    assert form["name"] and form["description"]
-    fields = form["body"]
-    assert len({field["id"] for field in fields}) == len(fields)
-    for field in fields:
-        assert field["type"] in ("input", "textarea")
-        assert field["attributes"]["label"]
-
-
-def test_the_citation_has_the_required_fields():
-    citation = read("CITATION.cff")
-    assert {"cff-version", "message", "title", "authors"} <= {*citation}
-    assert citation["license"] == SETUP["metadata"]["license"]
-    assert SETUP["metadata"]["description"] in citation["title"]

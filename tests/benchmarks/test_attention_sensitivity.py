@@ -1,6 +1,5 @@
 """The table of total differences, against a loop of its own."""
 
-import itertools
 import math
 
 import pytest
@@ -25,16 +24,6 @@ KNOWN = {
 }
 
 
-def midpoint_score(distance, points=1000):
-    shares = ((point + 0.5) / points for point in range(points))
-    return sum(math.cos(distance * 1e4**-share) for share in shares) / points
-
-
-def sensitivities(positions):
-    attention = [math.exp(midpoint_score(x)) for x in positions]
-    return [after - before for before, after in itertools.pairwise(attention)]
-
-
 @pytest.fixture(scope="module")
 def rows():
     """Rows of our reading, by the trained length and the factor."""
@@ -55,17 +44,3 @@ def test_near_the_known_numbers(rows):
         assert list(columns.values()) == pytest.approx(numbers, abs=1.5e-3)
         best = {(20, 4): "beta", (500, 4): "beta"}.get(setting, "sqrt")
         assert rows[setting]["best"] == best
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("factor", [2, 4])
-def test_length_20_by_a_loop(rows, factor):
-    test = sensitivities([j / factor for j in range(20 * factor)])
-    for name, skew in SKEWS.items():
-        train = sensitivities([20 * skew(j / 20) for j in range(20)])
-        expected = sum(
-            abs(train[-back] - test[-back])
-            for back in range(1, benchmark.LENGTHS[20])
-        )
-        found = rows[20, factor]["total_difference"][name]
-        assert found == pytest.approx(expected, abs=2e-4)

@@ -1,14 +1,13 @@
 """The command: a short drill, and flags that it refuses."""
 
 import json
-import random
 import sys
 import types
 
 import pytest
 
 from benchmarks import fault_drill
-from benchmarks.fault_drill import KINDS, choose_faults, parse_arguments
+from benchmarks.fault_drill import KINDS, parse_arguments
 from benchmarks.faults.report import Report
 from benchmarks.faults.run import Failure
 from benchmarks.faults.tally import Tally
@@ -58,13 +57,6 @@ def test_wrong_flags_are_refused(flag, message, monkeypatch, capsys):
         parse_arguments()
     assert error.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_faults_are_shared_among_the_kinds(monkeypatch):
-    flags = ["--faults=5", "--kinds=sigkill,disk,worker"]
-    monkeypatch.setattr(sys, "argv", ["fault_drill", *flags])
-    _, planned = parse_arguments()
-    assert planned == {"sigkill": 2, "disk": 2, "worker": 1}
 
 
 class StandIn:
@@ -120,16 +112,3 @@ def test_a_drill_goes_on_where_it_was_stopped(go_on, monkeypatch):
     assert whole["kinds"]["worker"]["faults"] == 2
     assert [failure["run"] for failure in whole["failures"]] == ["run-1"]
     assert go_on(minutes=60)["runs"] == whole["runs"]
-
-
-def test_the_faults_of_a_run_have_one_subject():
-    left = {"sigkill": 2, "truncate": 1, "worker": 3, "disk": 0}
-    found = set()
-    for seed in range(20):
-        subject, kinds = choose_faults(left, 4, random.Random(seed))
-        found.add((subject, *sorted(kinds)))
-    assert found == {
-        ("process", "sigkill", "sigkill", "truncate"),
-        ("worker", "worker", "worker", "worker"),
-    }
-    assert len(choose_faults(left, 1, random.Random(0))[1]) == 1

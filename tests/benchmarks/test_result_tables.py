@@ -35,16 +35,3 @@ def make_runs(*scores, trained=1.0):
 )
 def test_the_best_methods(methods, best):
     assert result_tables._list_best(methods, [5]) == best
-
-
-@pytest.mark.parametrize(
-    ("runs", "is_best", "text"),
-    [
-        (make_runs(0.5), True, "**0.50**"),
-        (make_runs(0.5, trained=0.8), False, "0.50 \\*"),
-        (make_runs(0.1, 0.7, 0.3), False, "0.30 (0.10-0.70)"),
-        (None, False, ""),
-    ],
-)
-def test_scores_are_bold_and_starred(runs, is_best, text):
-    assert result_tables._format_scores(runs, is_best, [5]) == text

@@ -103,37 +103,6 @@ def test_only_what_is_missing_is_trained(given, capsys, monkeypatch):
     assert counts == [1, 2, 2]
 
 
-def test_further_flags_reach_continued_runs(given):
-    given.flags = "steps=7,test_lengths=5,9"
-    source = runs.make_row("algorithmic", {**FLAGS, "encoding": "RoPE"})
-    row = runs.make_row("algorithmic", {"encoding": "ALiBi"}, after=source)
-    assert row.run.flags["steps"] == row.run.after.flags["steps"] == 7
-    assert row.run.after.name == source.run.name
-    assert row.command == (
-        f"python -m trainers.finetune {given.root}/runs/{source.run.name} "
-        "--encoding=ALiBi --steps=7 --test_lengths=5,9"
-    )
-
-
-@pytest.mark.parametrize(
-    ("command", "is_same"),
-    [
-        ('enwik8 "--encoding=A(b=1)" --learning_rate=0.001', True),
-        ("enwik8 --learning_rate=1e-4 '--encoding=A(b=1)'", False),
-        ("imagenet --learning_rate=1e-3 '--encoding=A(b=1)'", False),
-    ],
-)
-def test_commands_with_the_same_flags_are_the_same(command, is_same):
-    first, other = (
-        runs.identify(f"python -m trainers.{text}")
-        for text in (
-            "enwik8 --learning_rate=1e-3 '--encoding=A(b=1)'",
-            command,
-        )
-    )
-    assert (first == other) == is_same
-
-
 @pytest.mark.parametrize("name", TRAINING)
 def test_committed_reports_are_of_the_runs_of_today(name, monkeypatch):
     found = []
@@ -152,25 +121,3 @@ def test_committed_reports_are_of_the_runs_of_today(name, monkeypatch):
         with pytest.raises(StopIteration):
             benchmark.main([])
     assert found
-
-
-def test_table():
-    def row(seed, score):
-        return {
-            "task": "even_pairs",
-            "encoding": "RoPE",
-            "seed": seed,
-            "command": f"command {seed}",
-            "score": score,
-            "floor": 0.51,
-            "position_only": 0.5,
-            "accuracy_by_length": dict.fromkeys(runs.LENGTHS, score),
-            "training_seconds": 60.0,
-        }
-
-    text = runs.format_table("Title", [row(0, 0.7), row(1, 0.9)])
-    assert (
-        "| even_pairs | `RoPE` | 2 | 0.900 | 0.800 | 0.100 | 0.510 | 0.500 | "
-        "0.800 | 0.800 |"
-    ) in text
-    assert "- 0.900 (60 s): `command 1`" in text

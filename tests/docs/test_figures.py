@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from docs import figures
-from docs.figures import LISTS, read, replace_figures, scores
+from docs.figures import LISTS, replace_figures, scores
 from tests.docs.test_pages import TEXTS
 
 PREFIX = "docs/results/"
@@ -54,29 +53,6 @@ def test_too_many_or_too_few_figures_raise():
             replace_figures(page("[0.5, 0.6]", text=text))
 
 
-def test_rows_that_are_missing_raise():
-    with pytest.raises(ValueError, match="addition has no row with"):
-        figures.rows("addition", variant="other")
-
-
-def test_values_of_reports():
-    """By hand, from the files."""
-    (row,) = [
-        row
-        for row in read("published_tasks")["rows"]
-        if (row["task"], row["method"], row["seed"]) == ("needle", "RoPE", 0)
-    ]
-    assert (
-        figures.of_seed("needle", "RoPE", 0, 20)
-        in row["accuracy_by_length"].values()
-    )
-    seeds = [figures.of_seed("needle", "RoPE", seed, 20) for seed in range(3)]
-    assert figures.score("needle", "RoPE", 20) == sorted(seeds)[1]
-    assert figures.score("needle", "RoPE", 20, choose=max) == max(seeds)
-    assert figures.best("needle", 20, without=["RoPE"]) >= seeds[0]
-    assert len(scores("needle", 20, without=["RoPE"])) == 21
-
-
 @pytest.mark.parametrize(
     ("names", "task", "length", "least"),
     [
@@ -89,13 +65,6 @@ def test_named_methods_are_all_that_do_it(names, task, length, least):
     found = scores(task, length, choose=min)
     able = {name for name, share in found.items() if share > least}
     assert able == set(LISTS[names])
-
-
-@pytest.mark.parametrize("page", RESULT_PAGES)
-def test_every_page_names_its_report_and_a_command(page):
-    text = TEXTS[page]
-    assert re.search(r"\]\(\.\./\.\./(benchmarks/results/[\w/.]+)\)", text)
-    assert re.search(r"^python -m (trainers|benchmarks)\.", text, re.M)
 
 
 def test_figures_of_recommendations_are_those_of_the_results():

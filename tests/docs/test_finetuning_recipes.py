@@ -1,16 +1,13 @@
 """Every recipe of the guide continues a run with RoPE, with all its weights."""
 
-import json
 import pathlib
 import re
 import shlex
 
-import numpy as np
 import pytest
 
-from keras_lengen.layers import ENCODINGS, SAMPLERS
-from tests.trainers.test_finetune import finetune_toy, make_parts
-from tests.trainers.toy import final_weights, toy_config
+from tests.trainers.test_finetune import make_parts
+from tests.trainers.toy import toy_config
 from trainers.enwik8 import EXPERIMENT
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
@@ -43,16 +40,6 @@ def source(tmp_path_factory):
     return path
 
 
-def test_recipes_are_of_all_kinds():
-    named = " ".join(flags for _, flags in ROWS)
-    for name in (
-        *("SkippedPositions", "RandomizedPositions", "InterpolatedPositions"),
-        *("WarpedPositions", "NTKRoPE", "YaRN", "Llama3RoPE", "LongRoPE"),
-        *("SelfExtend", "STRING", "ReRoPE", "NoPE", "ALiBi"),
-    ):
-        assert name in {**ENCODINGS, **SAMPLERS} and name in named
-
-
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_all_weights_are_taken_over(recipe, source):
     flags = {
@@ -64,16 +51,3 @@ def test_all_weights_are_taken_over(recipe, source):
     found = read_initial_weights(open_run(str(source)), config, model)
     assert not found.new and not found.left_out
     assert len(found.loaded) == len(model.weights)
-
-
-def test_a_recipe_with_a_factor_of_scores(source, tmp_path):
-    flags = {"sampler": "SkippedPositions", "encoding": "YaRN"}
-    finetune_toy(source, tmp_path, steps=1, score_factor="head", **flags)
-    weights = final_weights(tmp_path)
-    factor = weights["model/transformer_decoder/block/attention/score_factor"]
-    # Adam's first step is as long as the learning rate.
-    np.testing.assert_allclose(factor, 1, atol=1.1e-3)
-    assert (factor != 1).all()
-    assert (tmp_path / "length_generalization_positions.png").exists()
-    final = json.loads((tmp_path / "results.json").read_text())["final"]
-    assert {*final["nats_per_byte_by_position"]} == {"8", "32"}

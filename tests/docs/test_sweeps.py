@@ -1,7 +1,5 @@
 """The guide to sweeps agrees with the command."""
 
-import importlib.util
-import inspect
 import os
 import pathlib
 import re
@@ -12,8 +10,6 @@ import typing
 import pytest
 
 from trainers.options.fields import resolve
-from trainers.records import lock
-from trainers.reports.published import list_published, name_table
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 
@@ -64,22 +60,6 @@ def test_every_grid_is_in_the_table():
             assert place[0] in [row for row, _ in rows], name
 
 
-def test_every_published_table_is_in_the_table():
-    tables = {name_table(name) for name in list_published()}
-    left_out = {name for name in tables if name.endswith("text")}
-    for name in tables - left_out:
-        assert f"| {name} |" in GUIDE
-
-
-def test_commands_of_the_table():
-    for module in re.findall(r"^\|.*`python -m ([\w.]+)", GUIDE, re.M):
-        assert importlib.util.find_spec(module), module
-
-
-def test_locks_are_those_that_the_guide_names():
-    assert "flock" in inspect.getsource(lock)
-
-
 def run_slurm(tmp_path, python, *, is_stopped=False):
     """Runs the script with other commands; returns status, lines, calls."""
     for name, text in {
@@ -117,14 +97,6 @@ def test_slurm_gives_each_task_its_shard(tmp_path):
     assert config.root == "/home/me/runs/table_1"
     array = re.search(r"#SBATCH --array=0-(\d+)", SLURM)
     assert int(array[1]) + 1 == int(VARIABLES["SLURM_ARRAY_TASK_COUNT"])
-
-
-def test_slurm_stops_the_sweep_and_queues_the_task_again(tmp_path):
-    saving = """
-        trap 'sleep 0.5; echo saved; exit 143' TERM
-        echo started; while :; do sleep 0.1; done"""
-    found = run_slurm(tmp_path, saving, is_stopped=True)
-    assert found == (143, ["started\n", "saved"], ["requeue", "17_5"])
 
 
 def test_kubernetes_gives_each_pod_its_shard():

@@ -12,10 +12,8 @@ from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models.small import inputs, make, token_ids
 
-POSITIONS = {
-    "shared": np.array([1, 4, 5, 11, 30, 47], "int32"),
-    "own": np.array([[1, 4, 5, 11, 30, 47], [0, 2, 3, 8, 9, 40]], "int32"),
-}
+SHARED = np.array([1, 4, 5, 11, 30, 47], "int32")
+OWN = np.array([SHARED, [0, 2, 3, 8, 9, 40]], "int32")
 LENGTHS = np.array([4, 6])
 DOCUMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 2]])
 
@@ -23,19 +21,12 @@ DOCUMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 2]])
 def models():
     """A small encoder for every encoding, and others for one of each kind."""
     return {
-        **{
-            variant: make("encoder", variant)
-            for variant in encodings.BIDIRECTIONAL
-        },
+        **{name: make("encoder", name) for name in encodings.BIDIRECTIONAL},
         **{
             f"decoder of {name}": make("decoder", name)
             for name in encodings.FAMILIES
         },
-        **{
-            f"encoder_decoder of {name}": make("encoder_decoder", name)
-            for name in encodings.FAMILIES
-            if name in encodings.BIDIRECTIONAL
-        },
+        "encoder-decoder of RoPE": make("encoder_decoder", "RoPE"),
     }
 
 
@@ -43,27 +34,20 @@ def outputs(models):
     """Arrays by name, of encodings, models and what samplers do not draw."""
     arrays = {}
     for key, model in models.items():
-        for (name, positions), causal in zip(
-            POSITIONS.items(), (False, True), strict=True
-        ):
-            if key in encodings.VARIANTS:
-                arrays[f"{key}/{name}/{causal=}"] = encodings.encode(
-                    encoding_of(model),
-                    encodings.random_inputs(model.encoding.stage),
-                    positions,
-                    causal=causal,
-                )
-                if name == "shared":
-                    continue
-            batch = inputs(model, token_ids(), positions=positions)
-            arrays[f"{key}/{name}/logits"] = model(batch)
-            if key not in encodings.VARIANTS:
-                batch = inputs(
-                    *(model, token_ids()),
-                    positions=positions,
-                    segment_ids=DOCUMENTS,
-                )
-                arrays[f"{key}/{name}/packed"] = model(batch)
+        batch = inputs(model, token_ids(), positions=OWN)
+        if key in encodings.VARIANTS:
+            features = encodings.random_inputs(model.encoding.stage)
+            arrays[key] = encodings.encode(
+                encoding_of(model), features, SHARED, causal=False
+            )
+            arrays[f"{key}/causal"] = encodings.encode(
+                encoding_of(model), features, OWN, causal=True
+            )
+        else:
+            packed = {"positions": SHARED, "segment_ids": DOCUMENTS}
+            packed = inputs(model, token_ids(), **packed)
+            arrays[f"{key}/packed"] = model(packed)
+        arrays[f"{key}/logits"] = model(batch)
     for variant in samplers.VARIANTS:
         sampler = samplers.make(variant)
         first, second = (

@@ -64,201 +64,100 @@ def more(array, axis):
     return np.concatenate([array, array.take([0], axis)], axis)
 
 
-NO_TENSORS = ["x", b"x", object(), {}]
-ROWS = {
-    "text": np.full((BATCH, TOKENS), "x"),
-    "objects": np.array([[object()] * TOKENS] * BATCH),
-    "complex": np.ones((BATCH, TOKENS), "complex64"),
-    "uneven": [[1, 0], [1], [1]],
-}
+NOT_NUMBERS = [
+    *("x", object(), {}, [[1, 0], [1], [1]]),
+    np.full((BATCH, TOKENS), "x"),
+    np.array([[object()] * TOKENS] * BATCH),
+    np.ones((BATCH, TOKENS), "complex64"),
+]
+"""What no input may be."""
+
 IDS, MASK = integers(BATCH, TOKENS), truth(BATCH, TOKENS)
-SIZES_OF_ROWS = {
-    "got 3 for 2 examples": [more(MASK, 0)],
-    "got 1 for 2 examples": [MASK[:1]],
-    "got 7 for 6 tokens": [more(MASK, 1)],
-    "got 1 for 6 tokens": [MASK[:, :1]],
-}
-"""Wrong sizes of what has an entry for each token, by the message."""
+SIZES_OF_ROWS = [
+    ("got 1 for 6 tokens", MASK[:, :1]),
+    ("got 3 for 2 examples", more(MASK, 0)),
+    ("got 1 for 2 examples", MASK[:1]),
+    ("got 7 for 6 tokens", more(MASK, 1)),
+]
+"""Wrong sizes of what has an entry for each token."""
 
-MESSAGES = {
-    "positions": {
-        r"must be numbers of shape \(T,\) or \(B, T\); got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            *(None, True, [True] * TOKENS, ["x"] * TOKENS, [None] * TOKENS),
-            integers(TOKENS) > 0,
-        ],
-        r"have shape .*; got \(\)\.": [3],
-        r"have shape .*; got \(1, 2, 6\)\.": [IDS[None]],
-        "each token: got 1 for 6": [[3]],
-        "each token: got 5 for 6": [integers(TOKENS - 1)],
-        "each token: got 7 for 6": [more(IDS, 1), [*range(7)], [[*range(7)]]],
-        "got 3 rows for a batch of 2": [more(IDS, 0)],
-        "finite .* got numbers from .*nan": [
-            changed(integers(TOKENS), NAN, "float32"),
-            changed(IDS, NAN, "float32"),
-        ],
-        "finite .* got .* to inf": [changed(integers(TOKENS), INF, "float32")],
-        "merges neighbours; got .* from 1.* to 16777217": [
-            changed(integers(TOKENS), 2**24 + 1)
-        ],
-        "merges neighbours; got .* from -16777217": [
-            changed(integers(TOKENS), -(2**24) - 1)
-        ],
-        "got numbers from 1.* to 1e": [
-            changed(integers(TOKENS), 1e30, "float32")
-        ],
-        "got int64 of shape": [changed(integers(TOKENS), 2**40, "int64")],
-    },
-    "lengths": {
-        r"must be integers of shape \(\) or \(B,\); got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            *(True, 2**40, [True, True], [2, None]),
-        ],
-        "must be integers, the true .* got float": [2.5, NAN, [], [2, 2.5]],
-        "from 0 to the 6 tokens .* got 7": [7],
-        "from 0 to the 6 tokens .* got -1": [-1],
-        r"got \[2 7\]": [np.array([2, 7], "uint8")],
-        r"got \[-1  2\]": [np.array([-1, 2])],
-        "got 3 for a batch of 2": [[2, 2, 2]],
-        "got 1 for a batch of 2": [[2]],
-        r"must have shape \(\) or \(B,\); got \(1, 2\)": [[[2, 2]]],
-        r"must have shape \(\) or \(B,\); got \(2, 1\)": [[[2], [2]]],
-    },
-    "reference_length": {
-        r"must be numbers of shape \(\) or \(B,\); got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            True,
-        ],
-        "must be above 0; got 0": [0],
-        "must be above 0; got -1": [-1, np.array(-1.0)],
-        "must be above 0; got nan": [NAN],
-        "must be above 0; got inf": [INF],
-        r"must be above 0; got \[2. 0.\]": [[2, 0]],
-        "got 3 for a batch of 2": [[2, 2, 2]],
-        "got 0 for a batch of 2": [[]],
-        r"must have shape \(\) or \(B,\); got \(1, 2\)": [[[2, 2]]],
-    },
-    "mask": {
-        r"must be truth values of shape \(B, T\); got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-        ],
-        r"must have shape \(B, T\); got \(\)": [True, 1],
-        r"must have shape \(B, T\); got \(\d,\)": [[], truth(TOKENS)],
-        r"must have shape \(B, T\); got \(2, 6, 1\)": [MASK[..., None]],
-        **SIZES_OF_ROWS,
-        "got 0 for 2 examples": [MASK[:0]],
+WRONG = {
+    "positions": [
+        (r"have shape .*; got \(\)\.", 3),
+        (r"must be numbers of shape \(T,\) or \(B, T\); got", [True] * TOKENS),
+        (r"have shape .*; got \(1, 2, 6\)\.", IDS[None]),
+        ("each token: got 1 for 6", [[3]]),
+        ("each token: got 7 for 6", more(IDS, 1)),
+        ("got 3 rows for a batch of 2", more(IDS, 0)),
+        ("finite .* got .*nan", changed(integers(TOKENS), NAN, "float32")),
+        ("finite .* got .* to inf", changed(integers(TOKENS), INF, "float32")),
+        ("got .* from 1.* to 16777217", changed(integers(TOKENS), 2**24 + 1)),
+        ("got .* from -16777217", changed(integers(TOKENS), -(2**24) - 1)),
+        ("got int64 of shape", changed(integers(TOKENS), 2**40, "int64")),
+    ],
+    "lengths": [
+        ("from 0 to the 6 tokens .* got 7", 7),
+        (r"must be integers of shape \(\) or \(B,\); got", [True, True]),
+        (r"must be integers of shape \(\) or \(B,\); got", 2**40),
+        ("must be integers, the true .* got float", [2, 2.5]),
+        ("from 0 to the 6 tokens .* got -1", -1),
+        (r"got \[2 7\]", np.array([2, 7], "uint8")),
+        ("got 3 for a batch of 2", [2, 2, 2]),
+        (r"must have shape \(\) or \(B,\); got \(2, 1\)", [[2], [2]]),
+    ],
+    "reference_length": [
+        ("must be above 0; got 0", 0),
+        (r"must be numbers of shape \(\) or \(B,\); got", True),
+        ("must be above 0; got -1", np.array(-1.0)),
+        ("must be above 0; got nan", NAN),
+        ("must be above 0; got inf", INF),
+        (r"must be above 0; got \[2. 0.\]", [2, 0]),
+        ("got 3 for a batch of 2", [2, 2, 2]),
+        (r"must have shape \(\) or \(B,\); got \(1, 2\)", [[2, 2]]),
+    ],
+    "mask": [
+        (r"must have shape \(B, T\); got \(\)", True),
+        (r"must have shape \(B, T\); got \(2, 6, 1\)", MASK[..., None]),
+        *SIZES_OF_ROWS,
         # What other libraries add to scores.
-        "got float32: pass a comparison, mask == 0 for .* mask > 0 for": [
-            np.zeros(MASK.shape, "float32"),
+        (
+            "got float32: pass a comparison, mask == 0 for .* mask > 0 for",
             np.full(MASK.shape, -1e9, "float32"),
-            np.full(MASK.shape, NAN, "float32"),
-        ],
-        "got integers from -10000 to": [np.full(MASK.shape, -10000)],
-        "got integers from 2 to": [np.full(MASK.shape, 2, "uint8")],
-    },
-    "segment_ids": {
-        r"must be integers of shape \(B, T\), the document .*; got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            MASK,
-            floats(BATCH, TOKENS),
-        ],
-        r"must have shape \(B, T\); got \(\)": [3],
-        r"must have shape \(B, T\); got \(6,\)": [integers(TOKENS)],
-        **{
-            message: [np.array(rows, "int32") for rows in values]
-            for message, values in SIZES_OF_ROWS.items()
-        },
-    },
-    "token_ids": {
-        r"must be integers of shape \(B, T\); got": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            *(None, [["x"]], [[None]], np.full(IDS.shape, 2**63, "uint64")),
-            changed(IDS, 2**40, "int64"),
-        ],
-        r"must have shape \(B, T\); got \(\)": [3],
-        r"must have shape \(B, T\); got \(\d,\)": [[], integers(TOKENS)],
-        r"must have shape \(B, T\); got \(2, 6, 1\)": [IDS[..., None]],
-        "must be integers; got bool: cast": [MASK, [[True, False]]],
-        "must be integers; got float32: cast": [
-            floats(BATCH, TOKENS),
-            [[1.0, 2.0]],
-        ],
-        "from 0 to 6, below vocabulary_size; got ids from 2 to 7": [IDS + 2],
-        "from 0 to 6, below vocabulary_size; got ids from -1 to 4": [IDS - 1],
-    },
-    "index": {
-        "must be an integer from 0 to 16777216, or a scalar .* one; got": [
-            *NO_TENSORS,
-            *(-1, 2.5, NAN, True, None, 2**24 + 1, [1]),
-            integers(BATCH),
-            np.array(1.0),
-            np.array(True),
-        ]
-    },
-    "loops": {
-        r"must be integers of shape \(\) or \(B,\)": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            *(True, 2.5, NAN, [], [1, 2.5], [[2], [2]]),
-        ],
-        "must be at least 1 and below": [0, -1, [2, 0]],
-        "must have equally many examples; got 3 and 2": [[2, 2, 2]],
-    },
-    "attention_mask": {
-        r"must be truth values of shape \(T, S\), \(B, T, S\) or": [
-            *NO_TENSORS,
-            *ROWS.values(),
-            np.zeros((TOKENS, TOKENS), "float32"),
-            np.full((BATCH, TOKENS, TOKENS), -1e9, "float32"),
-            np.full((TOKENS, TOKENS), -10000),
-            np.full((BATCH, 1, TOKENS, TOKENS), 2, "uint8"),
-        ],
-        "must have shape": [
-            *(True, [], truth(TOKENS), truth(BATCH, 1, 1, TOKENS, TOKENS)),
-            truth(TOKENS, TOKENS + 7),
-            truth(TOKENS + 1, TOKENS),
-            truth(BATCH + 1, TOKENS, TOKENS),
-            truth(BATCH, HEADS + 1, TOKENS, TOKENS),
-        ],
-    },
-    "features": {
-        "must be a tensor": [
-            *NO_TENSORS,
-            *(3.5, [[1.0], [2.0, 3.0]], *ROWS.values()),
-            np.full((BATCH, TOKENS, MODEL_DIM), "x"),
-            np.ones((BATCH, TOKENS, MODEL_DIM), "complex64"),
-            np.array([[object()]]),
-        ],
-        "must have shape|must have at least": [
-            *(floats(MODEL_DIM), floats(TOKENS, MODEL_DIM)),
-            floats(BATCH, TOKENS, HEADS, 1, WIDTH),
-        ],
-    },
-    "flag": {
-        "must be True or False; got": [
-            *("x", None, 1, NAN, [], "False", truth(2)),
-        ]
-    },
+        ),
+        ("got integers from -10000 to", np.full(MASK.shape, -10000)),
+        ("got integers from 2 to", np.full(MASK.shape, 2, "uint8")),
+    ],
+    "segment_ids": [
+        (r"must have shape \(B, T\); got \(\)", 3),
+        (r"must be integers of shape \(B, T\), the document .*; got", MASK),
+        (r"must be integers of shape .*; got float32", MASK.astype("float32")),
+        *((words, value.astype("int32")) for words, value in SIZES_OF_ROWS),
+    ],
+    "token_ids": [
+        (r"must have shape \(B, T\); got \(\)", 3),
+        (r"must have shape \(B, T\); got \(2, 6, 1\)", IDS[..., None]),
+        (r"must be integers of shape", np.full(IDS.shape, 2**63, "uint64")),
+        (r"must be integers of shape", changed(IDS, 2**40, "int64")),
+        ("must be integers; got bool: cast", MASK),
+        ("must be integers; got float32: cast", [[1.0, 2.0]]),
+        ("from 0 to 6, below vocabulary_size; got ids from 2 to 7", IDS + 2),
+        ("from 0 to 6, below vocabulary_size; got ids from -1 to 4", IDS - 1),
+    ],
+    "index": [
+        ("must be an integer from 0 to 16777216, or a scalar .* one; got", each)
+        for each in (-1, 2.5, True, 2**24 + 1, integers(BATCH), np.array(1.0))
+    ],
+    "loops": [
+        ("must be at least 1 and below", [2, 0]),
+        (r"must be integers of shape \(\) or \(B,\)", [1, 2.5]),
+        ("must have equally many examples; got 3 and 2", [2, 2, 2]),
+    ],
+    "features": [
+        ("must have shape", floats(TOKENS, MODEL_DIM)),
+        ("must be a tensor", [[1.0]]),
+    ],
 }
-"""Wrong values by what they are and by what the message says."""
-
-
-def by_turns(groups):
-    """The first values of all groups, then the second ones, ..."""
-    longest = max(map(len, groups))
-    return [
-        group[i] for i in range(longest) for group in groups if i < len(group)
-    ]
-
-
-WRONG = {kind: by_turns([*each.values()]) for kind, each in MESSAGES.items()}
-"""Wrong values by what they are, the most different ones first."""
+"""By the reader of an input, words of its messages and what they refuse."""
 
 
 def beyond(array):
@@ -304,36 +203,21 @@ WRONG_AT_RUN = {
         *([beyond(right)] if right.dtype == "int64" else []),
     ],
     "index": lambda right: [],
-    "features": lambda right: [],
 }
-"""Functions of a right array: of its type, what only a run knows is wrong.
+"""Functions of a right array: what only a run knows is wrong, for all rows."""
 
-Numbers are wrong in all examples, so that all results must be NaN.
-"""
-
-FLAGS = {
-    *("causal", "use_causal_mask", "self_attention"),
-    "return_attention_scores",
-}
+FLAGS = ("use_causal_mask", "self_attention", "return_attention_scores")
 FEATURES = ("query", "key", "value", "memory", "embeddings", "inputs", "cache")
 KINDS = {
-    "positions": "positions",
-    "attention_mask": "attention_mask",
-    "mask": "mask",
-    "scored": "mask",
-    "lengths": "lengths",
-    "length": "reference_length",
-    "segment_ids": "segment_ids",
-    "ids": "token_ids",
-    "index": "index",
-    "loops": "loops",
+    **{kind: kind for kind in ("attention_mask", *WRONG)},
+    **{"scored": "mask", "length": "reference_length", "ids": "token_ids"},
     **dict.fromkeys(FEATURES, "features"),
 }
 
 
 def kind_of(argument):
     """What an argument is, by the end of its name."""
-    if argument in FLAGS:
+    if argument in ("causal", *FLAGS):
         return "flag"
     found = (kind for end, kind in KINDS.items() if argument.endswith(end))
     return next(found, "other")
@@ -347,13 +231,7 @@ HOWS = {
 
 
 def compiled(function, right, how):
-    """A function of arrays by name, as a program for arrays of any sizes.
-
-    Args:
-        function: Takes arrays, or pairs of them, by name.
-        right: Right arrays.
-        how: One of `HOWS`.
-    """
+    """A function of arrays by name, as a program for arrays of any sizes."""
     if how == "eager":
         return function
     if how == "jit":
@@ -386,10 +264,7 @@ def compiled(function, right, how):
 def find_fault(call, named, how="eager"):
     """What is wrong with the answer to a wrong value, or `None`.
 
-    Args:
-        call: Function without arguments.
-        named: Regular expression for a word of the message.
-        how: One of `HOWS`.
+    `named` is a regular expression for a word of the message.
     """
     expected = ValueError
     if how in ("graph", "XLA"):
@@ -424,12 +299,3 @@ def is_void(result):
         else (array == INVALID_POSITION).all()
         for array in map(np.asarray, keras.tree.flatten(result))
     )
-
-
-def describe(value):
-    if isinstance(value, np.ndarray):
-        numbers = ", ".join(map(str, np.ravel(value)[:3]))
-        return f"{value.dtype} {value.shape}: {numbers}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(describe, value))})"
-    return repr(value)

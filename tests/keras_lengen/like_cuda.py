@@ -1,10 +1,7 @@
 """A pytest plugin that makes PyTorch's CPU refuse what a GPU refuses.
 
 A tensor of a GPU cannot become an array of NumPy unless it is moved to the CPU
-first, which `keras.ops.convert_to_numpy` does. Only what the library does is
-refused: tests may read results.
-
-python -m pytest -p tests.keras_lengen.like_cuda ...
+first, which `keras.ops.convert_to_numpy` does. Tests may read results.
 """
 
 import sys

@@ -2,18 +2,16 @@
 
 import importlib.util
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from tests.checkout import ROOT
 from tests.keras_lengen import backend_outputs
 
 pytestmark = pytest.mark.process
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run(backend, *command):
@@ -21,12 +19,9 @@ def run(backend, *command):
     # Not imported: PyTorch beside TensorFlow ends some processes.
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, command)],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
-        check=True,
-    )
+    command = [sys.executable, "-m", *map(str, command)]
+    backends = {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
+    subprocess.run(command, cwd=ROOT, env=os.environ | backends, check=True)
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
@@ -46,12 +41,9 @@ def test_it_computes_what_tensorflow_does(backend, tmp_path):
 
 def test_torch_needs_no_array_of_a_tensor():
     files = ["torch_checks.py", "layers/encodings/test_angles.py"]
+    paths = [f"tests/keras_lengen/{file}" for file in files]
     plugin = "tests.keras_lengen.like_cuda"
-    run(
-        "torch",
-        *("pytest", "-q", "-n", "0", "-p", plugin),
-        *(f"tests/keras_lengen/{file}" for file in files),
-    )
+    run("torch", "pytest", "-q", "-n", "0", "-p", plugin, *paths)
 
 
 ON_JAX = [
@@ -59,22 +51,9 @@ ON_JAX = [
     *("layers/attention/test_axes.py", "layers/test_drawing.py"),
     *("layers/encodings/test_angles.py", "layers/encodings/test_jax_forms.py"),
 ]
-"""Files of tests that pass on every backend, below this folder."""
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param(ON_JAX, id="all"),
-        *(
-            pytest.param(
-                [f"models/test_{name}.py"], id=name, marks=pytest.mark.slow
-            )
-            for name in ("beam_search", "conversation", "export", "per_layer")
-        ),
-    ],
-)
-def test_tests_of_all_backends_pass_on_jax(files):
-    paths = [f"tests/keras_lengen/{file}" for file in files]
+def test_tests_of_all_backends_pass_on_jax():
+    paths = [f"tests/keras_lengen/{file}" for file in ON_JAX]
     marks = ("-m", "not slow and not product")
     run("jax", "pytest", "-q", "-n", "0", *marks, *paths)

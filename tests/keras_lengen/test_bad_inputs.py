@@ -4,9 +4,7 @@ What a reader refuses is tested in `checks/test_inputs.py`. Here every argument
 of every call gets a few wrong values, eager and in programs.
 """
 
-import dataclasses
 import functools
-from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -19,12 +17,9 @@ from keras_lengen.layers import (
     TOKEN_SAMPLERS,
     ALiBi,
     AxialEncoding,
-    GridPositions,
     MultiHeadAttention,
     NTKRoPE,
-    RandomizedRoPE,
     RoPE,
-    SinusoidalEncoding,
     TransformerBlock,
 )
 from keras_lengen.models import (
@@ -41,8 +36,6 @@ from tests.keras_lengen.bad_inputs import (
     IDS,
     MASK,
     MODEL_DIM,
-    NAN,
-    NO_TENSORS,
     OTHERS,
     SIZES,
     TOKENS,
@@ -51,7 +44,6 @@ from tests.keras_lengen.bad_inputs import (
     WRONG_AT_RUN,
     beyond,
     compiled,
-    describe,
     find_fault,
     floats,
     integers,
@@ -62,107 +54,6 @@ from tests.keras_lengen.bad_inputs import (
 )
 from tests.keras_lengen.models.small import eagerly
 
-
-@dataclasses.dataclass(frozen=True)
-class Call:
-    """A right call, and wrong values of its arguments.
-
-    Attributes:
-        function: Takes the arguments by name.
-        right: Right arguments.
-        others: Names of arguments that it may have too.
-        extra: Further wrong values by argument, or by a pair of the argument
-            that is changed and of what the message must name.
-        idle: Arguments that change nothing, of which a program that cannot
-            raise may make what it likes.
-    """
-
-    function: Callable
-    right: dict
-    others: tuple = ()
-    extra: dict = dataclasses.field(default_factory=dict)
-    idle: tuple = ()
-
-    def list_extra(self):
-        for names, values in self.extra.items():
-            for value in values:
-                yield (
-                    *(names if isinstance(names, tuple) else [names] * 2),
-                    value,
-                )
-
-    def list_wrong(self, most=None):
-        """Lists arguments to change, names, and values known to be wrong."""
-        for name in (*self.right, *self.others):
-            for value in WRONG.get(kind_of(name), [])[:most]:
-                yield name, name, value
-        yield from self.list_extra()
-
-    def list_wrong_at_run(self, most=None):
-        """Lists the same of values that a program takes for right ones."""
-        arrays = self.arrays
-        for name, right in arrays.items():
-            if isinstance(right, np.ndarray) and kind_of(name) in WRONG_AT_RUN:
-                for value in WRONG_AT_RUN[kind_of(name)](right)[:most]:
-                    yield name, name, value
-        for changed, named, value in self.list_extra():
-            if changed in arrays and is_like(value, arrays[changed]):
-                yield changed, named, value
-
-    @property
-    def arrays(self):
-        """The right arguments that are arrays, or pairs of them."""
-        return {
-            name: value
-            for name, value in self.right.items()
-            if all(
-                isinstance(leaf, np.ndarray)
-                for leaf in keras.tree.flatten(value)
-            )
-        }
-
-    def find_faults(self, how, most=None):
-        """A line for each value that is not refused."""
-        arrays = self.arrays
-        if not arrays and how != "eager":
-            return
-        others = {
-            name: value
-            for name, value in self.right.items()
-            if name not in arrays
-        }
-        self.function(**self.right)
-        if how == "eager":
-            run = functools.partial(self.function, **others)
-            wrong = self.list_wrong(most)
-        else:
-            function = functools.partial(self.function, **others)
-            run = compiled(function, arrays, how)
-            for leaf in keras.tree.flatten(run(**arrays)):
-                assert np.isfinite(leaf).all()
-            wrong = self.list_wrong_at_run(most)
-        for changed, named, value in wrong:
-            if how in ("XLA", "jit") and changed in self.idle:
-                continue
-            if how == "jit" and getattr(value, "dtype", "") == "int64":
-                continue  # JAX takes the lower 32 bits.
-            call = functools.partial(run, **{**arrays, changed: value})
-            fault = find_fault(call, named, how)
-            if fault is not None:
-                yield f"{changed}={describe(value)}: {fault}"
-
-
-def is_like(value, right):
-    """Whether a program that was compiled for a right value takes another."""
-    leaves, wanted = keras.tree.flatten(value), keras.tree.flatten(right)
-    return len(leaves) == len(wanted) and all(
-        isinstance(leaf, np.ndarray)
-        and (leaf.ndim, leaf.dtype) == (each.ndim, each.dtype)
-        and (leaf.dtype.kind != "f" or leaf.shape[2:] == each.shape[2:])
-        for leaf, each in zip(leaves, wanted, strict=True)
-    )
-
-
 FEATURES = floats(BATCH, TOKENS, MODEL_DIM)
 MEMORY = floats(BATCH, OTHERS, MODEL_DIM)
 QUERY = floats(BATCH, TOKENS, HEADS, WIDTH)
@@ -172,6 +63,81 @@ WIDTHS = [
     np.concatenate([FEATURES, FEATURES], axis=-1),
     FEATURES[..., :0],
 ]
+OTHER_MEMORY = [MEMORY[:1], more(MEMORY, 0), MEMORY[:, :0]]
+
+KNOWN_WRONG = {
+    **{kind: ["x", rows[0][1]] for kind, rows in WRONG.items()},
+    "attention_mask": [
+        *("x", True, np.zeros((TOKENS, TOKENS), "float32")),
+        truth(TOKENS, TOKENS + 7),
+        truth(BATCH, HEADS + 1, TOKENS, TOKENS),
+    ],
+    "flag": ["x", 1],
+}
+"""What a call knows to be wrong, by the reader."""
+
+
+def assert_refuses(how, function, right, others=(), extra=None, idle=()):
+    """Asserts that a call refuses wrong values of its arguments.
+
+    `others` are names of arguments that it may have too. `extra` has further
+    wrong values by argument, or by a pair of the argument that is changed and
+    of what the message must name. `idle` arguments change nothing, and a
+    program that cannot raise may make of them what it likes.
+    """
+    arrays = {
+        name: value for name, value in right.items() if is_like(value, value)
+    }
+    rest = {name: right[name] for name in right.keys() - arrays.keys()}
+    run = functools.partial(function, **rest)
+    run(**arrays)
+    if how == "eager":
+        found = {
+            name: KNOWN_WRONG.get(kind_of(name), [])
+            for name in [*right, *others]
+        }
+    else:
+        run = compiled(run, arrays, how)
+        for leaf in keras.tree.flatten(run(**arrays)):
+            assert np.isfinite(leaf).all()
+        # Each shape is another program of XLA.
+        most = 1 if how == "XLA" else 2
+        found = {
+            name: WRONG_AT_RUN[kind_of(name)](array)[:most]
+            for name, array in arrays.items()
+            if kind_of(name) in WRONG_AT_RUN
+        }
+    wrong = [(name, name, value) for name in found for value in found[name]]
+    for names, values in (extra or {}).items():
+        changed, named = names if isinstance(names, tuple) else (names, names)
+        wrong += [
+            (changed, named, value)
+            for value in values
+            if how == "eager" or is_like(value, arrays.get(changed))
+        ]
+    faults = []
+    for changed, named, value in wrong:
+        if how in ("XLA", "jit") and changed in idle:
+            continue
+        if how == "jit" and getattr(value, "dtype", "") == "int64":
+            continue  # JAX takes the lower 32 bits.
+        call = functools.partial(run, **{**arrays, changed: value})
+        fault = find_fault(call, named, how)
+        if fault is not None:
+            faults.append((changed, value, fault))
+    assert not faults
+
+
+def is_like(value, right):
+    """Whether a program that was compiled for a right value takes another."""
+    leaves, wanted = keras.tree.flatten(value), keras.tree.flatten(right)
+    return len(leaves) == len(wanted) and all(
+        isinstance(leaf, np.ndarray)
+        and isinstance(each, np.ndarray)
+        and (leaf.ndim, leaf.dtype) == (each.ndim, each.dtype)
+        and (leaf.dtype.kind != "f" or leaf.shape[2:] == each.shape[2:])
+        for leaf, each in zip(leaves, wanted, strict=True)
+    )
 
 
 FIRST = ("embeddings", "query", "inputs", "tokens", "key", "keys")
@@ -187,116 +153,83 @@ def by_position(layer, **options):
     return call
 
 
-def encoding_calls(name):
+def encoding_calls(refuses, name):
     encoding = make(ENCODINGS[name])
     call = by_position(encoding)
-    first = "embeddings" if encoding.stage == "embeddings" else "query"
-    right = {first: FEATURES if first == "embeddings" else QUERY}
-    if encoding.stage is not None:
-        yield Call(by_position(make(ENCODINGS[name])), right)
-    if first == "embeddings":
+    places = {"positions": IDS, "key_positions": IDS}
+    if encoding.stage == "embeddings":
+        right = {"embeddings": FEATURES, "mask": MASK}
         extra = {"embeddings": [*WIDTHS, QUERY]}
-        yield Call(call, {**right, "mask": MASK}, ("start_index",), extra)
-        yield Call(call, {**right, "positions": IDS, "mask": MASK})
+        refuses(call, right, ("start_index",), extra)
+        refuses(call, {**right, "positions": IDS})
         return
     if encoding.stage is None:
         # It returns whatever it is given.
-        extra = {"tokens": NO_TENSORS, "key_positions": [IDS]}
-        extra["tokens", "query"] = extra.pop("tokens")
-        yield Call(call, {"tokens": QUERY}, ("start_index",), extra)
-    else:
-        options = {"rotation": "length", "bias": "causal"}
-        extra = {"query": [QUERY[..., :-2], QUERY[..., :0]]}
-        extra["key_positions"] = [IDS]
-        if encoding.stage == "bias":
-            extra["query"].append(more(QUERY, 2))
-        others = ("start_index", options[encoding.stage])
-        yield Call(call, right, others, extra)
+        extra = {("tokens", "query"): ["x"], "key_positions": [IDS]}
+        refuses(call, {"tokens": QUERY}, ("start_index",), extra)
+        refuses(call, {"tokens": QUERY, "keys": QUERY, **places})
+        return
+    extra = {"query": [QUERY[..., :-2], QUERY[..., :0]]}
+    if encoding.stage == "bias":
+        extra["query"].append(more(QUERY, 2))
+    option = {"rotation": "length", "bias": "causal"}[encoding.stage]
+    extra["key_positions"] = [IDS]
+    refuses(call, {"query": QUERY}, ("start_index", option), extra)
     keys = [QUERY[:1], more(QUERY, 0), QUERY[..., :-2], more(QUERY, 2)]
     extra = {"key": keys, ("key", "key|key_positions"): [more(QUERY, 1)]}
-    if encoding.stage is None:
-        extra = {}
-    names = (first, "key") if encoding.stage else ("tokens", "keys")
-    pair = dict.fromkeys(names, QUERY)
-    places = {"positions": IDS, "key_positions": IDS}
-    yield Call(call, {**pair, **places}, (), extra)
+    refuses(call, {"query": QUERY, "key": QUERY, **places}, (), extra)
 
 
-def attended_calls(name):
+def attended_calls(refuses, name):
     """An encoding in attention to the same and to other tokens."""
     encoding = make(ENCODINGS[name])
-    idle = ("positions", "key_positions")
-    if encoding.stage is not None and not encoding.counts_tokens:
-        idle = ()
-    if encoding.stage == "embeddings":
-        right = {"embeddings": FEATURES, "positions": IDS}
-        yield Call(by_position(encoding), right)
-        return
+    idle = ("positions", "key_positions") if encoding.counts_tokens else ()
     attention = MultiHeadAttention(**HEAD_SIZES, encoding=encoding)
 
     def attend(query, value=None, **others):
         value = query if value is None else value
         return attention(query, value, use_causal_mask=True, **others)
 
-    yield Call(attend, {"query": FEATURES, "positions": IDS}, idle=idle)
-    if encoding.reads_inputs:
-        return
-    right = {
-        "query": FEATURES,
-        "value": MEMORY,
-        "positions": integers(TOKENS),
-        "key_positions": integers(OTHERS),
-    }
-    yield Call(attend, right, idle=idle)
+    right = {"query": FEATURES, "positions": integers(TOKENS)}
+    refuses(attend, right, idle=idle)
+    if not encoding.reads_inputs:
+        places = {"key_positions": integers(OTHERS), "value": MEMORY}
+        refuses(attend, {**right, **places}, idle=idle)
 
 
-def axial_calls(stage):
-    cls = {"embeddings": SinusoidalEncoding, "rotation": RoPE, "bias": ALiBi}
-    encoding = AxialEncoding(row=cls[stage](), column=cls[stage]())
-    others = {"embeddings": "mask", "rotation": "length", "bias": "causal"}
-    pair = (integers(TOKENS), IDS)
-    first = "embeddings" if stage == "embeddings" else "query"
-    yield Call(
-        by_position(encoding),
-        {
-            first: FEATURES if first == "embeddings" else QUERY,
-            "positions": pair,
-        },
-        (others[stage],),
-        {
-            "positions": [
-                *((pair[0], bad) for bad in WRONG["positions"]),
-                *((bad, pair[1]) for bad in WRONG["positions"]),
-                *((beyond(pair[0]), pair[1]), (pair[0], beyond(pair[1]))),
-                (*pair, IDS),
-            ]
-        },
-    )
+def axial_calls(refuses, _):
+    encoding = AxialEncoding(row=RoPE(), column=RoPE())
+    row, column = integers(TOKENS), IDS
+    pairs = [
+        *((row, value) for _, value in WRONG["positions"]),
+        *((value, column) for _, value in WRONG["positions"]),
+        *((beyond(row), column), (row, beyond(column)), (row, column, IDS)),
+    ]
+    right = {"query": QUERY, "positions": (row, column)}
+    refuses(by_position(encoding), right, ("length",), {"positions": pairs})
 
 
-def sampler_calls(cls):
-    sampler = make(cls)
+def sampler_calls(refuses, name):
+    sampler = make({**SAMPLERS, **TOKEN_SAMPLERS}[name])
     tokens = IDS if sampler.reads_tokens else floats(BATCH, TOKENS)
     wrong = [
-        *(*NO_TENSORS, None, 3, [[1, 2]], [[1, 2], [3]], [], tokens[0]),
-        np.full((BATCH, TOKENS), "x"),
+        *("x", None, 3, [[1, 2], [3]], tokens[0]),
         np.full((BATCH, TOKENS), None),
     ]
     if sampler.reads_tokens:
-        wrong += [IDS[..., None], floats(BATCH, TOKENS), MASK]
-        wrong += [IDS.astype("complex64"), beyond(IDS.astype("int64"))]
-    scales = cls is SAMPLERS["InterpolatedPositions"]
+        wrong += [IDS[..., None], MASK, beyond(IDS.astype("int64"))]
+    right = {
+        "tokens": tokens,
+        "lengths": np.array([2, 3], "int32"),
+        "reference_length": LENGTH,
+    }
+    scales = name == "InterpolatedPositions"
     for training in (False, True):
-        yield Call(
+        refuses(
             by_position(sampler, training=training),
-            {
-                "tokens": tokens,
-                "lengths": np.array([2, 3], "int32"),
-                "reference_length": LENGTH,
-            },
-            (),
-            {("tokens", "inputs"): wrong},
-            () if scales else ("reference_length",),
+            right,
+            extra={("tokens", "inputs"): wrong},
+            idle=() if scales else ("reference_length",),
         )
 
 
@@ -312,141 +245,118 @@ def attend_by(attention):
     return attend
 
 
-def attention_calls(name):
+def attention_calls(refuses, name):
     """An attention to itself, to others, and with a cache."""
     cls = ATTENTIONS[name]
-    encoding = NTKRoPE(original_length=4)
-    if name == "GeometricAttention":
-        encoding = None
+    geometric = name == "GeometricAttention"
+    encoding = None if geometric else NTKRoPE(original_length=4)
     attend = attend_by(cls(**HEAD_SIZES, encoding=encoding))
-    widths = [*WIDTHS, FEATURES[:, :, :, None]]
-    tokens = truth(TOKENS, TOKENS)
     right = {"query": FEATURES, "positions": IDS}
-    padding = {"query_mask": MASK, "value_mask": MASK, "length": LENGTH}
-    yield Call(
+    refuses(
         attend,
-        {**right, **padding, "attention_mask": tokens},
+        {
+            **right,
+            "query_mask": MASK,
+            "value_mask": MASK,
+            "length": LENGTH,
+            "attention_mask": truth(TOKENS, TOKENS),
+        },
         ("key_mask", "use_causal_mask", "return_attention_scores"),
         {
-            "query": widths,
+            "query": [*WIDTHS, FEATURES[:, :, :, None]],
             "self_attention": ["x", 1],
             "cache_update_index": [0, "x", True],
         },
-        ("length",) if encoding is None else (),
+        ("length",) if geometric else (),
     )
-    yield Call(
-        attend,
-        {
-            **right,
-            "segment_ids": IDS,
-            "attention_mask": truth(BATCH, TOKENS, TOKENS),
-        },
-    )
-    if name == "GeometricAttention":
-        return
-    heads = truth(BATCH, HEADS, TOKENS, TOKENS)
-    yield Call(attend, {"query": FEATURES, "attention_mask": heads})
-    if not cls.causal_only:
+    mask = truth(BATCH, TOKENS, TOKENS)
+    refuses(attend, {**right, "segment_ids": IDS, "attention_mask": mask})
+    if name == "MultiHeadAttention":
+        heads = truth(BATCH, HEADS, TOKENS, TOKENS)
+        refuses(attend, {"query": FEATURES, "attention_mask": heads})
         attend = attend_by(cls(**HEAD_SIZES, encoding=ALiBi()))
-        yield from other_calls(attend)
-        yield from cache_calls(attend)
+        other_calls(refuses, attend)
+        cache_calls(refuses, attend)
 
 
-def other_calls(attend):
-    counts = [FEATURES, MEMORY[:1], more(MEMORY, 0), MEMORY[:, :0]]
-    right = {"query": FEATURES, "value": MEMORY}
-    segments = {
+def other_calls(refuses, attend):
+    wrong = [*WIDTHS, FEATURES, *OTHER_MEMORY]
+    right = {
+        "query": FEATURES,
+        "value": MEMORY,
+        "key": MEMORY,
+        "positions": integers(TOKENS),
+        "key_positions": integers(OTHERS),
+        "value_mask": truth(BATCH, OTHERS),
         "segment_ids": IDS,
         "key_segment_ids": integers(BATCH, OTHERS),
     }
-    yield Call(
-        attend,
-        {
-            **right,
-            "key": MEMORY,
-            "positions": integers(TOKENS),
-            "key_positions": integers(OTHERS),
-            "value_mask": truth(BATCH, OTHERS),
-        },
-        (),
-        {
-            "value": [*WIDTHS, *counts],
-            "key": [*WIDTHS, *counts],
-            "query": [
-                *(None, FEATURES[:1], more(FEATURES, 0), FEATURES[:0]),
-            ],
-        },
-    )
-    yield Call(attend, {**right, **segments})
+    queries = [None, FEATURES[:1], more(FEATURES, 0), FEATURES[:0]]
+    refuses(attend, right, (), {"value": wrong, "key": wrong, "query": queries})
+    causal = {"query": FEATURES, "value": MEMORY, "use_causal_mask": True}
     longer = floats(BATCH, OTHERS + 1, MODEL_DIM)
-    causal = {**right, "use_causal_mask": True}
-    yield Call(attend, causal, (), {("query", "use_causal_mask"): [longer]})
+    refuses(attend, causal, (), {("query", "use_causal_mask"): [longer]})
 
 
-def cache_calls(attend):
+def cache_calls(refuses, attend):
     slots = 2 * TOKENS
 
     def call(query, **others):
-        return attend(query, use_causal_mask=True, **others)[:-1]
+        options = {"use_causal_mask": True, "return_attention_scores": True}
+        return attend(query, **options, **others)[:-1]
 
     cache = tuple(floats(BATCH, slots, HEADS, WIDTH) for _ in range(2))
-    shapes = [
-        *((BATCH, slots), (1, slots, HEADS, WIDTH)),
-        *((BATCH + 1, slots, HEADS, WIDTH), (BATCH, slots + 1, HEADS, WIDTH)),
-        *((BATCH, slots, HEADS + 1, WIDTH), (BATCH, slots, HEADS, WIDTH + 1)),
-        (BATCH, slots, 1, WIDTH),
+    others = [
+        cache[0][..., 0, 0],
+        cache[0][:1],
+        *(more(cache[0], axis) for axis in range(4)),
     ]
-    right = {
-        "query": FEATURES,
-        "key_positions": integers(slots),
-        "cache": cache,
-        "value_mask": truth(BATCH, slots),
-        "cache_update_index": np.array(2, "int32"),
-    }
-    extra = {
-        "cache_update_index": [
-            np.array(index, "int32")
-            for index in (-3, -1, slots - TOKENS + 1, slots)
-        ],
-        "cache": [
-            *((), cache[:1], (cache[0], "x"), (cache[0], None)),
-            *((cache[0], floats(*shape)) for shape in shapes),
-            *((floats(*shape), cache[1]) for shape in shapes),
-            tuple(floats(1, slots, HEADS, WIDTH) for _ in range(2)),
-        ],
-        "positions": [integers(TOKENS - 1), integers(slots), "x"],
-        "key_positions": [integers(TOKENS), "x", [1]],
-    }
-    for scores in (False, True):
-        weights = functools.partial(call, return_attention_scores=scores)
-        yield Call(weights, right, ("attention_mask",), extra)
+    refuses(
+        call,
+        {
+            "query": FEATURES,
+            "key_positions": integers(slots),
+            "cache": cache,
+            "value_mask": truth(BATCH, slots),
+            "cache_update_index": np.array(2, "int32"),
+        },
+        ("attention_mask",),
+        {
+            "cache_update_index": [
+                np.array(index, "int32")
+                for index in (-3, -1, slots - TOKENS + 1, slots)
+            ],
+            "cache": [
+                *((), cache[:1], (cache[0], "x"), (cache[0], None)),
+                *((cache[0], other) for other in others),
+                *((other, cache[1]) for other in others),
+            ],
+            "positions": [integers(TOKENS - 1), integers(slots), "x"],
+            "key_positions": [integers(TOKENS), "x", [1]],
+        },
+    )
 
 
-def block_calls():
-    for normalization in ("post", "pre"):
-        block = TransformerBlock(
-            HEADS, encoding=RoPE(), normalization=normalization
-        )
-        yield Call(
-            by_position(block),
-            {"inputs": FEATURES, "positions": integers(TOKENS)},
-            ("attention_mask", "mask", "length", "segment_ids"),
-            {
-                "inputs": WIDTHS,
-                "memory": [MEMORY],
-                "memory_mask": [truth(BATCH, OTHERS)],
-                "memory_positions": [integers(OTHERS)],
-                "memory_segment_ids": [integers(BATCH, OTHERS)],
-                "cache": [*NO_TENSORS, 3, {"attention": None}, {"x": 1}],
-                "cache_update_index": [0, "x"],
-            },
-        )
+def block_calls(refuses, _):
+    refuses(
+        by_position(TransformerBlock(HEADS, encoding=RoPE())),
+        {"inputs": FEATURES, "positions": integers(TOKENS)},
+        ("attention_mask", "mask", "length", "segment_ids"),
+        {
+            "inputs": WIDTHS,
+            "memory": [MEMORY],
+            "memory_mask": [truth(BATCH, OTHERS)],
+            "memory_positions": [integers(OTHERS)],
+            "memory_segment_ids": [integers(BATCH, OTHERS)],
+            "cache": ["x", 3, {"attention": None}, {"x": 1}],
+            "cache_update_index": [0, "x"],
+        },
+    )
     block = TransformerBlock(
         HEADS, encoding=RoPE(), cross_attention=True, cross_encoding=ALiBi()
     )
     block.build(FEATURES.shape, MEMORY.shape)
-    wrong = [*WIDTHS, None, MEMORY[:1], more(MEMORY, 0)]
-    yield Call(
+    refuses(
         by_position(block),
         {
             "inputs": FEATURES,
@@ -457,23 +367,18 @@ def block_calls():
             "memory_positions": integers(OTHERS),
         },
         (),
-        {"inputs": WIDTHS, "memory": wrong},
-    )
-    sizes = [*NO_TENSORS, None, 0, -1, 2.5, NAN, True]
-    yield Call(
-        functools.partial(block.make_cache, memory=MEMORY),
-        {"batch_size": BATCH, "length": TOKENS},
-        (),
-        {"batch_size": sizes, "length": sizes, "memory": [None, MEMORY[0]]},
+        {"inputs": WIDTHS, "memory": [*WIDTHS, None, *OTHER_MEMORY[:2]]},
     )
 
 
-UNKNOWN = ("lenghts", "mask", "target_lenghts", "target_token_ids", "x")
-NO_INPUTS = [*NO_TENSORS, 3, {"x": 1}, {1: 2}]
+UNKNOWN = ("lenghts", "mask", "target_lenghts", "target_memory", "x")
 
 
-def model_calls(cls, prefix=""):
+def model_calls(refuses, name):
     """A model with lengths, masks, positions and documents."""
+    classes = {"encoder": TransformerEncoder, "looped": LoopedDecoder}
+    cls = classes.get(name, EncoderDecoder)
+    prefix = "target_" if name == "target" else ""
     arguments = {"loops": 2} if cls is LoopedDecoder else {}
     model = cls(**SIZES, **arguments, encoding=NTKRoPE(original_length=4))
 
@@ -481,13 +386,13 @@ def model_calls(cls, prefix=""):
         return model(others if inputs is None else inputs)
 
     both = cls is EncoderDecoder
-    ids = f"{prefix}ids" if prefix else "token_ids"
     right = {"token_ids": IDS, **({"target_ids": IDS} if both else {})}
-    extra = {name: [1] for name in (*UNKNOWN, "target_memory", "memory_masks")}
-    extra["inputs", "inputs|token_ids"] = NO_INPUTS
+    extra = {name: [1] for name in UNKNOWN}
+    extra["inputs", "inputs|token_ids"] = ["x", {}, 3, {"x": 1}, {1: 2}]
+    extra[f"{prefix}padding_mask"] = [MASK]
     if both and not prefix:
         extra["token_ids", "token_ids|lengths"] = [IDS[:, :0]]
-    yield Call(
+    refuses(
         call,
         {
             **right,
@@ -496,91 +401,64 @@ def model_calls(cls, prefix=""):
             f"{prefix}reference_length": LENGTH,
         },
         (),
-        {**extra, f"{prefix}padding_mask": [MASK]},
+        extra,
     )
-    looped = {"loops": np.array([1, 2], "int32"), "scored": MASK}
+    loops = {"loops": np.array([1, 2], "int32"), "scored": MASK}
+    looped = loops if cls is LoopedDecoder else {}
     sides = ("", "target_") if both else ("",)
-    yield Call(
+    refuses(
         call,
         {
             **right,
             f"{prefix}padding_mask": MASK,
             **{f"{side}segment_ids": IDS for side in sides},
-            **(looped if cls is LoopedDecoder else {}),
+            **looped,
         },
     )
-    if not both:
-        wide = {ids: IDS.astype("int64"), "lengths": np.array([2, 3], "int64")}
-        yield Call(call, wide)
 
 
-def memory_calls():
+def memory_calls(refuses, _):
     model = TransformerDecoder(
         **SIZES, encoding=RoPE(), cross_attention=True, cross_encoding=ALiBi()
     )
-    right = {"token_ids": IDS, "memory": MEMORY}
-    wrong = [None, MEMORY[:1], MEMORY[:, :0], more(MEMORY, 0), *WIDTHS]
-    for others in (
-        {
-            "memory_mask": truth(BATCH, OTHERS),
-            "memory_positions": integers(OTHERS),
-        },
-        {
-            "segment_ids": IDS,
-            "memory_segment_ids": integers(BATCH, OTHERS),
-        },
-    ):
-        yield Call(
-            lambda **inputs: model(inputs),
-            {**right, **others},
-            (),
-            {("memory", r"memory\w*"): wrong},
-        )
+    right = {
+        "token_ids": IDS,
+        "memory": MEMORY,
+        "memory_mask": truth(BATCH, OTHERS),
+        "memory_positions": integers(OTHERS),
+        "segment_ids": IDS,
+        "memory_segment_ids": integers(BATCH, OTHERS),
+    }
+    extra = {("memory", r"memory\w*"): [None, *OTHER_MEMORY, *WIDTHS]}
+    refuses(lambda **inputs: model(inputs), right, (), extra)
 
 
-def short_calls(cls):
-    """Decoders whose encoding has fewer positions than tokens."""
-    evaluations = [{}]
-    if "evaluation" in cls.arguments():
-        evaluations = [
-            {"evaluation": each} for each in ("random", "even", "ordinal")
-        ]
-    for evaluation in evaluations:
-        encoding = make(cls, max_position=TOKENS, **evaluation)
-        model = TransformerDecoder(**SIZES, encoding=encoding)
-        longer = {("token_ids", "max_position"): [more(IDS, 1)]}
-        yield Call(
-            lambda token_ids, model=model: model(token_ids),
-            {"token_ids": IDS},
-            (),
-            longer,
-        )
+def short_calls(refuses, name):
+    """A decoder whose encoding has fewer positions than tokens."""
+    encoding = make(ENCODINGS[name], max_position=TOKENS)
+    model = TransformerDecoder(**SIZES, encoding=encoding)
+    longer = {("token_ids", "max_position"): [more(IDS, 1)]}
+    right = {"token_ids": IDS}
+    refuses(lambda **inputs: model(inputs), right, (), longer)
 
 
 GENERATE = {
-    "max_new_tokens": ["x", 0],
-    "temperature": [-1, 1e39],
-    "top_k": [0, 8],
-    "top_p": [0, 1.5],
-    "end_token": [-1, 7, 2.5, [], [1, 7]],
-    "repetition_penalty": [0],
+    **{"max_new_tokens": [0], "temperature": [-1], "repetition_penalty": [0]},
+    **{"top_k": [0, 8], "top_p": [0, 1.5], "end_token": [-1, 7, [], [1, 7]]},
     # With a temperature of 1.
-    "num_beams": [0, 2],
-    "length_penalty": [-1, 0.5],
-    "seed": [-1],
-    "jit_compile": [1],
-    "return_logits": [1],
+    **{"num_beams": [0, 2], "length_penalty": [-1, 0.5]},
+    **{"seed": [-1], "jit_compile": [1]},
 }
 """Wrong values of the options of `generate`."""
 
 
-def generate_calls(cls, method):
+def generate_calls(refuses, name):
+    cls, own, method = {
+        "decoder": (TransformerDecoder, "", "generate"),
+        "encoder-decoder": (EncoderDecoder, "target_", "stream"),
+    }[name]
     model = cls(**{**SIZES, "output_size": None}, encoding=RoPE())
-    own = "target_" if cls is EncoderDecoder else ""
-    right = {"token_ids": IDS}
-    own_ids = "token_ids"
-    if own:
-        right["target_ids"], own_ids = IDS, "target_ids"
+    own_ids = "target_ids" if own else "token_ids"
 
     def generate(max_new_tokens=3, **others):
         options = {"temperature": 1.0, "jit_compile": False}
@@ -591,168 +469,94 @@ def generate_calls(cls, method):
             result = getattr(model, method)(inputs, max_new_tokens, **options)
             return result if method == "generate" else next(result)
 
-    options = {
-        name: values
-        for name, values in GENERATE.items()
-        if method == "generate" or name != "return_logits"
-    }
     names = ("positions", "lengths", "padding_mask", "reference_length")
-    yield Call(
+    refuses(
         generate,
-        right,
-        tuple(f"{side}{name}" for side in {"", own} for name in names),
+        {"token_ids": IDS, own_ids: IDS},
+        tuple(f"{own}{name}" for name in names),
         {
-            **options,
+            **GENERATE,
             # Nothing to start from.
             own_ids: [np.zeros((BATCH, 0), "int32"), IDS[:0]],
             f"{own}lengths": [[0, 2]],
             f"{own}padding_mask": [~MASK],
             f"{own}lenghts": [1],
-            ("inputs", "inputs|token_ids"): [*NO_TENSORS, None, 3],
+            ("inputs", "inputs|token_ids"): ["x", {}, None, 3],
         },
     )
 
 
-CALLS = {
-    **{name: functools.partial(encoding_calls, name) for name in ENCODINGS},
-    **{
-        f"{name} in attention": functools.partial(attended_calls, name)
-        for name in ENCODINGS
-    },
-    **{
-        f"{name} of few positions": functools.partial(short_calls, cls)
-        for name, cls in ENCODINGS.items()
-        if "max_position" in cls.arguments()
-    },
-    **{
-        f"AxialEncoding of {stage}": functools.partial(axial_calls, stage)
-        for stage in ("embeddings", "rotation", "bias")
-    },
-    **{
-        cls.__name__: functools.partial(sampler_calls, cls)
-        for cls in (*SAMPLERS.values(), *TOKEN_SAMPLERS.values(), GridPositions)
-    },
-    **{name: functools.partial(attention_calls, name) for name in ATTENTIONS},
-    "TransformerBlock": block_calls,
-    **{
-        cls.__name__: functools.partial(model_calls, cls)
-        for cls in (
-            *(TransformerEncoder, TransformerDecoder),
-            *(LoopedDecoder, EncoderDecoder),
-        )
-    },
-    "target": functools.partial(model_calls, EncoderDecoder, "target_"),
-    "memory": memory_calls,
-    **{
-        f"{cls.__name__}.{method}": functools.partial(
-            generate_calls, cls, method
-        )
-        for cls in (TransformerDecoder, EncoderDecoder)
-        for method in ("generate", "stream")
-    },
-}
-"""What makes the calls of each subject."""
-
 EAGER = [
     # One encoding for each `call` of a class.
-    *{cls.call: name for name, cls in reversed(ENCODINGS.items())}.values(),
-    "AxialEncoding of rotation",
-    *("RandomizedPositions", *TOKEN_SAMPLERS),
-    *(*ATTENTIONS, "TransformerBlock"),
-    *("TransformerEncoder", "LoopedDecoder", "EncoderDecoder", "target"),
-    *("memory", "TransformerDecoder.generate", "EncoderDecoder.stream"),
+    *((encoding_calls, "NoPE"), (encoding_calls, "SinusoidalEncoding")),
+    *((encoding_calls, "RoPE"), (encoding_calls, "SelectiveRoPE")),
+    (encoding_calls, "RelativeEncoding"),
+    (axial_calls, "AxialEncoding"),
+    (sampler_calls, "RandomizedPositions"),
+    *((sampler_calls, name) for name in TOKEN_SAMPLERS),
+    *((attention_calls, name) for name in ATTENTIONS),
+    (block_calls, "TransformerBlock"),
+    *((model_calls, name) for name in ("encoder", "looped")),
+    *((model_calls, name) for name in ("encoder-decoder", "target")),
+    (memory_calls, "decoder"),
+    *((generate_calls, name) for name in ("decoder", "encoder-decoder")),
 ]
-"""One subject of each kind, for what they know at once."""
-
 XLA = [
-    *("RelativeEncoding in attention", "FIRE in attention"),
-    *("SelectiveRoPE in attention", "LearnedEncoding of few positions"),
-    *("RandomizedPositions", "WarpedPositions", "InterpolatedPositions"),
-    "memory",
+    *((attended_calls, name) for name in ("RelativeEncoding", "FIRE")),
+    (attended_calls, "SelectiveRoPE"),
+    (short_calls, "LearnedEncoding"),
+    (sampler_calls, "WarpedPositions"),
+    (sampler_calls, "InterpolatedPositions"),
+    (sampler_calls, "RandomizedPositions"),
+    (memory_calls, "decoder"),
 ]
-COMPILED = [
-    *("LearnedEncoding in attention", "RandomizedRoPE of few positions"),
-    *("MultiHeadAttention", "TransformerBlock", "TransformerEncoder"),
-    *("LoopedDecoder", "target", *XLA),
+PROGRAMS = [
+    *XLA,
+    (short_calls, "RandomizedRoPE"),
+    (attention_calls, "MultiHeadAttention"),
+    (block_calls, "TransformerBlock"),
+    *((model_calls, name) for name in ("encoder", "looped", "target")),
 ]
 """One subject of each kind, for programs; few where compilation is slow."""
 
-QUICK = {
-    "eager": EAGER,
-    "graph": ("MultiHeadAttention", "RandomizedPositions", "memory"),
-    "XLA": ("RelativeEncoding in attention", "WarpedPositions"),
-}
-"""What the default run has."""
 
-if "jit" in HOWS:
-    # On JAX the first call of each operation is slow.
-    QUICK = {
-        "jit": (
-            *("RelativeEncoding in attention", "TransformerEncoder"),
-            *("RandomizedPositions", "WarpedPositions"),
-        ),
-    }
+def is_quick(calls, name, how):
+    if how == "eager":
+        # On JAX the first call of each operation is slow.
+        return "jit" not in HOWS
+    return name in ("RelativeEncoding", "WarpedPositions")
 
 
-def list_rows():
-    return [
+@pytest.mark.parametrize(
+    ("calls", "name", "how"),
+    [
         pytest.param(
-            name,
+            *subject,
             how,
-            marks=() if name in QUICK.get(how, ()) else pytest.mark.product,
+            marks=() if is_quick(*subject, how) else pytest.mark.product,
         )
         for how in HOWS
-        for name in {"eager": EAGER, "XLA": XLA}.get(how, COMPILED)
-    ]
-
-
-def check(name, how, most=None):
-    faults = [
-        fault for call in CALLS[name]() for fault in call.find_faults(how, most)
-    ]
-    assert not faults, "\n".join(faults)
-
-
-@pytest.mark.parametrize(("name", "how"), list_rows())
-def test_every_argument_is_read(name, how):
-    # Each shape is another program of XLA.
-    check(name, how, most=1 if how == "XLA" else 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("name", CALLS)
-def test_every_value_of_every_argument(name, how):
-    check(name, how)
+        for subject in {"eager": EAGER, "XLA": XLA}.get(how, PROGRAMS)
+    ],
+)
+def test_every_argument_is_read(calls, name, how):
+    calls(functools.partial(assert_refuses, how), name)
 
 
 @pytest.mark.skipif("graph" not in HOWS, reason="needs TensorFlow")
 def test_a_saved_model_checks_its_inputs(tmp_path):
     import tensorflow as tf
 
-    encoding = RandomizedRoPE(max_position=TOKENS, evaluation="even")
+    encoding = make(ENCODINGS["RandomizedRoPE"], max_position=TOKENS)
     model = TransformerEncoder(**SIZES, encoding=encoding)
-    inputs = {
-        "token_ids": keras.InputSpec("int32", (None, None), name="token_ids"),
-        "lengths": keras.InputSpec("int32", (None,), name="lengths"),
-    }
-    model.export(tmp_path, input_signature=[inputs], verbose=False)
+    model(IDS)
+    model.export(tmp_path, verbose=False)
     # Its variables live as long as it does.
     saved = tf.saved_model.load(str(tmp_path))
-
-    def call(tokens=TOKENS, token_id=0, length=3):
-        return saved.serve(
-            {
-                "token_ids": tf.fill((2, tokens), token_id),
-                "lengths": tf.fill((2,), length),
-            }
-        )
-
-    assert np.isfinite(call()).all()
-    for name, wrong in (
-        ("max_position", {"tokens": 7}),
-        ("token_ids", {"token_id": 7}),
-        ("lengths", {"length": 7}),
+    assert np.isfinite(saved.serve(IDS)).all()
+    for named, wrong in (
+        ("token_ids", IDS + 7),
+        ("max_position", more(IDS, 1)),
     ):
-        refusal = functools.partial(call, **wrong)
-        assert find_fault(refusal, name, "graph") is None
+        call = functools.partial(saved.serve, wrong)
+        assert find_fault(call, named, "graph") is None

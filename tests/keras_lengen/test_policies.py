@@ -1,7 +1,4 @@
-"""Encodings, attentions and models under every dtype policy.
-
-Runs on TensorFlow and, with JAX_ENABLE_X64=1, on JAX.
-"""
+"""Encodings, attentions and models under every dtype policy."""
 
 import contextlib
 import functools
@@ -14,167 +11,72 @@ from keras import ops
 
 from keras_lengen.layers import (
     ENCODINGS,
-    AxialEncoding,
     GeometricAttention,
-    GridPositions,
     MultiHeadAttention,
     RandomizedPositions,
 )
 from keras_lengen.layers.drawing import Dropout
-from tests.covering import cover
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
-from tests.shell import run_on_jax
 
 PURE = ("float64", "bfloat16", "float16")
-POLICIES = (*PURE, "mixed_bfloat16", "mixed_float16")
-"""All policies but float32, which they are compared with."""
-
 POSITIONS = np.array([0, 1, 500, 997, 999, 1000], "int32")
 """Of all tokens: far apart, and so near that bfloat16 merges them."""
 
 
-def axial(name, **kwargs):
-    """An encoding of rows and one of columns, of one class."""
-    row, column = (encodings.make(name, **kwargs) for _ in range(2))
-    sampler = GridPositions(width=3)
-    return AxialEncoding(row=row, column=column, sampler=sampler, **kwargs)
-
-
-CASES = {
-    **{name: functools.partial(encodings.make, name) for name in ENCODINGS},
-    **{
-        f"AxialEncoding of {name}": functools.partial(axial, name)
-        for name in ("SinusoidalEncoding", "RoPE", "RelativeEncoding")
-    },
-    "GeometricAttention": functools.partial(encodings.make, "NoPE"),
-}
-"""Functions that make the encoding of every case, given its `dtype`."""
-
-KINDS = ("SinusoidalEncoding", "FIRE", "RandomizedRoPE", "GeometricAttention")
-FEW = (
-    *("NoPE", "XPos", "RelativeEncoding", "CAPE", "T5Bias"),
-    "AxialEncoding of RoPE",
-)
-"""With `KINDS` one case of each kind."""
-
-
-def attention_class(case):
-    if case == "GeometricAttention":
-        return GeometricAttention
-    return MultiHeadAttention
-
-
-def layers(case, policy, **changes):
-    """A functional model of an encoding, with inputs for it.
-
-    The encoding is in it by itself and, where it has a place there, in
-    attention, whose arguments `changes` are.
-    """
-    encoding = CASES[case](dtype=policy)
+def layers(name, policy, attention=MultiHeadAttention, **changes):
+    """A model of an encoding, by itself and in attention, and its inputs."""
+    encoding = encodings.make(name, dtype=policy)
     arrays = encodings.random_inputs(encoding.stage)
     symbols = [keras.Input(x.shape[1:], dtype="float32") for x in arrays]
     positions = keras.Input(POSITIONS.shape, dtype="int32")
-    given = (positions, positions) if encoding.takes_pairs else positions
-    outputs = {
-        "given": encoding(*symbols, positions=given),
-        "sampled": encoding(*symbols),
-    }
+    outputs = {"given": encoding(*symbols, positions=positions)}
+    outputs["sampled"] = encoding(*symbols)
     if encoding.stage != "embeddings":
-        attention = attention_class(case)(
+        layer = attention(
             encodings.HEADS,
             encodings.WIDTH,
-            encoding=CASES[case](dtype=policy),
+            encoding=encodings.make(name, dtype=policy),
             dtype=policy,
             **changes,
         )
         arrays += encodings.random_inputs("embeddings")
         x = keras.Input(arrays[-1].shape[1:], dtype="float32")
         symbols.append(x)
-        outputs["attention"] = attention(
-            x, x, positions=given, use_causal_mask=encoding.causal_only
-        )
+        options = {"use_causal_mask": encoding.causal_only}
+        outputs["attention"] = layer(x, x, positions=positions, **options)
     rows = np.tile(POSITIONS, (encodings.BATCH, 1))
     return keras.Model([*symbols, positions], outputs), [*arrays, rows]
 
 
-def model(case, policy, **changes):
+def model(name, policy, encoding_policy=None, **changes):
     """A small model, an encoder if it may be one, with inputs for it."""
-    encoding = CASES[case](dtype=policy)
+    encoding = encodings.make(name, dtype=encoding_policy or policy)
     make = small.decoder if encoding.causal_only else small.encoder
-    positions = (POSITIONS,) * 2 if encoding.takes_pairs else POSITIONS
-    arguments = {
-        "encoding": encoding,
-        "attention": attention_class(case),
-        # Embeddings large enough for attention to tell tokens apart.
-        "embedding_scale": 48.0,
-        "dtype": policy,
-        **changes,
-    }
-    inputs = {"token_ids": small.token_ids(), "positions": positions}
-    return make(**arguments), inputs
-
-
-def two_sequences(case, policy):
-    model = small.make(
-        "encoder_decoder",
-        case if case in ENCODINGS else "RoPE",
-        embedding_scale=48.0,
-        dtype=policy,
-        encoding_changes={"dtype": policy},
-    )
-    return model, small.inputs(model, small.token_ids())
-
-
-def foreign(case, policy):
-    """A model whose encoding has another policy."""
-    return model(case, policy, encoding=CASES[case](dtype="float32"))
-
-
-MAKERS = {
-    "layers": layers,
-    # One product for queries, keys and values.
-    "grouped": functools.partial(layers, use_bias=False, num_key_value_heads=1),
-    "chunks": functools.partial(layers, chunk_size=4),
-    "model": model,
-    "other blocks": functools.partial(
-        model,
-        normalization="pre",
-        rms_norm=True,
-        gated_feedforward=True,
-        use_bias=False,
-        tie_embeddings=True,
-        output_size=small.VOCABULARY_SIZE,
-    ),
-    "two sequences": two_sequences,
-    "foreign": foreign,
-}
+    # Embeddings large enough for attention to tell tokens apart.
+    options = {"embedding_scale": 48.0, "dtype": policy, **changes}
+    inputs = {"token_ids": small.token_ids(), "positions": POSITIONS}
+    return make(encoding, **options), inputs
 
 
 def results(model, inputs):
-    """The results of a model by name: dtypes, and float32 arrays."""
-    called, symbols = model(inputs), getattr(model, "output", None)
-    if symbols is None:
-        specs = keras.tree.map_structure(
-            lambda array: keras.KerasTensor(array.shape, str(array.dtype)),
-            inputs,
-        )
-        symbols, called = {"model": model(specs)}, {"model": called}
-    return {
-        f"{name} {index}": (
-            {symbol.dtype, standard_dtype(result)},
-            as_array(result),
-        )
+    """A name, dtypes and a float32 array of each result of a model."""
+    specs = keras.tree.map_structure(
+        lambda array: keras.KerasTensor(array.shape, str(array.dtype)), inputs
+    )
+    called, symbols = model(inputs), model(specs)
+    if not isinstance(called, dict):
+        called, symbols = {"model": called}, {"model": symbols}
+    return [
+        (name, {symbol.dtype, standard_dtype(result)}, as_array(result))
         for name in called
-        for index, (symbol, result) in enumerate(
-            zip(
-                keras.tree.flatten(symbols[name]),
-                keras.tree.flatten(called[name]),
-                strict=True,
-            )
+        for symbol, result in zip(
+            keras.tree.flatten(symbols[name]),
+            keras.tree.flatten(called[name]),
+            strict=True,
         )
-    }
+    ]
 
 
 def standard_dtype(tensor):
@@ -189,22 +91,18 @@ def compute_dtype(policy):
     return keras.DTypePolicy(policy).compute_dtype
 
 
-def promised_dtype(case, name, policy):
-    if name.startswith("model"):
+def promised_dtype(encoding, name, policy):
+    bias = encodings.make(encoding).stage == "bias" and name != "attention"
+    if name == "model" or bias:
         return "float32"
-    if name.startswith("attention"):
-        return compute_dtype(policy)
-    bias = CASES[case]().stage == "bias"
-    return "float32" if bias else compute_dtype(policy)
+    return compute_dtype(policy)
 
 
 def assert_near(result, exact, policy):
     """Asserts likeness relative to results, or to 1 where they are smaller.
 
-    One rounding moves a number by half an epsilon at most. Measured results
-    are off by up to 2.6 epsilons, and by 3.5 where `p` of PowerKERPLE, itself
-    half an epsilon off, is multiplied by the logarithm of the distance 1000.
-    A position rounded to bfloat16 would move them by a hundred.
+    Measured results are off by up to 3.5 epsilons; a position rounded to
+    bfloat16 would move them by a hundred.
     """
     # In float64, positions, biases, scores and logits are float32.
     tolerance = 4 * max(
@@ -215,60 +113,40 @@ def assert_near(result, exact, policy):
     np.testing.assert_allclose(result, exact, rtol=tolerance, atol=tolerance)
 
 
-def assert_promises(case, maker, policies):
-    """Asserts values, with the weights of float32, and dtypes."""
-    make = functools.partial(MAKERS[maker], case)
-    exact, inputs = make("float32")
-    expected = results(exact, inputs)
-    for policy in policies:
-        ours, inputs = make(policy)
-        ours.set_weights(exact.get_weights())
-        found = results(ours, inputs)
-        assert set(found) == set(expected)
-        for name, (dtypes, result) in found.items():
-            assert_near(result, expected[name][1], policy)
-            assert dtypes == {promised_dtype(case, name, policy)}, name
-
-
-def goes_with(case, policy, maker):
-    if case == "GeometricAttention":
-        return maker not in ("grouped", "two sequences", "foreign")
-    return not (case == "SinusoidalEncoding" and maker in ("grouped", "chunks"))
+ONE_PRODUCT = {"use_bias": False, "num_key_value_heads": 1}
+OTHER_BLOCKS = {
+    **{"normalization": "pre", "rms_norm": True, "gated_feedforward": True},
+    **{"use_bias": False, "tie_embeddings": True},
+    "output_size": small.VOCABULARY_SIZE,
+}
 
 
 @pytest.mark.product
 @pytest.mark.parametrize(
-    ("case", "policy", "maker"),
-    cover(KINDS[:3], POLICIES, [*MAKERS], keep=goes_with)
-    + cover(KINDS[3:], PURE, [*MAKERS], keep=goes_with),
+    ("name", "policy", "make", "changes"),
+    [
+        *((name, "bfloat16", layers, {}) for name in ENCODINGS),
+        ("FIRE", "float64", layers, {}),
+        ("RandomizedRoPE", "mixed_float16", layers, {"chunk_size": 4}),
+        ("RandomizedRoPE", "bfloat16", layers, ONE_PRODUCT),
+        ("NoPE", "float16", layers, {"attention": GeometricAttention}),
+        ("SinusoidalEncoding", "mixed_float16", model, {}),
+        ("FIRE", "float64", model, {}),
+        ("FIRE", "bfloat16", model, {"encoding_policy": "float32"}),
+        ("RandomizedRoPE", "bfloat16", model, OTHER_BLOCKS),
+        ("SinusoidalEncoding", "float16", model, OTHER_BLOCKS),
+    ],
 )
-def test_values_and_dtypes(case, policy, maker):
-    assert_promises(case, maker, [policy])
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("case", CASES)
-def test_values_and_dtypes_of_every_encoding(case):
-    assert_promises(case, "layers", ["bfloat16", "float64"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("maker", ["layers", "model"])
-@pytest.mark.parametrize("case", CASES)
-def test_every_encoding_under_every_policy(case, maker):
-    assert_promises(case, maker, POLICIES)
-
-
-@pytest.mark.process
-@pytest.mark.slow
-def test_promises_on_jax():
-    pytest.importorskip("jax")
-    run_on_jax(
-        *("pytest", "-q", "-n", "0", "-m", "not slow", __file__),
-        *("-k", "dtypes or step or floatx"),
-        # Without it JAX computes in float32 what should be float64.
-        JAX_ENABLE_X64="1",
-    )
+def test_values_and_dtypes(name, policy, make, changes):
+    """Values are those of float32, with its weights."""
+    exact, inputs = make(name, "float32", **changes)
+    ours, inputs = make(name, policy, **changes)
+    ours.set_weights(exact.get_weights())
+    for (part, dtypes, found), (_, _, expected) in zip(
+        results(ours, inputs), results(exact, inputs), strict=True
+    ):
+        assert_near(found, expected, policy)
+        assert dtypes == {promised_dtype(name, part, policy)}, part
 
 
 @contextlib.contextmanager
@@ -285,50 +163,31 @@ def globally(policy):
         keras.config.set_dtype_policy(before[1])
 
 
-GLOBAL = [
-    *(("bfloat16", layers), ("float64", layers)),
-    *(("float16", model), ("mixed_bfloat16", model)),
-]
-
-
 @pytest.mark.parametrize(
-    ("case", "policy", "make"),
+    ("name", "policy", "make"),
     [
-        pytest.param(case, *row, marks=marks)
-        for cases, marks in (
-            (KINDS[:2], ()),
-            ((*KINDS[2:], *FEW), pytest.mark.product),
-            (CASES.keys() - {*KINDS, *FEW}, pytest.mark.slow),
-        )
-        for case in sorted(cases)
-        for row in GLOBAL
+        ("FIRE", "bfloat16", layers),
+        ("SinusoidalEncoding", "float64", layers),
+        ("RandomizedRoPE", "float16", model),
+        ("CAPE", "mixed_bfloat16", model),
     ],
 )
-def test_a_global_policy_is_that_of_all_layers(case, policy, make):
-    local, inputs = make(case, policy)
+def test_a_global_policy_is_that_of_all_layers(name, policy, make):
+    local, inputs = make(name, policy)
     expected = results(local, inputs)
     with globally(policy):
-        ours, _ = make(case, None)
+        ours, _ = make(name, None)
         ours.set_weights(local.get_weights())
         found = results(ours, inputs)
-    assert set(found) == set(expected)
-    for name, (dtypes, result) in found.items():
-        assert dtypes == {promised_dtype(case, name, policy)}
-        np.testing.assert_array_equal(result, expected[name][1])
+    for ours, (part, _, wanted) in zip(found, expected, strict=True):
+        assert ours[1] == {promised_dtype(name, part, policy)}
+        np.testing.assert_array_equal(ours[2], wanted)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_features_are_of_the_compute_dtype(policy):
-    ((dtypes, _),) = results(*model("RoPE", policy, output_size=None)).values()
-    assert dtypes == {compute_dtype(policy)}
-
-
-@pytest.mark.parametrize(
-    ("case", "policy"), [("RoPE", "bfloat16"), ("FIRE", "float16")]
-)
-def test_generated_logits_are_those_of_the_full_pass(case, policy):
+def test_generated_logits_are_those_of_the_full_pass():
+    policy = "float16"
     ours = small.decoder(
-        CASES[case](dtype=policy),
+        encodings.make("FIRE", dtype=policy),
         output_size=small.VOCABULARY_SIZE,
         embedding_scale=48.0,
         dtype=policy,
@@ -345,19 +204,10 @@ def test_generated_logits_are_those_of_the_full_pass(case, policy):
 
 
 @pytest.mark.parametrize(
-    ("case", "policy"),
-    [
-        pytest.param(case, policy, marks=() if quick else pytest.mark.product)
-        for cases, quick in ((KINDS[:2], True), ((*KINDS[2:], *FEW), False))
-        for case in cases
-        for policy in ("bfloat16", "float16")
-    ],
+    ("name", "policy"), [("RandomizedRoPE", "bfloat16"), ("FIRE", "float16")]
 )
-def test_a_training_step_has_finite_gradients(case, policy):
-    ours, inputs = model(case, policy, dropout=0.1)
-    rows = keras.tree.map_structure(
-        lambda axis: np.tile(axis, (encodings.BATCH, 1)), inputs["positions"]
-    )
+def test_a_training_step_has_finite_gradients(name, policy):
+    ours, inputs = model(name, policy, dropout=0.1)
     before = [as_array(weight) for weight in ours.weights]
     ours.compile(
         optimizer=keras.optimizers.SGD(0.1),
@@ -365,6 +215,7 @@ def test_a_training_step_has_finite_gradients(case, policy):
         run_eagerly=True,
     )
     labels = inputs["token_ids"] % small.OUTPUT_SIZE
+    rows = np.tile(POSITIONS, (encodings.BATCH, 1))
     ours.train_on_batch({**inputs, "positions": rows}, labels)
     for weight in ours.trainable_weights:
         # The layer that makes the logits is float32, as they are.
@@ -373,52 +224,24 @@ def test_a_training_step_has_finite_gradients(case, policy):
         assert np.isfinite(as_array(weight)).all(), weight.path
     after = [as_array(weight) for weight in ours.weights]
     assert not all(map(np.array_equal, before, after))
-    assert np.isfinite(as_array(ours(inputs))).all()
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(
-            each, marks=() if each in samplers.ROWS else pytest.mark.product
-        )
-        for each in samplers.VARIANTS
-    ],
-)
+@pytest.mark.parametrize("variant", samplers.VARIANTS)
 def test_positions_are_the_same_whatever_floatx(variant):
-    drawn = {}
+    drawn = []
+    inputs, lengths = ops.zeros((64, 8)), ops.arange(64, dtype="int32") % 9
     for policy in ("float32", *PURE):
         with globally(policy):
             sampler = samplers.make(variant)
-            inputs = ops.zeros((64, 8))
-            lengths = ops.arange(64, dtype="int32") % 9
-            drawn[policy] = (
+            batches = [
                 sampler(inputs, training=True),
                 sampler(inputs, lengths=lengths, training=True),
                 sampler(inputs, training=False),
-            )
-        for found, expected in zip(
-            drawn[policy], drawn["float32"], strict=True
-        ):
-            # With a floatx of bfloat16, Keras on JAX takes numbers without a
-            # dtype for the widest floats.
-            np.testing.assert_allclose(
-                np.asarray(found), np.asarray(expected), rtol=1e-6
-            )
-
-
-@pytest.mark.parametrize("policy", PURE)
-def test_the_mean_of_randomized_positions_is_half_the_range(policy):
-    # Of the largest of few random numbers many are equal, which prefers the
-    # first ones: one token shows it best.
-    sampler = samplers.make(
-        "RandomizedPositions", max_position=2048, resample="example"
-    )
-    with globally(policy):
-        draws = np.asarray(sampler(ops.zeros((4000, 1)), training=True))
-    # Five standard deviations of the mean.
-    error = 5 * 2048 / 12**0.5 / 4000**0.5
-    assert abs(draws.mean() - 2047 / 2) < error
+            ]
+        drawn.append([*map(as_array, keras.tree.flatten(batches))])
+    for others in drawn[1:]:
+        for found, expected in zip(others, drawn[0], strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_tokens_of_long_sequences_are_counted_whatever_floatx():
@@ -433,30 +256,24 @@ def test_tokens_of_long_sequences_are_counted_whatever_floatx():
     assert np.sum(np.asarray(positions) < tokens - 1) in (34_999, 35_000)
 
 
-@pytest.mark.parametrize(("policy", "rate"), cover(POLICIES, (0.01, 0.3)))
-def test_dropout_drops_the_given_share(policy, rate):
+def test_dropout_drops_the_given_share():
     inputs = np.random.default_rng(0).uniform(1, 2, (1000, 1000))
-    with globally(policy):
-        dropout = Dropout(rate, seed=1)
-        outputs = dropout(inputs, training=True)
-        assert standard_dtype(outputs) == compute_dtype(policy)
+    with globally("bfloat16"):
+        outputs = Dropout(0.01, seed=1)(inputs, training=True)
+        assert standard_dtype(outputs) == "bfloat16"
         outputs = as_array(outputs)
-    error = 5 * (rate * (1 - rate) / outputs.size) ** 0.5
-    assert abs(np.mean(outputs == 0) - rate) < error
+    error = 5 * (0.01 * 0.99 / outputs.size) ** 0.5
+    assert abs(np.mean(outputs == 0) - 0.01) < error
     # A factor of the compute dtype would be off by up to half an epsilon.
-    assert abs(outputs.mean() / inputs.mean() - 1) < error / (1 - rate) + 2e-4
+    assert abs(outputs.mean() / inputs.mean() - 1) < error / 0.99 + 2e-4
 
 
-@pytest.mark.parametrize("policy", ["bfloat16", "float64"])
-def test_sampled_tokens_are_the_same_whatever_floatx(policy):
-    ours = small.decoder(
-        encodings.make("RoPE"), output_size=small.VOCABULARY_SIZE
-    )
-    arguments = {"temperature": 1.0, "top_p": 0.9, "seed": 1}
-    generate = functools.partial(
-        ours.generate, small.token_ids(), 5, jit_compile=False, **arguments
-    )
+def test_sampled_tokens_are_the_same_whatever_floatx():
+    ours = small.decoder(output_size=small.VOCABULARY_SIZE)
+    options = {"temperature": 1.0, "top_p": 0.9, "jit_compile": False}
+    prompts = small.token_ids()
+    generate = functools.partial(ours.generate, prompts, 5, seed=1, **options)
     with small.eagerly():
         expected = generate()
-        with globally(policy):
+        with globally("bfloat16"):
             np.testing.assert_array_equal(generate(), expected)

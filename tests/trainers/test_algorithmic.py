@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from datasets.tasks import TASKS
 from datasets.tasks.batches import assemble
-from keras_lengen.layers import SAMPLERS
-from tests.covering import cover
 from tests.trainers.toy import SMALLEST, TOY, run_toy, toy_config, train_losses
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import make_strategy
@@ -26,103 +23,24 @@ RUN = {
 """Flags of the run that `finished` makes."""
 
 
-def make_parts(**changes):
-    config = toy_config(**changes)
-    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
-
-
-@pytest.mark.product
-def test_a_step_of_every_task():
-    for name, task in TASKS.items():
-        model, optimizer, problem = make_parts(
-            task=name, train_length="3", test_lengths="5", learning_rate=1e-4
-        )
-        sample = task.sample((0, 1), 8, 3)
-        batch = assemble(task, sample, problem.tokens(3))
-        losses = []
-        for _ in range(2):
-            with tf.GradientTape() as tape:
-                outputs = model(problem.inputs(batch), training=False)
-                total, count = problem.loss(outputs, batch)
-                loss = total / count
-            losses.append(float(loss))
-            weights = model.trainable_variables
-            optimizer.apply(tape.gradient(loss, weights), weights)
-        assert np.isfinite(losses).all() and losses[1] < losses[0], name
-        batch["used"] = tf.ones(8, bool)
-        found = problem.measure(np.asarray(problem.sums(outputs, batch)))
-        assert found["loss"] == pytest.approx(losses[1], rel=1e-4)
-        assert 0 <= found["exact_match"] <= found["accuracy"] <= 1
-
-
-REFUSED = (
-    *("ContinuousPositions", "InterpolatedPositions"),
-    *("WarpedPositions", "AugmentedPositions"),
-)
-"""Samplers whose positions may be fractions, which no table has."""
-FLAGS = ("encoding", "sampler", "strategy", "task", "model", "precision")
-COMBINATIONS = [
-    dict(zip(FLAGS, row, strict=True))
-    for row in cover(
-        ("SinusoidalEncoding", "RoPE", "RelativeEncoding", "LearnedEncoding"),
-        ("", "RandomizedPositions", "AugmentedPositions"),
-        ("one_device", "mirrored"),
-        # Outputs of one token, of a string, and of many.
-        ("even_pairs", "binary_addition", "mqar"),
-        ("encoder", "decoder"),
-        ("float32", "mixed_bfloat16"),
-        keep=lambda encoding, sampler, *_: (
-            encoding != "LearnedEncoding" or sampler not in REFUSED
-        ),
-    )
-]
-COMBINATIONS.append(
-    {"encoding": "CoPE", "model": "decoder", "attention_weights": "entmax"}
-)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("changes", COMBINATIONS, ids=str)
-def test_a_short_run(tmp_path, changes):
-    lengths = {"train_length": "3", "test_lengths": "5"}
-    results = run_toy(tmp_path, **{**lengths, **changes, "steps": 1})
-    losses = results["final"]["loss_by_length"]
-    assert losses.keys() == {"3", "5"}
-    assert np.isfinite([*losses.values()]).all()
-    assert 0 <= results["final"]["score"] <= 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        *(
-            (
-                {"encoding": "XPos", "sampler": sampler},
-                "XPos is for causal attention",
-            )
-            for sampler in ("", *SAMPLERS)
-        ),
-        *(
-            ({"encoding": "LearnedEncoding", "sampler": s}, "gives fractions")
-            for s in REFUSED
-        ),
+def test_what_cannot_be_is_refused(tmp_path):
+    fractions = {"encoding": "LearnedEncoding", "sampler": "WarpedPositions"}
+    for changes, message in (
+        ({"encoding": "XPos"}, "XPos is for causal attention"),
+        (fractions, "gives fractions"),
         ({"attention": "GeometricAttention"}, "no use for encoding=RoPE"),
-        (
-            {"encoding": "RandomizedALiBi(max_position=10)"},
-            "12 tokens, but RandomizedALiBi",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(tmp_path, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        run_toy(tmp_path / "run", **changes)
+        ({"encoding": "RandomizedALiBi(max_position=10)"}, "12 tokens, but"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            run_toy(tmp_path / "run", **changes)
     assert not (tmp_path / "run").exists()
 
 
 def compute(**changes):
     """Outputs for a batch, lengths of steps, and an evaluation's outputs."""
-    model, _, problem = make_parts(
-        **{"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
+    flags = {"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
+    model, _, problem = EXPERIMENT.make_parts(
+        toy_config(**flags), make_strategy("one_device")
     )
     sample = problem.task.sample((0, 1), 2, 3)
     inputs = problem.inputs(assemble(problem.task, sample, 8))
@@ -135,9 +53,7 @@ SETTINGS = (
     {"draw": "layer"},
     {"max_position": 64},
     {"encoding": "RandomizedRoPE(evaluation='even')"},
-    {"curriculum": "Fixed"},
     {"curriculum": "RegularIncrease(every=1)"},
-    {"curriculum": "ReverseExponential(tau=4.0)"},
     {"seed": 1},
 )
 
@@ -163,8 +79,7 @@ def test_a_run_leaves_what_it_promises(finished):
     }
     assert json.loads((path / "results.json").read_text()) == results
     final = results["final"]
-    for name in ("accuracy", "exact_match", "loss"):
-        assert [*final[f"{name}_by_length"]] == ["1", "2", "3", "5", "6"]
+    assert [*final["loss_by_length"]] == ["1", "2", "3", "5", "6"]
     assert results["floor_by_length"].keys() == final["loss_by_length"].keys()
     accuracies = final["accuracy_by_length"]
     score = (accuracies["5"] + accuracies["6"]) / 2
@@ -179,9 +94,7 @@ def test_a_finished_run_is_not_repeated(finished, capsys):
     assert run_toy(path, **RUN) == results
     assert "already finished" in capsys.readouterr().out
     assert (path / "metrics.csv").read_text() == before
-    with pytest.raises(
-        ConfigError, match=r"--learning_rate was 0\.001, is 0\.5"
-    ):
+    with pytest.raises(ConfigError, match=r"--learning_rate was 0\.001, is"):
         run_toy(path, **RUN, learning_rate=0.5)
 
 

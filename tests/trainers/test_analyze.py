@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from matplotlib import image
 
 from keras_lengen.analysis import attention_weights
 from tests.trainers.toy import run_toy, toy_config
 from trainers import analyze
 from trainers.analyses import images
-from trainers.analyses.pictures import draw_pictures
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
@@ -45,23 +43,6 @@ def test_what_a_model_reads_and_where_it_looks(architecture, monkeypatch):
     np.testing.assert_array_equal(found["found"], outputs.argmax(axis=-1))
 
 
-def test_a_picture_of_several_sizes(tmp_path):
-    rng = np.random.default_rng(0)
-    columns = [
-        {
-            "images": rng.integers(0, 256, (2, *size)),
-            "attention": rng.random((2, *size)),
-            "classes": np.array([1, 2]),
-            "found": np.array([1, 3]),
-        }
-        for size in ((3, 3), (5, 4))
-    ]
-    path = tmp_path / "images.png"
-    assert draw_pictures(path, columns, ["3 x 3", "5 x 4"])
-    height, width, _ = image.imread(path).shape
-    assert width > height > 100
-
-
 @pytest.mark.product
 def test_a_run(finished, capsys):
     path, _ = finished("imagenet")
@@ -69,7 +50,6 @@ def test_a_run(finished, capsys):
     analyze.main(config, str(path))
     assert f"plot: {path}/images.png" in capsys.readouterr().out
     assert (path / "images.png").exists()
-    assert (path / "attention.json").exists()
 
 
 ANSWERS = {"trainer": "sequence_to_answer", "steps": 1, "generated_examples": 0}
@@ -91,29 +71,24 @@ def test_two_runs_and_a_length(finished, tmp_path, capsys):
     def run(*names, **flags):
         config = analyze.AnalyzeConfig(examples=3, **flags)
         analyze.main(config, *(paths[name] for name in names))
-        path = f"{paths[names[0]]}/attention.json"
-        with open(path) as file:
-            record = json.load(file)
-        return record, capsys.readouterr().out
+        with open(f"{paths[names[0]]}/attention.json") as file:
+            return json.load(file)
 
-    record, output = run("one", "two", length=5)
+    record = run("one", "two", length=5)
     (layer,) = record["layers"]
     assert record["length"] == 5 and record["other"].startswith(paths["two"])
-    assert len(layer["distance"]) == 2
     pairs = np.array(layer["divergence"])
     assert pairs.shape == (2, 2)
     assert layer["least_divergence"] == pytest.approx(pairs.min())
     assert layer["mean_divergence"] == pytest.approx(pairs.mean(), abs=1e-5)
-    assert "least divergence | mean divergence" in output
 
     # A model is not unlike itself.
-    record, _ = run("two", "two")
+    record = run("two", "two")
     (layer,) = record["layers"]
     assert layer["least_divergence"] == pytest.approx(0, abs=1e-6)
 
     for names, flags, message in (
         (["one"], {"length": 17}, "is not a length that"),
-        (["one"] * 4, {}, "expected RUN or RUN OTHER; got"),
         (["one", "layers"], {}, "has 1 layers, and .* has 2"),
         (["one", "sort"], {}, "reads other words than"),
         (["other"], {}, "has GeometricAttention, whose weights"),

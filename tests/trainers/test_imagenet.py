@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,7 +7,6 @@ from tests.trainers.toy import run_toy, toy_config
 from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
-from trainers.options.fields import resolve
 from trainers.tpu.compiler import Topology
 from trainers.tpu.tensorflow_programs import trace
 
@@ -29,25 +27,20 @@ def make_parts(**changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"encoding": "RelativeEncoding", "train_size": "3x3,4x4"},
         {
-            "encoding": "ALiBi",
-            "architecture": "encoder",
-            "random_crop": 1,
+            "encoding": "RelativeEncoding",
+            "train_size": "3x3,4x4",
             "delimiter": "own",
         },
-        AXIAL,
+        {**AXIAL, "architecture": "encoder", "random_crop": 1},
     ],
-    ids=["two sizes", "encoder", "axial"],
+    ids=["two sizes", "axial"],
 )
 def test_a_run(tmp_path, changes):
     results = run_toy(tmp_path, trainer="imagenet", **changes)
-    final = results["final"]
-    for name in ("accuracy", "top_5_accuracy", "loss"):
-        assert {"12", "25"} <= final[f"{name}_by_length"].keys()
-    assert np.isfinite([*final["loss_by_length"].values()]).all()
-    assert results["score_metric"] == "accuracy"
-    assert results["higher_is_better"]
+    losses = results["final"]["loss_by_length"]
+    assert {"12", "25"} <= losses.keys()
+    assert np.isfinite([*losses.values()]).all()
     assert results["floor_by_length"]["12"] == pytest.approx(0.1, abs=0.05)
 
 
@@ -62,23 +55,6 @@ def test_weights_without_a_gradient_compile_for_tpus():
     )
     assert function.structured_outputs.shape == ()
     assert trained > 0
-
-
-def test_the_paper_preset():
-    flags = {"preset": "paper", "encoding": "RoPE", "dataset": "noise"}
-    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, flags)
-    assert config.trained_lengths == (506,)
-    assert config.evaluated_lengths == (506, 2025)
-    assert config.classes == 1000
-    published = {
-        **{"num_layers": 8, "num_heads": 8, "model_dim": 256},
-        **{"batch_size": 32, "learning_rate": 1e-5, "clip_norm": 1.0},
-        **{"steps": 1_000_000, "architecture": "encoder_decoder"},
-    }
-    assert published.items() <= vars(config).items()
-    problem = EXPERIMENT.make_problem(config)
-    for length, size in ((506, [22, 22]), (2025, [45, 44])):
-        assert problem.find_size(tf.constant(length)).numpy().tolist() == size
 
 
 def test_evaluation_sees_the_same_images_at_several_sizes():
@@ -97,21 +73,12 @@ def test_evaluation_sees_the_same_images_at_several_sizes():
             assert store.labels[same].tolist() == [label]
 
 
-@pytest.mark.parametrize(
-    ("architecture", "names"),
-    [
-        ("encoder", {"token_ids"}),
-        ("encoder_decoder", {"token_ids", "target_ids"}),
-    ],
-)
-def test_the_decoder_reads_a_start_token(architecture, names):
-    model, _, problem = make_parts(architecture=architecture)
+def test_the_decoder_reads_a_start_token():
+    model, _, problem = make_parts()
     tokens = tf.constant([[1, 2, 0], [3, 4, 0]])
     inputs = problem.inputs({"token_ids": tokens})
-    assert inputs.keys() == names
-    if "target_ids" in inputs:
-        assert inputs["target_ids"].numpy().tolist() == [[0], [0]]
-    assert keras.ops.shape(model(inputs))[-1] == 10
+    assert inputs["target_ids"].numpy().tolist() == [[0], [0]]
+    assert model(inputs).shape[-1] == 10
 
 
 @pytest.mark.product
@@ -141,30 +108,17 @@ def test_classes_of_a_folder(tmp_path):
     _, _, problem = make_parts(**folder, bad_images="skip")
     problem.prepare()
     assert problem.note.startswith("1 image(s) could not be decoded: ")
-    assert problem.note.endswith("bad.png (no known format).")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_cannot_work():
+    for changes, message in (
         ({"dataset": "folder"}, "needs a folder of images by class"),
         ({"dataset": "folder", "data_dir": "none"}, "--data_dir=none is none"),
-        (
-            {"dataset": "imagenet2012", "data_dir": "/none"},
-            r"is not prepared in .* get ILSVRC",
-        ),
-        (
-            {**AXIAL, "sampler": "GridPositions(width=4)"},
-            "sees 7 rows of 4 tokens in images of 5x4",
-        ),
-        (
-            {"train_size": "3x3,4x4", "buckets": 1},
-            "would pad images of 2 sizes",
-        ),
+        ({"dataset": "imagenet2012", "data_dir": "/none"}, "is not prepared"),
+        ({**AXIAL, "sampler": "GridPositions(width=4)"}, "sees 7 rows of 4"),
+        ({"train_size": "3x3,4x4", "buckets": 1}, "would pad images of 2 siz"),
         ({"data_dir": "x"}, "--data_dir has no effect with --dataset=digits"),
         ({"test_sizes": "4"}, "--test_sizes takes heights and widths"),
-    ],
-)
-def test_what_cannot_work(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        make_parts(**changes)[2].prepare()
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_parts(**changes)[2].prepare()

@@ -2,14 +2,11 @@
 
 import csv
 import io
-from html import parser
 
 import pytest
-from matplotlib import image
 
 from tests.trainers.reports.toy_grid import (
     make_grid,
-    write_population,
     write_run,
 )
 from trainers import report
@@ -58,54 +55,13 @@ def test_a_grid(root, capsys):
         "| reverse_string | **50.0†‡** (51.2 ± 0.3) | missing, 0 of 2 "
         "(**67.7 ± 1.1**) | 50.0 | 40.0 |",
     ]
-    notes = (
-        "† seeds: 1 to 2; published: 10. ‡ 1 of 2 runs have finished. 1 of 4 "
-        "entries have no result yet; none of them have begun."
-    )
-    assert lines.count(notes) == 2
-    for legend in (
-        "Maximum score of the runs, in %. A score is the mean over the lengths "
-        "above the trained ones. The published number, from Ruoss et al., "
-        "2023, Table 1, is in parentheses. Bold: the best of each row.",
-        "Mean score of the runs ± sample standard deviation, in %. A score is "
-        "the mean over the lengths above the trained ones. The published "
-        "number, from Ruoss et al., 2023, Table 4, is in parentheses. Bold: "
-        "the best of each row.",
-    ):
-        assert legend in lines
-    assert "| seeds | 2 | 10 |" in lines
-    assert "| steps | 2 | 2,000,000 |" in lines
+    assert sum("‡ 1 of 2 runs have finished." in line for line in lines) == 2
     assert "| evaluated length | 5,6 | 41-500 |" in lines
     for task in ("even_pairs", "reverse_string"):
         path = root / "report" / f"algorithmic-{task}.png"
         assert f"![{task}: accuracy at each length]({path.name})" in lines
-        height, width, _ = image.imread(path).shape
-        assert width > height > 300
+        assert path.exists()
 
-
-def test_no_report_of_other_runs_is_replaced(root, capsys):
-    runs = [str(path) for path in sorted((root / "runs").iterdir())]
-    output = str(root / "here")
-    for some in (runs[:1], runs, runs[:1]):
-        report.main(ReportConfig(), *some)
-    report.main(ReportConfig(output=output), *runs)
-    found = [
-        line
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("report")
-    ]
-    assert [line.replace(str(root), "") for line in found] == [
-        "report: /runs/report/report.html",
-        "report: /runs/report-2/report.html",
-        "report, replaced: /runs/report/report.html",
-        "report: /here/report.html",
-    ]
-    with pytest.raises(ConfigError, match="here has a report of other runs"):
-        report.main(ReportConfig(output=output), *runs[:1])
-
-
-def test_every_number_is_in_the_csv(root):
-    report.main(ReportConfig(grid="toy", root=str(root)))
     text = (root / "report" / "report.csv").read_text()
     rows = list(csv.DictReader(io.StringIO(text)))
     names = ("value", "published", "state", "maximum", "minimum", "mean")
@@ -118,7 +74,6 @@ def test_every_number_is_in_the_csv(root):
     ]
     wanted = {
         "seeds": "2",
-        "steps": "2",
         "published_seeds": "10",
         "published_parameters": "249026",
         "published_mean": "50.4",
@@ -127,48 +82,7 @@ def test_every_number_is_in_the_csv(root):
     assert wanted.items() <= rows[0].items()
 
 
-class Page(parser.HTMLParser):
-    """Elements of a page, and whether each is closed."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.found, self.texts = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "img", "wbr"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def test_the_page_needs_no_other_file_and_escapes_text(root, monkeypatch):
-    title = "<script>alert(1)</script> & Söhne"
-    use(monkeypatch, make_grid(title=title))
-    report.main(ReportConfig(grid="toy", root=str(root)))
-    text = (root / "report" / "report.html").read_text(encoding="utf-8")
-    page = Page(text)
-    assert page.open == []
-    assert page.texts.count(title) == 2
-    tags = [tag for tag, _ in page.found]
-    assert not {"script", "link"} & {*tags}
-    sources = [a["src"] for tag, a in page.found if tag == "img"]
-    assert len(sources) == 2
-    assert all(s.startswith("data:image/png;base64,") for s in sources)
-    assert all(a["alt"] for tag, a in page.found if tag == "img")
-    assert "prefers-color-scheme: dark" in text
-    assert ("td", {"class": "missing"}) in page.found
-    assert "missing, 0 of 2" in page.texts
-    # Narrow pages break names between words.
-    assert {"even_", "pairs"} <= {*page.texts}
-
-
-def test_runs(tmp_path, capsys):
+def test_runs(tmp_path):
     grid = make_grid(rows=["even_pairs"], rates=(1e-3, 1e-4))
     paths = [
         write_run(tmp_path, run, {3: 1.0, 5: 0.5 + 0.1 * n, 6: 0.5 + 0.1 * n})
@@ -178,6 +92,8 @@ def test_runs(tmp_path, capsys):
         published="ruoss_2023_table_4", output=str(tmp_path / "out")
     )
     report.main(config, *map(str, paths))
+    with pytest.raises(ConfigError, match="out has a report of other runs"):
+        report.main(config, str(paths[0]))
     lines = read_lines(tmp_path / "out")
     assert lines[10].startswith(
         "|  | RoPE, learning_rate=0.001 | RoPE, learning_rate=0.0001 |"
@@ -187,29 +103,6 @@ def test_runs(tmp_path, capsys):
         "| even_pairs | 60.0 ± 14.1† (**50.4 ± 0.3**) | "
         "**70.0 ± 14.1†** (**50.4 ± 0.3**) |"
     )
-
-
-def test_a_population(tmp_path):
-    for encoding, scores in (("RoPE", [0.5, 0.7]), ("ALiBi", [0.6, 0.2])):
-        write_population(
-            tmp_path / encoding,
-            *("even_pairs", scores),
-            encoding=encoding,
-            seeds="0-1",
-        )
-    began = tmp_path / "began"
-    write_population(began, "bucket_sort", None, encoding="RoPE", seeds="0-1")
-    paths = [str(tmp_path / name) for name in ("RoPE", "ALiBi", "began")]
-    report.main(ReportConfig(published="ruoss_2023_table_1"), *paths)
-    lines = read_lines(tmp_path / "report")
-    assert "4 of 6 runs have finished." in lines
-    rows = [line for line in lines if line.startswith(("| even", "| bucket"))]
-    assert rows == [
-        "| even_pairs | **70.0†** (51.0) | 60.0† (**67.3**) | 50.0 | 40.0 |",
-        "| bucket_sort | unfinished, 0 of 2 (**30.6**) |  |  |  |",
-        "| even_pairs | **60.0 ± 14.1** | 40.0 ± 28.3 | 50.0 | 40.0 |",
-        "| bucket_sort | unfinished, 0 of 2 |  |  |  |",
-    ]
 
 
 def test_a_grid_with_further_flags(tmp_path, monkeypatch):
@@ -224,16 +117,12 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
     assert "2 of 2 runs have finished." in text
     assert f"Further flags of all runs: {flags}." in text
     assert "| steps | 7 | 2,000,000 |" in text
-    report.main(ReportConfig(grid="toy", root=str(tmp_path)))
-    lines = read_lines(tmp_path / "report-2")
-    assert "Size: small. 0 of 2 runs have finished." in lines
 
 
 def test_mistakes(root, tmp_path):
     run = str(next((root / "runs").iterdir()))
     for config, runs, message in (
         (ReportConfig(), (), "expected either --grid or RUN"),
-        (ReportConfig(grid="toy"), (run,), "expected either --grid or RUN"),
         (ReportConfig(), (str(tmp_path),), "is not the working directory"),
         (ReportConfig(grid="toi"), (), "--grid cannot be 'toi'"),
         (
@@ -256,10 +145,13 @@ def test_mistakes(root, tmp_path):
             report.main(config, *runs)
 
 
-def test_flags_that_cannot_be(root):
-    grid = {"grid": "toy"}
+def test_flags_that_cannot_be():
+    grid = {"grid": "ruoss_table_1"}
     for flags, message in (
-        ({**grid, "published": "ruoss_2023_table_1"}, "published is for a RUN"),
+        (
+            {**grid, "published": "ruoss_2023_table_1"},
+            "published is for a RUN",
+        ),
         ({**grid, "flags": "steps"}, "--flags takes names with values"),
         ({"flags": "steps=7"}, "has no effect without --grid"),
         ({"size": "paper"}, "--size has no effect without"),

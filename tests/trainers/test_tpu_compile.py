@@ -5,12 +5,12 @@ import os
 import re
 import subprocess
 import venv
+from unittest import mock
 
 import pytest
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.checkout import ROOT
-from tests.shell import run_on_jax
 from trainers import tpu_compile
 from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.options.fields import resolve
@@ -64,10 +64,7 @@ def row_of(program, **changes):
 @pytest.mark.product
 @pytest.mark.parametrize(
     ("mode", "share"),
-    [
-        ("train", 8 // 4),
-        pytest.param("evaluate", 500 // 4, marks=pytest.mark.product),
-    ],
+    [("train", 8 // 4), ("evaluate", 500 // 4)],
 )
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     (program,) = programs(mode=mode, **TOY)
@@ -92,186 +89,70 @@ def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     assert "mhlo.copy" not in compiler.make_readable(text)
 
 
-@pytest.mark.process
-def test_programs_of_jax_are_those_of_a_run():
-    output = run_on_jax(
-        "tests.trainers.jax_lowering",
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
-    )
-    # A quarter of 16 and of 500 examples.
-    assert output.splitlines() == ["train 4 True", "evaluate 125 True"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"encoding": "XPos"}, "is for causal attention"),
-        ({"batch_size": 10}, "cannot share a global batch of 10 examples"),
-    ],
-)
-def test_what_the_library_refuses_is_a_row(changes, reason):
-    program, _ = programs(**{**TOY, **changes})
-    row = compilation.compile_one(program)
-    assert row["status"] == "refused"
-    assert reason in row["reason"]
-    assert f"refused: {row['reason']}" in table.describe(row)
-
-
-def test_missing_data_are_no_row(tmp_path):
-    flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
-    (program,) = programs(**flags, data_dir=str(tmp_path))
-    with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
-        compilation.compile_one(program)
-    # Such a row of an older version does not count.
-    row = {**row_of(program), "status": "refused", "reason": "no data"}
-    for name in table.DATA:
-        del row[name]
-    (program,) = programs(**flags, dataset="python_source")
-    for status, counts in (("refused", False), ("compiled", True)):
-        path = tmp_path / f"{status}.jsonl"
-        path.write_text(json.dumps({**row, "status": status}) + "\n")
-        assert (program.key in Results(path)) == counts
-
-
-HLO = """
-%a = f32[64,2]{0,1:T(2,128)} add(%x, %y)
-%b = (f32[3,64]{1,0:T(4,128)S(1)}, /*index=1*/bf16[8]{0}) all-reduce(%x, %y), \
-channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%sum
-ROOT %c = f32[]{:T(128)} all-reduce-start(%z), replica_groups=[1,4]<=[4], x=1
-%d = f32[9]{0} get-tuple-element(%all-reduce.1), index=0
-%e = f32[5]{0} all-reduce(%x), replica_groups=mesh['axis_0'=4] {'axis_0'}, x=1
-"""
-
-
-def test_exchanges_between_chips():
-    assert compiler.find_all_reduces(HLO, 4) == [4 * 3 * 64 + 2 * 8, 4, 20]
-    for text, chips in ((HLO.replace("1,2,", "1},{2,"), 4), (HLO, 8)):
-        with pytest.raises(RuntimeError, match=f"not over all {chips} chips"):
-            compiler.find_all_reduces(text, chips)
-    line = "  %g = f32[9,2]{0} all-gather-start(%x), channel_id=1"
-    found = compiler.find_results(f"{HLO}\n{line}\n", "all-gather|all-to-all")
-    assert found == {line: "f32[9,2]{0}"}
-
-
-@pytest.mark.parametrize(
-    ("topology", "size", "seconds"),
-    [
-        ("v5e:1x1", 1e9, 0),
-        ("v5e:16x16", 0, 0),
-        # Two of the four links of 50 GB/s, three quarters of the bytes, twice.
-        ("v5e:2x2", 1e9, 0.015 + 4e-6),
-        # Three hops along each axis, which is no ring.
-        ("v5e:4x4", 1e9, 2e9 * 15 / 16 / 100e9 + 12e-6),
-        ("v5e:16x16", 1e9, 2e9 * 255 / 256 / 200e9 + 32e-6),
-    ],
-)
-def test_seconds_of_an_all_reduce(topology, size, seconds):
-    found = compiler.estimate_all_reduce_seconds(size, Topology(topology))
-    assert found == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("topology", "flops", "moved", "seconds"),
-    [
+def test_a_step_takes_what_takes_longest():
+    for topology, flops, moved, seconds in (
         ("v5e:1x1", 197e12, 0, 1),
         ("v5e:1x1", 197e12, 2 * 819e9, 2),
         ("v5e:2x2", 0, 0, 1.5 * (0.015 + 4e-6)),
-    ],
-)
-def test_a_step_takes_what_takes_longest(topology, flops, moved, seconds):
-    sent = {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
-    row = {"flops": flops, "bytes": moved, **sent}
-    found = estimate_step_seconds(row, Topology(topology))
-    assert found == pytest.approx(seconds)
+    ):
+        row = {"flops": flops, "bytes": moved}
+        row |= {"all_reduce_bytes": 1e9, "gathered_bytes": 1e9}
+        found = estimate_step_seconds(row, Topology(topology))
+        assert found == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "reason"),
-    [
-        ({}, "compiled", ""),
-        ({"memory": 17e9}, "too large", "it needs 17.0 GB, but a chip has 16 "),
-        (
-            {"all_reduce_bytes": 396},
-            "failed",
-            "the chips sum 396 bytes, but the gradients have 400 bytes.",
-        ),
-        ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled", ""),
-        ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled", ""),
-        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled", ""),
-    ],
-)
-def test_programs_that_cannot_run(changes, status, reason):
+def test_programs_that_cannot_run():
     program, _ = programs(**TOY)
-    found = compilation.judge(row_of(program, **changes))
-    assert found["status"] == status
-    assert found.get("reason", "").startswith(reason)
-    assert bool(found.get("reason")) == bool(reason)
+    for changes, status in (
+        ({}, "compiled"),
+        ({"memory": 17e9}, "too large"),
+        ({"all_reduce_bytes": 396}, "failed"),
+        ({"all_reduce_bytes": 200, "backend": "jax"}, "compiled"),
+        ({"all_reduce_bytes": 0, "mode": "evaluate"}, "compiled"),
+        ({"all_reduce_bytes": 0, "topology": "v5e:1x1"}, "compiled"),
+    ):
+        found = compilation.judge(row_of(program, **changes))
+        assert found["status"] == status
+        assert ("reason" in found) == (status != "compiled")
 
 
-@pytest.mark.parametrize(
-    ("message", "status"),
-    [
-        ("RESOURCE_EXHAUSTED: Ran out of memory on HBM.\nMore", "too large"),
-        ("RESOURCE_EXHAUSTED: Ran out of memory in vmem.", "failed"),
-        ("INTERNAL: a mistake.", "failed"),
-    ],
-)
-def test_programs_that_the_compiler_refuses(monkeypatch, message, status):
-    def refuse(program, topology):
-        raise RuntimeError(message)
+def test_programs_that_the_library_or_the_compiler_refuses(monkeypatch):
+    program, _ = programs(**{**TOY, "encoding": "XPos"})
+    row = compilation.compile_one(program)
+    assert row["status"] == "refused"
+    assert "is for causal attention" in row["reason"]
+    flags = {"trainer": "enwik8", "encoding": "RoPE", "mode": "train"}
+    (program,) = programs(**flags, data_dir="/none")
+    with pytest.raises(DataError, match=r"enwik8 is not in .*: download"):
+        compilation.compile_one(program)
 
-    monkeypatch.setattr(compilation, "compile_program", refuse)
     lowered = "", 2, 100
     monkeypatch.setattr(
         "trainers.tpu.tensorflow_programs.lower", lambda *_: lowered
     )
     program, _ = programs(**TOY)
-    row = compilation.compile_one(program)
-    assert row["status"] == status
-    assert row["reason"] == f"RuntimeError: {message.splitlines()[0]}"
+    for memory, status in (("on HBM", "too large"), ("in vmem", "failed")):
+        error = RuntimeError(f"RESOURCE_EXHAUSTED: Out of memory {memory}.\nA")
+        refuse = mock.Mock(side_effect=error)
+        monkeypatch.setattr(compilation, "compile_program", refuse)
+        row = compilation.compile_one(program)
+        assert row["status"] == status
+        assert row["reason"].endswith(f"Out of memory {memory}.")
 
 
-def test_programs_of_a_trainer():
-    found = programs(preset="paper", lengths="all", max_position=2048)
-    assert [program.mode for program in found].count("train") == 4
-    assert [program.mode for program in found].count("evaluate") == 10
-    longest = programs(preset="paper", max_position=2048)
-    assert longest == [found[3], found[-1]]
-    flags = {**table.TEXT, "encoding": "RoPE", "mode": "train"}
-    (program,) = programs(**flags)
-    assert (program.config.batch_size, program.tokens) == (64, 256)
-
-
-@pytest.mark.parametrize(
-    ("flags", "changes"),
-    [
-        (
-            TOY,
-            [
-                {"topology": "v4:2x2x1"},
-                {"backend": "jax"},
-                {"preset": "paper"},
-                {"trainer": "decoder"},
-                {"encoding": "RoPE"},
-                {"precision": "float32"},
-                {"batch_size": 16},
-                {"max_position": 512},
-                {"gradient_accumulation_steps": 2},
-            ],
-        ),
+def test_keys_differ_where_programs_do():
+    for flags, change in (
+        (TOY, {"topology": "v4:2x2x1"}),
+        (TOY, {"backend": "jax"}),
+        (TOY, {"trainer": "decoder"}),
+        (TOY, {"gradient_accumulation_steps": 2}),
         (
             {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"},
-            [{"dataset": "noise"}, {"data_dir": "elsewhere"}],
+            {"data_dir": "elsewhere"},
         ),
-    ],
-    ids=["programs", "data"],
-)
-def test_keys_differ_where_programs_do(flags, changes):
-    first, _ = programs(**flags)
-    for change in changes:
+    ):
+        first, _ = programs(**flags)
         other, _ = programs(**{**flags, **change})
-        assert other.key != first.key
-        assert other != first
         keys = {table._make_key(row_of(each)) for each in (first, other)}
         assert len(keys) == 2
 
@@ -291,161 +172,79 @@ def asked(monkeypatch):
     return asked
 
 
-def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked, capsys):
+def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked):
     path = tmp_path / "r.jsonl"
     flags = {"results": str(path), **TOY}
     tpu_compile.main(config_of(mode="train", **flags))
-    assert len(asked) == 1
     tpu_compile.main(config_of(**flags))
-    assert [program.mode for program in asked[1:]] == ["evaluate"]
-    assert "1 of 2 programs are in" in capsys.readouterr().out
-    tpu_compile.main(config_of(**flags))
-    assert len(asked) == 2
+    assert [program.mode for program in asked] == ["train", "evaluate"]
     # A line that a kill cut short.
     path.write_text(path.read_text()[:-20])
     tpu_compile.main(config_of(**flags))
     assert len(asked) == 3
-    assert len(list(Results(path))) == 2
     tpu_compile.main(config_of(force="true", **flags))
     # The newest row of a program counts.
     rows = list(Results(path))
     assert [row["compile_seconds"] for row in rows] == [4.0, 5.0]
     page = path.with_suffix(".md").read_text()
-    assert "2 programs compile and fit" in page
     assert page.count("| `encoder`, `RandomizedRoPE` |") == 2
 
 
-@pytest.mark.parametrize(
-    ("flags", "path"), [(TOY, table.OWN), ({"table": "true"}, table.TABLE)]
-)
-def test_files_of_the_results(
-    tmp_path, monkeypatch, asked, capsys, flags, path
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(table, "list_flags", lambda: [TOY])
-    tpu_compile.main(config_of(**flags))
-    assert f"results: {path}" in capsys.readouterr().out
-    assert len(list(Results(path))) == 2
-    assert sorted(tmp_path.rglob("*.*")) == [
-        (tmp_path / path).with_suffix(suffix) for suffix in (".jsonl", ".md")
-    ]
-
-
-def test_each_process_compiles_programs_of_one_backend():
-    backends = ("jax", "tensorflow", "jax")
-    made = [p for backend in backends for p in programs(backend=backend, **TOY)]
-    parts = list(compilation._divide(made * 8, jobs=1))
-    assert sum(map(len, parts)) == 8 * len(made)
-    for part in parts:
-        assert len(part) <= 20
-        assert len({program.backend for program in part}) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "reason", "sentence"),
-    [
-        ("failed", "no such thing", "0 are too large for it, and 1 do not"),
-        ("too large", "it needs 17 GB", "1 are too large for it, and 0 do not"),
-    ],
-)
-def test_a_program_that_cannot_run_ends_with_an_error(
-    tmp_path, asked, status, reason, sentence
-):
+def test_a_program_that_cannot_run_ends_with_an_error(tmp_path, asked):
     flags = {"results": str(tmp_path / "r.jsonl"), **TOY}
     program, _ = programs(**flags)
-    row = row_of(program, status=status, reason=reason)
+    row = row_of(program, status="too large", reason="it needs 17 GB")
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
-    expected = f"1 of 2 programs cannot run, .*the first: {reason}"
+    expected = "1 of 2 programs cannot run, .*the first: it needs 17 GB"
     with pytest.raises(TrainingError, match=expected):
         tpu_compile.main(config_of(**flags))
     page = (tmp_path / "r.md").read_text()
-    assert f"{status}: {reason}" in page
-    assert sentence in " ".join(page.split())
+    assert "1 are too large for it, and 0 do not" in " ".join(page.split())
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[1]\n", "damaged or of another version in line 1: remove that line"),
-        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
-        (b'{"trainer": "none"}', "of another version in line 1"),
-        (b"\xff\n", "results=.*jsonl: it is not text"),
-    ],
-)
-def test_what_are_no_results(tmp_path, content, message):
+def test_what_are_no_results(tmp_path, asked):
     path = tmp_path / "r.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=message):
-        Results(path)
-
-
-def test_files_that_cannot_be_written(tmp_path, asked):
-    (tmp_path / "r.md").mkdir()
-    with pytest.raises(TrainingError, match=r"cannot write .*r\.md"):
-        Results(tmp_path / "r.jsonl").write_report()
+    for content, message in (
+        (b'\n{"trainer": "encoder"}', "of another version in line 2"),
+        (b"\xff\n", "results=.*jsonl: it is not text"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=message):
+            Results(path)
     flags = {**TOY, "results": "/dev/null/r.jsonl"}
     with pytest.raises(ConfigError, match=r"cannot .* --results=/dev/null"):
         tpu_compile.main(config_of(**flags))
 
 
-def test_without_a_compiler(monkeypatch):
-    monkeypatch.setattr(
-        compiler.importlib.util,
-        "find_spec",
-        lambda name: None if name == "libtpu" else name,
-    )
-    with pytest.raises(ConfigError, match=r"needs libtpu: .*tpu-compile"):
-        tpu_compile.main(config_of())
-
-
-NO_TOPOLOGIES = (
-    *("foo", "v9:2x2", "v5e", "v5e:", "v5e:2", "v5e:2x2x1", "v4:2x2"),
-    *("v5e:0x0", "v5e:0x2", "v4:2x2x0", "v5e:-1x2", "v5e:02x2"),
-    *("v5e:9999x9999", "v6e:16x32", "v4:16x16x32", "v5p:999999x1x1"),
-)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        *(({"topology": name}, "chips are v4 ") for name in NO_TOPOLOGIES),
+def test_flags_that_cannot_be():
+    for flags, message in (
+        ({"topology": "v9:2x2"}, "chips are v4 "),
+        ({"topology": "v5e:2x2x1"}, "chips are v4 "),
+        ({"topology": "v5e:0x2"}, "chips are v4 "),
+        ({"topology": "v6e:16x32"}, "chips are v4 "),
         ({"results": "r.md"}, "is the name of the report"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
-        (
-            {"trainer": "enwik8", "task": "even_pairs"},
-            "--task is not a flag of enwik8",
-        ),
-    ],
-)
-def test_flags_that_cannot_be(flags, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        programs(**flags)
-    assert "\n" not in str(caught.value)
+        ({"trainer": "enwik8", "task": "even_pairs"}, "--task is not a flag"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            programs(**flags)
 
 
-@pytest.mark.parametrize(
-    ("name", "chips"),
-    [("v4:2x2x1", 4), ("v5e:16x16", 256), ("v5p:4x4x4", 64), ("v6e:2x4", 8)],
-)
-def test_topologies(name, chips):
-    assert Topology(name).chips == chips
+def test_without_a_compiler(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"needs .*libtpu"):
+        Topology("v5e:2x2").devices()
 
 
 def test_the_table_has_every_encoding_and_sampler():
     listed = list(table.list_flags())
-    for row in listed:
-        config_of(**row)
-    on_jax = [row for row in listed if row["backend"] == "jax"]
-    assert {*ENCODINGS} <= {row.get("encoding") for row in on_jax}
-    flags = [row for row in listed if row["backend"] == "tensorflow"]
-    for trainer in table.ARCHITECTURES:
-        of_trainer = [row for row in flags if row["trainer"] == trainer]
-        assert {*ENCODINGS} <= {row["encoding"] for row in of_trainer}
-    samplers = {row.get("sampler") for row in flags}
-    assert {*SAMPLERS, "GridPositions(width=8)"} <= samplers
+    for backend in ("jax", "tensorflow"):
+        rows = [row for row in listed if row["backend"] == backend]
+        assert {*ENCODINGS} <= {row.get("encoding") for row in rows}
+    assert {*SAMPLERS} <= {row.get("sampler") for row in rows}
     # WikiText-103 is not on every machine; `gpt2` has the same shapes.
     trainers = {*list_trainers()} - {"wikitext103"}
-    assert trainers == {row["trainer"] for row in flags}
+    assert trainers == {row["trainer"] for row in rows}
 
 
 def test_committed_rows_compile_and_are_those_of_the_page():
@@ -457,18 +256,10 @@ def test_committed_rows_compile_and_are_those_of_the_page():
     assert page == table.make_report(rows)
 
 
-# With the real compiler.
-
-
 @pytest.mark.tpu_compile
 @pytest.mark.parametrize(
     ("backend", "topology"),
-    [
-        ("tensorflow", "v5e:2x2"),
-        ("tensorflow", "v4:2x2x1"),
-        ("jax", "v5e:2x2"),
-        ("jax", "v6e:2x4"),
-    ],
+    [("tensorflow", "v4:2x2x1"), ("jax", "v6e:2x4")],
 )
 def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     pytest.importorskip("libtpu")
@@ -488,25 +279,6 @@ def test_compiles_for_a_real_slice(tmp_path, backend, topology):
         assert evaluate["all_reduce_bytes"] == 0
     else:
         assert gradients / 2 < train["all_reduce_bytes"] < gradients
-        # The sums of accuracy and loss: see `RandomTokens.sums`.
-        assert 0 < evaluate["all_reduce_bytes"] <= 16
-
-
-@pytest.mark.tpu_compile
-def test_committed_rows_are_exactly_the_table():
-    keys = {
-        table._make_key(program.key)
-        for flags in table.list_flags()
-        for program in programs(**flags)
-    }
-    assert {table._make_key(row) for row in Results(COMMITTED)} == keys
-
-
-@pytest.mark.tpu_compile
-def test_no_such_slice():
-    pytest.importorskip("libtpu")
-    with pytest.raises(ConfigError, match="knows no slice v5e:3x5"):
-        Topology("v5e:3x5").devices()
 
 
 @pytest.mark.tpu_compile

@@ -2,12 +2,6 @@ import random
 
 import pytest
 
-from benchmarks.faults.demonstration import (
-    MODELS,
-    Demonstration,
-    DemonstrationReference,
-)
-from benchmarks.faults.demonstration import STEPS as DEMONSTRATION_STEPS
 from benchmarks.faults.reference import Reference
 from benchmarks.faults.run import STEPS, Run
 from benchmarks.faults.run_files import read_state
@@ -24,12 +18,3 @@ def run(tmp_path):
     reference = Reference({}, read_states(tmp_path, 4, STEPS), seconds={})
     path = tmp_path / "run"
     return Run(path, tmp_path / "logs", reference, random.Random(0))
-
-
-@pytest.fixture
-def demonstration_run(tmp_path):
-    states = read_states(tmp_path, DEMONSTRATION_STEPS)
-    models = {name: Reference({}, states, {}) for name in MODELS}
-    reference = DemonstrationReference(models, plot=False, change=0.0)
-    path, logs = tmp_path / "demonstration", tmp_path / "demonstration-logs"
-    return Demonstration(path, logs, reference, random.Random(0))

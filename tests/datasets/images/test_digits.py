@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from sklearn.datasets import load_digits
 
 from datasets.images import IMAGES
@@ -23,15 +22,10 @@ def test_every_digit_is_in_one_split():
         assert len(counts) == 10 and counts.min() > 0.7 * counts.mean()
 
 
-@pytest.mark.parametrize("name", ["digits", "noise"])
-def test_data_sets_that_every_machine_has(name):
-    for split, source in IMAGES[name].open("").items():
-        first, again = (list(source.read()) for _ in range(2))
-        assert len(first) == source.count
-        assert source.in_memory and source.name == f"{name}-{split}"
-        assert {item.label for item in first} <= set(
-            range(IMAGES[name].count_classes(""))
+def test_noise_is_the_same_every_time():
+    for source in IMAGES["noise"].open("").values():
+        first, again = (
+            [(item.label, item.content.tobytes()) for item in source.read()]
+            for _ in range(2)
         )
-        for item, other in zip(first[:9], again[:9], strict=True):
-            assert item.label == other.label
-            np.testing.assert_array_equal(item.content, other.content)
+        assert first == again and len(first) == source.count

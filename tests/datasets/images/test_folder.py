@@ -21,21 +21,14 @@ def items(source):
     return [(item.content.name, item.label) for item in source.read()]
 
 
-@pytest.mark.parametrize(
-    ("trained", "tested"),
-    [("train", "val"), ("train", "validation"), ("Training", "Test")],
-)
-def test_folders_of_splits(tmp_path, trained, tested):
-    write(tmp_path / trained, dog=3, cat=2, emu=0)
-    write(tmp_path / tested, cat=1)
+def test_folders_of_splits(tmp_path):
+    write(tmp_path / "Training", dog=2, cat=1, emu=0)
+    write(tmp_path / "Test", cat=1)
     found = open_folder(str(tmp_path))
     assert list_classes(str(tmp_path)) == ["cat", "dog", "emu"]
-    assert items(found["train"]) == [
-        *(("000.PNG", 0), ("001.PNG", 0)),
-        *(("000.PNG", 1), ("001.PNG", 1), ("002.PNG", 1)),
-    ]
+    trained = [("000.PNG", 0), ("000.PNG", 1), ("001.PNG", 1)]
+    assert items(found["train"]) == trained
     assert items(found["test"]) == [("000.PNG", 0)]
-    assert (found["train"].count, found["test"].count) == (5, 1)
     assert found["train"].empty_classes == ("emu",)
     assert not found["test"].empty_classes
 
@@ -58,7 +51,6 @@ def test_a_hash_splits_files(tmp_path, root):
 def test_another_file_is_another_source(tmp_path):
     write(tmp_path, cat=30, dog=30)
     before = open_folder(tmp_path)["train"]
-    assert open_folder(tmp_path)["train"].version == before.version
     for file in (tmp_path / "cat").iterdir():
         os.utime(file, ns=(0, 0))
     after = open_folder(tmp_path)["train"]
@@ -77,29 +69,18 @@ def test_names_that_are_not_utf_8(tmp_path):
     assert len(store) == source.count
 
 
-def write_class_for_testing(root):
-    write(root / "train", cat=3, dog=1)
-    write(root / "val", cat=1, emu=1)
+def test_folders_of_another_form(tmp_path):
+    def refuse(message, folder):
+        with pytest.raises(ImageError, match=message):
+            open_folder(folder)
 
-
-def write_link_to_nothing(root):
-    write(root, cat=30, dog=30)
-    (root / "cat" / "a.jpg").symlink_to(root / "none")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (write_class_for_testing, "emu is a class without images for training"),
-        (lambda root: write(root, photos=3), "has only the folder photos: put"),
-        (write_link_to_nothing, "^cannot read .*cat/a.jpg: No such file"),
-        (lambda root: None, "has no folders"),
-        (lambda root: root.rmdir(), "needs a folder"),
-    ],
-)
-def test_folders_of_another_form(tmp_path, make, message):
-    make(tmp_path)
-    with pytest.raises(ImageError, match=message):
-        open_folder(tmp_path)
-    with pytest.raises(ImageError, match="needs a folder"):
-        open_folder("")
+    refuse("needs a folder", "")
+    refuse("has no folders", tmp_path)
+    write(tmp_path, photos=3)
+    refuse("has only the folder photos: put", tmp_path)
+    write(tmp_path, cat=30)
+    (tmp_path / "cat" / "a.jpg").symlink_to(tmp_path / "none")
+    refuse("^cannot read .*cat/a.jpg: No such file", tmp_path)
+    write(tmp_path / "train", cat=3, dog=1)
+    write(tmp_path / "val", cat=1, emu=1)
+    refuse("emu is a class without images for training", tmp_path)

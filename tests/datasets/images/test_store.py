@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.images import store as module
+from datasets.images.decode import decode
 from datasets.images.source import ImageError, Item, Source
 from datasets.images.store import describe_skipped, open_store, open_stores
 from tests.datasets.images.awkward import encode_gray, make_source
@@ -15,93 +16,63 @@ def make_grays(grays=GRAYS, **fields):
     return make_source([encode_gray(gray) for gray in grays], **fields)
 
 
-def open_(source, directory, sizes=(SMALL, LARGE), lines=None, **options):
-    report = [].append if lines is None else lines.append
-    return open_store(source, list(sizes), directory, report=report, **options)
+def open_(source, directory, sizes=(SMALL, LARGE), **options):
+    options["report"] = [].append
+    return open_store(source, list(sizes), directory, **options)
 
 
 def assert_grays(store, grays=GRAYS):
-    assert store.images
     for size, images in store.images.items():
         assert images.shape == (len(grays), *size)
         assert (images == np.array(grays)[:, None, None]).all()
 
 
 def test_images_of_all_sizes(tmp_path):
-    lines = []
-    store = open_(make_grays(), tmp_path / "new" / "directory", lines=lines)
+    store = open_(make_grays(), tmp_path / "new" / "directory")
     assert len(store) == 4 and not store.skipped
     assert store.labels.tolist() == [0, 1, 0, 1]
     assert store.majority == 0.5
     assert_grays(store)
-    assert lines[-1].startswith("made: decoded 4 of 4 images, ")
     images, labels = store.read(tf.constant([3, 0]), tf.constant(LARGE))
     assert images.dtype == labels.dtype == tf.int32
     assert images.numpy()[:, 0, 0].tolist() == [40, 10]
     assert labels.numpy().tolist() == [1, 0]
 
 
-def test_memory_instead_of_files(tmp_path):
-    assert_grays(open_(make_grays(in_memory=True), tmp_path / "none"))
-    assert not (tmp_path / "none").exists()
-
-
 def test_only_missing_sizes_are_decoded(tmp_path, monkeypatch):
     open_(make_grays(), tmp_path, [SMALL])
     decoded = []
-    real = module.decode
-    monkeypatch.setattr(
-        module,
-        "decode",
-        lambda c, sizes: decoded.append(sizes) or real(c, sizes),
-    )
+
+    def watched(content, sizes):
+        decoded.append(sizes)
+        return decode(content, sizes)
+
+    monkeypatch.setattr(module, "decode", watched)
     for _ in range(2):
         assert_grays(open_(make_grays(), tmp_path))
         assert decoded == [[LARGE]] * 4
 
 
-def cut(pattern, kept):
-    def damage(folder):
-        for path in folder.glob(pattern):
-            path.write_bytes(path.read_bytes()[:kept])
-
-    return damage
-
-
-def change(pattern="*.npz", **changes):
-    def damage(folder):
-        for path in folder.glob(pattern):
-            with np.load(path) as found:
-                arrays = {**found, **changes}
-            np.savez(path, **{n: a for n, a in arrays.items() if a is not None})
-
-    return damage
-
-
-def keep_one_array(folder):
-    for path in folder.glob("*.npz"):
-        with path.open("wb") as file:
-            np.save(file, np.arange(4, dtype=np.int32))
-
-
 @pytest.mark.parametrize(
-    "damage",
+    ("pattern", "changes"),
     [
-        *(cut(f"*.{s}", kept) for s in ("pixels", "npz") for kept in (0, 20)),
-        change(labels=np.array(["0"] * 4)),
-        change(labels=np.arange(4) * 1j),
-        change(labels=np.array(4)),
-        change(skipped=np.array([1.5])),
-        # As of an earlier version.
-        change(contents=None),
+        *(("*.pixels", None), ("*.npz", None)),
+        ("*.npz", {"labels": np.array(["0"] * 4)}),
+        ("*.npz", {"labels": np.array(4)}),
+        ("*.npz", {"skipped": np.array([1.5])}),
         # One size has other images than the other one.
-        change("*2x3*.npz", labels=np.array([1, 0, 1, 0], np.int32)),
-        keep_one_array,
+        ("*2x3*.npz", {"labels": np.array([1, 0, 1, 0], np.int32)}),
     ],
 )
-def test_damaged_files_are_made_again(tmp_path, damage):
+def test_damaged_files_are_made_again(tmp_path, pattern, changes):
     before = open_(make_grays(), tmp_path)
-    damage(tmp_path)
+    for path in tmp_path.glob(pattern):
+        if changes is None:
+            path.write_bytes(path.read_bytes()[:20])
+        else:
+            with np.load(path) as found:
+                arrays = {**found, **changes}
+            np.savez(path, **arrays)
     again = open_(make_grays(), tmp_path)
     assert_grays(again)
     assert again.labels.tolist() == [0, 1, 0, 1]
@@ -121,71 +92,57 @@ def test_bad_images(tmp_path):
     store = open_(source, tmp_path, bad_images="skip")
     assert_grays(store, [10, 30])
     assert store.labels.tolist() == [0, 0]
-    assert [name[:7] for name in store.skipped] == ["image 1", "image 3"]
-    stores = {"train": store, "test": store}
-    assert describe_skipped(stores) == (
-        "4 image(s) could not be decoded: image 1 (no known format), "
-        "image 3 (no known format), image 1 (no known format) and 1 more."
-    )
+    described = describe_skipped({"train": store, "test": store})
+    assert described.startswith("4 image(s) could not be decoded: image 1 (no")
     # The files are there, but not all images are.
-    with pytest.raises(ImageError, match=message):
-        open_(source, tmp_path)
-    assert describe_skipped({}) == ""
+    for refused in (source, make_source(contents, in_memory=True)):
+        with pytest.raises(ImageError, match=message):
+            open_(refused, tmp_path)
 
 
-@pytest.mark.parametrize("bad_images", ["refuse", "skip"])
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: make_source([]), "made has no image: look at --data_d"),
-        (
-            lambda path: make_source([], in_memory=True),
-            "made has no image: look at --data_d",
-        ),
-        # A file that cannot be read is no bad image.
-        (
-            lambda path: make_source([encode_gray(1), path / "none.png"]),
-            r"^cannot read image 1: No such file or directory\.$",
-        ),
-    ],
-)
-def test_images_that_are_not_there(tmp_path, make, message, bad_images):
-    with pytest.raises(ImageError, match=message):
-        open_(make(tmp_path), tmp_path, bad_images=bad_images)
-    assert not list(tmp_path.iterdir())
+def test_images_that_are_not_there(tmp_path):
+    def refuse(message, contents, **fields):
+        source = make_source(contents, **fields)
+        with pytest.raises(ImageError, match=message):
+            open_(source, tmp_path, bad_images="skip")
+        assert not list(tmp_path.iterdir())
+
+    refuse("made has no image: look at --data_d", [])
+    refuse("made has no image: look at --data_d", [], in_memory=True)
+    # A file that cannot be read is no bad image.
+    contents = [encode_gray(1), tmp_path / "none.png"]
+    refuse(r"^cannot read image 1: No such file or directory\.$", contents)
 
 
 def test_the_digest_tells_images_apart_and_not_places(tmp_path):
     digest = open_(make_grays(), tmp_path / "one", [SMALL]).digest
     moved = make_grays(version="elsewhere")
     assert open_(moved, tmp_path / "two", [LARGE]).digest == digest
-    assert open_(make_grays(in_memory=True), tmp_path).digest == digest
-    others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
+    in_memory = open_(make_grays(in_memory=True), tmp_path / "none")
+    assert_grays(in_memory)
+    assert in_memory.digest == digest and not (tmp_path / "none").exists()
     digests = {digest}
+    others = ([*GRAYS, 50], [*GRAYS[:3], 41], GRAYS[::-1], GRAYS[:3])
     for number, grays in enumerate(others):
-        for kept in ({"identity": f"other {number}"}, {"in_memory": True}):
-            # Other images have files of their own.
-            store = open_(make_grays(grays, **kept), tmp_path / "one")
-            assert_grays(store, grays)
-            digests.add(store.digest)
+        # Other images have files of their own.
+        other = make_grays(grays, identity=f"other {number}")
+        store = open_(other, tmp_path / "one")
+        assert_grays(store, grays)
+        digests.add(store.digest)
     assert len(digests) == 1 + len(others)
 
 
-def test_the_digest_is_that_of_the_images_that_were_decoded(tmp_path):
-    path, digests = tmp_path / "image.png", []
-    for version, content in (("1", encode_gray(1)), ("2", encode_gray(2))):
-        path.write_bytes(content)
+def test_a_file_that_changed_is_decoded_again(tmp_path):
+    path = tmp_path / "image.png"
+    for version, gray in (("1", 10), ("2", 20)):
+        path.write_bytes(encode_gray(gray))
         source = make_source([path], version=version)
-        for size in (SMALL, LARGE):
-            digests.append(open_(source, tmp_path, [size]).digest)
-    assert len(set(digests)) == 2 and digests[0] == digests[1]
+        assert_grays(open_(source, tmp_path), [gray])
 
 
 def test_classes_without_images(tmp_path):
-    names = ("cat", "dog", "emu", "fox")
-    source = make_source([encode_gray(1)], empty_classes=names)
-    message = "made has no image of cat, dog, emu and 1 more: add some"
-    with pytest.raises(ImageError, match=message):
+    source = make_source([encode_gray(1)], empty_classes=("cat",))
+    with pytest.raises(ImageError, match="made has no image of cat: add some"):
         open_(source, tmp_path)
     assert len(open_(source, tmp_path, bad_images="skip")) == 1
 
@@ -196,25 +153,13 @@ def test_a_directory_that_cannot_be_written(tmp_path):
         open_(make_grays(), tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        (1, "made has classes from 1 to 1, but the model has 1, from 0: set "),
-        (-1, "made has a class before the first one: classes count from 0, "),
-        (0, None),
-    ],
-)
-def test_labels_are_those_of_the_classes(label, message):
-    item = Item("image", encode_gray(1), label)
-    source = Source("made", lambda: iter([item]), "made", in_memory=True)
+def test_labels_are_those_of_the_classes():
+    def refuse(message, label):
+        item = Item("image", encode_gray(1), label)
+        source = Source("made", lambda: iter([item]), "made", in_memory=True)
+        sizes = {"train": [SMALL]}
+        with pytest.raises(ImageError, match=message):
+            open_stores({"train": source}, sizes, "", classes=1, report=print)
 
-    def open_all():
-        return open_stores(
-            {"train": source}, {"train": [SMALL]}, "", classes=1, report=print
-        )
-
-    if message is None:
-        assert_grays(open_all()["train"], [1])
-        return
-    with pytest.raises(ImageError, match=message):
-        open_all()
+    refuse("made has classes from 1 to 1, but the model has 1, from 0: set", 1)
+    refuse("made has a class before the first one: classes count from 0", -1)

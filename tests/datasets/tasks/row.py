@@ -23,13 +23,8 @@ CONTEXT_SENSITIVE = "context_sensitive"
 class Law(NamedTuple):
     """How often something occurs in the problems of some length.
 
-    Attributes:
-        length: Length of the problems.
-        examples: Number of problems.
-        find: Maps inputs and targets, arrays, to what is counted: numbers, or
-            rows of numbers.
-        shares: Probability of each number or tuple; others must not occur.
-        task: The task, if it is not that of the row.
+    `find` maps inputs and targets, arrays, to what is counted: numbers, or rows
+    of numbers. `shares` has the probability of each; others must not occur.
     """
 
     length: int
@@ -50,16 +45,10 @@ class Row:
         outcomes: Maps a length to the probability of every input of it.
         floor_rules: Maps inputs `(N, n)` to a list of predictions, each
             `(N, m)` or a shape that broadcasts to it.
-        input_length: Maps a length to the number of tokens.
         output_length: Maps the number of input tokens to that of outputs.
-        scored: Maps a list of target ids to a list of bools.
         enumerated_lengths: Lengths at which to ask for all outcomes.
         floor_examples: Examples on which the task measures its floors, if it
             does not compute them.
-        floors: Maps lengths to `floor_accuracy` and `position_only_accuracy`
-            that were computed by hand; `None`: not computed.
-        laws: Further `Law`s.
-        task: The task of the row, if it is not the listed one.
         small: The row of a smaller task, whose outcomes are few enough.
     """
 
@@ -72,7 +61,6 @@ class Row:
     scored: Callable = lambda targets: [True] * len(targets)
     enumerated_lengths: range = range(1, 6)
     floor_examples: float = math.inf
-    floors: dict = dataclasses.field(default_factory=dict)
     laws: tuple = ()
     task: Any = None
     small: Any = None
@@ -97,14 +85,6 @@ def uniform(values):
 
 def always(*values):
     return {values if len(values) > 1 else values[0]: 1.0}
-
-
-def every_input(inputs, targets):
-    return inputs.ravel()
-
-
-def every_target(inputs, targets):
-    return targets.ravel()
 
 
 def equally_likely(inputs):

@@ -1,4 +1,4 @@
-"""Binary majority: the number of zeros is row.uniform, but makes no tie."""
+"""Binary majority: the number of zeros is uniform, but makes no tie."""
 
 import itertools
 import math
@@ -25,13 +25,4 @@ ROW = row.Row(
     outcomes=strings_without_ties,
     floor_rules=row.constants(2),
     enumerated_lengths=range(1, 8),
-    laws=tuple(
-        row.Law(
-            length,
-            20_000,
-            lambda inputs, targets: (inputs == 0).sum(axis=1),
-            row.uniform(zeros_without_ties(length)),
-        )
-        for length in (40, 41)
-    ),
 )

@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from datasets.tasks import binary_numbers
-from tests.datasets.tasks import row
 from tests.datasets.tasks.bits import from_bits, to_bits
 from tests.datasets.tasks.chi_square import assert_counts_follow
 
@@ -34,16 +33,6 @@ def notable(size):
     ]
 
 
-def test_every_row_has_a_uniform_number_of_its_own_size():
-    sizes = 1 + np.arange(40_000)[:, np.newaxis] % 8
-    numbers = binary_numbers.draw_numbers((1, 2), 40_000, sizes, 10)
-    by_size = collections.defaultdict(collections.Counter)
-    for size, number in zip(sizes.ravel(), integers(numbers), strict=True):
-        by_size[size.item()][number] += 1
-    for size, counts in by_size.items():
-        assert_counts_follow(counts, row.uniform(range(1, 2**size)))
-
-
 def test_numbers_of_3000_bits():
     numbers = binary_numbers.draw_numbers((1, 2), 4000, 3000, 3001).numpy()
     from_top = numbers[:, 2999::-1].argmax(axis=1)
@@ -51,11 +40,9 @@ def test_numbers_of_3000_bits():
     expected = {zeros: 2 ** -(zeros + 1) for zeros in range(8)} | {8: 2**-8}
     assert_counts_follow(counts, expected)
     assert from_top.max() < 30 and not numbers[:, 3000].any()
-    ones = int(numbers[:, :2970].sum())
-    assert_counts_follow({0: 4000 * 2970 - ones, 1: ones}, {0: 0.5, 1: 0.5})
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 500, 2000])
+@pytest.mark.parametrize("size", [1, 7, 2000])
 def test_sums_products_and_significant_bits(size):
     numbers = notable(size)
     pairs = list(itertools.product(numbers, repeat=2))
@@ -69,14 +56,7 @@ def test_sums_products_and_significant_bits(size):
 
 
 @pytest.mark.parametrize(
-    "size",
-    [
-        *(1, 2, 7, 64),
-        *(
-            pytest.param(size, marks=pytest.mark.product)
-            for size in (501, 2000)
-        ),
-    ],
+    "size", [1, 2, 7, 64, pytest.param(501, marks=pytest.mark.product)]
 )
 def test_square_roots(size):
     squares = [root**2 for root in notable(size // 2 or 1)]
@@ -85,14 +65,3 @@ def test_square_roots(size):
     roots = tf.function(binary_numbers.compute_square_root)(rows(numbers, size))
     assert roots.shape[1] == (size + 1) // 2
     assert integers(roots) == list(map(math.isqrt, numbers))
-
-
-def test_carry_of_large_digits():
-    digits = np.random.default_rng(0).integers(0, 2**31, (50, 100))
-    digits[0] = 2**31 - 1
-    digits[1] = 2
-    digits[:, 64:] = 0
-    expected = integers(tf.constant(digits))
-    bits = binary_numbers.carry(tf.constant(digits, tf.int32))
-    assert set(np.unique(bits)) == {0, 1}
-    assert integers(bits) == expected

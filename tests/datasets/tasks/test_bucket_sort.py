@@ -12,10 +12,6 @@ ROW = row.Row(
     outcomes=row.strings(5),
     floor_rules=row.most_frequent(range(5)),
     output_length=lambda length: length,
-    # Two equal symbols, one time in five, are both hit; else one of two is.
-    # The smaller of two is 0 nine times in 25, and so is the larger 4.
-    floors={1: (1, 1 / 5), 2: (1 / 5 + 4 / 5 / 2, 9 / 25)},
-    laws=(row.Law(500, 200, row.every_input, row.uniform(range(5))),),
 )
 
 

@@ -43,10 +43,7 @@ ROW = row.Row(
                 count_repetitions,
                 row.always(common, common, common, most, 1),
             )
-            for length, common, most in (
-                *((7, 2, 1), (24, 4, 1), (36, 6, 1)),
-                *((900, 6, 1), (2000, 18, 2)),
-            )
+            for length, common, most in ((24, 4, 1), (2000, 18, 2))
         ),
         row.Law(
             20,

@@ -18,7 +18,4 @@ ROW = row.Row(
     oracle=walk,
     outcomes=row.strings(3),
     floor_rules=row.constants(5),
-    # Three steps return by standing still or in one of 3! orders: 7 of 27.
-    floors={1: (1 / 3, 1 / 3), 3: (7 / 27, 7 / 27), 500: (1 / 5, 1 / 5)},
-    laws=(row.Law(500, 20_000, row.every_target, row.uniform(range(5))),),
 )

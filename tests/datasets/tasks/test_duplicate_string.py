@@ -8,5 +8,4 @@ ROW = row.Row(
     outcomes=row.strings(2),
     floor_rules=row.most_frequent(range(2)),
     output_length=lambda length: 2 * length,
-    floors={1: (1, 1 / 2), 2: (3 / 4, 1 / 2)},
 )

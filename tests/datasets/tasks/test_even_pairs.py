@@ -22,14 +22,4 @@ ROW = row.Row(
     oracle=unequal_pairs,
     outcomes=row.strings(2),
     floor_rules=unequal_ends_if_balanced,
-    # Of two bits, one 1 means unequal ends. Of three, one or two 1s (3/4 of
-    # the strings) mean unequal ends in two cases of three. Of four, ends are
-    # equal with chances 1, 1/2 and 1/3 for 0, 1 and 2 ones.
-    floors={
-        1: (1, 1),
-        2: (1, 1 / 2),
-        3: (1 / 4 + 3 / 4 * 2 / 3, 1 / 2),
-        4: (2 / 16 + 8 / 16 * 1 / 2 + 6 / 16 * 2 / 3, 1 / 2),
-    },
-    laws=(row.Law(500, 20_000, row.every_target, row.uniform(range(2))),),
 )

@@ -1,10 +1,7 @@
-"""Flip-flop: its row, and other shares of noise."""
+"""Flip-flop: its row."""
 
 import itertools
 
-import numpy as np
-
-from datasets.tasks.flip_flop import FlipFlop
 from tests.datasets.tasks import row
 
 
@@ -39,15 +36,6 @@ def more_frequent_bit(inputs):
     return [ones >= zeros]
 
 
-def are_reads_right(inputs, targets):
-    return [
-        [tokens[place + 1]] == last_written(tokens[:place])
-        for tokens in inputs.tolist()
-        for place in range(2, len(tokens) - 1, 2)
-        if tokens[place] == 4
-    ]
-
-
 ROW = row.Row(
     published=(5, 2, row.REGULAR, 0.5),
     oracle=last_written,
@@ -56,25 +44,4 @@ ROW = row.Row(
     input_length=lambda length: max(length // 2, 2) * 2 - 1,
     enumerated_lengths=range(1, 9),
     floor_examples=4096,
-    laws=(
-        *(
-            row.Law(
-                512,
-                2000,
-                lambda inputs, targets: inputs[:, 2:-1:2].ravel(),
-                {2: other, 3: ignored, 4: other},
-                FlipFlop(ignored=ignored),
-            )
-            for ignored in (0.98, 0.8, 0.1)
-            for other in [(1 - ignored) / 2]
-        ),
-        row.Law(200, 50, are_reads_right, row.always(True)),
-    ),
 )
-
-
-def test_floor_falls_towards_a_half_with_noise():
-    floors = [FlipFlop(ignored=0.98).floor_accuracy(n) for n in (4, 32, 1024)]
-    assert floors[0] == 1
-    assert floors == sorted(floors, reverse=True)
-    assert np.abs(floors[-1] - 0.5) < 0.08

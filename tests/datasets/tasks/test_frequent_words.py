@@ -1,4 +1,4 @@
-"""Frequent words: counts by rank, and row.uniform words and places."""
+"""Frequent words: counts by rank, and uniform words and places."""
 
 import collections
 import math
@@ -27,14 +27,11 @@ ROW = row.Row(
     output_length=lambda tokens: 3,
     enumerated_lengths=range(0),
     laws=(
-        *(
-            row.Law(
-                50,
-                20_000,
-                lambda inputs, targets, place=place: targets[:, place],
-                row.uniform(range(128)),
-            )
-            for place in range(3)
+        row.Law(
+            50,
+            20_000,
+            lambda inputs, targets: targets[:, 2],
+            row.uniform(range(128)),
         ),
         row.Law(
             20,
@@ -46,7 +43,7 @@ ROW = row.Row(
 )
 
 
-@pytest.mark.parametrize("length", [10, 100, 4096])
+@pytest.mark.parametrize("length", [10, 4096])
 def test_counts_follow_the_zeta_distribution(length):
     inputs = FrequentWords().sample((1, 2), 20, length)["inputs"].numpy()
     zeta = sum(1 / rank**2 for rank in range(1, 10**6))

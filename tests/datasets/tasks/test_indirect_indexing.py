@@ -1,9 +1,7 @@
-"""Indirect indexing: keys, distances within the text, a small vocabulary."""
+"""Indirect indexing: its row, for a small vocabulary."""
 
 import collections
 import itertools
-
-import numpy as np
 
 from datasets.tasks.indirect_indexing import IndirectIndexing
 from tests.datasets.tasks import row
@@ -16,6 +14,8 @@ def distances(reach):
 def token_at_the_distance(symbols, keys, reach):
     def oracle(tokens):
         *text, key, word = tokens
+        found = sum(symbols <= token < symbols + keys for token in text)
+        assert found == min(len(text) // 2, 4, keys)
         assert text.count(key) == 1
         place = text.index(key) + distances(reach)[word - symbols - keys]
         assert 0 <= place < len(text)
@@ -51,16 +51,6 @@ def texts_with_keys(symbols, keys, reach):
     return outcomes
 
 
-def find_key(inputs, targets):
-    return np.argmax(inputs[:, :-2] == inputs[:, -2:-1], axis=1)
-
-
-def find_distances(inputs, targets):
-    """The words for distances where all of them stay within the text."""
-    place = find_key(inputs, targets)
-    return inputs[(place >= 4) & (place < inputs.shape[1] - 6), -1]
-
-
 def make_row(symbols, keys, reach, **fields):
     ids = symbols + keys
     return row.Row(
@@ -76,30 +66,6 @@ def make_row(symbols, keys, reach, **fields):
 
 ROW = make_row(
     *(16, 16, 4),
-    laws=(
-        *(
-            row.Law(
-                length,
-                2000,
-                lambda inputs, targets: np.stack(
-                    [
-                        (inputs[:, :-2] >= 16).sum(axis=1),
-                        (inputs[:, :-2] >= 32).sum(axis=1),
-                    ],
-                    axis=1,
-                ),
-                row.always(4, 0),
-            )
-            for length in (10, 11, 400)
-        ),
-        row.Law(
-            102,
-            20_000,
-            lambda inputs, targets: find_key(inputs, targets) // 20,
-            row.uniform(range(5)),
-        ),
-        row.Law(102, 20_000, find_distances, row.uniform(range(32, 40))),
-    ),
     small=make_row(
         *(2, 2, 1),
         task=IndirectIndexing(

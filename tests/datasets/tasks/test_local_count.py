@@ -1,9 +1,7 @@
-"""Local count: runs of symbols, and the counts of a smaller task."""
+"""Local count: runs of symbols in a smaller task."""
 
 import collections
 import itertools
-
-import numpy as np
 
 from datasets.tasks.local_count import LocalCount
 from tests.datasets.tasks import row
@@ -38,16 +36,6 @@ def make_runs(symbols, longest):
     return outcomes
 
 
-def find_first_runs(inputs, targets):
-    """Lengths of the first runs; later whole ones are rather short."""
-    return 1 + np.argmax(targets[:, 1:] == 0, axis=1)
-
-
-def find_steps(inputs, targets):
-    steps = (inputs[:, 1:] - inputs[:, :-1]) % 16
-    return steps[steps > 0]
-
-
 def make_row(symbols, longest, **fields):
     return row.Row(
         published=(symbols, longest, row.REGULAR, 1 / 48),
@@ -62,10 +50,6 @@ def make_row(symbols, longest, **fields):
 
 ROW = make_row(
     *(16, 48),
-    laws=(
-        row.Law(60, 20_000, find_first_runs, row.uniform(range(2, 49))),
-        row.Law(200, 2000, find_steps, row.uniform(range(1, 16))),
-    ),
     small=make_row(
         *(3, 4),
         task=LocalCount(input_vocabulary_size=3, output_vocabulary_size=4),

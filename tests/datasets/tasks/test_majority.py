@@ -28,7 +28,6 @@ def make_row(letters, **fields):
 
 ROW = make_row(
     26,
-    laws=(row.Law(150, 20_000, row.every_target, row.uniform(range(26))),),
     small=make_row(
         3,
         task=Majority(input_vocabulary_size=3, output_vocabulary_size=3),

@@ -60,45 +60,11 @@ def make_row(values, **fields):
     )
 
 
-def count_values_and_fillers(inputs, targets):
-    return np.stack(
-        [(inputs >= 32).sum(axis=1), (inputs == 0).sum(axis=1)], axis=1
-    )
-
-
 ROW = make_row(
     32,
-    laws=(
-        *(
-            row.Law(
-                length,
-                100,
-                count_values_and_fillers,
-                row.always(pairs, fillers),
-            )
-            for length, pairs, fillers in (
-                *((64, 16, 0), (124, 31, 0)),
-                *((125, 31, 1), (500, 31, 376)),
-            )
-        ),
-        # 31 pairs and 376 fillers: the first item is a pair 31 times in 407.
-        row.Law(
-            500,
-            4000,
-            lambda inputs, targets: inputs[:, 0] > 0,
-            {True: 31 / 407, False: 376 / 407},
-        ),
-    ),
     small=make_row(
         3,
         task=MQAR(input_vocabulary_size=6, output_vocabulary_size=3),
         enumerated_lengths=range(1, 12),
     ),
 )
-
-
-def test_published_vocabulary():
-    task = MQAR(input_vocabulary_size=8192, output_vocabulary_size=4096)
-    batch = task.sample((1, 2), 4, 1024)
-    assert batch["targets"].shape == (4, 256)
-    assert task.total_length(1024) == 1024

@@ -1,22 +1,19 @@
-"""Needle in a haystack: places of needles, and a small vocabulary."""
+"""Needle in a haystack: its row, for a small vocabulary."""
 
-import collections
 import itertools
-import math
-
-import numpy as np
 
 from datasets.tasks.needle import Needle
 from tests.datasets.tasks import row
 
 
-def value_after_the_key(tokens):
-    *haystack, query = tokens
-    assert haystack.count(query) == 1
-    return [haystack[haystack.index(query) + 1]]
-
-
 def make_row(symbols, keys, **fields):
+    def value_after_the_key(tokens):
+        *haystack, query = tokens
+        needles = sum(token >= symbols for token in haystack)
+        assert needles == min(len(haystack) // 2, 4)
+        assert haystack.count(query) == 1
+        return [haystack[haystack.index(query) + 1]]
+
     def is_valid(tokens):
         *haystack, query = tokens
         found = [token for token in haystack if token >= symbols]
@@ -39,32 +36,8 @@ def make_row(symbols, keys, **fields):
     )
 
 
-def count_keys(inputs, targets):
-    """Of a haystack: keys, and those before a symbol."""
-    is_key = inputs[:, :-1] >= 16
-    before_symbol = is_key[:, :-1] & ~is_key[:, 1:]
-    return np.stack([is_key.sum(axis=1), before_symbol.sum(axis=1)], axis=1)
-
-
-def find_needle(inputs, targets):
-    return np.argmax(inputs[:, :-1] == inputs[:, -1:], axis=1) // 20
-
-
-# 96 items, and an item's place is its number and the needles before it.
-PLACES = collections.Counter()
-for item, before in itertools.product(range(96), range(4)):
-    ways = math.comb(item, before) * math.comb(95 - item, 3 - before)
-    PLACES[(item + before) // 20] += ways / math.comb(95, 3) / 96
-
 ROW = make_row(
     *(16, 16),
-    laws=(
-        *(
-            row.Law(length, 2000, count_keys, row.always(4, 4))
-            for length in (9, 10, 500)
-        ),
-        row.Law(101, 20_000, find_needle, PLACES),
-    ),
     small=make_row(
         *(2, 4),
         task=Needle(input_vocabulary_size=6, output_vocabulary_size=2),

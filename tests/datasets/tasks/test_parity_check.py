@@ -1,4 +1,4 @@
-"""Parity check: the answer and its floors at long lengths."""
+"""Parity check: its row."""
 
 from tests.datasets.tasks import row
 
@@ -7,9 +7,4 @@ ROW = row.Row(
     oracle=lambda bits: [bits.count(1) % 2],
     outcomes=row.strings(2),
     floor_rules=row.constants(2),
-    floors={length: (0.5, 0.5) for length in (1, 2, 500)},
-    laws=(
-        row.Law(500, 20_000, row.every_target, row.uniform(range(2))),
-        row.Law(500, 200, row.every_input, row.uniform(range(2))),
-    ),
 )

@@ -1,4 +1,4 @@
-"""2-back: the start, and the accuracy of positions without tokens."""
+"""2-back: its row."""
 
 import numpy as np
 
@@ -29,13 +29,4 @@ ROW = row.Row(
     output_length=lambda length: length,
     enumerated_lengths=range(1, 4),
     floor_examples=4096,
-    floors={3: (1, 1), 30: (None, (3 + 27 / 15) / 30)},
-    laws=(
-        row.Law(
-            500,
-            200,
-            lambda inputs, targets: inputs[:, 1:].ravel(),
-            row.uniform(range(1, 16)),
-        ),
-    ),
 )

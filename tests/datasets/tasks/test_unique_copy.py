@@ -35,25 +35,6 @@ def make_row(symbols, oracle=list, **fields):
 
 ROW = make_row(
     150,
-    # Of 300 tokens, each of 150 symbols is two.
-    floors={
-        1: (1, 1 / 150),
-        50: (1 / 50, 1 / 150),
-        300: (1 / 150, 1 / 150),
-        301: (3 / 301, 1 / 150),
-    },
-    laws=(
-        *(
-            row.Law(
-                length,
-                500,
-                lambda inputs, targets: [len(set(tokens)) for tokens in inputs],
-                row.always(length),
-            )
-            for length in (50, 150)
-        ),
-        row.Law(50, 500, row.every_input, row.uniform(range(150))),
-    ),
     small=make_row(
         4,
         task=UniqueCopy(input_vocabulary_size=4, output_vocabulary_size=4),

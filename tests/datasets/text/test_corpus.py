@@ -32,31 +32,14 @@ def test_any_range_of_the_parts(parts):
 
 def test_windows_in_a_graph_with_zeros_beyond_the_end(parts):
     corpus, expected = Corpus(parts[0]), parts[1] + bytes(20)
-
-    @tf.function
-    def read(starts):
-        return corpus.read_windows(starts, 7)
-
     starts = [0, 8, 100, 208, 300]
+    read = tf.function(lambda starts: corpus.read_windows(starts, 7))
     windows = read(tf.constant(starts, tf.int64))
     assert windows.dtype == tf.int32
     assert windows.shape == (5, 7)
     for start, window in zip(starts, windows.numpy(), strict=True):
         inside = expected[start : start + 7].ljust(7, b"\0")
         assert bytes(window.tolist()) == inside
-
-
-def test_a_file_that_got_shorter_is_named(parts):
-    corpus = Corpus(parts[0])
-    path = parts[0][3].path
-    path.write_bytes(CONTENT[:50])
-    corpus.read(0, 13)
-    with pytest.raises(CorpusError, match=f"{path} ends after 50 bytes, and"):
-        corpus.read(13, 100)
-
-
-def test_nothing_to_read():
-    assert len(Corpus([])) == 0
 
 
 def test_the_digest_tells_texts_apart_and_not_places(tmp_path):
@@ -68,17 +51,18 @@ def test_the_digest_tells_texts_apart_and_not_places(tmp_path):
     content = CONTENT * 4000
     first = digest("a", content)
     assert digest("b", content) == first
-    changed = [content[:-1], content + b"x", b"x" + content[1:], b""]
-    # One byte, wherever it is.
-    for place in range(1000, len(content), 300_000):
-        changed.append(content[:place] + b"?" + content[place + 1 :])
-    other = {digest("c", text) for text in changed}
-    assert len(other) == len(changed) == 15 and first not in other
+    # A byte in the first and in the last chunk, and another length.
+    for changed in (b"x" + content[1:], content[:-1] + b"x", content[:-1]):
+        assert digest("c", changed) != first
 
 
-def test_a_file_that_is_gone_or_another_kind_is_named(parts):
+def test_a_file_that_changed_is_named(parts):
     corpus = Corpus(parts[0])
     path = parts[0][3].path
+    path.write_bytes(CONTENT[:50])
+    corpus.read(0, 13)
+    with pytest.raises(CorpusError, match=f"{path} ends after 50 bytes, and"):
+        corpus.read(13, 100)
     path.unlink()
     message = f"cannot read {path} any more "
     with pytest.raises(CorpusError, match=rf"{message}\(No such file or dir"):

@@ -1,6 +1,5 @@
 import pytest
 
-from datasets.text import TEXTS
 from datasets.text.corpus import CorpusError
 from datasets.text.files import open_path, open_python_source
 
@@ -32,13 +31,13 @@ def test_many_files_are_in_one_split_each(tmp_path):
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(f"<{number}>".encode())
     before = read_all(tmp_path)
-    found = {
-        name: set(text.decode().strip("<>").split("><"))
-        for name, text in before.items()
-    }
-    assert set.union(*found.values()) == set(map(str, range(300)))
-    assert sum(map(len, found.values())) == 300
-    assert 0.8 < len(found["train"]) / 300 < 0.97
+    found = [
+        number
+        for text in before.values()
+        for number in text.decode().strip("<>").split("><")
+    ]
+    assert sorted(found) == sorted(map(str, range(300)))
+    assert 0.8 < before["train"].count(b"<") / 300 < 0.97
     # A further file moves no other.
     (tmp_path / "new.txt").write_bytes(b"new")
     after = read_all(tmp_path)
@@ -48,24 +47,11 @@ def test_many_files_are_in_one_split_each(tmp_path):
 
 def test_every_machine_has_the_source_of_python():
     splits = open_python_source()
-    sizes = {name: len(corpus) for name, corpus in splits.items()}
-    assert sizes["train"] > 5_000_000
-    assert min(sizes.values()) > 100_000
-    test = splits["test"]
-    assert b"import " in test.read(0, len(test)).tobytes()
-    assert TEXTS["python_source"]("anywhere").keys() == splits.keys()
+    assert len(splits["train"]) > 5_000_000
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("none", "neither a file nor a folder"),
-        ("folder", "no bytes for train and validation and test"),
-        ("file", "has no bytes for train"),
-    ],
-)
-def test_without_text_there_is_one_line(tmp_path, name, message):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(CorpusError, match=message):
-        open_path(tmp_path / name)
+def test_without_text_there_is_one_line(tmp_path):
+    with pytest.raises(CorpusError, match="neither a file nor a folder"):
+        open_path(tmp_path / "none")
+    with pytest.raises(CorpusError, match="no bytes for train and validation"):
+        open_path(tmp_path)

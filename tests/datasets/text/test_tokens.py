@@ -7,7 +7,7 @@ import tensorflow as tf
 from datasets.files import hash_file
 from datasets.text.corpus import CorpusError
 from datasets.text.tokens import count_words, open_tokens, read_pieces
-from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
+from datasets.text.vocabulary import BytePairVocabulary
 from tests.datasets.text.vocabularies import write_byte_pairs
 
 TEXT = " \n = The Title = \n \n the 123 @-@ cat 's \n\n  the é日\u3000 cat \n"
@@ -26,113 +26,66 @@ def vocabulary(tmp_path):
     return BytePairVocabulary(tmp_path / "gpt2")
 
 
-def open_test(path, vocabulary, lines=None):
-    report = [].append if lines is None else lines.append
-    return open_tokens(path, hash_file(path), "test", vocabulary, report)
+def open_test(path, vocabulary):
+    return open_tokens(path, hash_file(path), "test", vocabulary, [].append)
 
 
-def files(path):
-    return sorted(file.name for file in path.parent.iterdir() if file != path)
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 30, 1000])
-def test_pieces_have_the_tokens_of_the_whole_text(
-    tmp_path, path, vocabulary, size
-):
-    (tmp_path / "vocab.txt").write_text("[BEGIN]\n[UNK]\n[EOL]\nthe\ncat\n")
-    word_pieces = WordPieceVocabulary(tmp_path / "vocab.txt")
-    rng = random.Random(size)
-    for _ in range(20):
+def test_pieces_have_the_tokens_of_the_whole_text(path, vocabulary):
+    rng = random.Random(0)
+    for size in (1, 7) * 10:
         text = "".join(rng.choices("the1 \n\t.'s é\u3000", k=60)) + TEXT
         path.write_bytes(text.encode())
         pieces = list(read_pieces(path, size))
         assert "".join(pieces) == text
-        assert all(pieces)
-        if size < 30:
-            assert len(pieces) > 3
+        assert all(pieces) and len(pieces) > 3
         assert sum(map(count_words, pieces)) == count_words(text)
-        for chosen in (vocabulary, word_pieces):
-            found = [chosen.tokenize(piece) for piece in pieces]
-            np.testing.assert_array_equal(
-                np.concatenate(found), chosen.tokenize(text)
-            )
+        found = [vocabulary.tokenize(piece) for piece in pieces]
+        np.testing.assert_array_equal(
+            np.concatenate(found), vocabulary.tokenize(text)
+        )
 
 
 def test_words_by_hand():
     # Five words and two ends of lines; then nothing but an end of line.
     assert count_words(" = Title = \n the cat\n") == 7
     assert count_words(" \n") == 1
-    assert count_words(TEXT) == 18
 
 
-@pytest.mark.parametrize(
-    ("first", "dtype"), [(0, "uint16"), (65_400, "uint32")]
-)
-def test_windows_are_slices_of_the_tokens(tmp_path, path, first, dtype):
+@pytest.mark.parametrize(("first", "dtype"), [(0, "u2"), (65_400, "u4")])
+def test_tokens_of_large_vocabularies(tmp_path, path, first, dtype):
     write_byte_pairs(tmp_path / "gpt2", first=first)
     vocabulary = BytePairVocabulary(tmp_path / "gpt2")
     corpus = open_test(path, vocabulary)
     ids = vocabulary.tokenize(TEXT)
     assert (len(corpus), corpus.words, corpus.dtype) == (len(ids), 18, dtype)
     assert ids.max() > first
-    assert corpus.vocabulary.begin == vocabulary.begin
-    assert corpus.vocabulary.size == vocabulary.size
-    assert vocabulary.detokenize(corpus.read(0, len(corpus))) == TEXT
-    starts = np.random.default_rng(0).integers(0, len(ids) - 9, 50)
-    windows = corpus.read_windows(tf.constant(starts), 9)
-    assert windows.dtype == tf.int32
-    for start, window in zip(starts, windows.numpy(), strict=True):
-        np.testing.assert_array_equal(window, ids[start : start + 9])
-    last = corpus.read_windows(tf.constant([len(ids) - 2]), 4)
-    assert last.numpy().tolist() == [[*ids[-2:], 0, 0]]
-
-
-def test_tokens_are_kept(path, vocabulary):
-    lines = []
-    first = open_test(path, vocabulary, lines)
-    words, tokens = first.words, len(first)
-    assert lines == [f"wiki.test.raw: {words} words, {tokens} tokens."]
-    digest = vocabulary.digest
-    assert files(path) == [
-        "gpt2",
-        f"test-{digest}.json",
-        f"test-{digest}.tokens",
-    ]
-    stored = path.with_name(f"test-{digest}.tokens")
-    before = stored.stat().st_mtime_ns
-    again = open_test(path, vocabulary, lines)
-    assert len(lines) == 1
-    assert stored.stat().st_mtime_ns == before
-    assert (again.words, len(again)) == (words, tokens)
+    assert corpus.read_windows(tf.constant([3]), 4).dtype == tf.int32
+    np.testing.assert_array_equal(corpus.read(0, len(ids)), ids)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
         lambda tokens, record: tokens.write_bytes(tokens.read_bytes()[:-2]),
-        lambda tokens, record: tokens.unlink(),
         lambda tokens, record: record.unlink(),
-        lambda tokens, record: record.write_text("{"),
         lambda tokens, record: record.write_text("[]"),
     ],
 )
-def test_damaged_tokens_are_made_again(path, vocabulary, damage):
+def test_tokens_are_kept_and_made_again_if_damaged(path, vocabulary, damage):
     ids = vocabulary.tokenize(TEXT)
     open_test(path, vocabulary)
     stem = path.with_name(f"test-{vocabulary.digest}")
-    damage(stem.with_suffix(".tokens"), stem.with_suffix(".json"))
+    tokens, record = stem.with_suffix(".tokens"), stem.with_suffix(".json")
+    before = tokens.stat().st_mtime_ns
+    open_test(path, vocabulary)
+    assert tokens.stat().st_mtime_ns == before
+    damage(tokens, record)
     corpus = open_test(path, vocabulary)
     np.testing.assert_array_equal(corpus.read(0, len(corpus)), ids)
 
 
-def test_other_texts_and_vocabularies_have_other_tokens(
-    tmp_path, path, vocabulary
-):
+def test_another_text_has_other_tokens(path, vocabulary):
     open_test(path, vocabulary)
-    write_byte_pairs(tmp_path / "other", merges=())
-    corpus = open_test(path, BytePairVocabulary(tmp_path / "other"))
-    assert len(corpus) == len(TEXT.encode())
-    assert len(open_test(path, vocabulary)) < len(corpus)
     # As long as the first text, and with as many tokens.
     other = TEXT.replace("cat", "act")
     path.write_text(other)
@@ -144,4 +97,4 @@ def test_text_in_another_encoding_is_refused(path, vocabulary):
     path.write_bytes(b" caf\xe9 \n")
     with pytest.raises(CorpusError, match=r"raw is not text in UTF-8 \(inval"):
         open_test(path, vocabulary)
-    assert files(path) == ["gpt2"]
+    assert not list(path.parent.glob("test-*"))

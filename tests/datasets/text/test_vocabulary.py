@@ -1,6 +1,3 @@
-import itertools
-import random
-import re
 import sys
 
 import pytest
@@ -9,63 +6,18 @@ from datasets.text import learned_vocabulary
 from datasets.text.corpus import CorpusError
 from datasets.text.learned_vocabulary import learn_word_pieces
 from datasets.text.vocabulary import BytePairVocabulary, WordPieceVocabulary
-from tests.datasets.text.vocabularies import (
-    MERGES,
-    byte_symbols,
-    write_byte_pairs,
-)
-
-TEXT = " \n = The Title = \n \n the 1234 @-@ 's the 's thé ! \n\n  12\t. \n \n"
-
-# The pattern of GPT-2's encoder, for letters and digits that `re` has.
-SPLIT = re.compile(
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+"
-    r"|\s+(?!\S)|\s+"
-)
-
-
-def encode(text, ids):
-    """GPT-2's ids of a text, in plain Python."""
-    symbols, found = byte_symbols(), []
-    ranks = {tuple(pair.split()): rank for rank, pair in enumerate(MERGES)}
-    for word in SPLIT.findall(text):
-        tokens = [symbols[byte] for byte in word.encode()]
-        while True:
-            pairs = list(itertools.pairwise(tokens))
-            best = min(pairs, key=lambda p: ranks.get(p, 99), default=None)
-            if best not in ranks:
-                break
-            first = pairs.index(best)
-            tokens[first : first + 2] = ["".join(best)]
-        found += [ids[token] for token in tokens]
-    return found
-
-
-@pytest.fixture
-def word_pieces(tmp_path):
-    path = tmp_path / "vocab.txt"
-    tokens = "[BEGIN] [UNK] [EOL] the cat ##s s a @-@ , "
-    path.write_text(tokens.replace(" ", "\n"))
-    return WordPieceVocabulary(path)
+from tests.datasets.text.vocabularies import MERGES, write_byte_pairs
 
 
 def test_byte_pairs_are_those_of_gpt2(tmp_path):
     ids = write_byte_pairs(tmp_path)
     vocabulary = BytePairVocabulary(tmp_path)
-    assert vocabulary.tokenize(TEXT).tolist() == encode(TEXT, ids)
-    rng = random.Random(0)
-    for _ in range(200):
-        text = "".join(rng.choices("the123 \n.'s=é€_", k=40))
-        found = vocabulary.tokenize(text).tolist()
-        assert found == encode(text, ids)
-        assert vocabulary.detokenize(found) == text
+    found = vocabulary.tokenize(" the\n \n = The  1234's")
+    symbols = " ".join([*ids][number] for number in found)
+    assert symbols == "Ġthe Ċ ĠĊ Ġ= Ġ T h e Ġ Ġ 123 4 's"
     assert vocabulary.begin == ids["<|endoftext|>"] == 256 + len(MERGES)
     assert vocabulary.size == 257 + len(MERGES)
-
-
-def test_every_character_survives_byte_pairs(tmp_path):
-    write_byte_pairs(tmp_path)
-    vocabulary = BytePairVocabulary(tmp_path)
+    # Every character survives.
     text = "६ the १६ \u2009\u00a0\u3000日本 <|endoftext|> \ufeff\x00\r\n"
     found = vocabulary.tokenize(text)
     assert vocabulary.detokenize(found) == text
@@ -73,35 +25,31 @@ def test_every_character_survives_byte_pairs(tmp_path):
 
 
 def test_the_digest_changes_with_the_contents(tmp_path):
-    digests = []
-    for number, merges in enumerate((MERGES, MERGES[:-1], MERGES)):
-        folder = tmp_path / str(number)
-        write_byte_pairs(folder, merges=merges)
-        digests.append(BytePairVocabulary(folder).digest)
-    assert digests[0] == digests[2] != digests[1]
-    assert re.fullmatch("[0-9a-f]{16}", digests[0])
+    digests = set()
+    for merges in (MERGES, MERGES[:-1], MERGES):
+        write_byte_pairs(tmp_path, merges=merges)
+        digests.add(BytePairVocabulary(tmp_path).digest)
+    assert len(digests) == 2
 
 
-def test_bad_byte_pairs_are_refused_in_one_line(tmp_path):
+def test_bad_byte_pairs_are_refused(tmp_path):
     def refuse(message):
-        with pytest.raises(CorpusError, match=message) as caught:
+        with pytest.raises(CorpusError, match=message):
             BytePairVocabulary(tmp_path)
-        assert "\n" not in str(caught.value)
 
     refuse(r"vocab.json \(No such file.*: download https://.*/vocab.json")
     write_byte_pairs(tmp_path)
     (tmp_path / "merges.txt").write_text("q q\n")
     refuse(r"vocab.json and merges.txt are not byte pairs \(.*download")
-    (tmp_path / "merges.txt").unlink()
-    refuse(r"merges.txt \(No such file.*: download https://.*/merges.txt")
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     (tmp_path / "vocab.json").write_text('{"a": 0}')
     refuse(r"vocab.json lacks 256 tokens, '!' among them: download")
-    (tmp_path / "vocab.json").write_text("[]")
-    refuse("not byte pairs")
 
 
-def test_word_pieces_by_hand(word_pieces):
+def test_word_pieces_by_hand(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[BEGIN]\n[UNK]\n[EOL]\nthe\ncat\n##s\ns\na\n@-@\n,\n")
+    word_pieces = WordPieceVocabulary(path)
     text = " the cats \n \n a dog @-@ cat"
     expected = [3, 4, 5, 2, 2, 7, 1, 8, 4]
     assert word_pieces.tokenize(text).tolist() == expected
@@ -135,38 +83,19 @@ def test_learned_pieces_write_every_word_of_the_text(tmp_path):
     assert vocabulary.detokenize(ids).split() == text.split()
     # Frequent words are one piece.
     assert len(vocabulary.tokenize("the sat")) == 2
-    assert learn(tmp_path, text).digest == vocabulary.digest
-
-
-def test_characters_of_rare_words_are_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(learned_vocabulary, "WORDS", 3)
-    vocabulary = learn(tmp_path, "the cat sat \n" * 20 + "ox \n")
-    found = vocabulary.tokenize("ox xo")
-    assert vocabulary.detokenize(found) == "ox xo"
-    assert len(found) == 4
 
 
 def test_the_sample_is_bounded(tmp_path, monkeypatch):
+    class Tools:
+        def learn(counts, **options):
+            # A tenth of 3000 words, except for the lengths of the pieces.
+            assert 250 < sum(counts.values()) < 350
+            return [*WordPieceVocabulary.SPECIAL]
+
     monkeypatch.setattr(learned_vocabulary, "SAMPLE", 1000)
     monkeypatch.setattr(learned_vocabulary, "PIECE", 100)
-    counted = []
-    learner = learned_vocabulary.import_extra
-
-    def count(name):
-        tools = learner(name)
-        monkeypatch.setattr(
-            tools, "learn", lambda counts, **_: counted.append(counts) or ["a"]
-        )
-        return tools
-
-    monkeypatch.setattr(learned_vocabulary, "import_extra", count)
-    (tmp_path / "text").write_text("the cat sat on a mat " * 500)
-    learn_word_pieces(
-        tmp_path / "text", tmp_path / "vocab.txt", 9, lambda line: None
-    )
-    words = sum(counted[0].values())
-    # A tenth of 3000 words, except for the lengths of the pieces.
-    assert 250 < words < 350
+    monkeypatch.setattr(learned_vocabulary, "import_extra", lambda _: Tools)
+    assert learn(tmp_path, "the cat sat on a mat " * 500).size == 3
 
 
 def test_too_small_a_vocabulary_is_refused(tmp_path):
@@ -174,16 +103,9 @@ def test_too_small_a_vocabulary_is_refused(tmp_path):
         learn(tmp_path, "the quick brown fox \n", size=10)
     with pytest.raises(CorpusError, match="has no words"):
         learn(tmp_path, " \n")
-    assert not (tmp_path / "vocab.txt").exists()
 
 
-@pytest.mark.parametrize("name", ["tokenizers", "tensorflow_text"])
-def test_a_missing_package_names_its_extra(tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
-    write_byte_pairs(tmp_path)
-    (tmp_path / "vocab.txt").write_text("")
-    with pytest.raises(CorpusError, match=f"cannot import {name} .*extra `te"):
-        if name == "tokenizers":
-            BytePairVocabulary(tmp_path)
-        else:
-            WordPieceVocabulary(tmp_path / "vocab.txt")
+def test_a_missing_package_names_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(CorpusError, match=r"import tokenizers .*extra `te"):
+        BytePairVocabulary(tmp_path)

@@ -1,9 +1,9 @@
 import hashlib
 import zipfile
 
-import numpy as np
 import pytest
 
+from datasets.files import hash_file
 from datasets.text import vocabulary, wikitext103
 from datasets.text.corpus import CorpusError
 from datasets.text.wikitext103 import (
@@ -59,11 +59,8 @@ def test_folder_and_archive_give_the_same_tokens(tmp_path, open_splits):
         open_splits(tmp_path / name)
         for name in ("in", "in/wikitext-103-raw", "zipped")
     ]
-    assert list(found[0]) == ["train", "validation", "test"]
     assert read_all(found[0]) == read_all(found[1]) == read_all(found[2])
-    for splits in found:
-        assert {n: c.words for n, c in splits.items()} == WORDS
-    assert not list(tmp_path.rglob("*.partial"))
+    assert {n: c.words for n, c in found[0].items()} == WORDS
 
 
 def test_word_pieces_are_learned_once(tmp_path):
@@ -72,23 +69,14 @@ def test_word_pieces_are_learned_once(tmp_path):
 
     def open_learned():
         return open_wikitext103(
-            tmp_path,
-            vocabulary_size=80,
-            report=lines.append,
-            published=False,
+            tmp_path, vocabulary_size=80, report=lines.append, published=False
         )
 
     splits = open_learned()
     assert "learning 80 word pieces from 8 words" in lines[0]
-    told = len(lines)
+    lines.clear()
     assert read_all(open_learned()) == read_all(splits)
-    assert len(lines) == told
-    (kept,) = tmp_path.glob("vocab-80-*.txt")
-    size = len(kept.read_text().splitlines())
-    for corpus in splits.values():
-        assert corpus.vocabulary.size == size <= 80
-        assert corpus.vocabulary.begin == 0
-        assert corpus.dtype == np.uint16
+    assert not lines
     # "hat" consists of characters of the training text.
     assert 1 not in read_all(splits)["validation"]
     (tmp_path / FILES["train"]).write_text(" another text \n" * 9)
@@ -96,28 +84,14 @@ def test_word_pieces_are_learned_once(tmp_path):
     assert len(list(tmp_path.glob("vocab-80-*.txt"))) == 2
 
 
-def test_a_missing_file_says_what_to_do(tmp_path, open_splits):
-    with pytest.raises(CorpusError) as caught:
-        open_splits(tmp_path, published=True)
-    assert str(caught.value) == (
-        f"WikiText-103 is not in {tmp_path}, wiki.train.raw is missing: "
-        "download https://wikitext.smerity.com/wikitext-103-raw-v1.zip "
-        "(191,984,949 bytes; also at "
-        "https://huggingface.co/datasets/mattdangerw/wikitext-103-raw) and "
-        "put it there."
-    )
-
-
-def test_bad_files_are_refused_in_one_line(tmp_path, open_splits):
+def test_bad_files_are_refused(tmp_path, open_splits):
     def refuse(message, **kwargs):
-        with pytest.raises(CorpusError, match=message) as caught:
+        with pytest.raises(CorpusError, match=message):
             open_splits(tmp_path, **kwargs)
-        assert "\n" not in str(caught.value)
 
-    write_raw(tmp_path)
-    (tmp_path / FILES["test"]).unlink()
-    refuse("wiki.test.raw is missing: download", published=True)
+    refuse(r"wiki.train.raw is missing: download.*put it there", published=True)
     refuse("is missing in .*: put text into files of the names wiki.train.raw")
+    write_raw(tmp_path)
     (tmp_path / FILES["test"]).write_text("")
     refuse("wiki.test.raw is empty: download")
     (tmp_path / FILES["test"]).write_bytes(b"\xff\xfe")
@@ -129,83 +103,43 @@ def test_bad_files_are_refused_in_one_line(tmp_path, open_splits):
     refuse(r"zip is damaged \(.*no item.*: download https://.* again")
     write_zip(archive)
     content = archive.read_bytes()
-    archive.write_bytes(content[:-30])
-    refuse(r"zip is damaged \(.*again")
     # Inside the compressed text of the first file.
     archive.write_bytes(content[:60] + b"\xff\xff\xff" + content[63:])
-    (tmp_path / "wikitext-103-raw" / FILES["train"]).unlink()
+    extracted = tmp_path / "wikitext-103-raw" / FILES["train"]
+    extracted.unlink()
     refuse(r"zip is damaged \(.*again")
     refuse("zip was altered, its SHA-256 is", published=True)
     assert not list(tmp_path.rglob("*.partial"))
+    extracted.mkdir()
+    write_zip(archive)
+    refuse("cannot read or write WikiText-103")
 
 
-@pytest.fixture
-def publish(tmp_path, monkeypatch):
-    """Lets the small text and vocabulary count as the published ones."""
-    write_zip(tmp_path / "published.zip")
-    content = (tmp_path / "published.zip").read_bytes()
-    monkeypatch.setattr(
-        wikitext103, "SHA256", hashlib.sha256(content).hexdigest()
-    )
+def test_published_files_and_vocabularies_are_told(
+    tmp_path, open_splits, monkeypatch
+):
     for split, text in TEXTS_OF_SPLITS.items():
         digest = hashlib.sha1(text.encode()).hexdigest()
         monkeypatch.setitem(wikitext103.SHA1, split, digest)
-    write_byte_pairs(tmp_path / "gpt2")
     for name in vocabulary.GPT2_SHA256:
-        content = (tmp_path / "gpt2" / name).read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
+        digest = hash_file(tmp_path / "gpt2" / name)
         monkeypatch.setitem(vocabulary.GPT2_SHA256, name, digest)
-
-
-def test_the_archive_is_checked_before_it_is_extracted(
-    tmp_path, open_splits, publish
-):
-    write_zip(tmp_path / ARCHIVE, left_out=["test"])
-    with pytest.raises(CorpusError, match="was altered"):
-        open_splits(tmp_path, published=True)
-    assert not (tmp_path / "wikitext-103-raw").exists()
-    (tmp_path / "published.zip").rename(tmp_path / ARCHIVE)
+    write_raw(tmp_path)
     splits = open_splits(tmp_path, published=True)
     assert splits["train"].vocabulary.is_published
-
-
-@pytest.mark.parametrize("split", FILES)
-def test_loose_files_are_checked_as_the_archive_is(
-    tmp_path, open_splits, publish, split
-):
-    write_raw(tmp_path)
-    assert open_splits(tmp_path, published=True)
     assert has_published_text(tmp_path)
-    path = tmp_path / FILES[split]
-    path.write_text(path.read_text().replace("the", "The"))
-    with pytest.raises(CorpusError) as caught:
-        open_splits(tmp_path, published=True)
-    assert str(caught.value).startswith(
-        f"{path} is not a file of WikiText-103: its SHA-1 is "
-    )
-    assert not has_published_text(tmp_path)
-    assert open_splits(tmp_path)
 
-
-def test_the_vocabulary_is_checked(tmp_path, open_splits, publish):
-    write_raw(tmp_path)
     other = tmp_path / "other"
     write_byte_pairs(other, merges=["t h"])
-    message = (
-        "other does not contain GPT-2's vocabulary: download vocab.json and"
-    )
+    message = "other does not contain GPT-2's vocabulary: download vocab.json"
     with pytest.raises(CorpusError, match=message):
         open_splits(tmp_path, vocabulary=other, published=True)
     splits = open_splits(tmp_path, vocabulary=other)
     assert not splits["train"].vocabulary.is_published
 
-
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path, open_splits):
-    write_raw(tmp_path)
-    splits = open_splits(tmp_path)
-    for path in tmp_path.glob("train-*.json"):
-        path.unlink()
-        path.mkdir()
-    with pytest.raises(CorpusError, match="cannot read or write WikiText-103"):
-        open_splits(tmp_path)
-    assert splits["train"].words == WORDS["train"]
+    path = tmp_path / FILES["test"]
+    path.write_text(path.read_text().replace("the", "The"))
+    message = f"{path} is not a file of WikiText-103: its SHA-1 is "
+    with pytest.raises(CorpusError, match=message):
+        open_splits(tmp_path, published=True)
+    assert not has_published_text(tmp_path)

@@ -6,31 +6,19 @@ import json
 def byte_symbols():
     """Symbols of the 256 bytes, as in the published encoder of GPT-2."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    symbols = {byte: chr(byte) for byte in plain}
-    return symbols | {byte: chr(256 + n) for n, byte in enumerate(others)}
+    return [chr(code) for code in (*plain, *range(256, 512 - len(plain)))]
 
 
 MERGES = (
-    "t h",
-    "th e",
-    "Ġ the",
-    "Ġ Ċ",
-    "Ġ =",
-    "ĠĊ ĠĊ",
-    "1 2",
-    "12 3",
-    "' s",
-    "Ċ Ċ",
-    "Ġ Ġ",
+    *("t h", "th e", "Ġ the", "Ġ Ċ", "Ġ =", "ĠĊ ĠĊ"),
+    *("1 2", "12 3", "' s", "Ċ Ċ", "Ġ Ġ"),
 )
 
 
 def write_byte_pairs(folder, first=0, merges=MERGES):
     """Writes `vocab.json` and `merges.txt`; returns the ids of the tokens."""
     folder.mkdir(exist_ok=True)
-    symbols = sorted(byte_symbols().values())
-    tokens = [*symbols, *(merge.replace(" ", "") for merge in merges)]
+    tokens = [*byte_symbols(), *(merge.replace(" ", "") for merge in merges)]
     tokens.append("<|endoftext|>")
     ids = {token: first + number for number, token in enumerate(tokens)}
     (folder / "vocab.json").write_text(json.dumps(ids))

@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-from datasets.text_tasks.examples import length_examples, training_examples
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -12,32 +10,20 @@ class Row:
 
     Attributes:
         golden: A problem, its prompt and its answer.
-        solver: Maps a prompt of the published code, with single spaces, to its
-            answer, which it finds in another way than the task; `None`:
-            problems are read from files.
+        solver: Maps a prompt with single spaces to its answer, which it finds
+            in another way than the task; `None`: problems are read from files.
         steps: Steps of the scratchpad for the golden problem; `None`: the task
             has no scratchpad.
-        paper: A problem, its prompt and its answer in the wording of the
-            paper; `None`: the task has no template `paper`.
-        training_size: Number of training examples if 100,000 are asked for.
-        wrong: Texts that are no answers.
-        same: Pairs of different texts that are the same answer.
-        different: Pairs of texts that are not.
         positions: Pairs of a prompt with an answer, and the coupled positions
             of the prompt after its first word.
         typed: Maps what people may type to the prompt.
-        untyped: What they may type that is no problem.
         described: A problem, words of an answer and its description, each.
     """
 
     golden: tuple
     solver: Callable | None
     steps: str | None = None
-    paper: tuple | None = None
-    training_size: int = 100_000
     wrong: tuple = ()
-    same: tuple = ()
-    different: tuple = ()
     positions: tuple = ()
     typed: dict = dataclasses.field(default_factory=dict)
     untyped: tuple = ()
@@ -45,13 +31,3 @@ class Row:
 
     def solve(self, prompt):
         return self.solver(" ".join(prompt.split()))
-
-
-def draw(task, count):
-    """Yields training and test problems in turns, half of them tests."""
-    training = training_examples(task, task.trained_lengths, size=100_000)
-    longest = length_examples(task, task.tested_lengths[-1])
-    for index in range(count // 2):
-        # Spread over all bins.
-        yield training.problem(7919 * index % len(training))
-        yield longest.problem(index)

@@ -1,5 +1,6 @@
 """What solvers of several tasks read and write."""
 
+import math
 import re
 
 
@@ -22,14 +23,27 @@ def read_runs(prompt):
     it is a single digit.
     """
     text = re.fullmatch(r"\$ (.+) =", prompt)[1].replace("^ ", "")
-    digits = []
-    for run in re.split(r" [+*] ", text):
-        found = [int(re.sub("^[xyp]", "", word)) for word in run.split()]
-        if run[0] in "xy":
-            assert len(set(found)) == 1
-            found = found[:1]
-        digits.append(found)
-    return [int("".join(map(str, each))) for each in digits], digits
+    # One word of a factor is left.
+    text = re.sub(r"([xy]\d)( \1)+", r"\1", text)
+    runs = [re.findall("[0-9]", run) for run in re.split("[+*]", text)]
+    return (
+        [int("".join(run)) for run in runs],
+        [[*map(int, run)] for run in runs],
+    )
+
+
+def add(prompt):
+    numbers, digits = read_runs(prompt)
+    (width,) = {len(each) for each in digits}
+    return write_reversed(sum(numbers), width + 1)
+
+
+def multiply(prompt):
+    numbers, digits = read_runs(prompt)
+    if len(numbers) == 3:
+        tens, units, number = numbers
+        numbers = [10 * tens + units, number]
+    return write_reversed(math.prod(numbers), sum(map(len, digits)))
 
 
 def write_reversed(number, width):

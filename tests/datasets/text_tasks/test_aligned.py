@@ -1,60 +1,39 @@
-"""Aligned tasks: counterparts of words, typed problems, and their limits."""
-
-import collections
+import itertools
 import re
 
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS
-from datasets.text_tasks.examples import length_examples, training_examples
+from datasets.text_tasks.examples import length_examples
 from tests.datasets.text_tasks.row import Row
-from tests.datasets.text_tasks.solvers import read_runs, write_reversed
-
-
-def add(prompt):
-    numbers, digits = read_runs(prompt)
-    (width,) = {len(each) for each in digits}
-    return write_reversed(sum(numbers), width + 1)
+from tests.datasets.text_tasks.solvers import add, multiply, write_reversed
 
 
 def add_reversed(prompt):
-    first, second = read_runs(prompt)[1]
-    total = sum(
-        (a + b) * 10**place
-        for place, (a, b) in enumerate(zip(first, second, strict=True))
+    texts = ["".join(re.findall("[0-9]", part)) for part in prompt.split("+")]
+    return write_reversed(
+        sum(int(text[::-1]) for text in texts), len(texts[0]) + 1
     )
-    return write_reversed(total, len(first) + 1)
-
-
-def multiply(prompt):
-    (first, second), digits = read_runs(prompt)
-    assert len(digits[1]) == 2
-    return write_reversed(first * second, len(digits[0]) + 2)
-
-
-def accumulate_parity(prompt):
-    bits = read_items(prompt)
-    counts = [bits[: end + 1].count("1") for end in range(len(bits))]
-    return " ".join("01"[count % 2] for count in counts)
 
 
 def read_items(prompt):
     return re.fullmatch(r"\$ (.+) =", prompt)[1].split()
 
 
+def accumulate_parity(prompt):
+    bits = map(int, read_items(prompt))
+    return " ".join(map(str, itertools.accumulate(bits, int.__xor__)))
+
+
 def add_by_hints(prompt):
-    first, second = (
-        dict(re.findall(r"(h\d+) (\d)", text)) for text in prompt.split(" + ")
+    total = sum(
+        int("".join(re.findall(r"h\d+ (\d)", part))[::-1])
+        for part in prompt.split(" + ")
     )
-    total = 0
-    hints = list(max(first, second, key=len))
-    for place, hint in enumerate(hints):
-        pair = int(first.get(hint, 0)) + int(second.get(hint, 0))
-        total += pair * 10**place
-    start = int(hints[0][1:])
+    start = int(re.search(r"h(\d+)", prompt)[1])
     return " ".join(
-        f"h{start + place} {digit}"
-        for place, digit in enumerate(reversed(str(total)))
+        f"h{place} {digit}"
+        for place, digit in enumerate(reversed(str(total)), start)
     )
 
 
@@ -63,21 +42,17 @@ ROWS = {
         golden=((653, 49), "$ 6 5 3 + 0 4 9 = ", "2 0 7 0"),
         solver=add,
         wrong=("1 x", "1 + 2"),
-        different=(("2 0 7", "2 0 7 0"),),
-        positions=(("653+049=2070", [4, 3, 2, 1] * 2), ("9+1=01", [2, 1] * 2)),
-        typed={"1 0 + 7": "$ 1 0 + 0 7 = "},
+        positions=(("653+049=2070", [4, 3, 2, 1] * 2),),
     ),
     "aligned_multiplication": Row(
         golden=((120, 5), "$ 1 2 0 * 0 5 = ", "0 0 6 0 0"),
         solver=multiply,
-        different=(("2 0 7", "2 0 7 0"),),
         positions=(("120*35=00240", [4, 3, 2, 1, 3, 2, 1]),),
     ),
     "aligned_copy": Row(
         golden=((7, 0, 1), "$ 7 0 1 = ", "7 0 1"),
         solver=lambda prompt: " ".join(read_items(prompt)),
         positions=(("701=701", [2, 3, 4, 1]),),
-        typed={"70 1": "$ 7 0 1 = "},
     ),
     "aligned_reverse": Row(
         golden=((7, 0, 1), "$ 7 0 1 = ", "1 0 7"),
@@ -87,7 +62,6 @@ ROWS = {
     "aligned_parity": Row(
         golden=((1, 0, 1), "$ 1 0 1 = ", "1 1 0"),
         solver=accumulate_parity,
-        positions=(("101=110", [2, 3, 4, 1]),),
         typed={"$ 1 0 1 =": "$ 1 0 1 = "},
         untyped=("", "$ =", "012", "1 + 1"),
     ),
@@ -97,39 +71,25 @@ ROWS = {
         positions=(("^653+^049=2070", [5, 4, 3, 2, 1] * 2),),
         typed={
             "12+345": "$ ^ 0 1 2 + ^ 3 4 5 = ",
-            " 19 + 7 = ": "$ ^ 1 9 + ^ 0 7 = ",
-            "$ 1 0 + 0 7 =": "$ ^ 1 0 + ^ 0 7 = ",
             "$ ^ 1 0 + ^ 9 7 =": "$ ^ 1 0 + ^ 9 7 = ",
-            "000 + 000": "$ ^ 0 + ^ 0 = ",
         },
-        untyped=(*("", "12", "1.5 + 2", "1 - 2", "1 + 2 + 3", "-1 + 2", "a"),),
+        untyped=("", "12", "1.5 + 2", "1 - 2", "1 + 2 + 3", "-1 + 2"),
         described=(
             ((19, 5), "4 2 0", "19 + 5 = 24 (right)"),
             ((19, 5), "4 2", "19 + 5 = 24 (wrong, it is 24)"),
-            ((19, 5), "5 1 0", "19 + 5 = 15 (wrong, it is 24)"),
             ((19, 5), "4 ^ 0", None),
-            ((19, 5), "", None),
         ),
     ),
     "reversed_addition": Row(
         golden=((653, 49), "$ 3 5 6 + 9 4 0 = ", "2 0 7 0"),
         solver=add_reversed,
-        different=(("2 0 7", "2 0 7 0"),),
         positions=(("356+940=2070", [2, 3, 4, 1] * 2),),
-        typed={
-            "12 + 345": "$ 2 1 0 + 5 4 3 = ",
-            "$ 3 5 6 + 9 4 0 =": "$ 3 5 6 + 9 4 0 = ",
-        },
+        typed={"$ 3 5 6 + 9 4 0 =": "$ 3 5 6 + 9 4 0 = "},
     ),
     "hinted_addition": Row(
         golden=((42, 39, 5), "$ h5 2 h6 4 + h5 9 h6 3 = ", "h5 1 h6 8"),
         solver=add_by_hints,
-        different=(("h5 1 h6 8", "h1 1 h2 8"),),
-        described=(
-            ((42, 39, 5), "h5 1 h6 8", "42 + 39 = 81 (right)"),
-            ((42, 39, 5), "h5 1 h7 8", "42 + 39 = 81 (wrong, it is 81)"),
-            ((42, 39, 5), "h5 h6", None),
-        ),
+        described=(((42, 39, 5), "h5 1 h6 8", "42 + 39 = 81 (right)"),),
     ),
 }
 
@@ -137,13 +97,3 @@ ROWS = {
 def test_hints_end():
     with pytest.raises(ValueError, match=r"256 hints.* 255 digits; got 256"):
         length_examples(TEXT_TASKS["hinted_addition"](), 256).longest()
-
-
-def test_the_second_factor_is_any_number_of_two_digits():
-    task = TEXT_TASKS["aligned_multiplication"]()
-    examples = training_examples(task, [1, 3], size=0)
-    factors = collections.Counter(
-        examples.problem(index)[1] for index in range(4000)
-    )
-    assert set(factors) == set(range(100))
-    assert max(factors.values()) < 3 * min(factors.values())

@@ -1,7 +1,4 @@
-"""What every text task promises, tested on all that `TEXT_TASKS` lists.
-
-The row of a task is in the test file of its module.
-"""
+"""What every text task promises, by the rows in the files of tests."""
 
 import collections
 import importlib
@@ -10,7 +7,6 @@ import numpy as np
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS, base, scratchpad
-from datasets.text_tasks.aligned import AlignedDigits
 from datasets.text_tasks.examples import (
     evaluation_examples,
     length_examples,
@@ -20,7 +16,6 @@ from datasets.text_tasks.examples import (
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.layers import CoupledPositions
-from tests.datasets.text_tasks.row import draw
 
 ROWS = {}
 for cls in TEXT_TASKS.values():
@@ -32,61 +27,27 @@ GENERATED = sorted(name for name, row in ROWS.items() if row.solver)
 WITH_KINDS = [name for name in GENERATED if TEXT_TASKS[name].kinds]
 
 
-def describe(name):
-    """What decides the road of a task through the code of all tasks."""
-    task = TEXT_TASKS[name]
-    return (
-        *(task.step_words is None, bool(task.kinds)),
-        *("paper" in task.templates, task.count is base.TextTask.count),
-    )
-
-
-# The default run has one task of each description.
-DEFAULT = {describe(name): name for name in GENERATED}.values()
-each_task = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.product] * (name not in DEFAULT))
-        for name in GENERATED
-    ],
-)
-
-
-def rows_with(field):
-    return pytest.mark.parametrize(
-        "name", [name for name, row in ROWS.items() if getattr(row, field)]
-    )
-
-
 def read(task, text):
     return task.read_answer(base.split_words(text))
 
 
-def test_rows_are_those_of_the_tasks():
-    assert ROWS.keys() == TEXT_TASKS.keys()
-
-
-@each_task
-def test_answers(name):
-    task = TEXT_TASKS[name]()
-    for problem in draw(task, 2000):
-        answer = task.write_answer(problem)
-        assert answer == ROWS[name].solve(task.write_prompt(problem))
-        assert read(task, answer) is not None
-
-
-@each_task
-def test_the_task_has_all_words_and_the_longest_text(name):
+@pytest.mark.parametrize("name", GENERATED)
+def test_answers_known_words_and_the_longest_text(name):
     for template in TEXT_TASKS[name].templates:
         task = TEXT_TASKS[name](template=template)
         fields = FIELDS if task.step_words else ()
         known = {*task.words, *(scratchpad.WORDS if fields else ())}
-        for length in (task.trained_lengths[0], task.tested_lengths[-1]):
+        for length in (task.trained_lengths[-1], task.tested_lengths[-1]):
             examples = length_examples(task, length, fields=fields)
             bins, most = len(examples.bins), collections.defaultdict(int)
-            for index in range(max(300, 10 * bins)):
-                texts = examples.write(examples.problem(index))
-                words = base.split_words(" ".join(texts))
+            for index in range(max(100, 10 * bins)):
+                problem = examples.problem(index)
+                answer = task.write_answer(problem)
+                assert read(task, answer) is not None
+                if template == "code":
+                    prompt = task.write_prompt(problem)
+                    assert answer == ROWS[name].solve(prompt)
+                words = base.split_words(" ".join(examples.write(problem)))
                 assert known >= set(words)
                 most[index % bins] = max(most[index % bins], len(words))
             for turn, texts in enumerate(examples.longest()):
@@ -106,108 +67,67 @@ def test_wording(name):
     problem, prompt, answer = row.golden
     assert task.write_prompt(problem) == prompt
     assert task.write_answer(problem) == answer
-    if row.steps is None:
-        assert task.step_words is None
-    else:
+    for text in row.wrong:
+        assert read(task, text) is None, text
+    assert bool(task.step_words) == bool(row.steps)
+    if row.steps:
         written = scratchpad.write_scratchpad(task.steps(problem), FIELDS)
-        steps = f"Thinking step by step:  {row.steps} . Thus,  "
-        assert written == steps
+        assert written == f"Thinking step by step:  {row.steps} . Thus,  "
+        outputs = scratchpad.write_scratchpad(task.steps(problem), ["output"])
+        assert outputs.count("out ") == written.count("out ")
+        assert " re " not in outputs
         words = base.split_words(written + answer)
         assert scratchpad.after_scratchpad(words) == base.split_words(answer)
-    if row.paper is None:
-        assert "paper" not in TEXT_TASKS[name].templates
-    else:
-        other = TEXT_TASKS[name](template="paper")
-        problem, prompt, answer = row.paper
-        assert other.write_prompt(problem) == prompt
-        assert other.write_answer(problem) == answer
-        found = read(other, answer)
-        assert found == read(task, task.write_answer(problem)) is not None
 
 
-@each_task
-def test_bins_are_equal_and_splits_apart(name):
-    task = TEXT_TASKS[name]()
-    trained = task.trained_lengths
-    training = training_examples(task, trained, size=100_000)
-    size = ROWS[name].training_size
-    assert len(training) == size
-    places = collections.Counter(
-        training.bins[training.find(index)[0]] for index in range(size)
-    )
+def test_bins_are_equal_and_not_those_of_tests():
+    task = TEXT_TASKS["addition"]()
+    training = training_examples(task, task.trained_lengths, size=100_000)
+    assert set(training.counts) == {1562, 1563}
     tested = [p for n in task.tested_lengths for p in task.bins_at(n)]
-    assert not set(places) & set(tested)
-    if size == 100_000:
-        assert max(places.values()) - min(places.values()) <= 1
-    if task.count(training.bins[0]) is None:
-        return
-    # Each problem comes up once, in training or in validation.
-    seen = {training.problem(index) for index in range(size)}
-    assert len(seen) == size
-    kept = set()
-    for length in trained:
+    assert len(tested) == 192
+    assert not set(training.bins) & set(tested)
+
+
+@pytest.mark.parametrize("name", ["copy_repeated", "copy_replace", "scan"])
+def test_problems_come_up_once_in_training_or_validation(name):
+    task = TEXT_TASKS[name]()
+    trained = task.trained_lengths[:3]
+    training = training_examples(task, trained, size=0)
+    drawn = [training.problem(index) for index in range(len(training))]
+    for length, count in zip(trained, training.counts, strict=True):
         validation = validation_examples(training, length)
-        left = task.count((length,)) - places[length,]
-        kept |= {validation.problem(index) for index in range(left)}
-    assert not seen & kept
-    assert len(seen | kept) == sum(task.count((n,)) for n in trained)
+        left = task.count((length,)) - count
+        drawn += [validation.problem(index) for index in range(left)]
+    assert len(drawn) == len(set(drawn))
+    assert len(drawn) == sum(task.count((n,)) for n in trained)
 
 
 @pytest.mark.parametrize("name", WITH_KINDS)
 def test_kinds_take_turns_and_are_answered(name):
     task = TEXT_TASKS[name]()
-    training = training_examples(task, [1, 2, 5], size=0, structured=0.5)
+    training = training_examples(task, [1, 2, 5], size=0, structured=1.0)
     evaluated = evaluation_examples(training, (5, 30), (1, 2, 5), task.kinds)
-    for examples in evaluated.values():
+    for examples in (training, *evaluated.values()):
         longest = [base.split_words(text[0]) for text in examples.longest()]
-        named = [examples.name_kind(index) for index in range(60)]
-        assert tuple(named[: len(task.kinds)]) == task.kinds
-        drawn = [examples.problem(index) for index in range(60)]
-        assert drawn == [examples.problem(index) for index in range(60)]
-        for index, problem in enumerate(drawn):
+        named = map(examples.name_kind, range(len(examples.kinds)))
+        assert tuple(named) == examples.kinds
+        for index in range(60):
+            problem = examples.problem(index)
             prompt = task.write_prompt(problem)
             assert task.write_answer(problem) == ROWS[name].solve(prompt)
             words = base.split_words(prompt)
             assert set(words) <= set(task.words)
-            # Programs and positions have to fit the longest problem.
             assert len(words) == len(longest[examples.find(index)[0]])
 
 
-@pytest.mark.parametrize("name", WITH_KINDS)
-def test_structured_training_has_the_bins_and_the_share(name):
-    task = TEXT_TASKS[name]()
-    uniform, mixed, every = (
-        training_examples(task, [1, 6], size=0, seed=3, structured=share)
-        for share in (0.0, 0.5, 1.0)
-    )
-    bins, same = len(uniform.bins), 0
-    for index in range(400 * bins):
-        problem = every.problem(index)
-        answer = ROWS[name].solve(task.write_prompt(problem))
-        assert task.write_answer(problem) == answer
-        digits = mixed.bins[index % bins]
-        sizes = (
-            [len(problem)]
-            if isinstance(task, AlignedDigits)
-            # Factors have no bins.
-            else [len(str(number)) for number in problem[-len(digits) :]]
-        )
-        assert sizes == list(digits)
-        same += mixed.problem(index) == problem
-    # Half of the problems, and some that are equal by chance.
-    assert 0.45 < same / (400 * bins) < 0.8
-    # What is evaluated does not depend on the share of training.
-    first = [validation_examples(e, 6).problem(9) for e in (uniform, every)]
-    assert first[0] == first[1]
-
-
-@rows_with("positions")
+@pytest.mark.parametrize("name", TEXT_TASKS)
 def test_coupled_positions_are_those_of_counterparts(name):
     """Words of the answer meet the words that they are computed from."""
     task = TEXT_TASKS[name]()
     vocabulary = WordVocabulary(task)
-    sampler = CoupledPositions(**vocabulary.align(task.alignment))
     for text, places in ROWS[name].positions:
+        sampler = CoupledPositions(**vocabulary.align(task.alignment))
         ids = vocabulary.tokenize(f"${text}")
         assert vocabulary.unknown not in ids
         positions = np.asarray(sampler(np.array([ids])))[0].tolist()
@@ -216,7 +136,7 @@ def test_coupled_positions_are_those_of_counterparts(name):
 
 
 @pytest.mark.parametrize("name", TEXT_TASKS)
-def test_problems_as_people_type_them(name):
+def test_problems_and_answers_as_people_write_them(name):
     row, task = ROWS[name], TEXT_TASKS[name]()
     problem = task.read_problem(task.typed or row.golden[1])
     assert (problem is not None) == bool(task.typed)
@@ -224,21 +144,5 @@ def test_problems_as_people_type_them(name):
         assert task.write_prompt(task.read_problem(text)) == prompt
     for text in row.untyped:
         assert task.read_problem(text) is None, text
-
-
-@rows_with("described")
-def test_answers_are_described_as_people_write_them(name):
-    task = TEXT_TASKS[name]()
-    for problem, words, described in ROWS[name].described:
+    for problem, words, described in row.described:
         assert task.describe_answer(problem, words.split()) == described
-
-
-@pytest.mark.parametrize("name", TEXT_TASKS)
-def test_what_answers_say(name):
-    row, task = ROWS[name], TEXT_TASKS[name]()
-    for text in row.wrong:
-        assert read(task, text) is None, text
-    for first, second in row.same:
-        assert read(task, first) == read(task, second) is not None
-    for first, second in row.different:
-        assert None is not read(task, first) != read(task, second) is not None

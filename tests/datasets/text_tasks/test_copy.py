@@ -1,20 +1,16 @@
-"""Copy: its rows."""
-
 import re
 
 from tests.datasets.text_tasks.row import Row
 from tests.datasets.text_tasks.solvers import read_words
 
 
-def copy(prompt, times=1, between=()):
-    words = read_words(prompt, "Copy")
-    return " ".join([*words, *between, *(words * (times - 1))])
+def copy(prompt):
+    return " ".join(read_words(prompt, "Copy"))
 
 
 def replace(prompt):
-    first, second, words = re.fullmatch(
-        r"Replace (\w+) with (\w+) in (.+) \[SEP\]", prompt
-    ).groups()
+    pattern = r"Replace (\w+) with (\w+) in (.+) \[SEP\]"
+    first, second, words = re.fullmatch(pattern, prompt).groups()
     assert first != second
     return re.sub(rf"\b{first}\b", second, words)
 
@@ -22,28 +18,20 @@ def replace(prompt):
 ROWS = {
     "copy": Row(
         golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1"),
-        paper=((7, 1), "Copy the following words: w7 w1 . ", "w7 w1"),
         solver=copy,
         wrong=("",),
     ),
     "copy_twice": Row(
         golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1 [NEXT] w7 w1"),
-        paper=(
-            (7, 1),
-            "Copy the following words: w7 w1 . ",
-            "w7 w1 [NEXT] w7 w1",
-        ),
-        solver=lambda prompt: copy(prompt, 2, ["[NEXT]"]),
+        solver=lambda prompt: f"{copy(prompt)} [NEXT] {copy(prompt)}",
     ),
     "copy_repeated": Row(
         golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7"),
-        paper=((7, 7), "Copy the following words: w7 w7 . ", "w7 w7"),
         solver=copy,
     ),
     "copy_repeated_twice": Row(
         golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7 w7 w7"),
-        paper=((7, 7), "Copy the following words: w7 w7 . ", "w7 w7 w7 w7"),
-        solver=lambda prompt: copy(prompt, 2),
+        solver=lambda prompt: f"{copy(prompt)} {copy(prompt)}",
     ),
     "copy_replace": Row(
         golden=((7, 1, 2), "Replace w7 with w1 in w7 w7 [SEP] ", "w1 w1"),

@@ -1,5 +1,3 @@
-"""Examples by their number: what training has seen, and bins."""
-
 from datasets.text_tasks import TEXT_TASKS
 from datasets.text_tasks.examples import (
     find_seen_share,
@@ -27,5 +25,18 @@ def test_validation_at_a_length_has_the_trained_bins():
     training = training_examples(task, [2, 5], size=0)
     validation = validation_examples(training, 5)
     assert set(validation.bins) == {(5, 2), (2, 5), (5, 5)}
-    drawn = {training.problem(index) for index in range(400)}
-    assert not drawn & {validation.problem(index) for index in range(300)}
+    for index in range(300):
+        digits = tuple(len(str(term)) for term in validation.problem(index))
+        assert digits == validation.bins[index % 3]
+
+
+def test_a_share_of_training_has_structure():
+    task = TEXT_TASKS["marked_addition"]()
+    plain, mixed, every = (
+        training_examples(task, [30], size=0, structured=share)
+        for share in (0.0, 0.5, 1.0)
+    )
+    equal = sum(mixed.problem(n) == every.problem(n) for n in range(400))
+    assert 150 < equal < 250
+    first = [validation_examples(e, 30).problem(9) for e in (plain, every)]
+    assert first[0] == first[1]

@@ -6,32 +6,23 @@ from datasets.text_tasks.judgement import judge
 from datasets.text_tasks.scratchpad import FIELDS
 from datasets.text_tasks.vocabulary import WordVocabulary
 
-FIELD_SETS = {"none": (), "all": FIELDS}
 
-
-@pytest.mark.parametrize("fields", FIELD_SETS)
-@pytest.mark.parametrize("name", ["addition", "sort", "parity", "lego"])
-def test_verdicts(name, fields):
-    fields = FIELD_SETS[fields]
-    task = TEXT_TASKS[name]()
+@pytest.mark.parametrize("fields", [(), FIELDS])
+def test_verdicts(fields):
+    task = TEXT_TASKS["parity"]()
     vocabulary = WordVocabulary(task, has_scratchpad=bool(fields))
-    examples = length_examples(task, 6, fields=fields)
+    examples = length_examples(task, 9, fields=fields)
 
-    def verdict(text, index=0, end=True):
+    def verdict(text, end=True):
         tokens = vocabulary.tokenize(text) + [vocabulary.end] * end
-        return judge(examples, index, vocabulary, tokens)
+        return judge(examples, 0, vocabulary, tokens)
 
-    answers = [examples.write(examples.problem(n))[1] for n in range(40)]
-    assert verdict(answers[0]) == "right"
-    assert verdict("  ".join(answers[0].split())) == "right"
-    assert verdict(answers[0], end=False) == "unfinished"
-    said = [task.write_answer(examples.problem(n)) for n in range(40)]
-    other = next(n for n in range(40) if said[n] != said[0])
-    assert verdict(answers[other]) == "wrong"
-    assert verdict(answers[0] + " .") == "unreadable"
-    assert verdict("") == "unreadable"
-    if fields:
-        # Steps are not judged, but they must end.
-        steps = answers[other].removesuffix(said[other])
-        assert verdict(steps + said[0]) == "right"
-        assert verdict(said[0]) == "unreadable"
+    answer = examples.write(examples.problem(0))[1]
+    steps = answer.removesuffix(task.write_answer(examples.problem(0)))
+    assert verdict(answer) == "right"
+    assert verdict(answer, end=False) == "unfinished"
+    # Steps are not judged, but they must end.
+    others = {verdict(f"{steps}The answer is {x}.") for x in ("Yes", "No")}
+    assert others == {"right", "wrong"}
+    assert verdict(answer + " .") == verdict("") == "unreadable"
+    assert (verdict("The answer is Yes.") == "unreadable") == bool(fields)

@@ -1,20 +1,15 @@
-"""LEGO: definitions in any order."""
-
 import re
 
+from datasets.text_tasks.examples import length_examples
 from datasets.text_tasks.lego import LEGO, Chain
-from tests.datasets.text_tasks.row import Row, draw
+from tests.datasets.text_tasks.row import Row
 
 
 def follow(prompt):
-    clauses, query = re.fullmatch(
-        r"If (.+)\. Then, what is the value of (.)\?", prompt
-    ).groups()
-    known, clauses = {"1": 1}, clauses.split(", ")
+    clauses, query = re.search(r"If (.+)\. .* of (.)\?", prompt).groups()
+    known = {"1": 1}
     while query not in known:
-        for name, sign, other in re.findall(
-            r"(.) = ([+-]) ?(.)", ", ".join(clauses)
-        ):
+        for name, sign, other in re.findall(r"(.) = ([+-]) ?(.)", clauses):
             if other in known:
                 known[name] = known[other] * (1 if sign == "+" else -1)
     return f"The answer is {'+1' if known[query] == 1 else '-1'}."
@@ -31,11 +26,6 @@ ROWS = {
             "in c comp  out -1 re a = - c, b = + a # "
             "in a comp - c = - -1 out +1 re b = + a"
         ),
-        paper=(
-            Chain(("a", "b", "c", "d"), (-1, 1, 1, 1), (0, 1, 2, 3), 2),
-            "If a = -1; b = - a; c = + b; d = + c. Then what is c? ",
-            "The answer is +1.",
-        ),
         solver=follow,
         wrong=("The answer is 1.", "The answer is +1"),
     )
@@ -43,10 +33,9 @@ ROWS = {
 
 
 def test_permuted_definitions():
-    task = LEGO(permuted=True)
-    orders = set()
-    for problem in draw(task, 500):
-        orders.add(problem.order)
-        prompt = task.write_prompt(problem)
-        assert task.write_answer(problem) == ROWS["lego"].solve(prompt)
-    assert len(orders) > 100
+    examples = length_examples(LEGO(permuted=True), 12)
+    problems = [examples.problem(index) for index in range(250)]
+    assert len({problem.order for problem in problems}) > 100
+    for problem in problems:
+        prompt, answer = examples.write(problem)
+        assert answer == ROWS["lego"].solve(prompt)

@@ -1,14 +1,10 @@
-"""Parity: its row."""
-
 import re
 
 from tests.datasets.text_tasks.row import Row
 
 
 def count_ones(prompt):
-    (bits,) = re.fullmatch(
-        r"Is the number of 1's even in the sequence \[ (.+) \] \?", prompt
-    ).groups()
+    bits = re.search(r"\[ (.+) \]", prompt)[1]
     even = bits.count("1") in range(0, 1000, 2)
     return f"The answer is {'Yes' if even else 'No'}."
 
@@ -24,13 +20,7 @@ ROWS = {
             "in 1 comp 1 ** par = 1 ** 0 out 1 [ par: 1 ] re [ 0 ] # "
             "in 0 comp 0 ** par = 0 ** 1 out 1 [ par: 1 ] re [  ]"
         ),
-        paper=(
-            (1, 0, 0, 1, 1),
-            "Is the number of 1's even in [ 1 0 0 1 1 ] ? ",
-            "The answer is No.",
-        ),
         solver=count_ones,
         wrong=("The answer is Yes No.", "Yes."),
-        same=(("The answer is yes.", "The answer is Yes."),),
     )
 }

@@ -1,5 +1,3 @@
-"""PCFG: problems from files."""
-
 import pytest
 
 from datasets.text_tasks import TEXT_TASKS, TextTaskError
@@ -10,33 +8,26 @@ from datasets.text_tasks.examples import (
 )
 from tests.datasets.text_tasks.row import Row
 
-GOLDEN = ("append A1 , B2", "A1 B2")
 ROWS = {
     "pcfg": Row(
-        golden=(GOLDEN, "Solve: append A1 , B2[SEP] ", "A1 B2"),
-        paper=(GOLDEN, "append A1 , B2[SEP] ", "A1 B2"),
-        solver=None,
+        golden=(("copy A1", "A1"), "Solve: copy A1[SEP] ", "A1"), solver=None
     )
 }
 
 LINES = {
-    "train.src": [f"reverse A{n} B2" for n in range(1, 11)],
-    "train.tgt": [f"B2 A{n}" for n in range(1, 11)],
-    "test.src": [
-        "append swap_first_last C3 D4 , remove_first E5 , F6 G20",
-        "copy copy copy A1 B2 C3 D4 E5",
-    ],
-    "test.tgt": ["D4 C3 F6 G20", "A1 B2 C3 D4 E5"],
+    "train.src": ["copy copy A1", *(f"reverse A{n} B2" for n in range(10))],
+    "train.tgt": ["A1", *(f"B2 A{n}" for n in range(10))],
+    "test.src": ["copy append copy C3 , D4", "copy copy copy A1 B2 C3"],
+    "test.tgt": ["C3 D4", "A1 B2 C3"],
 }
 
 
 @pytest.fixture
 def open_task(tmp_path):
-    def write(folder=".", **changes):
+    def write(folder=".", lines=LINES):
         (tmp_path / folder).mkdir(exist_ok=True)
-        for name, lines in LINES.items():
-            lines = changes.get(name.replace(".", "_"), lines)
-            (tmp_path / folder / name).write_text("\n".join(lines) + "\n")
+        for name in lines:
+            (tmp_path / folder / name).write_text("\n".join(lines[name]))
         return TEXT_TASKS["pcfg"](directory=str(tmp_path / folder))
 
     return write
@@ -45,10 +36,11 @@ def open_task(tmp_path):
 def test_files(open_task):
     task = open_task()
     training = training_examples(task, [1, 2], size=0)
-    assert len(training) == 9
-    validation = validation_examples(training, 1)
+    # The only problem of its length is left for validation.
+    assert training.counts == (9, 0)
+    left = [validation_examples(training, length) for length in (1, 2)]
     found = [training.write(training.problem(n)) for n in range(9)]
-    found.append(validation.write(validation.problem(0)))
+    found += [validation.write(validation.problem(0)) for validation in left]
     lines = zip(LINES["train.src"], LINES["train.tgt"], strict=True)
     assert sorted(found) == sorted(
         (f"Solve: {command}[SEP] ", answer) for command, answer in lines
@@ -57,22 +49,12 @@ def test_files(open_task):
     ((prompt, answer),) = length_examples(task, 3).longest()
     assert prompt == f"Solve: {LINES['test.src'][0]}[SEP] "
     assert answer == LINES["test.tgt"][1]
-    words = {*f"{prompt} {answer}".replace("[SEP]", " [SEP] ").split()}
-    assert words - {"Solve:"} <= {*task.words}
-
-
-def test_a_length_with_one_problem_leaves_it_for_validation(open_task):
-    lines = ["copy copy A1 B2", *LINES["train.src"][1:]]
-    training = training_examples(open_task(train_src=lines), [1, 2], size=0)
-    assert training.counts == (8, 0)
-    assert validation_examples(training, 2).available == 1
 
 
 def test_the_digest_tells_problems_apart_and_not_places(open_task):
     digest = open_task().digest
     assert open_task("moved").digest == digest != b""
-    assert open_task(test_tgt=["A2", "A1 B2"]).digest != digest
-    assert TEXT_TASKS["copy"]().digest == b""
+    assert open_task(lines={**LINES, "test.tgt": ["A2", "A1"]}).digest != digest
 
 
 def test_missing_and_wrong_files(open_task, tmp_path):
@@ -81,7 +63,7 @@ def test_missing_and_wrong_files(open_task, tmp_path):
         with pytest.raises(TextTaskError, match=message):
             task.count((1,))
 
-    open_task(test_tgt=["A1"])
+    open_task(lines={**LINES, "test.tgt": ["A1"]})
     refuse(r"test.src in .* has 2 lines and test.tgt 1: get both from https")
     (tmp_path / "test.tgt").write_bytes(b"\xff\xfe\xff")
     refuse(r"cannot read .*test.tgt \(it is not text\): clone https")

@@ -1,5 +1,3 @@
-"""Polynomial: its row."""
-
 import re
 
 from datasets.text_tasks.polynomial import Terms
@@ -8,9 +6,7 @@ from tests.datasets.text_tasks.solvers import read_number, write_digits
 
 
 def evaluate(prompt):
-    point, terms = re.fullmatch(
-        r"Evaluate at x = (.+?) in (.+) \?", prompt
-    ).groups()
+    point, terms = re.search(r"x = (.+?) in (.+) \?", prompt).groups()
     formula = terms.replace("- ", "-").replace("x", f"({read_number(point)})")
     value = eval(formula, {"__builtins__": {}})
     return f"The answer is {write_digits(value % 10)}."
@@ -28,11 +24,6 @@ ROWS = {
             "[ sum: 0 + - 2 4 = 6 ] re - 1 * x ** 0 # "
             "in - 1 * x ** 0 comp - 1 * - 2 ** 0 = - 1 * 1 out - 1 "
             "[ sum: 6 + - 1 = 5 ] re "
-        ),
-        paper=(
-            Terms(3, ((3, 0), (1, 1), (1, 2))),
-            "Evaluate x = 3 in ( 3 x ** 0 + 1 x ** 1 + 1 x ** 2 ) % 1 0 ? ",
-            "The answer is 5.",
         ),
         solver=evaluate,
     )

@@ -1,5 +1,3 @@
-"""Reverse: its rows."""
-
 from tests.datasets.text_tasks.row import Row
 from tests.datasets.text_tasks.solvers import read_words
 
@@ -12,25 +10,14 @@ def reverse(prompt):
 ROWS = {
     "reverse": Row(
         golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7"),
-        paper=((7, 1), "Reverse the following words: w7 w1 . ", "w1 w7"),
         solver=reverse,
     ),
     "reverse_twice": Row(
         golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7 [NEXT] w1 w7"),
-        paper=(
-            (7, 1),
-            "Reverse the following words: w7 w1 . ",
-            "w1 w7 [NEXT] w1 w7",
-        ),
         solver=lambda prompt: f"{reverse(prompt)} [NEXT] {reverse(prompt)}",
     ),
     "reverse_and_back": Row(
         golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7 [NEXT] w7 w1"),
-        paper=(
-            (7, 1),
-            "Reverse the following words: w7 w1 . ",
-            "w1 w7 [NEXT] w7 w1",
-        ),
         solver=lambda prompt: " ".join(
             [reverse(prompt), "[NEXT]", *read_words(prompt, "Reverse")]
         ),

@@ -1,8 +1,7 @@
-"""SCAN: the published numbers of commands."""
-
 import re
 
 from datasets.text_tasks import TEXT_TASKS
+from datasets.text_tasks.examples import training_examples
 from tests.datasets.text_tasks.row import Row
 
 
@@ -27,25 +26,15 @@ def act(prompt):
 
 ROWS = {
     "scan": Row(
-        golden=(
-            ("jump around left and walk", "Left Jump"),
-            "Solve: jump around left and walk[SEP] ",
-            "Left Jump",
-        ),
-        paper=(
-            ("jump around left and walk", "Left Jump"),
-            "jump around left and walk[SEP] ",
-            "Left Jump",
-        ),
+        golden=(("walk", "Walk"), "Solve: walk[SEP] ", "Walk"),
         solver=act,
-        # 90% of each length; the published 15,997 are 90% of all together.
-        training_size=15_996,
     )
 }
 
 
 def test_scan_has_the_published_sizes():
     task = TEXT_TASKS["scan"]()
+    # 90% of each length; the published 15,997 are 90% of all together.
+    assert len(training_examples(task, task.trained_lengths, size=0)) == 15_996
     assert sum(task.count((n,)) for n in task.trained_lengths) == 17_774
     assert sum(task.count((n,)) for n in task.tested_lengths) == 3_136
-    assert sum(len(pairs) for pairs in task.problems.values()) == 20_910

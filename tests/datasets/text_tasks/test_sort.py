@@ -1,6 +1,3 @@
-"""Sort: its rows."""
-
-import collections
 import re
 
 from tests.datasets.text_tasks.row import Row
@@ -8,39 +5,24 @@ from tests.datasets.text_tasks.solvers import read_number
 
 
 def sort(prompt, key):
-    (items,) = re.fullmatch(
-        r"Sort the following list \[ (.+) \]\.", prompt
-    ).groups()
-    counts = collections.Counter(items.split(", "))
-    order = [
-        item for item in sorted(counts, key=key) for _ in range(counts[item])
-    ]
+    items = re.search(r"\[ (.+) \]", prompt)[1]
+    order = sorted(items.split(", "), key=key)
     return f"The sorted list is [ {', '.join(order)} ]."
 
 
 ROWS = {
     "sort": Row(
         golden=(
-            (7, 1, 7),
-            "Sort the following list [ w7, w1, w7 ]. ",
-            "The sorted list is [ w1, w7, w7 ].",
+            (7, 1),
+            "Sort the following list [ w7, w1 ]. ",
+            "The sorted list is [ w1, w7 ].",
         ),
         steps=(
-            "in w7 comp The minimum of the unsorted portion out w1 "
-            "re [ w7, w7 ] # "
-            "in w7 comp The minimum of the unsorted portion out w7 re [ w7 ] # "
+            "in w7 comp The minimum of the unsorted portion out w1 re [ w7 ] # "
             "in w7 comp The minimum of the unsorted portion out w7 re [  ]"
-        ),
-        paper=(
-            (3, 1, 4, 1, 5),
-            "Sort the following numbers: w3 w1 w4 w1 w5 ? ",
-            "The answer is w1 w1 w3 w4 w5.",
         ),
         solver=lambda prompt: sort(prompt, lambda item: int(item[1:])),
         wrong=("The sorted list is [ w1, ].", "The sorted list is [ 7 ]."),
-        same=(
-            ("The sorted list is[w1 ,w2].", "The sorted list is [ w1, w2 ]."),
-        ),
     ),
     "sort_multi_digit": Row(
         golden=(
@@ -52,11 +34,6 @@ ROWS = {
             "in 1 2 0 comp The minimum of the unsorted portion out 3 5 "
             "re [ 1 2 0 ] # in 1 2 0 comp The minimum of the unsorted portion "
             "out 1 2 0 re [  ]"
-        ),
-        paper=(
-            (120, 35),
-            "Sort the following numbers: 1 2 0, 3 5 ? ",
-            "The answer is 3 5, 1 2 0.",
         ),
         solver=lambda prompt: sort(prompt, read_number),
         wrong=("The sorted list is [ w1 ].",),

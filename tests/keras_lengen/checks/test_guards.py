@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_lengen.checks.guards import (
     INVALID_POSITION,
-    find_numbers,
     guard,
     mark_by_positions,
     mark_like,
@@ -29,21 +28,16 @@ def test_what_is_known_raises_at_once():
         assert guard(tensor, holds, "no") is tensor
     for holds in (False, np.array([True, False]), ops.array([True, False])):
         with pytest.raises(ValueError, match=r"^got 3 for \[1 2\]\.$"):
-            guard(tensor, holds, "got ", 3, " for ", ops.array([1, 2]), ".")
+            guard(tensor, holds, "got ", 3, " for ", lambda: [1, 2], ".")
 
 
-def test_parts_of_a_message_are_computed_if_they_are_needed():
+def test_what_is_not_known_or_not_needed_is_left_out():
     def fail():
         raise AssertionError
 
     guard((), True, fail)
-    with pytest.raises(ValueError, match=r"^got 5$"):
-        guard((), False, "got ", lambda: 5)
-
-
-def test_symbols_are_not_guarded():
     symbol = keras.KerasTensor((2,), dtype="bool")
-    assert guard(symbol, symbol, "no") is symbol
+    assert guard(symbol, symbol, fail) is symbol
 
 
 @pytest.mark.parametrize("how", HOWS[1:])
@@ -56,10 +50,6 @@ def test_what_only_a_run_knows(how):
     assert np.all(np.asarray(program(array=right)) == 1)
     fault = find_fault(lambda: program(array=wrong), r"numbers: .*-1 -2", how)
     assert fault is None
-    if how in SILENT:
-        half = program(array=np.array([-1, 1], "float32"))
-        # One axis: the examples share it.
-        np.testing.assert_array_equal(half, [NAN, NAN])
 
 
 @pytest.mark.skipif("graph" not in HOWS, reason="needs assertions")
@@ -80,16 +70,12 @@ def test_an_assertion_comes_before_what_would_fail_in_its_place():
 @pytest.mark.parametrize(
     ("holds", "shape", "expected"),
     [
-        (False, (2,), [NAN, NAN]),
         ([True, False], (2, 1), [[1], [NAN]]),
+        # One axis, or none: the examples share it.
         ([True, False], (3,), [NAN] * 3),
         ([True, False], (), NAN),
         ([True, True], (3,), [1] * 3),
-        (
-            [[True, False], [True, True]],
-            (2, 2, 1),
-            [[[1], [NAN]], [[1], [1]]],
-        ),
+        ([[1, 0], [1, 1]], (2, 2, 1), [[[1], [NAN]], [[1], [1]]]),
     ],
 )
 def test_examples_that_fail_are_marked(holds, shape, expected, how):
@@ -104,7 +90,7 @@ def test_examples_that_fail_are_marked(holds, shape, expected, how):
         }
         return guard(tensors, array, "no")
 
-    found = run(marked, np.array(holds), how)
+    found = run(marked, np.array(holds, bool), how)
     np.testing.assert_array_equal(found["floats"], expected)
     integers = np.where(np.isnan(expected), INVALID_POSITION, expected)
     np.testing.assert_array_equal(found["integers"], integers)
@@ -131,7 +117,6 @@ def mark_by_pair(tensors, positions):
         (mark_by_positions, LAST[1], [NAN, NAN]),
         (mark_by_positions, LAST[0], [1, 1]),
         (mark_by_positions, LAST, [1, NAN]),
-        (mark_by_positions, INFINITE, [1, NAN]),
         (mark_by_pair, INFINITE, [1, NAN]),
     ],
 )
@@ -145,16 +130,3 @@ def test_known_numbers_mark_nothing():
     for source in (None, ops.array([1, INVALID_POSITION])):
         assert mark_like(tensor, source) is tensor
     assert mark_by_positions(tensor, ops.array([1, 2])) is tensor
-
-
-def test_known_numbers():
-    assert find_numbers(3) == 3
-    assert find_numbers(ops.ones(2)).tolist() == [1, 1]
-    assert find_numbers(keras.KerasTensor((2,))) is None
-    for how in HOWS[1:]:
-        found = run(
-            lambda array: ops.ones(()) * (find_numbers(array) is None),
-            np.ones(2),
-            how,
-        )
-        assert np.asarray(found) == 1

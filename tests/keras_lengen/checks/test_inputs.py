@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_lengen.checks.guards import INVALID_POSITION, mark_like
+from keras_lengen.checks.guards import INVALID_POSITION
 from keras_lengen.checks.inputs import (
     as_signed,
     check_rank,
     check_tensors,
-    compare_sizes,
-    find_static_size,
-    format_size,
     is_pair,
     read_index,
     read_lengths,
@@ -28,12 +25,11 @@ from tests.keras_lengen.bad_inputs import (
     HOWS,
     IDS,
     MASK,
-    MESSAGES,
-    NAN,
+    NOT_NUMBERS,
     TOKENS,
+    WRONG,
     WRONG_AT_RUN,
     compiled,
-    describe,
     find_fault,
     integers,
 )
@@ -62,20 +58,20 @@ READERS = {
 
 RIGHT = {
     "positions": [
-        integers(TOKENS),
-        integers(TOKENS) / 2,
         integers(TOKENS) - 2**24,
+        # What a guard has marked stays as it is.
+        np.full(TOKENS, INVALID_POSITION, "int32"),
         integers(TOKENS, dtype="uint8"),
         (IDS * 1.5).astype("float32"),
         IDS,
     ],
     "lengths": [
-        *(np.array([0, 6]), np.array(0), np.array([2, 3], "uint8")),
-        *(np.array(6, "int32"), np.array([2, 3], "int64")),
+        *(np.array(0), np.array([2, 3], "uint8")),
+        *(np.array(6, "int32"), np.array([0, 6], "int64")),
     ],
     "reference_length": [
-        *(np.array(1), np.array([3, 4])),
-        *(np.array(0.5, "float32"), np.array([6, 7.5], "float32")),
+        *(np.array([3, 4]), np.array(0.5, "float32")),
+        np.array([6, 7.5], "float32"),
     ],
     "mask": [np.tri(2, 6, dtype="uint8"), MASK.astype("int32"), MASK],
     "segment_ids": [np.tri(2, 6, dtype="uint8"), -IDS],
@@ -83,29 +79,41 @@ RIGHT = {
     "index": [np.array(0), np.array(2**24), np.array(3, "int32")],
     "loops": [np.array(1), np.array([1, 2**31 - 1]), np.array([2, 9], "int32")],
 }
-"""The programs are made for the last two."""
+"""The programs of wrong values are made for the last two."""
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
-    [(kind, text) for kind in READERS for text in MESSAGES[kind]],
+    ("kind", "message", "value"),
+    [(kind, *row) for kind in READERS for row in WRONG[kind]],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wrong_values_raise(kind, message):
-    for value in MESSAGES[kind][message]:
-        with pytest.raises(ValueError, match=f"^{kind} .*{message}"):
+def test_wrong_values_raise(kind, message, value):
+    with pytest.raises(ValueError, match=f"^{kind} .*{message}"):
+        READERS[kind](value)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_what_holds_no_numbers_is_refused(kind):
+    for value in NOT_NUMBERS:
+        with pytest.raises(ValueError, match=f"^{kind} must be .*; got"):
             READERS[kind](value)
 
 
-CALLED = {**READERS, "mask": lambda value: read_mask(value, INPUTS)[0]}
-CALLED["segment_ids"] = lambda value: read_segment_ids(value, INPUTS)[0]
-DTYPES = {"lengths": "int32", "token_ids": "int32", "loops": "int32"}
-DTYPES |= {"reference_length": "float32", "mask": "bool"}
+CALLED = {
+    **READERS,
+    "mask": lambda value: read_mask(value, INPUTS)[0],
+    "segment_ids": lambda value: read_segment_ids(value, INPUTS)[0],
+}
+DTYPES = {
+    **dict.fromkeys(["lengths", "token_ids", "loops"], "int32"),
+    **{"reference_length": "float32", "mask": "bool"},
+}
 
 
 @pytest.mark.parametrize("kind", RIGHT)
 @pytest.mark.parametrize("how", HOWS)
 def test_right_values_are_read(kind, how):
-    for value in RIGHT[kind] if how == "eager" else RIGHT[kind][-2:]:
+    for value in RIGHT[kind] if how == "eager" else RIGHT[kind][-1:]:
         found = compiled(CALLED[kind], {"value": value}, how)(value=value)
         np.testing.assert_array_equal(found, value)
         dtype = getattr(found, "dtype", "int32")
@@ -126,7 +134,7 @@ def test_wrong_values_of_programs(kind, how):
                 continue  # JAX takes the lower 32 bits.
             fault = find_fault(lambda run=run, v=value: run(value=v), kind, how)
             if fault:
-                faults.append(f"{describe(value)}: {fault}")
+                faults.append((value, fault))
     assert not faults
 
 
@@ -138,7 +146,6 @@ def test_no_regular_tensors_of_numbers():
     for value, kind in (
         (tf.RaggedTensor.from_tensor(ids), "RaggedTensor: pad it"),
         (tf.sparse.from_dense(ids), "SparseTensor: make it dense"),
-        (tf.fill(ids.shape, "x"), "string of shape"),
         (tf.zeros(ids.shape, "complex64"), "complex64 of shape"),
         (keras.Input((None,), ragged=True), "RaggedTensor: pad it"),
         (keras.Input((None,), sparse=True), "SparseTensor: make it dense"),
@@ -151,32 +158,18 @@ def test_no_regular_tensors_of_numbers():
                     read(value)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
-def test_signed_integers_are_the_same_ones(dtype):
-    if keras.backend.backend() == "jax" and dtype in ("uint32", "uint64"):
-        pytest.skip("JAX has no integers of 64 bits")
-    largest = np.array(min(np.iinfo(dtype).max, 2**32), dtype)
-    assert int(as_signed(ops.convert_to_tensor(largest))) == largest
-
-
-def test_sizes():
-    assert compare_sizes(2, 2) is True
-    assert compare_sizes(2, 3) is False
-    assert compare_sizes(None, 3) is True
-    assert not compare_sizes(ops.array(2), 3)
-    assert compare_sizes(3, ops.array(3))
-    assert (find_static_size(3), find_static_size(ops.array(3))) == (3, None)
-    assert (format_size(3), format_size(None)) == ("3", "None")
+@pytest.mark.skipif("jit" in HOWS, reason="JAX has only 32 bits")
+def test_signed_integers_are_the_same_ones():
+    largest = ops.convert_to_tensor(np.array(2**32 - 1, "uint32"))
+    assert int(as_signed(largest)) == 2**32 - 1
 
 
 def test_pairs():
-    assert is_pair(([0, 1], [0, 1]))
-    assert is_pair([np.ones(3), ops.ones(3)])
+    assert is_pair([np.ones(3), [0, 1]])
     assert not is_pair(np.ones((2, 3)))
     assert not is_pair([0, 1])
     assert not is_pair(([0], [0], [0]))
-    pair = (range(TOKENS), IDS[:1])
-    rows, columns = read_positions((list(pair[0]), pair[1]), INPUTS)
+    rows, columns = read_positions(([*range(TOKENS)], IDS[:1]), INPUTS)
     # One row of positions is that of all examples.
     assert rows.shape == columns.shape == (TOKENS,)
     with pytest.raises(ValueError, match=r"^places must be .* got 3 for 6"):
@@ -184,40 +177,22 @@ def test_pairs():
 
 
 def test_nothing_is_read_from_nothing():
-    for read in (read_lengths, read_reference_length):
-        assert read(None, INPUTS) is None
-    for read in (read_mask, read_segment_ids):
-        assert read(None, INPUTS) == (None, INPUTS)
+    assert read_lengths(None, INPUTS) is None
+    assert read_segment_ids(None, INPUTS) == (None, INPUTS)
     assert read_mask(MASK, OF_INPUTS, inputs=INPUTS)[1] is OF_INPUTS
 
 
-def test_what_is_invalid_stays_invalid():
-    positions = [INVALID_POSITION] * TOKENS
-    np.testing.assert_array_equal(read_positions(positions, INPUTS), positions)
-
-    def again(lengths):
-        lengths = read_lengths(read_lengths(lengths, INPUTS), INPUTS)
-        return mark_like(ops.ones((2, 1)), lengths)
-
-    right = np.array([3, 3], "int32")
-    for how in HOWS[1:]:
-        if how != "graph":
-            found = compiled(again, {"lengths": right}, how)(lengths=right * 3)
-            np.testing.assert_array_equal(found, [[NAN], [NAN]])
-
-
-def test_one_wrong_example_does_not_mark_the_others():
+@pytest.mark.parametrize("how", [how for how in HOWS if how in ("XLA", "jit")])
+def test_one_wrong_example_does_not_mark_the_others(how):
     for kind, right, wrong in (
         ("lengths", np.array([2, 3], "int32"), np.array([2, 7], "int32")),
         ("token_ids", IDS, np.concatenate([IDS[:1], IDS[1:] + 2])),
         ("positions", IDS, np.concatenate([IDS[:1], IDS[1:] - 2**25])),
     ):
-        for how in HOWS[1:]:
-            if how != "graph":
-                run = compiled(CALLED[kind], {"value": right}, how)
-                first, second = np.asarray(run(value=wrong))
-                np.testing.assert_array_equal(first, wrong[0])
-                assert np.all(second == INVALID_POSITION)
+        run = compiled(CALLED[kind], {"value": right}, how)
+        first, second = np.asarray(run(value=wrong))
+        np.testing.assert_array_equal(first, wrong[0])
+        assert np.all(second == INVALID_POSITION)
 
 
 def test_symbols_are_checked_by_their_shapes():
@@ -225,14 +200,13 @@ def test_symbols_are_checked_by_their_shapes():
     lengths = keras.KerasTensor((None,), dtype="int32")
     assert read_lengths(lengths, symbol) is lengths
     assert read_reference_length(lengths, symbol) is lengths
-    positions = keras.KerasTensor((None, None))
-    assert read_positions(positions, symbol) is positions
     ids = keras.KerasTensor((None, None), dtype="int32")
+    assert read_positions(ids, symbol) is ids
     assert read_token_ids("token_ids", ids, 4) is ids
     assert read_mask(ids, symbol) == (ids, symbol)
     index = keras.KerasTensor((), dtype="int32")
     assert read_index("index", index) is index
-    for wrong in (symbol, positions, keras.KerasTensor((2,), dtype="int32")):
+    for wrong in (lengths, keras.KerasTensor(())):
         with pytest.raises(ValueError, match=r"^index must be an integer from"):
             read_index("index", wrong)
     with pytest.raises(ValueError, match="positions must have shape"):

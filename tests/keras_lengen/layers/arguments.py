@@ -6,18 +6,6 @@ import keras
 import numpy as np
 
 
-def assert_config_round_trip(layer):
-    """Asserts that JSON rebuilds the layer's class and arguments."""
-    config = through_json(layer.get_config())
-    again = type(layer).from_config(config)
-    assert through_json(again.get_config()) == config
-    again = keras.saving.deserialize_keras_object(
-        through_json(keras.saving.serialize_keras_object(layer))
-    )
-    assert type(again) is type(layer)
-    assert through_json(again.get_config()) == config
-
-
 def through_json(config):
     return json.loads(json.dumps(config))
 

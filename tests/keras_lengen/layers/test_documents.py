@@ -1,6 +1,5 @@
 """Documents packed into a row are computed as in rows of their own."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -9,28 +8,22 @@ from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
     CoupledPositions,
-    ForgettingAttention,
     GridPositions,
     MultiHeadAttention,
     PaTHAttention,
-    RandomizedFIRE,
     RandomizedPositions,
-    RandomizedRoPE,
     RoPE,
     SelectiveRoPE,
     SinusoidalEncoding,
-    TransformerBlock,
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
 from keras_lengen.models import (
-    EncoderDecoder,
     LoopedDecoder,
     TransformerDecoder,
     TransformerEncoder,
 )
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import with_random_weights
 
 HEADS, WIDTH, TOKENS = 2, 8, 12
 RANDOM = np.random.default_rng(3)
@@ -49,42 +42,6 @@ def split(segments=SEGMENTS, mask=None):
         starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
         for part in np.split(np.arange(len(numbers)), starts[1:]):
             yield row, part if mask is None else part[mask[row, part]]
-
-
-# Each class and encoding, without chunks, is in attention/test_changes.py.
-CHUNKED = {
-    "scores": (MultiHeadAttention, {"score_factor": "log_length"}),
-    "window": (MultiHeadAttention, {"sliding_window": 3, "sink_tokens": 1}),
-    "mixed": (MultiHeadAttention, {"encoding": SelectiveRoPE()}),
-    "gates": (ForgettingAttention, {"encoding": ALiBi()}),
-    "paths": (PaTHAttention, {"num_key_value_heads": 1}),
-    "drawn rotations": (MultiHeadAttention, {"encoding": RandomizedRoPE()}),
-    "drawn biases": (MultiHeadAttention, {"encoding": RandomizedFIRE()}),
-}
-
-
-@pytest.mark.parametrize("name", CHUNKED)
-def test_chunks_of_attention(name):
-    kind, options = CHUNKED[name]
-    layer = kind(HEADS, WIDTH, chunk_size=5, **options)
-    layer.build(STATES.shape, STATES.shape)
-    with_random_weights(layer)
-    x, mask = ops.convert_to_tensor(STATES), REAL
-    places = PLACES if layer.encoding.sampler.draws else None
-    packed = layer(
-        *(x, x),
-        segment_ids=SEGMENTS,
-        positions=places,
-        value_mask=mask,
-        use_causal_mask=True,
-    )
-    for row, part in split(mask=mask):
-        states = ops.convert_to_tensor(STATES[row : row + 1, part])
-        given = None if places is None else places[row, part]
-        expected = layer(states, states, positions=given, use_causal_mask=True)
-        np.testing.assert_allclose(
-            packed.numpy()[row, part], expected[0], atol=1e-5
-        )
 
 
 @pytest.mark.parametrize(
@@ -126,78 +83,6 @@ MODELS = {
 }
 
 
-def make_model(kind, **options):
-    arguments = {
-        "vocabulary_size": 9,
-        "num_layers": 2,
-        "num_heads": HEADS,
-        "model_dim": 16,
-        "encoding": RoPE(),
-    }
-    return with_random_weights(kind(**arguments | options))
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=[] if name in ("decoder", "added") else [pytest.mark.product],
-        )
-        for name in MODELS
-    ],
-)
-def test_models(name):
-    kind, options = MODELS[name]
-    model = make_model(kind, **options)
-    inputs = {"token_ids": IDS, "segment_ids": SEGMENTS, "padding_mask": REAL}
-    model.compile(jit_compile=True)
-    packed = model.predict_on_batch(inputs)
-    for row, part in split(mask=REAL):
-        expected = model({"token_ids": IDS[row : row + 1, part]})
-        np.testing.assert_allclose(packed[row, part], expected[0], atol=1e-5)
-
-
-def test_a_target_reads_its_own_source():
-    model = make_model(EncoderDecoder)
-    targets = RANDOM.integers(9, size=(2, 6), dtype="int32")
-    segments = np.array([[4, 4, 4, 5, 5, 6], [1, 1, 2, 2, 2, 2]])
-    sources = np.array([[4] * 5 + [5] + [6] * 6, [1] * 4 + [2] * 8])
-    packed = model(
-        {
-            "token_ids": IDS,
-            "segment_ids": sources,
-            "target_ids": targets,
-            "target_segment_ids": segments,
-        }
-    )
-    for row, part in split(segments):
-        source = sources[row] == segments[row, part[0]]
-        expected = model(
-            {
-                "token_ids": IDS[row : row + 1, source],
-                "target_ids": targets[row : row + 1, part],
-            }
-        )
-        np.testing.assert_allclose(
-            packed[row].numpy()[part], expected[0], atol=1e-5
-        )
-
-
-def test_blocks():
-    block = TransformerBlock(
-        HEADS, encoding=RoPE(), cross_attention=True, use_causal_mask=True
-    )
-    x, segments = ops.convert_to_tensor(STATES), SEGMENTS[1:].repeat(2, 0)
-    packed = block(
-        x, memory=x, segment_ids=segments, memory_segment_ids=segments
-    )
-    for part in (slice(4), slice(4, None)):
-        expected = block(x[:, part], memory=x[:, part])
-        np.testing.assert_allclose(packed[:, part], expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("variant", samplers.VARIANTS)
 @pytest.mark.parametrize("training", [False, True])
 def test_every_sampler_numbers_each_document(variant, training):
@@ -228,6 +113,17 @@ def attend(**arguments):
     layer = MultiHeadAttention(HEADS, WIDTH, encoding=encoding)
     inputs = {"value": STATES, "segment_ids": SEGMENTS, **arguments}
     layer(STATES, **inputs)
+
+
+def make_model(kind, **options):
+    arguments = {
+        "vocabulary_size": 9,
+        "num_layers": 2,
+        "num_heads": HEADS,
+        "model_dim": 16,
+        "encoding": RoPE(),
+    }
+    return kind(**arguments | options)
 
 
 def call_model(encoding=None, **inputs):
@@ -267,37 +163,3 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 def test_what_cannot_be_packed_is_refused(call, arguments, message):
     with pytest.raises(ValueError, match=message):
         call(**arguments)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        TransformerDecoder,
-        pytest.param(LoopedDecoder, marks=pytest.mark.product),
-        pytest.param(EncoderDecoder, marks=pytest.mark.product),
-    ],
-)
-def test_losses_and_metrics_do_not_count_padding(kind):
-    options = {"loops": 2} if kind is LoopedDecoder else {"output_size": 9}
-    model = kind(
-        vocabulary_size=9, num_layers=1, num_heads=2, model_dim=16, **options
-    )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(loss=loss, metrics=["accuracy"])
-    prefix = "target_" if kind is EncoderDecoder else ""
-
-    def evaluate(rows, tokens, **padding):
-        inputs = {"token_ids": IDS[rows]}
-        inputs["target_ids" if prefix else "token_ids"] = IDS[rows, :tokens]
-        inputs |= {prefix + name: value for name, value in padding.items()}
-        return np.array(model.evaluate(inputs, IDS[rows, :tokens], verbose=0))
-
-    whole, part = evaluate(slice(1), 12), evaluate(slice(1, 2), 5)
-    expected = (12 * whole + 5 * part) / 17
-    lengths = np.array([12, 5])
-    for padding in (
-        {"lengths": lengths},
-        {"padding_mask": np.arange(12) < lengths[:, None]},
-    ):
-        found = evaluate(slice(2), 12, **padding)
-        np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -131,23 +131,6 @@ def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
     np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=0.02)
 
 
-def test_a_functional_model_around_a_layer_is_made_after_the_scope():
-    """In the scope, Keras would compute it again and repeat no draws."""
-    with keras.RematScope(mode="full"):
-        layer = LAYERS["attention"]()
-    inputs = keras.Input(INPUTS.shape[1:])
-    model = keras.Model(inputs, layer(inputs, inputs))
-    gradients = []
-    for each in (layer, model):
-        rewind(layer)
-
-        def loss(inputs, each=each):
-            return ops.sum(ops.tanh(run(each, inputs)))
-
-        gradients.append(np.asarray(value_and_gradient(loss, INPUTS)[1]))
-    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
-
-
 def test_draws_move_on_under_rematerialization():
     with keras.RematScope(mode="full"):
         layer = LAYERS["attention"]()
@@ -202,11 +185,3 @@ def test_dropout_drops_its_rate_and_keeps_the_mean(width, rate):
             both.append(dropped[:, : width // 2] & dropped[:, -(width // 2) :])
         for each in both:
             assert abs(np.mean(each) - rate**2) < 0.005
-
-
-def test_dropout_of_empty_and_half_precision_features():
-    layer = Dropout(0.5, dtype="bfloat16")
-    assert layer(np.ones((2, 0), "float32"), training=True).shape == (2, 0)
-    half = layer(ops.ones((50, 50)), training=True)
-    assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
-    assert set(np.unique(np.array(half, "float32"))) == {0, 2}

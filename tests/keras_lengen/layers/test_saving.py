@@ -31,23 +31,6 @@ def attend(encoding):
     return lambda x: layer(x, x)
 
 
-def test_a_model_has_no_operations_of_its_layers(tmp_path, loading):
-    model = make_model([attend(RandomizedRoPE(**WIDE)) for _ in range(2)])
-    kinds = [type(operation).__name__ for operation in model.operations]
-    assert kinds == ["InputLayer"] + ["MultiHeadAttention"] * 2
-    loading.check(model, tmp_path / "model.keras", FEATURES)
-    clone = keras.models.clone_model(model)
-    assert len(clone.weights) == len(model.weights)
-
-
-def test_a_model_with_conversions_of_its_inputs_is_loaded(tmp_path, loading):
-    """As attention of an earlier version converted symbols."""
-    convert = keras.ops.convert_to_tensor
-    attention = [attend(RoPE()), attend(RoPE())]
-    model = make_model([convert, attention[0], convert, attention[1]])
-    loading.check(model, tmp_path / "model.keras", FEATURES)
-
-
 def share_encoding():
     encoding = T5Bias()
     return [attend(encoding), attend(encoding)]
@@ -111,16 +94,3 @@ def test_training_goes_on_where_it_was_saved(tmp_path):
         each.fit(FEATURES, FEATURES, epochs=2, shuffle=False, verbose=0)
     for one, other in zip(model.weights, loaded.weights, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_weights_of_other_samplers_are_loaded(tmp_path):
-    """Some have the states of random generators, and some have none."""
-    for encodings in (
-        (RandomizedRoPE(**WIDE), RoPE()),
-        (RoPE(), RandomizedRoPE(**WIDE)),
-    ):
-        saved, loaded = (make_model([attend(each)]) for each in encodings)
-        saved.save_weights(tmp_path / "model.weights.h5")
-        loaded.load_weights(tmp_path / "model.weights.h5")
-        for one, other in zip(saved.weights, loaded.weights, strict=True):
-            np.testing.assert_array_equal(one, other)

@@ -1,6 +1,5 @@
 """Blocks: attention, norms and the feed-forward network."""
 
-import functools
 import math
 
 import keras
@@ -8,37 +7,21 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     GeometricAttention,
     MultiHeadAttention,
-    RelativeEncoding,
     RoPE,
     T5Bias,
     TransformerBlock,
 )
 from tests.covering import cover
-from tests.keras_lengen.layers.arguments import (
-    assert_config_round_trip,
-    assert_is_attribute,
-    differ,
-)
 
 HEADS, TOKENS, WIDTH = 2, 6, 16
 RANDOM = np.random.default_rng(0)
 X = ops.convert_to_tensor(RANDOM.normal(size=(2, TOKENS, WIDTH)), "float32")
 MEMORY = ops.convert_to_tensor(RANDOM.normal(size=(2, 9, 6)), "float32")
 MEMORY_MASK = np.arange(9) < np.array([[7], [9]])
-
-
-@keras.saving.register_keras_serializable(package=__name__)
-class SharperAttention(MultiHeadAttention):
-    """An attention of one's own, which starts with larger scores."""
-
-    def build(self, *shapes):
-        super().build(*shapes)
-        self.query_dense.kernel.assign(4 * self.query_dense.kernel)
 
 
 def layer_norm(x, epsilon=1e-5):
@@ -133,65 +116,8 @@ def test_a_block_is_its_formula(
     np.testing.assert_allclose(output, x, atol=1e-4)
 
 
-def list_dense_layers(block):
-    """The projections of the attentions, and the feed-forward network."""
-    attentions = [
-        getattr(attention, f"{name}_dense")
-        for attention in (block.attention_layer, block.cross_attention_layer)
-        for name in ("query", "key", "value", "output")
-    ]
-    return attentions, [block.hidden_dense, block.output_dense]
-
-
-def test_weights_of_norms():
-    for rms, names in ((True, {"scale"}), (False, {"gamma", "beta"})):
-        block = TransformerBlock(HEADS, rms_norm=rms, cross_attention=True)
-        block.build(X.shape)
-        for norm in (
-            block.attention_norm,
-            block.cross_attention_norm,
-            block.feedforward_norm,
-        ):
-            assert {weight.name for weight in norm.weights} == names
-    for given, expected in ((None, 1e-6), (0.3, 0.3)):
-        block = TransformerBlock(
-            HEADS, use_query_key_norm=True, norm_epsilon=given
-        )
-        block.build(X.shape)
-        assert block.attention_layer.norm_epsilon == expected
-
-
-@pytest.mark.parametrize(
-    ("use_bias", "in_attention", "in_feedforward"),
-    [("feedforward", False, True), (True, True, True), (False, False, False)],
-)
-def test_biases_are_where_they_are_wanted(
-    use_bias, in_attention, in_feedforward
-):
-    block = TransformerBlock(HEADS, use_bias=use_bias, cross_attention=True)
-    block(X, memory=MEMORY)
-    attentions, feedforward = list_dense_layers(block)
-    assert {len(dense.weights) for dense in attentions} == {1 + in_attention}
-    assert {len(dense.weights) for dense in feedforward} == {1 + in_feedforward}
-
-
 def ones(shape, dtype=None):
     return ops.ones(shape, dtype)
-
-
-@pytest.mark.parametrize("initializer", ["ones", ones, "glorot_normal"])
-def test_all_kernels_are_initialized_as_wanted(initializer):
-    block = TransformerBlock(
-        HEADS, kernel_initializer=initializer, cross_attention=True
-    )
-    block(X, memory=X)
-    attentions, feedforward = list_dense_layers(block)
-    if initializer == "glorot_normal":
-        kernels = {np.asarray(dense.kernel).tobytes() for dense in attentions}
-        assert len(kernels) == 8
-        return
-    for dense in (*attentions, *feedforward):
-        np.testing.assert_array_equal(dense.kernel, 1)
 
 
 def test_kernels_start_as_in_the_authors_code():
@@ -212,50 +138,10 @@ def test_kernels_start_as_in_the_authors_code():
         assert np.abs(kernel).max() <= 2 * deviation * 1.0001
 
 
-@pytest.mark.parametrize("attention", [None, GeometricAttention])
-def test_attentions_get_their_arguments(attention):
-    arguments = {
-        "num_key_value_heads": 1,
-        "scale_scores": False,
-        "chunk_size": 4,
-        "fused": False,
-    }
-    block = TransformerBlock(
-        HEADS,
-        attention=attention,
-        attention_dropout=0.5,
-        cross_attention=True,
-        **arguments,
-    )
-    block(X, memory=MEMORY)
-    for layer in (block.attention_layer, block.cross_attention_layer):
-        assert layer.dropout == 0.5
-        assert {name: getattr(layer, name) for name in arguments} == arguments
-
-
 def embed(token_ids, dtype="float32"):
     keras.utils.set_random_seed(0)
     layer = keras.layers.Embedding(9, WIDTH, mask_zero=True, dtype=dtype)
     return layer(np.array(token_ids))
-
-
-def test_padding_is_as_good_as_absent_in_cross_attention():
-    block = TransformerBlock(
-        HEADS, cross_attention=True, cross_encoding=RoPE(), encoding=RoPE()
-    )
-    alone = block(X, memory=embed([[5, 6, 7], [1, 2, 3]]))
-    padded = embed([[0, 5, 6, 7, 0], [1, 2, 0, 0, 3]])
-    np.testing.assert_allclose(block(X, memory=padded), alone, atol=1e-6)
-    given = block(
-        X,
-        memory=np.asarray(padded),
-        memory_mask=np.asarray(padded._keras_mask),
-    )
-    np.testing.assert_allclose(given, alone, atol=1e-6)
-    memory = embed([[1, 2, 3, 4]])
-    alone = block(embed([[5, 6, 7]]), memory=memory)
-    padded = block(embed([[0, 0, 5, 6, 7]]), memory=memory)
-    np.testing.assert_allclose(padded[:, 2:], alone, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre"])
@@ -297,136 +183,6 @@ def test_a_cache_changes_nothing(normalization, attention):
         )
 
 
-def test_symbolic_shapes_with_a_cache():
-    block = TransformerBlock(HEADS)
-    block.build(X.shape)
-    inputs = keras.Input((1, WIDTH), 2)
-    cache = keras.tree.map_structure(
-        lambda part: keras.KerasTensor(part.shape, part.dtype),
-        block.make_cache(2, 9),
-    )
-    output, new_cache = block(inputs, cache=cache, cache_update_index=3)
-    assert output.shape == inputs.shape
-    keras.tree.assert_same_structure(new_cache, cache)
-
-
-ARGUMENTS = {
-    "num_heads": 4,
-    "feedforward_dim": 5,
-    "dropout": 0.5,
-    "attention_dropout": 0.5,
-    "encoding": ALiBi(),
-    "attention": SharperAttention,
-    "cross_attention": False,
-    "cross_encoding": ALiBi(),
-    "normalization": "pre",
-    "rms_norm": True,
-    "norm_epsilon": 0.5,
-    "activation": "gelu",
-    "gated_feedforward": True,
-    "use_bias": True,
-    "num_key_value_heads": 1,
-    "scale_scores": False,
-    "score_factor": "log_length",
-    "train_length": 3,
-    "logit_soft_cap": 0.1,
-    "use_query_key_norm": True,
-    "use_gate": True,
-    "use_sinks": True,
-    "use_entmax": True,
-    "sliding_window": 2,
-    "sink_tokens": 1,
-    "chunk_size": 4,
-    "fused": False,
-    "kernel_initializer": "glorot_normal",
-    "use_causal_mask": True,
-}
-BASES = {"sink_tokens": {"sliding_window": 2}}
-"""With which arguments one more shows."""
-
-
-def make_outcome(argument=None, **changes):
-    base = {
-        "num_heads": HEADS,
-        "cross_attention": True,
-        # Which blocks draw otherwise.
-        "attention_dropout": 0.2,
-        **BASES.get(argument, {}),
-    }
-    keras.utils.set_random_seed(0)
-    block = TransformerBlock(**{**base, **changes})
-    memory = MEMORY if block.cross_attention else None
-    # Evaluation is what the longest length of training changes.
-    training = argument != "train_length"
-    output = block(X, memory=memory, training=training)
-    # Weights, too: biases start as zeros, which change nothing yet, and
-    # queries start smaller by what scores are not divided by.
-    return block, (output, [np.array(weight) for weight in block.weights])
-
-
-@functools.cache
-def find_unchanged_outcome(argument=None):
-    return make_outcome(argument)[1]
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    "argument", sorted(constructor_arguments(TransformerBlock))
-)
-def test_every_argument_is_an_attribute_and_counts(argument):
-    value = ARGUMENTS[argument]
-    block, outcome = make_outcome(argument, **{argument: value})
-    special = argument if argument in ("train_length", *BASES) else None
-    if argument == "fused":
-        # The same numbers, and only on TPUs.
-        assert block.attention_layer.fused is value
-    else:
-        assert differ(find_unchanged_outcome(special), outcome)
-    if argument == "activation":
-        value = keras.activations.get(value)
-    assert_is_attribute(block, argument, value)
-
-
-def test_config_rebuilds_it():
-    block = TransformerBlock(
-        HEADS,
-        encoding=RelativeEncoding(),
-        attention=SharperAttention,
-        cross_attention=True,
-        cross_encoding=T5Bias(),
-        activation="gelu",
-        kernel_initializer="glorot_normal",
-    )
-    assert_config_round_trip(block)
-    block.build(X.shape)
-    assert_config_round_trip(block)
-    assert isinstance(block.attention_layer, SharperAttention)
-
-
-def test_a_saved_model_is_the_same(tmp_path):
-    inputs, memory = keras.Input((None, WIDTH)), keras.Input((None, 6))
-    positions = keras.Input((None,), dtype="int32")
-    memory_mask = keras.Input((None,), dtype="bool")
-    block = TransformerBlock(
-        HEADS,
-        encoding=RelativeEncoding(),
-        attention=SharperAttention,
-        cross_attention=True,
-        cross_encoding=RelativeEncoding(),
-        rms_norm=True,
-        use_bias=True,
-    )
-    output = block(
-        inputs, positions=positions, memory=memory, memory_mask=memory_mask
-    )
-    model = keras.Model([inputs, positions, memory, memory_mask], output)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    places = np.tile([0, 2, 3, 5, 8, 9], (2, 1))
-    batch = [np.asarray(X), places, np.asarray(MEMORY), MEMORY_MASK]
-    np.testing.assert_array_equal(loaded(batch), model(batch))
-
-
 def test_hidden_tokens_are_as_good_as_absent():
     block = TransformerBlock(HEADS, encoding=ALiBi())
     tokens = np.array([0, 2, 5])
@@ -460,28 +216,6 @@ def test_padding_by_masks_of_keras_changes_nothing(
         ops.cast(alone, "float32"),
         atol=1e-6 if policy == "float32" else 0.05,
     )
-
-
-@pytest.mark.parametrize(
-    ("normalization", "dtype"),
-    cover(["post", "pre", None], ["float32", "bfloat16"]),
-)
-def test_half_precision(normalization, dtype):
-    block = TransformerBlock(
-        HEADS, normalization=normalization, dtype="mixed_bfloat16"
-    )
-    output = block(ops.cast(X, dtype))
-    symbol = block(keras.Input((TOKENS, WIDTH), dtype=dtype))
-    for each in (output, symbol):
-        assert keras.backend.standardize_dtype(each.dtype) == "bfloat16"
-    assert {weight.dtype for weight in block.weights} == {"float32"}
-
-
-def test_dropout_is_for_training():
-    block = TransformerBlock(HEADS, dropout=0.5)
-    plain = block(X)
-    np.testing.assert_array_equal(block(X, training=False), plain)
-    assert not np.allclose(block(X, training=True), plain, atol=1e-2)
 
 
 class Unregistered(MultiHeadAttention):

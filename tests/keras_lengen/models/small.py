@@ -130,12 +130,6 @@ class Witness(MultiHeadAttention):
         return super().call(query, value, key, context=context, **kwargs)
 
 
-def added_parameters(encoding, **kwargs):
-    """How many parameters an encoding adds to an encoder."""
-    with_it, without = encoder(encoding, **kwargs), encoder(**kwargs)
-    return with_it.count_params() - without.count_params()
-
-
 @contextlib.contextmanager
 def eagerly():
     """Runs programs of TensorFlow without the wait for their compilation."""

@@ -1,36 +1,20 @@
 """What all models have in common: arguments, inputs, layers and draws."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     InterpolatedPositions,
     LearnedEncoding,
     NTKRoPE,
-    RandomizedPositions,
     RandomizedRoPE,
-    RandomizedSinusoidalEncoding,
     RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
     XPos,
     YaRN,
-)
-from keras_lengen.models import (
-    EncoderDecoder,
-    LoopedDecoder,
-    TransformerDecoder,
-    TransformerEncoder,
-)
-from tests.keras_lengen.layers.arguments import (
-    assert_config_round_trip,
-    assert_is_attribute,
-    differ,
 )
 from tests.keras_lengen.models.small import (
     MODELS,
@@ -39,135 +23,11 @@ from tests.keras_lengen.models.small import (
     Witness,
     decoder,
     encoder,
-    inputs,
-    reset_samplers,
     token_ids,
 )
 
 IDS = token_ids()
 SPREAD = np.array([1, 4, 5, 11, 30, 47], "int32")
-NORMAL = keras.initializers.RandomNormal(stddev=1.0)
-CLASSES = {
-    "encoder": TransformerEncoder,
-    "decoder": TransformerDecoder,
-    "encoder_decoder": EncoderDecoder,
-    "looped_decoder": LoopedDecoder,
-}
-VALUES = {
-    "vocabulary_size": 9,
-    "output_size": 9,
-    "num_layers": 2,
-    "num_heads": 4,
-    "model_dim": 32,
-    "feedforward_dim": 9,
-    "dropout": 0.5,
-    "attention_dropout": 0.5,
-    "embedding_dropout": 0.5,
-    "encoding": ALiBi(),
-    "attention": Witness,
-    "normalization": "pre",
-    "rms_norm": True,
-    "norm_epsilon": 0.5,
-    "gated_feedforward": True,
-    "activation": keras.activations.gelu,
-    "use_bias": True,
-    "num_key_value_heads": 1,
-    "scale_scores": False,
-    "score_factor": "log_length",
-    "train_length": 3,
-    "logit_soft_cap": 0.1,
-    "use_query_key_norm": True,
-    "use_gate": True,
-    "use_sinks": True,
-    "use_entmax": True,
-    "sliding_window": 2,
-    "sink_tokens": 1,
-    "chunk_size": 2,
-    "fused": False,
-    "tie_embeddings": True,
-    "embedding_scale": 2.0,
-    "logit_scale": 0.5,
-    "embeddings_initializer": NORMAL,
-    "kernel_initializer": NORMAL,
-    "draw": "layer",
-    "cross_attention": True,
-    "cross_encoding": ALiBi(),
-    "target_vocabulary_size": 8,
-    "num_decoder_layers": 3,
-    "loops": 3,
-}
-BASES = {
-    "draw": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
-    "tie_embeddings": {"output_size": VOCABULARY_SIZE},
-    "sink_tokens": {"sliding_window": 2},
-}
-"""With which arguments one more shows."""
-KEPT_ONLY = ("attention", "chunk_size", "fused")
-"""Arguments that change how, and not what, models compute."""
-
-
-def compute(name, training, **changes):
-    keras.utils.set_random_seed(0)
-    model = MODELS[name](**changes)
-    batch = inputs(model, IDS)
-    if getattr(model, "cross_attention", False):
-        batch["memory"] = np.ones((2, 5, model.model_dim), "float32")
-    # Weights, too: queries start smaller by what scores are not divided by.
-    weights = [np.array(weight) for weight in model.weights]
-    return model, (model(batch, training=training), weights)
-
-
-@functools.cache
-def compute_base(name, training, argument):
-    return compute(name, training, **BASES.get(argument, {}))[1]
-
-
-def own_arguments():
-    """Arguments of an encoder, and those that other models add or change."""
-    changed = {"vocabulary_size", "output_size", "num_layers", "cross_encoding"}
-    known = {"name", "trainable", "dtype"}
-    for name, cls in CLASSES.items():
-        taken = {*constructor_arguments(cls)} - known
-        if name not in ("encoder", "encoder_decoder"):
-            taken -= changed
-        yield from ((name, argument) for argument in taken)
-        known |= taken - changed
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(("name", "argument"), sorted(own_arguments()))
-def test_every_argument_is_an_attribute_and_counts(name, argument):
-    value = VALUES[argument]
-    # Evaluation is what the longest length of training changes.
-    training = argument != "train_length"
-    base = argument if argument in BASES else None
-    changes = {**BASES.get(base, {}), argument: value}
-    model, outcome = compute(name, training, **changes)
-    if argument in KEPT_ONLY:
-        attention = model.blocks[0].attention_layer
-        kept = getattr(attention, argument, type(attention))
-        assert kept is value or kept == value
-    else:
-        assert differ(compute_base(name, training, base), outcome)
-    assert_is_attribute(model, argument, value)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize("name", MODELS)
-def test_all_arguments_are_in_the_configuration(name):
-    values = {**VALUES, "score_factor": "head", "target_vocabulary_size": 9}
-    model = MODELS[name](
-        **{
-            argument: values[argument]
-            for argument in MODELS[name]().get_config()
-            if argument in values
-        },
-        name="named",
-        dtype="mixed_bfloat16",
-    )
-    assert_config_round_trip(model)
-    assert model.get_config()["name"] == model.name == "named"
-    assert model.dtype_policy.name == "mixed_bfloat16"
 
 
 @pytest.mark.parametrize("normalization", ["post", "pre", None])
@@ -183,41 +43,6 @@ def test_embeddings_are_scaled_and_end_in_the_head(normalization):
     )
     features.set_weights(model.get_weights()[:-2])
     np.testing.assert_allclose(features(IDS), x, atol=1e-6)
-
-
-def test_embedding_dropout_drops_what_the_final_norm_returns_too():
-    for dropout, least, most in ((None, 0, 0), (0.5, 0.35, 0.65)):
-        model = encoder(
-            output_size=None, normalization="pre", embedding_dropout=dropout
-        )
-        dropped = float(np.mean(np.asarray(model(IDS, training=True)) == 0))
-        assert least <= dropped <= most
-
-
-def test_outputs_are_the_token_ids_unless_said_otherwise():
-    for name in ("decoder", "looped_decoder", "encoder_decoder"):
-        model = MODELS[name](output_size=None)
-        assert model(inputs(model, IDS)).shape == (2, 6, VOCABULARY_SIZE)
-
-
-def test_training_drops_out_and_chooses_positions():
-    model = encoder(dropout=0.5)
-    assert not np.allclose(model(IDS, training=True), model(IDS), atol=1e-3)
-    np.testing.assert_array_equal(model(IDS, training=False), model(IDS))
-    sampler = RandomizedPositions(max_position=99, evaluation="ordinal")
-    model = encoder(ALiBi(sampler=sampler), dropout=0)
-    ordinal = {"token_ids": IDS, "positions": np.arange(6)}
-    np.testing.assert_array_equal(model(IDS), model(ordinal))
-    drawn = model(IDS, training=True)
-    assert not np.allclose(drawn, model(ordinal), atol=1e-5)
-
-
-def test_without_positions_tokens_are_a_set():
-    order = np.array([3, 0, 5, 1, 4, 2])
-    model = encoder(num_layers=2)
-    np.testing.assert_allclose(
-        model(IDS[:, order]), np.asarray(model(IDS))[:, order], atol=1e-5
-    )
 
 
 def test_encoders_see_all_tokens_and_decoders_no_later_ones():
@@ -279,19 +104,6 @@ def test_layers_share_a_draw_or_have_their_own(make, draw, seen):
     np.testing.assert_array_equal(seen, [SPREAD] * 3)
 
 
-@pytest.mark.parametrize("draw", ["model", "layer"])
-def test_absolute_positions_are_drawn_once(draw):
-    model = encoder(
-        RandomizedSinusoidalEncoding(), num_layers=2, dropout=0, draw=draw
-    )
-    reset_samplers(model)
-    positions = model.encoding.sampler(IDS)
-    reset_samplers(model)
-    np.testing.assert_array_equal(
-        model(IDS), model({"token_ids": IDS, "positions": positions})
-    )
-
-
 @pytest.mark.parametrize(
     ("encoding", "copies"),
     [
@@ -322,35 +134,6 @@ def test_the_encoding_is_a_template(encoding, copies):
     assert not weights[0] & weights[1]
     samplers = [model.encoding.sampler for model in models]
     assert samplers[0] is not samplers[1] or not samplers[0].draws
-
-
-def test_padding_and_the_layers_of_t5_go_together_without_a_warning():
-    model = decoder(
-        rms_norm=True,
-        tie_embeddings=True,
-        normalization="pre",
-        output_size=VOCABULARY_SIZE,
-    )
-    model({"token_ids": IDS, "lengths": [2] * len(IDS)})
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_keras_calls_it(name):
-    """In a functional model, and to predict."""
-    model = MODELS[name](ALiBi())
-    batch = inputs(model, IDS, lengths=np.array([4, 6]))
-    symbols = {
-        key: keras.Input(value.shape[1:] and (None,), dtype="int32", name=key)
-        for key, value in batch.items()
-    }
-    outer = keras.Model(symbols, model(symbols))
-    assert outer.output.shape == (None, None, OUTPUT_SIZE)
-    expected = model(batch)
-    np.testing.assert_allclose(outer(batch), expected, atol=1e-6)
-    if name == "encoder":
-        np.testing.assert_allclose(
-            model.predict(batch, verbose=0), expected, atol=1e-5
-        )
 
 
 def test_losses_leave_out_padding():

@@ -173,36 +173,6 @@ def test_an_ended_row_makes_room(window):
     assert conversation.length == 4 + max(lengths) + 3 + 3
 
 
-@pytest.mark.parametrize("taken", [1, 2, 3])
-def test_a_stream_may_be_left(taken):
-    model = decoder(RoPE())
-    conversation = model.start_conversation(max_length=MAX_LENGTH)
-    stream = conversation.stream(TURNS[0], 3)
-    tokens = np.stack([next(stream) for _ in range(taken)], axis=1)
-    text = np.concatenate([TURNS[0], tokens, TURNS[1]], axis=1)
-    assert conversation.length == 4 + taken
-    expected = model.generate(TURNS[0], 3)
-    np.testing.assert_array_equal(tokens, expected[:, :taken])
-    found = [*conversation.stream(TURNS[1], 2)]
-    expected = model.generate(text, 2)
-    np.testing.assert_array_equal(np.stack(found, axis=1), expected)
-    with pytest.raises(ValueError, match="went on in another call"):
-        next(stream)
-
-
-def test_all_of_the_text_is_penalized():
-    # Most tokens are not in the text.
-    model = decoder(RoPE(), vocabulary_size=40)
-    conversation = model.start_conversation(max_length=MAX_LENGTH)
-    options = {"repetition_penalty": 30.0}
-    first = conversation.generate(TURNS[0], 3, **options)
-    second = conversation.generate(TURNS[1], 4, **options)
-    text = np.concatenate([TURNS[0], first, TURNS[1]], axis=1)
-    expected = model.generate(text, 4, **options)
-    np.testing.assert_array_equal(second, expected)
-    assert (expected != model.generate(text, 4)).any()
-
-
 def test_a_failed_call_changes_nothing():
     model = decoder(RoPE())
     conversation, other = (

@@ -1,21 +1,16 @@
 """Two stacks; `test_base.py` has what all models share."""
 
-import keras
 import numpy as np
 import pytest
 
 from keras_lengen.layers import (
     ALiBi,
-    AxialEncoding,
-    GridPositions,
     InterpolatedPositions,
     RandomizedRoPE,
-    RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
 )
 from tests.keras_lengen.models.small import (
-    OUTPUT_SIZE,
     VOCABULARY_SIZE,
     encoder_decoder,
     reset_samplers,
@@ -65,24 +60,6 @@ def test_the_decoder_reads_what_the_encoder_returns(
         x = decoder.final_norm(x)
     np.testing.assert_allclose(
         translate(model), decoder.head(x), rtol=1e-4, atol=1e-4
-    )
-
-
-def test_no_weight_is_shared():
-    model = encoder_decoder(
-        RelativeEncoding(),
-        num_layers=2,
-        cross_encoding=RelativeEncoding(),
-        embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0),
-    )
-    first, second = (
-        {id(weight) for weight in stack.weights}
-        for stack in (model.encoder, model.decoder)
-    )
-    assert not first & second
-    assert len(model.weights) == len(first | second)
-    assert not np.array_equal(
-        model.encoder.embedding.embeddings, model.decoder.embedding.embeddings
     )
 
 
@@ -144,21 +121,6 @@ def test_lengths_are_those_of_source_and_target():
 
 
 @pytest.mark.parametrize(
-    ("cross_encoding", "matters"), [(None, False), (RoPE(), True)]
-)
-def test_where_the_source_stands_matters_to_a_cross_encoding(
-    cross_encoding, matters
-):
-    model = telling(RoPE(), cross_encoding=cross_encoding)
-    logits = translate(model)
-    from_nine = {"positions": np.arange(9, 15)}
-    both = {**from_nine, "target_positions": np.arange(9, 13)}
-    np.testing.assert_allclose(translate(model, **both), logits, atol=1e-4)
-    apart = translate(model, **from_nine)
-    assert matters != np.allclose(apart, logits, atol=1e-4)
-
-
-@pytest.mark.parametrize(
     ("encoding", "others"),
     [
         (RandomizedRoPE(max_position=1000), {}),
@@ -186,65 +148,4 @@ def test_source_and_target_have_positions_of_their_own(encoding, others):
     reset_samplers(model)
     np.testing.assert_allclose(
         translate(model, **others), translate(model, **given), atol=1e-5
-    )
-
-
-def test_a_cross_encoding_has_the_positions_of_the_last_layer():
-    model = telling(num_layers=2, draw="layer", cross_encoding=RoPE())
-    near, far = np.arange(6), np.arange(6) ** 2
-    logits = translate(model, positions=[near, far])
-    others = translate(model, positions=[far, far])
-    np.testing.assert_array_equal(logits, others)
-    others = translate(model, positions=[far, near])
-    assert not np.allclose(logits, others, atol=1e-4)
-
-
-def test_rows_and_columns_of_an_image_become_one_class():
-    def axial():
-        return AxialEncoding(
-            row=RoPE(), column=RoPE(), sampler=GridPositions(width=3)
-        )
-
-    model = telling(axial(), cross_encoding=axial(), target_vocabulary_size=1)
-    start = np.zeros((2, 1), "int32")
-    logits = translate(model, target_ids=start)
-    assert logits.shape == (2, 1, OUTPUT_SIZE)
-    # Two rows, the pixels of which may come in any order.
-    order = np.array([4, 0, 5, 1, 3, 2])
-    shuffled = translate(
-        model,
-        target_ids=start,
-        token_ids=SOURCE[:, order],
-        positions=(order // 3, order % 3),
-    )
-    np.testing.assert_allclose(shuffled, logits, atol=1e-4)
-
-
-def test_sizes_and_further_arguments_are_those_of_both():
-    model = encoder_decoder(
-        RoPE(), output_size=None, normalization="pre", feedforward_dim=5
-    )
-    assert model.target_vocabulary_size == VOCABULARY_SIZE
-    assert model.output_size == VOCABULARY_SIZE
-    assert model.num_decoder_layers == model.num_layers
-    for stack in (model.encoder, model.decoder):
-        assert isinstance(stack.encoding, RoPE)
-        assert (stack.normalization, stack.feedforward_dim) == ("pre", 5)
-
-
-def test_logits_can_be_products_with_the_targets_embeddings():
-    model = encoder_decoder(
-        target_vocabulary_size=OUTPUT_SIZE,
-        tie_embeddings=True,
-        normalization="pre",
-    )
-    decoder = model.decoder
-    assert decoder.head is None
-    target = np.minimum(TARGET, 2)
-    x = decoder.embedding(target) * 4
-    x = decoder.final_norm(decoder.blocks[0](x, memory=model.encoder(SOURCE)))
-    np.testing.assert_allclose(
-        translate(model, target_ids=target),
-        x @ keras.ops.transpose(decoder.embedding.embeddings),
-        atol=1e-5,
     )

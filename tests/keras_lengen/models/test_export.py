@@ -15,10 +15,8 @@ from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
     GridPositions,
-    MultiHeadAttention,
     PaTHAttention,
     RandomizedALiBi,
-    RandomizedRoPE,
     RoPE,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
@@ -26,8 +24,6 @@ from tests.keras_lengen.models.small import (
     VOCABULARY_SIZE,
     decoder,
     encoder,
-    encoder_decoder,
-    inputs,
     token_ids,
 )
 
@@ -65,26 +61,6 @@ def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
         np.testing.assert_allclose(
             loaded.serve(tf.constant(ids)), model(ids), atol=1e-5
         )
-
-
-@pytest.mark.product
-def test_an_encoder_decoder_is_served_a_dict(tmp_path):
-    model = encoder_decoder(RandomizedRoPE(**EVEN))
-    batch = inputs(model, token_ids())
-    expected = model(batch)
-    loaded = exported(model, tmp_path)
-    batch = keras.tree.map_structure(tf.constant, batch)
-    np.testing.assert_allclose(loaded.serve(batch), expected, atol=1e-5)
-
-
-def test_a_served_sequence_longer_than_the_range_shows(tmp_path):
-    loaded = exported(encoder(RandomizedRoPE(**EVEN)), tmp_path)
-    ids = tf.constant(token_ids(40))
-    try:
-        assert np.isnan(loaded.serve(ids)).all()
-    except tf.errors.InvalidArgumentError as error:
-        assert "max_position is 32" in str(error)
-        assert "[40]" in str(error)
 
 
 def with_encoding(name):
@@ -177,12 +153,3 @@ def test_what_onnx_cannot_compute_is_refused(make_model, operation, tmp_path):
     with pytest.raises(ValueError, match=f"no operation for {operation}"):
         model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     assert not list(tmp_path.iterdir())
-
-
-def test_attention_takes_sequences_of_any_length():
-    symbol = keras.Input((None, 16))
-    attention = MultiHeadAttention(2, 8, encoding=RandomizedRoPE(**EVEN))
-    model = keras.Model(symbol, attention(symbol, symbol))
-    for tokens in (6, 9):
-        array = np.ones((2, tokens, 16), "float32")
-        assert model(array).shape == array.shape

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import ALiBi
-from keras_lengen.models import LoopedDecoder, TransformerDecoder
+from keras_lengen.models import LoopedDecoder
 from tests.covering import cover
 from tests.keras_lengen.models.decoding import log_chances
 from tests.keras_lengen.models.small import eagerly
@@ -51,13 +51,6 @@ def test_loops_are_repeated_blocks(training):
     np.testing.assert_allclose(together, expected[1], atol=1e-5)
 
 
-def test_one_loop_is_a_decoder():
-    model = make(loops=1)
-    plain = TransformerDecoder(**SIZES)
-    plain.set_weights(model.get_weights())
-    np.testing.assert_allclose(model(IDS), plain(IDS), atol=1e-6)
-
-
 def test_evaluation_goes_beyond_and_training_does_not():
     model = make(loops=2)
     inputs = {"token_ids": IDS, "loops": np.array([1, 2, 9])}
@@ -85,37 +78,6 @@ def test_one_program_for_all_numbers():
             expected = repeat(model, IDS, count)[row]
             np.testing.assert_allclose(found[row], expected, atol=1e-4)
     assert len(traces) == 1
-
-
-def test_gradients_of_frozen_examples_stop():
-    """An example of one loop learns as by one application of the blocks."""
-    model, single = make(loops=3), make(loops=1)
-    single.set_weights(model.get_weights())
-    gradients = []
-    for one in (model, single):
-        with tf.GradientTape() as tape:
-            logits = one(
-                {"token_ids": IDS, "loops": np.array(1)}, training=True
-            )
-            loss = tf.reduce_sum(logits**2)
-        weights = [w.value for w in one.trainable_weights]
-        gradients.append(tape.gradient(loss, weights))
-    for ours, theirs in zip(*gradients, strict=True):
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(ours), tf.convert_to_tensor(theirs), atol=1e-3
-        )
-
-
-def test_generation_repeats_as_often():
-    model = make(encoding=ALiBi())
-    loops = {"loops": np.array([1, 3, 4])}
-    with eagerly():
-        tokens, logits = model.generate(
-            {"token_ids": IDS, **loops}, 4, return_logits=True
-        )
-    whole = np.concatenate([IDS, tokens], axis=1)
-    full = np.asarray(model({"token_ids": whole, **loops}))[:, 5:-1]
-    np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
 @pytest.mark.product
@@ -164,18 +126,6 @@ def test_a_call_settles_the_outputs_that_are_scored(most):
         with eagerly():
             expected, _ = model.settle(IDS, count, scored=scored)
         np.testing.assert_allclose(logits[row], expected[row], atol=1e-4)
-
-
-def test_blocks_without_numbers_settle_on_none():
-    """An answer of embeddings that passed no block would look certain."""
-    model = make(loops=2)
-    kernel = model.blocks[0].hidden_dense.kernel
-    kernel.assign(np.full(kernel.shape, np.nan))
-    with eagerly():
-        logits, loops = model.settle(IDS, 3)
-    assert np.isnan(logits).all()
-    assert (np.asarray(loops) == 1).all()
-    assert np.isnan(model({"token_ids": IDS, "scored": IDS < 7})).all()
 
 
 SCORED = {"token_ids": IDS, "scored": IDS < 4}

@@ -1,12 +1,9 @@
 """Encodings and windows that differ between the layers of a model."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
 
-from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -20,15 +17,10 @@ from keras_lengen.layers import (
     T5Bias,
     XPos,
 )
-from keras_lengen.models import TransformerDecoder
-from tests.keras_lengen.layers.arguments import assert_config_round_trip
 from tests.keras_lengen.models.small import (
-    MODELS,
-    VOCABULARY_SIZE,
     Witness,
     assert_chunks_change_nothing,
     decoder,
-    eagerly,
     encoder,
     encoder_decoder,
     inputs,
@@ -73,39 +65,6 @@ def test_each_block_has_its_own_encoding_and_window(windows):
     assert_chunks_change_nothing(model, IDS)
 
 
-def test_a_function_gives_the_encoding_of_a_layer():
-    near, far = RoPE(), RoPE(max_wavelength=1e6)
-    model = encoder(
-        lambda n: far if n % 2 else near,
-        num_layers=4,
-        sliding_window=functools.partial(pow, 3),
-    )
-    assert model.sliding_window == [1, 3, 9, 27]
-    assert isinstance(model.encoding, list)
-    waves = [each.max_wavelength for each in encodings_of(model)]
-    assert waves == [10_000, 1_000_000] * 2
-    first, second, *others = encodings_of(model)
-    assert others == [first, second]
-    # An encoding, which can be called, is no such function.
-    assert isinstance(encoder(RoPE(), num_layers=2).encoding, RoPE)
-
-
-def test_what_layers_have_in_common_is_computed_once(monkeypatch):
-    prepared = []
-    prepare = RoPE.prepare
-
-    def count(self, *args):
-        prepared.append(self)
-        return prepare(self, *args)
-
-    monkeypatch.setattr(RoPE, "prepare", count)
-    near, far = RoPE(), RoPE(max_wavelength=1e6)
-    model = decoder([near, far, None, near, far], num_layers=5)
-    prepared.clear()
-    model(IDS)
-    assert [each.max_wavelength for each in prepared] == [10_000, 1_000_000]
-
-
 def test_an_encoding_in_several_entries_is_one():
     shared = T5Bias()
     model = encoder([shared, T5Bias(), shared], num_layers=3)
@@ -136,37 +95,6 @@ def lists():
             *[RoPE(), None, None],
         ],
     }
-
-
-CHECKED = [
-    ("decoder", "one sampler", {}),
-    ("decoder", "two samplers", {"draw": "layer"}),
-    ("encoder_decoder", "bias", {"sliding_window": [3, None, 2, None]}),
-    ("encoder", "own weights", {"sliding_window": [3, None, 2, None]}),
-    ("looped_decoder", "bias", {"normalization": "pre"}),
-    ("decoder", "length", {"chunk_size": 2}),
-    ("decoder", "grid", {}),
-]
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    ("name", "given", "changes"),
-    [
-        pytest.param(*row, marks=pytest.mark.product if number else ())
-        for number, row in enumerate(CHECKED)
-    ],
-)
-def test_models_keep_the_promises(name, given, changes):
-    model = MODELS[name](
-        lists()[given],
-        num_layers=4,
-        output_size=VOCABULARY_SIZE,
-        embedding_scale=48.0,
-        **changes,
-    )
-    with eagerly():
-        check_conformance(model)
 
 
 @pytest.mark.product
@@ -240,29 +168,6 @@ def test_a_length_reaches_the_layers_that_use_it():
         for length in (40, 400)
     )
     assert np.abs(np.asarray(first - second)).max() > 1e-4
-
-
-def test_both_sequences_have_encodings_and_windows_by_layer():
-    model = encoder_decoder(
-        [RoPE(), None, ALiBi()],
-        num_layers=3,
-        output_size=None,
-        cross_encoding=ALiBi(),
-        sliding_window=WINDOWS,
-    )
-    assert_config_round_trip(model)
-    for part in (model.encoder, model.decoder):
-        names = [type(each).__name__ for each in encodings_of(part)]
-        assert names == ["RoPE", "NoPE", "ALiBi"]
-        windows = [each.sliding_window for each in attentions_of(part)]
-        assert windows == WINDOWS
-
-
-def test_a_model_takes_one_list_after_the_other():
-    """A list of configurations, as JSON has it, is as good as encodings."""
-    config = decoder([RoPE(), None], num_layers=2).get_config()
-    assert isinstance(config["encoding"], list)
-    assert isinstance(TransformerDecoder.from_config(config).encoding[0], RoPE)
 
 
 UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}

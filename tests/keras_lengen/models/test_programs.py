@@ -94,20 +94,6 @@ def test_generation_follows_the_model(make, change, jit_compile):
     assert (moved > 1e-3) == (change not in ("frozen", "unfrozen"))
 
 
-@pytest.mark.product
-def test_a_stream_follows_the_model():
-    model = with_random_weights(decoder(ALiBi(), **SIZES))
-    list(model.stream(token_ids(), 2, jit_compile=False))
-    enable_lora(model)
-    streamed = [*model.stream(token_ids(), 2, jit_compile=False)]
-    np.testing.assert_array_equal(
-        np.stack(streamed, axis=1),
-        model.generate(token_ids(), 2, jit_compile=False),
-    )
-    first = next_logits(model, token_ids()).argmax(-1)
-    np.testing.assert_array_equal(streamed[0], first)
-
-
 def test_programs_of_an_unchanged_model_are_kept():
     model = decoder(ALiBi(), **SIZES)
     model.generate(token_ids(), 2, jit_compile=False)

@@ -51,34 +51,6 @@ def test_models_take_arrays(name, extra):
     compile_and_fit(model, small.inputs(model, IDS, **EXTRAS[extra]))
 
 
-class Outer(keras.Model):
-    def __init__(self):
-        super().__init__()
-        self.inner = small.encoder()
-
-    def call(self, inputs, training=None):
-        return self.inner(inputs, training=training)
-
-
-@pytest.mark.product
-def test_a_model_around_a_model_takes_arrays():
-    with two_replicas().scope():
-        model = Outer()
-    compile_and_fit(model, {"token_ids": IDS, "lengths": LENGTHS})
-
-
-def test_ids_that_are_no_integers_raise():
-    floats = IDS.astype("float32")
-    with two_replicas().scope():
-        model = small.decoder()
-        with pytest.raises(ValueError, match="must be integers; got float32"):
-            model(keras.Input((6,)))
-        with pytest.raises(ValueError, match="must be integers; got float32"):
-            tf.function(model)(floats)
-    with pytest.raises(ValueError, match="must be integers; got float"):
-        model.predict(floats, verbose=0)
-
-
 DRAWS = {
     "positions": lambda: RandomizedPositions(max_position=2**20, seed=1),
     "dropout": lambda: Dropout(0.5, seed=1),

@@ -1,7 +1,5 @@
 """`Retrofitted`, by the models of KerasHub that it does not change."""
 
-import doctest
-
 import keras
 import numpy as np
 import pytest
@@ -10,19 +8,15 @@ import tensorflow as tf
 from keras_lengen.layers import (
     DAPE,
     FIRE,
-    STRING,
     AbacusPositions,
     ALiBi,
-    GridPositions,
     InterpolatedPositions,
     LearnedEncoding,
-    Llama3RoPE,
-    LongRoPE,
+    MultiHeadAttention,
     NoPE,
     NTKRoPE,
     OrdinalPositions,
     PoPE,
-    RandomizedALiBi,
     RandomizedPositions,
     RandomizedRoPE,
     RoPE,
@@ -30,14 +24,12 @@ from keras_lengen.layers import (
     SelfExtend,
     SinusoidalEncoding,
     SkippedPositions,
-    XPos,
     YaRN,
 )
-from keras_lengen.retrofit import FAMILIES, Retrofitted, retrofitted
-from tests.keras_lengen.models.decoding import choose_likeliest, search
+from keras_lengen.retrofit import Retrofitted
+from tests.keras_lengen.models.decoding import search
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
-    FURTHER,
     ROTARY,
     compute,
     make_backbone,
@@ -47,37 +39,7 @@ from tests.keras_lengen.retrofit.tiny import (
 )
 
 keras_hub = pytest.importorskip("keras_hub")
-# `.ci/run` installs KerasHub for them.
 pytestmark = pytest.mark.product
-
-
-def mark(names):
-    """Parameters of a test, slow where they start with a further family."""
-    return [
-        pytest.param(name, marks=pytest.mark.slow)
-        if name.partition("-")[0] in FURTHER
-        else name
-        for name in names
-    ]
-
-
-WINDOWED = ("Qwen", "Qwen3", "QwenMoe", "Qwen3Moe", "Gemma", "Gemma3")
-
-
-def draw(model, inputs, training=None):
-    """Reads the positions `(B, T)` that the model gives the tokens."""
-    lengths = inputs["padding_mask"].sum(axis=-1).astype("int32")
-    positions = keras.ops.convert_to_numpy(
-        model.positions.sample(
-            inputs["token_ids"], lengths=lengths, training=training
-        )
-    )
-    return np.broadcast_to(positions, inputs["token_ids"].shape)
-
-
-def test_every_family_is_tested():
-    names = {f"{family}Backbone" for family in ALL}
-    assert names - {"Llama3Backbone"} == set(FAMILIES)
 
 
 @pytest.mark.parametrize("family", ALL)
@@ -93,41 +55,45 @@ def test_ordinal_positions_change_nothing(family):
     assert {id(weight) for weight in model.weights} == weights
 
 
-LIKE_THE_MODEL = {
-    # It takes base, layout and rotated features from the model.
-    "rotation": RoPE(),
-    # All keys are near, and the scores are computed by the seam: grouped heads,
-    # soft caps, windows, scale and mask are those of the model.
-    "near keys": SelfExtend(window=500),
-}
+# All keys are near, and the scores are computed by the seam: grouped heads,
+# soft caps, windows, scale and mask are those of the model.
+NEAR_KEYS = SelfExtend(window=500)
 
 
-@pytest.mark.parametrize("name", LIKE_THE_MODEL)
-@pytest.mark.parametrize("family", mark(ROTARY))
-def test_an_encoding_like_that_of_the_model_changes_nothing(family, name):
+@pytest.mark.parametrize(
+    ("family", "encoding"),
+    [
+        *((family, NEAR_KEYS) for family in ROTARY),
+        # It takes base, layout and rotated features from the model.
+        *((family, RoPE()) for family in ("Llama", "Gemma", "GPTNeoX")),
+    ],
+)
+def test_an_encoding_like_that_of_the_model_changes_nothing(family, encoding):
     backbone = make_backbone(family)
     inputs = make_inputs(family, real=10)
     before = compute(backbone, inputs)
-    model = Retrofitted(backbone, encoding=LIKE_THE_MODEL[name])
+    model = Retrofitted(backbone, encoding=encoding)
     np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
 
 
-@pytest.mark.parametrize("family", mark(ALL))
+@pytest.mark.parametrize("family", ["Llama", "Qwen", "Gemma", "GPT2"])
 def test_positions_are_those_of_a_longer_sequence(family, real=9):
     """And all layers have the same ones."""
     # Windows count tokens, and not positions.
-    windows = {"sliding_window_size": 64} if family in WINDOWED else {}
-    if family == "QwenMoe":
-        # KerasHub fails if its window is longer than the sequence.
-        windows = {"use_sliding_window_attention": False}
+    windowed = family in ("Qwen", "Gemma")
+    windows = {"sliding_window_size": 64} if windowed else {}
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
     model = Retrofitted(backbone, sampler=sampler)
-    positions = draw(model, inputs)[:, :real]
+    ids, lengths = inputs["token_ids"], np.full(2, real)
+    positions = np.asarray(model.positions.sample(ids, lengths=lengths))
+    positions = positions[:, :real]
     assert not (positions[0] == positions[1]).all()
     after = compute(model, inputs)[:, :real]
     inputs = {name: values[:, :real] for name, values in inputs.items()}
+    given = compute(model, {**inputs, "positions": positions})
+    np.testing.assert_allclose(given, after, rtol=1e-4, atol=1e-5)
     before = compute(model.restore(), place(inputs, positions, 64))
     for row, indices in enumerate(positions):
         np.testing.assert_allclose(
@@ -145,134 +111,48 @@ def test_an_encoding_is_for_the_global_layers_of_gemma3():
         assert np.array_equal(after, before) != changed
 
 
-KERAS_HUB_HAS_IT = {
-    "interpolation of Mistral": (
-        "Mistral",
-        {"rope_scaling_factor": 4.0},
-        {"sampler": InterpolatedPositions(train_length=4, scaling_factor=4)},
-    ),
-    "Llama 3": (
-        "Llama",
-        {
-            "rope_frequency_adjustment_factor": 8.0,
-            "rope_low_freq_factor": 1.0,
-            "rope_high_freq_factor": 4.0,
-            "rope_pretraining_sequence_length": 16,
-        },
-        {"encoding": Llama3RoPE(scaling_factor=8, original_length=16)},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", KERAS_HUB_HAS_IT)
-def test_what_keras_hub_has_itself(name):
-    family, theirs, ours = KERAS_HUB_HAS_IT[name]
-    inputs = make_inputs(family, tokens=24)
-    model = Retrofitted(make_backbone(family), **ours)
-    expected = compute(make_backbone(family, **theirs), inputs)
-    np.testing.assert_allclose(compute(model, inputs), expected, atol=2e-4)
-
-
-def test_the_long_rotation_of_phi3():
-    """KerasHub has LongRoPE there, which must be given as an encoding."""
-    factors = (1.0, 1.2, 1.5, 2.0), (2.0, 3.0, 4.0, 5.0)
+def test_the_long_rotation_of_phi3_must_be_given():
     backbone = make_backbone(
         "Phi3",
         rope_scaling_type="su",
-        rope_scaling_short_factor=[*factors[0]],
-        rope_scaling_long_factor=[*factors[1]],
-        pretraining_sequence_length=8,
-        max_sequence_length=32,
+        rope_scaling_short_factor=[1.0, 1.2, 1.5, 2.0],
+        rope_scaling_long_factor=[2.0, 3.0, 4.0, 5.0],
     )
     with pytest.raises(ValueError, match="such as LongRoPE with the model's"):
         Retrofitted(backbone)
-    encoding = LongRoPE(
-        original_length=8,
-        scaling_factor=4,
-        short_factors=factors[0],
-        long_factors=factors[1],
-    )
-    for tokens in (8, 12):
-        inputs = make_inputs("Phi3", tokens=tokens)
-        before = compute(backbone, inputs)
-        model = Retrofitted(backbone, encoding=encoding)
-        np.testing.assert_allclose(compute(model, inputs), before, atol=1e-4)
-        model.restore()
 
 
-def rotate(vector, angles):
-    """Rotates pairs `(m, m + D / 2)` by angles, one for each pair."""
-    first, second = np.split(vector, 2)
-    cosines, sines = np.cos(angles), np.sin(angles)
-    return np.concatenate(
-        [first * cosines - second * sines, second * cosines + first * sines]
-    )
-
-
-# The distance of a query `i` and a key `j`, by the papers.
-DISTANCES = {
-    "RoPE": (RoPE(), lambda i, j: i - j),
-    "NoPE": (NoPE(), lambda i, j: 0),
-    "ALiBi": (ALiBi(), lambda i, j: 0),
-    "SelfExtend": (
-        SelfExtend(group_size=3, window=5),
-        lambda i, j: i - j if i - j < 5 else i // 3 - j // 3 + 5 - 5 // 3,
-    ),
-    "STRING": (
-        STRING(original_length=12, shift_fraction=0.5, window=2),
-        lambda i, j: i - j if i - j < 6 else i - j - 6 + 2,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DISTANCES)
-def test_formula(name):
-    """Attention of one layer of Llama, pair by pair."""
-    encoding, distance = DISTANCES[name]
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        ALiBi(),
+        # Base and layout are those of the model.
+        SelfExtend(group_size=3, window=5, max_wavelength=300, layout="halves"),
+    ],
+)
+def test_attention_is_that_of_the_library(encoding):
     backbone = make_backbone("Llama")
     attention = backbone.transformer_layers[0]._self_attention_layer
     hidden = np.random.default_rng(1).normal(size=(1, 11, 32))
-    query, key, value = (
-        np.einsum("btm,mhd->bthd", hidden, np.asarray(dense.kernel))[0]
-        for dense in (
-            attention._query_dense,
-            attention._key_dense,
-            attention._value_dense,
-        )
-    )
-    key, value = (np.repeat(each, 2, axis=1) for each in (key, value))
-    rates = 300 ** (-np.arange(4) / 4)
-    slopes = 2.0 ** -np.array([2, 4, 6, 8])
-    outputs = np.zeros((11, 4, 8))
-    for i in range(11):
-        for head in range(4):
-            scores = np.array(
-                [
-                    rotate(query[i, head], distance(i, j) * rates)
-                    @ key[j, head]
-                    / np.sqrt(8)
-                    - (name == "ALiBi") * slopes[head] * (i - j)
-                    for j in range(i + 1)
-                ]
-            )
-            weights = np.exp(scores - scores.max())
-            outputs[i, head] = weights / weights.sum() @ value[: i + 1, head]
-    expected = np.einsum(
-        "thd,hdm->tm", outputs, np.asarray(attention._output_dense.kernel)
-    )
+    options = {"num_key_value_heads": 2, "use_bias": False}
+    alone = type(encoding).from_config(encoding.get_config())
+    ours = MultiHeadAttention(4, 8, encoding=alone, **options)
+    ours.build(hidden.shape, hidden.shape)
+    for weight, theirs in zip(ours.weights, attention.weights, strict=True):
+        weight.assign(keras.ops.reshape(theirs, weight.shape))
+    expected = ours(hidden, hidden, use_causal_mask=True)
     Retrofitted(backbone, encoding=encoding)
     causal = np.tril(np.ones((1, 11, 11), "int32"))
     found = attention(hidden.astype("float32"), attention_mask=causal)
-    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("family", mark(ALL))
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
 def test_restore(family):
     backbone = make_backbone(family)
     inputs = make_inputs(family)
     before, config = compute(backbone, inputs), backbone.get_config()
-    weights = [id(weight) for weight in backbone.weights]
-    variables = len(backbone.variables)
+    variables = [id(variable) for variable in backbone.variables]
     encoding = FIRE() if family in ROTARY else SinusoidalEncoding()
     model = Retrofitted(backbone, sampler=RANDOMIZED, encoding=encoding)
     assert not np.allclose(compute(model, inputs), before, atol=1e-3)
@@ -280,18 +160,14 @@ def test_restore(family):
         (backbone.get_config, "save the Retrofitted model"),
         (lambda: Retrofitted(backbone), "is changed already"),
         (lambda: model.quantize("int8"), "quantize the backbone before"),
-        (
-            lambda: model(np.ones((1, 3), "int32")),
-            "a dict of the backbone's inputs",
-        ),
+        (lambda: model(np.ones((1, 3))), "a dict of the backbone's inputs"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
     assert model.restore() is backbone
     np.testing.assert_array_equal(compute(backbone, inputs), before)
     assert backbone.get_config() == config
-    assert [id(weight) for weight in backbone.weights] == weights
-    assert len(backbone.variables) == variables
+    assert [id(variable) for variable in backbone.variables] == variables
     with pytest.raises(ValueError, match="make a new Retrofitted"):
         model(inputs)
     # And again.
@@ -301,20 +177,15 @@ def test_restore(family):
 
 SAVED = {
     "Llama": {"encoding": RandomizedRoPE(max_position=64, evaluation="even")},
-    "GPTNeoX": {"encoding": DAPE(encoding=FIRE())},
-    "Gemma": {"encoding": SelfExtend(group_size=2, window=4)},
-    "Qwen": {
+    "GPTNeoX": {
         "sampler": InterpolatedPositions(train_length=4),
-        "encoding": YaRN(original_length=4),
+        "encoding": DAPE(encoding=FIRE()),
     },
     "GPT2": {"encoding": LearnedEncoding(max_position=100), "table": "tiled"},
-    "Bert": {"sampler": RandomizedPositions(max_position=64, seed=4)},
-    "Gemma3": {"encoding": YaRN(original_length=4)},
-    "Roberta": {"encoding": LearnedEncoding(max_position=100)},
 }
 
 
-@pytest.mark.parametrize("family", mark(SAVED))
+@pytest.mark.parametrize("family", SAVED)
 def test_save_and_load(family, tmp_path, loading):
     model = Retrofitted(make_backbone(family), **SAVED[family])
     inputs = make_inputs(family)
@@ -322,8 +193,7 @@ def test_save_and_load(family, tmp_path, loading):
         weight.assign(weight + 0.01)
     loading.check(model, tmp_path / "model.keras", inputs, atol=1e-5)
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    config = Retrofitted.from_config(loaded.get_config()).get_config()
-    assert config == model.get_config()
+    assert loaded.get_config() == model.get_config()
     # The copy is complete: its backbone is that of the saved model.
     np.testing.assert_array_equal(
         compute(loaded.restore(), inputs), compute(model.restore(), inputs)
@@ -340,67 +210,38 @@ def test_a_quantized_backbone_is_saved(tmp_path, loading):
     loading.check(model, tmp_path / "model.keras", make_inputs("Llama"))
 
 
-@pytest.mark.parametrize("family", ["Llama", "Bert"])
-def test_export(family, tmp_path):
-    """Also before the first call, and after loading."""
-    encoding = {"Llama": YaRN(original_length=4), "Bert": SinusoidalEncoding()}
-    model = Retrofitted(make_backbone(family), encoding=encoding[family])
-    inputs = make_inputs(family)
+def test_a_loaded_model_is_exported_before_its_first_call(tmp_path):
+    model = Retrofitted(make_backbone("Bert"), encoding=SinusoidalEncoding())
+    inputs = make_inputs("Bert")
     model.save(tmp_path / "model.keras")
-    for exported in (model, keras.saving.load_model(tmp_path / "model.keras")):
-        exported.export(tmp_path / "exported", verbose=False)
-        served = tf.saved_model.load(tmp_path / "exported")
-        found = served.serve(keras.tree.map_structure(tf.constant, inputs))
-        expected = model(inputs)
-        assert type(found) is type(expected) or isinstance(expected, dict)
-        for one, other in zip(
-            keras.tree.flatten(found), keras.tree.flatten(expected), strict=True
-        ):
-            np.testing.assert_allclose(one, other, atol=1e-5)
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    loaded.export(tmp_path / "exported", verbose=False)
+    served = tf.saved_model.load(tmp_path / "exported")
+    found = served.serve(keras.tree.map_structure(tf.constant, inputs))
+    for name, expected in model(inputs).items():
+        np.testing.assert_allclose(found[name], expected, atol=1e-5)
 
 
 RANDOMIZED = RandomizedPositions(max_position=64)
 WIDER = RandomizedPositions(max_position=96)
 STRETCHED = InterpolatedPositions(train_length=5)
 GENERATING = [
-    ("Llama", None, None),
     ("Llama", YaRN(original_length=4), None),
-    ("Llama", LongRoPE(original_length=8, scaling_factor=2), None),
     ("Llama", NTKRoPE(original_length=4), None),
-    ("Llama", XPos(), None),
-    ("Llama", NoPE(), None),
     ("Llama", SelfExtend(group_size=3, window=4), None),
     ("Llama", PoPE(), None),
-    ("Llama", RandomizedALiBi(max_position=64), None),
     ("Mistral", RandomizedRoPE(max_position=64), None),
     ("Gemma", ALiBi(), None),
-    ("Gemma", None, RANDOMIZED),
-    ("Qwen", STRING(original_length=8), None),
     ("Qwen3", None, STRETCHED),
     ("GPTNeoX", None, RANDOMIZED),
-    ("GPTNeoX", ALiBi(), None),
-    ("GPT2", None, STRETCHED),
     ("GPT2", LearnedEncoding(max_position=96), WIDER),
-    ("Mixtral", YaRN(original_length=4), None),
-    ("Phi3", ALiBi(), None),
-    ("QwenMoe", STRING(original_length=8), None),
-    ("Qwen3Moe", RandomizedRoPE(max_position=64), None),
-    ("Gemma3", SelfExtend(group_size=3, window=4), None),
-    ("Gemma3", None, RANDOMIZED),
-    ("OPT", LearnedEncoding(max_position=96), None),
 ]
 
 
 @pytest.mark.parametrize(
     ("family", "encoding", "sampler"),
-    [
-        pytest.param(
-            *row,
-            id=f"{row[0]}-{type(row[1]).__name__}",
-            marks=pytest.mark.slow if row[0] in FURTHER else (),
-        )
-        for row in GENERATING
-    ],
+    GENERATING,
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
 def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
     model = Retrofitted(
@@ -411,11 +252,8 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
     expected = compute(task, inputs)
     prompt = {key: value.copy() for key, value in inputs.items()}
     prompt["token_ids"][:, 6:] = 0
-    # Gemma 3 also asks for images.
-    images = [None] * 4 if family == "Gemma3" else []
-    _, cache = task._build_cache(
-        keras.ops.convert_to_tensor(prompt["token_ids"]), *images
-    )
+    ids = keras.ops.convert_to_tensor(prompt["token_ids"])
+    _, cache = task._build_cache(ids)
     for index in range(6, 10):
         token = inputs["token_ids"][:, index : index + 1]
         logits, _, cache = task.call_with_cache(
@@ -426,21 +264,16 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
         )
 
 
-@pytest.mark.parametrize(
-    ("family", "beams"), [("Llama", 1), ("GPT2", 3), ("Llama", 3)]
-)
-def test_generation(family, beams):
+@pytest.mark.parametrize("family", ["Llama", "GPT2"])
+def test_generation(family):
     """Each token by a whole pass, with the positions of the row."""
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
     model = Retrofitted(make_backbone(family), sampler=sampler)
     for weight in model.weights:
         weight.assign(3 * weight)
     task = make_task(family, model)
-    if beams == 1:
-        task.compile(sampler="greedy")
-    else:
-        search_beams = keras_hub.samplers.BeamSampler(num_beams=beams)
-        task.compile(sampler=search_beams, jit_compile=False)
+    beam_search = keras_hub.samplers.BeamSampler(num_beams=3)
+    task.compile(sampler=beam_search)
     inputs = make_inputs(family, tokens=9, real=5)
     drawn = []
     for _ in range(2):
@@ -465,22 +298,14 @@ def test_generation(family, beams):
                 )
 
             prompt = inputs["token_ids"][row, :5]
-            expected = (
-                choose_likeliest(read, prompt, 4)[0]
-                if beams == 1
-                else search(read, prompt, 4, beams)
-            )
+            expected = search(read, prompt, 4, beams=3)
             assert [*found[row]] == [*prompt, *expected]
     assert not np.array_equal(*drawn)
     assert not np.array_equal(*drawn[0])
 
 
 TRAINED = {
-    "Llama": {
-        "sampler": SkippedPositions(max_position=64),
-        "encoding": YaRN(original_length=8, scaling_factor=4),
-    },
-    "GPTNeoX": {"encoding": FIRE()},
+    "Llama": {"sampler": SkippedPositions(max_position=64)},
     "GPT2": {"encoding": LearnedEncoding(max_position=96)},
 }
 
@@ -491,32 +316,22 @@ def test_fit(family):
     own = {id(weight) for weight in backbone.weights}
     model = Retrofitted(backbone, **TRAINED[family])
     task = make_task(family, model)
+    weights = {id(weight): weight for weight in task.trainable_weights}
     # The parts of the seams are found through the layers of the task.
-    assert {id(weight) for weight in model.trainable_weights} == {
-        id(weight) for weight in task.trainable_weights
-    }
+    assert {id(weight) for weight in model.trainable_weights} == {*weights}
+    # An encoding is trained too, if it has weights.
+    assert bool(weights.keys() - own) == (family == "GPT2")
     task.compile(optimizer=keras.optimizers.SGD(0.05), jit_compile=False)
-    inputs = make_inputs(family, batch=4)
-    before = [np.array(weight) for weight in task.trainable_weights]
-    first = draw(model, inputs, training=True)
-    targets = inputs["token_ids"]
-    history = task.fit(
-        inputs, targets, batch_size=2, epochs=2, shuffle=False, verbose=0
-    ).history["loss"]
-    assert np.isfinite(history).all()
+    inputs = make_inputs(family)
+    before = {name: np.array(weight) for name, weight in weights.items()}
+    task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
     changed = {
-        id(weight): weight.path
-        for old, weight in zip(before, task.trainable_weights, strict=True)
-        if not np.array_equal(old, np.array(weight))
+        name
+        for name, weight in weights.items()
+        if not np.array_equal(before[name], np.array(weight))
     }
-    for part in ("token_embedding", "feedforward_output_dense"):
-        assert any(part in path for path in changed.values())
-    # So do those of the encoding, if it has any.
-    encoding = {id(weight) for weight in model.trainable_weights} - own
-    assert bool(encoding) == (family != "Llama")
-    assert not encoding or encoding & {*changed}
-    if family == "Llama":  # Its sampler draws.
-        assert (draw(model, inputs, training=True) != first).any()
+    assert weights.keys() - own <= changed
+    assert changed & own
 
 
 def test_training_steps_draw_anew():
@@ -531,44 +346,23 @@ def test_training_steps_draw_anew():
     )
 
 
-def test_given_positions():
-    backbone = make_backbone("Llama")
-    inputs = make_inputs("Llama", tokens=6)
-    model = Retrofitted(backbone)
-    positions = np.array([[0, 1, 2, 40, 41, 42]] * 2)
-    after = compute(model, {**inputs, "positions": positions})
-    before = compute(model.restore(), place(inputs, positions, 64))
-    np.testing.assert_allclose(
-        after, before[:, positions[0]], rtol=1e-3, atol=1e-4
-    )
-
-
 def test_lora(tmp_path, loading):
-    model = Retrofitted(
-        make_backbone("Llama"), encoding=YaRN(original_length=8)
-    )
+    encoding = YaRN(original_length=8)
+    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
     inputs = make_inputs("Llama")
-    before = compute(model, inputs)
     model.backbone.enable_lora(2)
-    np.testing.assert_array_equal(compute(model, inputs), before)
     task = make_task("Llama", model)
-    task.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
     assert 0 < len(task.trainable_weights) < len(task.weights) / 2
-    task.fit(inputs, inputs["token_ids"], shuffle=False, verbose=0)
-    trained = compute(model, inputs)
-    assert not np.allclose(trained, before, atol=1e-4)
+    for weight in task.trainable_weights:
+        weight.assign(weight + 0.1)
     loading.check(model, tmp_path / "model.keras", inputs, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["Llama", "Gemma", "GPT2"])
-def test_mixed_precision_keeps_positions_apart(family):
+def test_mixed_precision_keeps_positions_apart():
     """bfloat16 has one number for 1000 and 1001."""
-    windows = {"sliding_window_size": 64} if family == "Gemma" else {}
-    tables = {"max_sequence_length": 2048} if family == "GPT2" else {}
-    options = {**windows, **tables}
-    inputs = make_inputs(family, tokens=4)
+    inputs = make_inputs("Llama", tokens=4)
     half, full = (
-        Retrofitted(make_backbone(family, dtype=dtype, **options))
+        Retrofitted(make_backbone("Llama", dtype=dtype))
         for dtype in ("mixed_bfloat16", "float32")
     )
     outputs = []
@@ -586,31 +380,28 @@ def interpolate(rows, places):
     return np.stack(columns, axis=-1)
 
 
+def find_table(**arguments):
+    """The first 150 rows that a changed GPT-2 adds."""
+    model = Retrofitted(make_backbone("GPT2"), **arguments)
+    seam = model.backbone.position_embedding
+    compute(model, make_inputs("GPT2", tokens=120))
+    return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
+
+
 def test_tables():
     """The three beginnings of a longer table, and points between two rows."""
-    rows = np.asarray(
-        make_backbone("GPT2").position_embedding.position_embeddings
-    )
-
-    def find_table(**arguments):
-        model = Retrofitted(make_backbone("GPT2"), **arguments)
-        inputs = make_inputs("GPT2", tokens=120)
-        assert compute(model, inputs).shape[1] == 120
-        seam = model.backbone.position_embedding
-        return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
-
-    found = {
-        table: find_table(
-            encoding=LearnedEncoding(max_position=150), table=table
-        )
+    embedding = make_backbone("GPT2").position_embedding
+    rows = np.asarray(embedding.position_embeddings)
+    interpolated, tiled, initialized = (
+        find_table(encoding=LearnedEncoding(max_position=150), table=table)
         for table in ("interpolated", "tiled", "initialized")
-    }
+    )
     expected = interpolate(rows, np.linspace(0, 63, 150))
-    np.testing.assert_allclose(found["interpolated"], expected, atol=1e-4)
+    np.testing.assert_allclose(interpolated, expected, atol=1e-4)
     expected = np.concatenate([rows, rows, rows[:22]])
-    np.testing.assert_allclose(found["tiled"], expected, atol=1e-6)
-    np.testing.assert_allclose(found["initialized"][:64], rows, atol=1e-6)
-    spread = found["initialized"][64:].std()
+    np.testing.assert_allclose(tiled, expected, atol=1e-6)
+    np.testing.assert_allclose(initialized[:64], rows, atol=1e-6)
+    spread = initialized[64:].std()
     np.testing.assert_allclose(spread, rows.std(), rtol=0.1)
     # The last positions are past the last row, and read it.
     between = find_table(sampler=InterpolatedPositions(train_length=64))
@@ -618,84 +409,60 @@ def test_tables():
     np.testing.assert_allclose(between, expected, atol=1e-4)
 
 
-UNORDERED = RandomizedPositions(max_position=64, ordered=False)
+OWN = RandomizedRoPE(max_position=64)
+TABLE = LearnedEncoding(max_position=99)
 ABACUS = AbacusPositions(digits=(1, 2), max_shift=4)
 WRONG = [
-    ("Llama", SinusoidalEncoding(), None, "which rotates queries and keys"),
-    ("GPT2", YaRN(original_length=8), None, "GPT2Backbone, which adds a table"),
-    ("Llama", SelectiveRoPE(), None, "which a LlamaBackbone does not pass on"),
-    ("Llama", RandomizedRoPE(max_position=64), RANDOMIZED, "give only one"),
-    ("Llama", None, ABACUS, "reads token ids"),
-    ("Llama", None, GridPositions(width=3), "gives pairs"),
-    ("Llama", XPos(), UNORDERED, "may give earlier tokens larger positions"),
-    ("Llama", YaRN, None, "the class YaRN: call it"),
-    ("GPT2", None, WIDER, "has 64 rows: give it encoding=LearnedEncoding"),
-    ("GPT2", LearnedEncoding(max_position=99), STRETCHED, "gives fractions"),
+    ("Llama", {"encoding": SinusoidalEncoding()}, "rotates queries and keys"),
+    ("GPT2", {"encoding": YaRN(original_length=8)}, "which adds a table"),
+    ("Llama", {"encoding": SelectiveRoPE()}, "Backbone does not pass on"),
+    ("Llama", {"sampler": ABACUS}, "reads token ids"),
+    ("Llama", {"table": "tiled"}, "or leave table out"),
+    ("GPT2", {"sampler": WIDER}, "64 rows: give it encoding=LearnedEncoding"),
+    ("GPT2", {"table": "zeros"}, "table must be"),
+    ("Llama", {"encoding": OWN, "sampler": RANDOMIZED}, "give only one"),
+    ("GPT2", {"encoding": TABLE, "sampler": STRETCHED}, "gives fractions"),
 ]
 
 
-@pytest.mark.parametrize(("family", "encoding", "sampler", "message"), WRONG)
-def test_what_does_not_go_together(family, encoding, sampler, message):
+@pytest.mark.parametrize(("family", "arguments", "message"), WRONG)
+def test_what_does_not_go_together(family, arguments, message):
     backbone = make_backbone(family)
     with pytest.raises(ValueError, match=message):
-        Retrofitted(backbone, encoding=encoding, sampler=sampler)
+        Retrofitted(backbone, **arguments)
     # Nothing has been changed.
     backbone.get_config()
 
 
+def test_other_models_and_longer_inputs_are_refused():
+    with pytest.raises(ValueError, match="seam is known, one of Lla"):
+        Retrofitted(keras.Sequential())
+    with pytest.raises(ValueError, match="below 64, the number of rows"):
+        Retrofitted(make_backbone("GPT2"))(make_inputs("GPT2", tokens=65))
+
+
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("family", "path", "missing"),
     [
-        (lambda: Retrofitted(keras.Sequential()), "seam is known, one of Lla"),
-        (
-            lambda: Retrofitted(make_backbone("GPT2"), table="zeros"),
-            "table must be",
-        ),
-        (
-            lambda: Retrofitted(make_backbone("Llama"), table="tiled"),
-            "or leave table out",
-        ),
-        (
-            lambda: Retrofitted(make_backbone("GPT2"))(
-                make_inputs("GPT2", tokens=65)
-            ),
-            "below 64, the number of rows",
-        ),
+        # What another version of KerasHub could lack.
+        ("Llama", "transformer_layers", "has no `transformer_layers`"),
+        ("GPT2", "position_embedding", "has no `position_embedding`"),
+        ("Llama", None, "takes no `attention_mask`"),
     ],
 )
-def test_wrong_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-VERSIONS = {
-    # What another version of KerasHub could lack.
-    "layers": ("Llama", "transformer_layers", "has no `transformer_layers`"),
-    "table": ("GPT2", "position_embedding", "has no `position_embedding`"),
-    "argument": ("Llama", None, "takes no `attention_mask`"),
-}
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-def test_other_version_of_keras_hub(name, monkeypatch):
-    family, path, missing = VERSIONS[name]
-    backbone, inputs = make_backbone(family), make_inputs(family)
-    before = compute(backbone, inputs)
-    with monkeypatch.context() as patch:
-        if path is None:
-            patch.setattr(
-                backbone.transformer_layers[1]._self_attention_layer,
-                "_compute_attention",
-                lambda query, key, value, mask: None,
-            )
-        else:
-            patch.delattr(backbone, path)
-        with pytest.raises(RuntimeError, match=missing) as error:
-            Retrofitted(backbone)
+def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
+    backbone = make_backbone(family)
+    if path is None:
+        attention = backbone.transformer_layers[1]._self_attention_layer
+        method = "_compute_attention"
+        monkeypatch.setattr(attention, method, lambda query, key, value: None)
+    else:
+        monkeypatch.delattr(backbone, path)
+    with pytest.raises(RuntimeError, match=missing) as error:
+        Retrofitted(backbone)
     assert f"keras_hub is {keras_hub.__version__}" in str(error.value)
-    assert "install one of these" in str(error.value)
     # Nothing has been changed.
-    np.testing.assert_array_equal(compute(backbone, inputs), before)
+    backbone.get_config()
 
 
 def test_compiled_programs_are_made_anew():
@@ -709,17 +476,3 @@ def test_compiled_programs_are_made_anew():
     np.testing.assert_allclose(
         backbone.predict(inputs, verbose=0), before, atol=1e-5
     )
-
-
-def test_example_of_the_docstring():
-    """Not a doctest, because KerasHub is an extra."""
-    source = (Retrofitted.__doc__ or "").replace("# doctest: +SKIP", "")
-    example = doctest.DocTestParser().get_doctest(
-        source, {}, "Retrofitted", retrofitted.__file__, 0
-    )
-    runner = doctest.DocTestRunner(
-        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    )
-    runner.run(example)
-    assert runner.tries > 5
-    assert runner.failures == 0

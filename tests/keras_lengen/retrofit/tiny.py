@@ -4,97 +4,57 @@ import keras
 import numpy as np
 
 VOCABULARY = 40
-GROUPED = {
+SIZES = {
     "vocabulary_size": VOCABULARY,
     "num_layers": 2,
-    "num_query_heads": 4,
-    "num_key_value_heads": 2,
     "hidden_dim": 32,
     "intermediate_dim": 48,
 }
-PLAIN = {
-    "vocabulary_size": VOCABULARY,
-    "num_layers": 2,
-    "num_heads": 4,
-    "hidden_dim": 32,
-    "intermediate_dim": 48,
-}
+GROUPED = {**SIZES, "num_query_heads": 4, "num_key_value_heads": 2}
+PLAIN = {**SIZES, "num_heads": 4}
+WINDOW = {"use_sliding_window_attention": True, "sliding_window_size": 8}
+QWEN3 = {"head_dim": 16, "sliding_window_size": 8}
+EXPERTS = {"num_experts": 2, "top_k": 1}
+MANY_EXPERTS = {**EXPERTS, "moe_intermediate_dim": 16, "norm_top_k_prob": True}
 ROTARY = {
     # Other bases than those of the encodings, which must not replace them.
     "Llama": {**GROUPED, "rope_max_wavelength": 300},
     "Llama3": {**GROUPED, "rope_max_wavelength": 700},
     "Mistral": {**GROUPED, "sliding_window": 64, "rope_max_wavelength": 500},
-    "Mixtral": {
-        **GROUPED,
-        "num_experts": 2,
-        "top_k": 1,
-        "sliding_window": 64,
-        "rope_max_wavelength": 400,
-    },
+    "Mixtral": {**GROUPED, **EXPERTS, "rope_max_wavelength": 400},
     "Phi3": {**GROUPED, "rope_max_wavelength": 600},
     "QwenMoe": {
         **GROUPED,
-        "moe_intermediate_dim": 16,
+        **MANY_EXPERTS,
+        **WINDOW,
         "shared_expert_intermediate_dim": 16,
-        "num_experts": 2,
-        "top_k": 1,
-        "norm_top_k_prob": True,
-        "use_sliding_window_attention": True,
-        "sliding_window_size": 8,
     },
-    "Qwen3Moe": {
-        **GROUPED,
-        "head_dim": 16,
-        "moe_intermediate_dim": 16,
-        "num_experts": 2,
-        "top_k": 1,
-        "norm_top_k_prob": True,
-        "sliding_window_size": 8,
-    },
-    "Qwen": {
-        **GROUPED,
-        "use_sliding_window_attention": True,
-        "sliding_window_size": 8,
-    },
-    "Qwen3": {**GROUPED, "head_dim": 16, "sliding_window_size": 8},
+    "Qwen3Moe": {**GROUPED, **MANY_EXPERTS, **QWEN3},
+    "Qwen": {**GROUPED, **WINDOW},
+    "Qwen3": {**GROUPED, **QWEN3},
     "Gemma": {
         **GROUPED,
-        "head_dim": 8,
-        "attention_logit_soft_cap": 20.0,
-        "use_sliding_window_attention": True,
-        "sliding_window_size": 8,
+        **WINDOW,
+        **{"head_dim": 8, "attention_logit_soft_cap": 20.0},
     },
     "Gemma3": {
+        **GROUPED,
+        **WINDOW,
         # The sixth layer is the first one without a window.
-        **{**GROUPED, "num_layers": 6, "head_dim": 8, "image_size": 16},
+        **{"num_layers": 6, "head_dim": 8, "image_size": 16},
         "use_query_key_norm": True,
-        "use_sliding_window_attention": True,
-        "sliding_window_size": 8,
     },
     "GPTNeoX": {**PLAIN, "rotary_percentage": 0.5},
 }
 TABLES = {
-    "GPT2": {**PLAIN, "max_sequence_length": 64, "dropout": 0.0},
-    **{
-        name: {**PLAIN, "max_sequence_length": 64, "dropout": 0.0}
-        for name in ("Bert", "DistilBert", "OPT", "Roberta")
-    },
+    name: {**PLAIN, "max_sequence_length": 64, "dropout": 0.0}
+    for name in ("GPT2", "Bert", "DistilBert", "OPT", "Roberta")
 }
 ALL = {**ROTARY, **TABLES}
-FURTHER = (
-    *("Mixtral", "Phi3", "QwenMoe", "Qwen3Moe", "Gemma3"),
-    *("DistilBert", "OPT", "Roberta"),
-)
-"""Families whose seams are like those of the others."""
 
 
 def make_backbone(family, **kwargs):
-    """Makes a backbone whose weights are large enough for attention to matter.
-
-    Args:
-        family: str, a name of `ALL`.
-        **kwargs: Arguments other than those of `ALL`.
-    """
+    """Makes a backbone whose weights are large enough for attention."""
     import keras_hub
 
     cls = getattr(keras_hub.models, f"{family}Backbone")
@@ -106,12 +66,10 @@ def make_backbone(family, **kwargs):
     return backbone
 
 
-def make_task(family, model, **kwargs):
+def make_task(family, model):
     import keras_hub
 
-    return model.make_task(
-        getattr(keras_hub.models, f"{family}CausalLM"), **kwargs
-    )
+    return model.make_task(getattr(keras_hub.models, f"{family}CausalLM"))
 
 
 def make_inputs(family, tokens=12, real=None, batch=2, seed=0):
@@ -142,11 +100,7 @@ def compute(model, inputs, **kwargs):
 
 
 def place(inputs, positions, length):
-    """Moves tokens to the indices `positions` of longer, padded sequences.
-
-    A model with ordinal positions then computes for them what one with these
-    positions computes for the tokens alone: padding is masked.
-    """
+    """Moves tokens to the indices `positions` of longer, padded sequences."""
     placed = {}
     for name, values in inputs.items():
         placed[name] = np.zeros((len(values), length), "int32")

@@ -1,7 +1,6 @@
 """Signals: one clear line, a status that says so, and nothing lost."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
@@ -12,26 +11,23 @@ import pytest
 
 from benchmarks.faults.file_operations import Trainer, read_end
 from benchmarks.faults.run_files import read_metrics
-from tests.trainers.toy import TOY, toy_config
 from trainers import experiment
-from trainers.algorithmic import EXPERIMENT
 from trainers.devices import interruption
 from trainers.devices.interruption import StopRequest
 from trainers.errors import StoppedError
-from trainers.options.command import errors_as_statuses
 from trainers.records.progress import Progress
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-class OneWorker:
-    def on_any_worker(self, flag):
-        return flag
+class Workers:
+    """One worker, or several of which another one may be asked to stop."""
 
+    def __init__(self, other_is_asked=False):
+        self.other_is_asked = other_is_asked
 
-class OtherIsAsked:
     def on_any_worker(self, flag):
-        return True
+        return flag or self.other_is_asked
 
 
 def send(number):
@@ -51,44 +47,35 @@ def handled(handler):
             signal.signal(number, known)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_after_the_last_check_is_not_lost(capfd, number):
-    before = signal.getsignal(number)
+def test_a_signal_after_the_last_check_is_not_lost(capfd):
+    before, saved = signal.getsignal(signal.SIGINT), []
     with (
         pytest.raises(StoppedError) as caught,
-        StopRequest(OneWorker()) as stop,
-    ):
-        stop.check()
-        send(number)
-    assert caught.value.number == number
-    assert signal.getsignal(number) is before
-    said = f"{signal.Signals(number).name}: stopping after these steps"
-    assert said in capfd.readouterr().out
-
-
-def test_the_state_is_saved_before_a_stop(capfd):
-    saved = []
-    with (
-        pytest.raises(StoppedError),
-        StopRequest(OneWorker()) as stop,
+        StopRequest(Workers()) as stop,
     ):
         stop.check(lambda: saved.append("too early"))
         send(signal.SIGINT)
-        stop.check(lambda: saved.append("in time"))
-    assert saved == ["in time"]
+    assert (saved, caught.value.number) == ([], signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "SIGINT: stopping after these steps" in capfd.readouterr().out
+    # It hides no error.
+    with pytest.raises(ValueError, match="own"), StopRequest(Workers()):
+        send(signal.SIGTERM)
+        raise ValueError("own")
 
 
 def test_a_signal_to_another_worker_counts_as_sigterm():
+    saved = []
     with (
         pytest.raises(StoppedError) as caught,
-        StopRequest(OtherIsAsked()),
+        StopRequest(Workers(other_is_asked=True)) as stop,
     ):
-        pass
-    assert caught.value.number == signal.SIGTERM
+        stop.check(lambda: saved.append("in time"))
+    assert (saved, caught.value.number) == (["in time"], signal.SIGTERM)
 
 
-def test_the_second_ctrl_c_ends_at_once(capfd):
-    with StopRequest(OneWorker()) as stop:
+def test_the_second_ctrl_c_ends_at_once():
+    with StopRequest(Workers()) as stop:
         send(signal.SIGTERM)
         send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
@@ -98,23 +85,18 @@ def test_the_second_ctrl_c_ends_at_once(capfd):
         stop._signal = None
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_a_signal_stops_at_once_where_nothing_can_be_lost(capfd, early):
-    with (
-        pytest.raises(StoppedError),
-        StopRequest(OneWorker()) as stop,
-    ):
-        if early:
-            send(signal.SIGTERM)
-        with stop.at_once():
-            assert not early
-            send(signal.SIGTERM)
-            pytest.fail("the signal is late")
-    # From then on, it waits again.
-    with StopRequest(OneWorker()) as stop:
+def test_a_signal_stops_at_once_where_nothing_can_be_lost():
+    with StopRequest(Workers()) as stop:
+        # From then on, a signal waits again.
         with stop.at_once():
             pass
         send(signal.SIGTERM)
+        with pytest.raises(StoppedError), stop.at_once():
+            pytest.fail("the earlier signal is late")
+        stop._signal = None
+        with pytest.raises(StoppedError), stop.at_once():
+            send(signal.SIGTERM)
+            pytest.fail("the signal is late")
         stop._signal = None
 
 
@@ -123,10 +105,9 @@ def test_a_signal_whose_error_a_library_swallows_is_not_lost():
         interruption.check_received()
         with contextlib.suppress(StoppedError):
             send(signal.SIGTERM)
-        with pytest.raises(StoppedError) as stopped:
+        with pytest.raises(StoppedError):
             interruption.check_received()
-        assert stopped.value.number == signal.SIGTERM
-        with pytest.raises(StoppedError), StopRequest(OneWorker()):
+        with pytest.raises(StoppedError), StopRequest(Workers()):
             pass
 
 
@@ -138,174 +119,67 @@ def test_ignored_signals_stay_ignored():
         assert signal.getsignal(signal.SIGTERM) is interruption.end_at_once
 
 
-@pytest.mark.parametrize("error", [StoppedError(signal.SIGTERM), ValueError()])
-def test_a_destructor_reports_all_errors_but_a_signals(monkeypatch, error):
-    reported = []
+def test_a_destructor_reports_all_errors_but_a_signals(monkeypatch):
+    reported, errors = [], [StoppedError(signal.SIGTERM), ValueError()]
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
 
     class Interrupted:
         def __del__(self):
-            raise error
+            raise errors.pop()
 
     with interruption.destructors_silenced():
-        Interrupted()
-    assert len(reported) == isinstance(error, ValueError)
+        for _ in range(2):
+            Interrupted()
+    assert [type(found.exc_value) for found in reported] == [ValueError]
     assert sys.unraisablehook == reported.append
 
 
-def test_an_error_is_not_hidden_by_a_signal(capfd):
-    with pytest.raises(ValueError, match="own"), StopRequest(OneWorker()):
-        send(signal.SIGTERM)
-        raise ValueError("own")
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "message"),
-    [
-        (
-            StoppedError(signal.SIGTERM),
-            143,
-            "stopped by SIGTERM: run the same command again to resume.",
-        ),
-        (
-            KeyboardInterrupt(),
-            130,
-            "interrupted: run the same command again to resume from the last "
-            "checkpoint.",
-        ),
-    ],
-)
-def test_statuses_and_messages(capsys, error, status, message):
-    with pytest.raises(SystemExit) as ended, errors_as_statuses():
-        raise error
-    assert ended.value.code == status
-    assert capsys.readouterr().err == f"error: {message}\n"
-
-
-def test_a_signal_between_two_models_stops_before_the_second(
-    tmp_path, monkeypatch, capfd
-):
-    begun = []
-
-    def train(self, config, path):
-        begun.append(config.encoding)
-        with StopRequest(OneWorker()):
-            send(signal.SIGTERM)
-
-    monkeypatch.setattr(experiment.Experiment, "train", train)
-    config = dataclasses.replace(toy_config(workdir=str(tmp_path)), encoding="")
-    with pytest.raises(StoppedError):
-        EXPERIMENT.main(config)
-    assert begun == ["RoPE"]
-
-
-@pytest.fixture(scope="module")
-def trainer():
-    return Trainer()
-
-
-@pytest.fixture(scope="module")
-def undisturbed(trainer, tmp_path_factory):
-    path = tmp_path_factory.mktemp("undisturbed")
-    trainer.start(path)
-    return read_end(path)
-
-
-def interrupt(act, after):
-    """Makes a function send a signal before it acts, after some calls."""
+def interrupt(act):
+    """Makes a function send a signal before its third call."""
     calls = []
 
     def act_after_signal(*arguments, **keywords):
-        if len(calls) == after:
-            send(signal.SIGTERM)
         calls.append(act)
+        if len(calls) == 3:
+            send(signal.SIGTERM)
         return act(*arguments, **keywords)
 
     return act_after_signal
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    ("owner", "name", "after", "step", "is_evaluated"),
-    [
-        (Progress, "on_train_batch_end", 2, 3, False),
+def test_a_stopped_run_is_saved_and_goes_on(tmp_path, monkeypatch):
+    trainer = Trainer()
+    trainer.start(tmp_path / "undisturbed")
+    for owner, name, step in (
+        (Progress, "on_train_batch_end", 3),
         # In the midst of the evaluation after step 2.
-        (experiment, "show_evaluation", 2, 2, False),
-        (experiment, "describe_floor", 0, 4, True),
-    ],
-)
-def test_a_stopped_run_is_saved_and_goes_on(
-    trainer,
-    undisturbed,
-    tmp_path,
-    monkeypatch,
-    owner,
-    name,
-    after,
-    step,
-    is_evaluated,
-):
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, interrupt(getattr(owner, name), after))
-        with pytest.raises(StoppedError):
-            trainer.start(tmp_path)
-    assert (tmp_path / "checkpoints" / f"checkpoint-{step}.npz").exists()
-    rows = [row[:2] for row in read_metrics(tmp_path)]
-    assert rows[-1][0] == str(step)
-    assert ((str(step), "accuracy") in rows) == is_evaluated
-    trainer.start(tmp_path)
-    assert read_end(tmp_path) == undisturbed
-
-
-def make_flags(path, **changes):
-    """Flags of a run that goes on until it is stopped."""
-    flags = {**TOY, **changes, "steps": 10**6, "workdir": path}
-    return [f"--{name}={value}" for name, value in flags.items()]
+        (experiment, "show_evaluation", 2),
+    ):
+        path = tmp_path / name
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, interrupt(getattr(owner, name)))
+            with pytest.raises(StoppedError):
+                trainer.start(path)
+        assert (path / "checkpoints" / f"checkpoint-{step}.npz").exists()
+        rows = [row[:2] for row in read_metrics(path)]
+        assert rows[-1][0] == str(step)
+        assert (str(step), "accuracy") not in rows
+        trainer.start(path)
+        assert read_end(path) == read_end(tmp_path / "undisturbed")
 
 
 @pytest.mark.process
-def test_a_run_refuses_a_second_one_and_survives_its_end(nursery, tmp_path):
-    path = tmp_path / "run"
-    changes = {"steps_per_loop": 1, "checkpoint_every": 7, "test_lengths": "5"}
-    flags = make_flags(path, **changes)
-
-    def start(name):
-        return nursery.start(flags, tmp_path / name)
-
-    first = start("first")
-    saved = path / "checkpoints" / "checkpoint-7.npz"
-    first.wait_for(saved.exists)
-    second = start("second")
-    assert second.wait() == 2
-    (line,) = second.output.splitlines()
-    assert line.startswith(f"error: {path} is in use by process ")
-    first.kill()
-    third = start("third")
-    third.wait_for(lambda: "resuming after step" in third.output)
-    third.send(signal.SIGTERM)
-    assert third.wait() == 143
-    assert "Traceback" not in third.output
-    assert third.output.splitlines()[-1] == (
-        "error: stopped by SIGTERM: run the same command again to resume."
-    )
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("seconds", [0.3, 3])
-def test_ctrl_c_ends_a_program_in_one_line_at_any_moment(tmp_path, seconds):
-    flags = make_flags(tmp_path)
+def test_ctrl_c_ends_a_program_in_one_line_during_its_imports(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainers.algorithmic", *flags],
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "trainers.algorithmic", f"--workdir={tmp_path}"],
         stderr=subprocess.PIPE,
         text=True,
-        # As from a shell: importing the trainers here has set the variable.
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         preexec_fn=lambda: signal.signal(
             signal.SIGINT, signal.default_int_handler
         ),
     )
-    time.sleep(seconds)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 130

@@ -35,14 +35,8 @@ def test_replicas_are_of_one_strategy_however_asked_for(monkeypatch, name):
 
 
 def list_one_cpu(monkeypatch):
-    one = tf.config.list_logical_devices("CPU")[:1]
-    devices = {"CPU": one, "GPU": []}
+    devices = {"CPU": tf.config.list_logical_devices("CPU")[:1], "GPU": []}
     monkeypatch.setattr(tf.config, "list_logical_devices", devices.get)
-
-
-def have_wheel_for_tpus(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.20.0")
-    monkeypatch.setattr("glob.glob", lambda pattern: [])
 
 
 def know_no_tpu(monkeypatch):
@@ -53,27 +47,12 @@ def know_no_tpu(monkeypatch):
     monkeypatch.setattr(resolvers, "TPUClusterResolver", unknown)
 
 
-NOBODY = "grpc://127.0.0.1:9"
-
-
 @pytest.mark.parametrize(
     ("name", "tpu", "prepare", "message"),
     [
-        (
-            "mirrored",
-            "local",
-            list_one_cpu,
-            "at least two devices",
-        ),
+        ("mirrored", "local", list_one_cpu, "at least two devices"),
         ("tpu", "local", lambda _: None, r"pip install -e '.\[tpu\]'"),
-        ("tpu", "local", have_wheel_for_tpus, "found no TPU"),
-        (
-            "tpu",
-            "mine",
-            know_no_tpu,
-            "tpu=mine cannot be reached: mine",
-        ),
-        ("tpu", NOBODY, lambda _: None, "cannot be reached: .*refused"),
+        ("tpu", "mine", know_no_tpu, "tpu=mine cannot be reached: mine"),
     ],
 )
 def test_devices_that_are_not_there(monkeypatch, name, tpu, prepare, message):
@@ -85,12 +64,9 @@ def test_devices_that_are_not_there(monkeypatch, name, tpu, prepare, message):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "not json",
-        "[]",
         json.dumps(TWO),
         json.dumps({**TWO, "task": {"type": "worker", "index": 2}}),
-        json.dumps({**TWO, "task": {"type": "ps", "index": 0}}),
         json.dumps(
             {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": FIRST}
         ),
@@ -100,7 +76,7 @@ def test_devices_that_are_not_there(monkeypatch, name, tpu, prepare, message):
 def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
     # Where workers are listed, "auto" means them.
-    for name in ("multi_worker", "auto") if text else ("multi_worker",):
+    for name in ("multi_worker", "auto"):
         with pytest.raises(ConfigError, match="multi_worker needs the envir"):
             make_strategy(name)
 
@@ -113,20 +89,12 @@ def test_a_worker_that_cannot_have_its_address(monkeypatch):
         make_strategy("multi_worker")
 
 
-@pytest.mark.parametrize(
-    ("workers", "is_refused"),
-    [(["a:1", "b:2"], True), (["a:1"], False), ("a:1", False)],
-)
-def test_workers_that_would_train_alone_are_told(
-    monkeypatch, workers, is_refused
-):
-    text = json.dumps({"cluster": {"worker": workers}})
-    monkeypatch.setenv("TF_CONFIG", text)
-    if is_refused:
-        with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
-            make_strategy("one_device")
-    else:
-        assert make_strategy("one_device").num_replicas == 1
+def test_workers_that_would_train_alone_are_told(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", json.dumps(TWO))
+    with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
+        make_strategy("one_device")
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
+    assert make_strategy("one_device").num_replicas == 1
 
 
 def test_tpu_is_initialized_before_it_is_used(monkeypatch):
@@ -137,7 +105,7 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
 
     resolvers = tf.distribute.cluster_resolver
     for owner, name, act in (
-        (resolvers, "TPUClusterResolver", lambda address: f"at {address}"),
+        (resolvers, "TPUClusterResolver", "at {}".format),
         (tf.config, "experimental_connect_to_cluster", note("connect")),
         (tf.tpu.experimental, "initialize_tpu_system", note("initialize")),
         (tf.distribute, "TPUStrategy", note("strategy")),
@@ -154,16 +122,10 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
     ("changes", "message"),
     [
         ({"workdir": "gs://bucket/run"}, "mount the bucket"),
-        (
-            {"strategy": "tpu", "precision": "mixed_float16"},
-            "TPUs compute in bfloat16",
-        ),
-        (
-            {"strategy": "tpu", "compile": "false"},
-            "TPUs run compiled programs only",
-        ),
+        ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
+        ({"compile": "false"}, "TPUs run compiled programs only"),
     ],
 )
 def test_what_a_tpu_and_a_bucket_cannot_do(changes, message):
     with pytest.raises(ConfigError, match=message):
-        toy_config(**changes)
+        toy_config(**{"strategy": "tpu", **changes})

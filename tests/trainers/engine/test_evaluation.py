@@ -12,10 +12,7 @@ from trainers.experiment import make_evaluation
 
 
 class Oracle(TransformerEncoder):
-    """Copies bit `i` of the input to outputs `i` and `n + i`, or errs.
-
-    The last output of an example is wrong where its first bit is 1.
-    """
+    """Doubles a string; the last output is wrong where the first bit is 1."""
 
     def call(self, inputs, training=None):
         token_ids, total = inputs["token_ids"], inputs["lengths"]
@@ -29,14 +26,9 @@ class Oracle(TransformerEncoder):
 
 def make(strategy="one_device", examples=40, lengths=(3, 5, 6)):
     strategy = make_strategy(strategy)
+    sizes = {"num_layers": 1, "num_heads": 1, "model_dim": 2}
     with strategy.scope():
-        model = Oracle(
-            vocabulary_size=3,
-            output_size=2,
-            num_layers=1,
-            num_heads=1,
-            model_dim=2,
-        )
+        model = Oracle(vocabulary_size=3, output_size=2, **sizes)
     config = toy_config(
         task="duplicate_string",
         train_length=str(lengths[0]),
@@ -81,17 +73,13 @@ def test_small_batches_count_every_example_once(monkeypatch):
         assert np.concatenate(used).sum() == 41
 
 
-@pytest.mark.parametrize("replicas", [1, 4, 32])
-@pytest.mark.parametrize(
-    ("examples", "tokens"),
-    [(500, 41), (50_000, 506), (50_000, 2025), (7, 2025)],
-)
-def test_batches_fit_and_none_is_empty(examples, tokens, replicas):
-    batches, share = split_examples(examples, tokens, replicas)
-    pairs = share * replicas * tokens**2
-    assert pairs <= evaluation_sizes.PAIRS or share == 1
-    at_a_time = share * replicas
-    assert (batches - 1) * at_a_time < examples <= batches * at_a_time
+def test_batches_fit_and_none_is_empty():
+    rows = ((500, 41, 1), (50_000, 506, 4), (50_000, 2025, 32), (7, 2025, 4))
+    for examples, tokens, replicas in rows:
+        batches, share = split_examples(examples, tokens, replicas)
+        at_a_time = share * replicas
+        assert at_a_time * tokens**2 <= evaluation_sizes.PAIRS or share == 1
+        assert (batches - 1) * at_a_time < examples <= batches * at_a_time
 
 
 def test_few_programs_for_many_lengths():

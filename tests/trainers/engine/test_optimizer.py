@@ -5,11 +5,12 @@ import tensorflow as tf
 
 from tests.trainers.toy import toy_config
 from trainers.devices.tensorflow_strategy import make_strategy
-from trainers.engine.optimizer import Adam, WarmUp, clip_gradients
+from trainers.engine.optimizer import Adam, clip_gradients
 from trainers.errors import ConfigError
 from trainers.experiment import make_optimizer
 
 LEFT = 1 - np.arange(10) / 10
+RISE = np.arange(1, 5) / 4
 
 
 def make(**changes):
@@ -30,18 +31,9 @@ def find_rates(**changes):
 @pytest.mark.parametrize(
     ("schedule", "warmup", "rates"),
     [
-        ("Constant", 0, [0.5] * 10),
-        ("Polynomial", 0, 0.5 * LEFT),
         ("Polynomial(power=2.0, end=0.1)", 0, 0.1 + 0.4 * LEFT**2),
         ("Cosine(end=0.1)", 0, 0.3 - 0.2 * np.cos(np.pi * LEFT)),
-        (
-            "Polynomial",
-            4,
-            [
-                *(0.5 * np.arange(1, 5) / 4),
-                *(0.5 * (1 - np.arange(6) / 6)),
-            ],
-        ),
+        ("Polynomial", 4, 0.5 * np.append(RISE, 1 - np.arange(6) / 6)),
     ],
 )
 def test_schedules(schedule, warmup, rates):
@@ -49,30 +41,15 @@ def test_schedules(schedule, warmup, rates):
     np.testing.assert_allclose([*found], rates, rtol=1e-5)
 
 
-def test_warm_up_is_configured_by_its_arguments():
-    schedule = WarmUp(0.5, 4, 0.5)
-    assert WarmUp.from_config(schedule.get_config())(2) == schedule(2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_schedules_that_cannot_be():
+    for changes, message in (
         ({"learning_rate_schedule": "Linear"}, "must be one of Constant"),
-        (
-            {"learning_rate_schedule": "Cosine(power=2.0)"},
-            "no argument 'power'",
-        ),
-        (
-            {"learning_rate_schedule": "Cosine(end=0.6)"},
-            r"falls from the learning rate 0\.5 to end=0\.6",
-        ),
+        ({"learning_rate_schedule": "Cosine(end=-1.0)"}, "at least 0"),
+        ({"learning_rate_schedule": "Cosine(end=0.6)"}, "falls from the lear"),
         ({"warmup_steps": 10}, "--warmup_steps must be below --steps=10"),
-        ({"weight_decay": -0.1}, "--weight_decay must be at least 0"),
-    ],
-)
-def test_schedules_that_cannot_be(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        [*find_rates(**changes)]
+    ):
+        with pytest.raises(ConfigError, match=message):
+            [*find_rates(**changes)]
 
 
 def test_weight_decay_leaves_biases_alone():
@@ -104,15 +81,15 @@ def test_gradients_are_not_summed_again():
         strategy.distribution.run(on_replica)
 
     step()
-    alone = keras.Variable([1.0, 1.0])
-    reference = keras.optimizers.Adam(0.1, epsilon=1.0)
-    reference.apply([tf.constant([3.0, 5.0])], [alone])
-    np.testing.assert_allclose(weight.numpy(), alone.numpy(), rtol=1e-6)
+    # Adam's first step, by hand.
+    scaled = np.sqrt(1 - 0.999) * np.array([3.0, 5.0])
+    expected = 1 - 0.1 * scaled / (scaled + 1)
+    np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("clip_norm", "ratio"), [(2.5, 0.5), (7.0, 1.0)])
-def test_gradients_are_clipped_by_their_global_norm(clip_norm, ratio):
+def test_gradients_are_clipped_by_their_global_norm():
     gradients = [np.array([3.0, 0.0], "float32"), np.array([[4.0]], "float32")]
-    clipped = clip_gradients(gradients, clip_norm)
-    for found, given in zip(clipped, gradients, strict=True):
-        np.testing.assert_allclose(found, ratio * given, rtol=1e-6)
+    for clip_norm, ratio in ((2.5, 0.5), (7.0, 1.0)):
+        clipped = clip_gradients(gradients, clip_norm)
+        for found, given in zip(clipped, gradients, strict=True):
+            np.testing.assert_allclose(found, ratio * given, rtol=1e-6)

@@ -6,22 +6,12 @@ import tensorflow as tf
 
 from datasets.tasks import TASKS
 from datasets.tasks.batches import assemble
-from keras_lengen.layers import ENCODINGS
-from tests.trainers.engine.small import small_model
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT, TaskProblem
 from trainers.devices.tensorflow_strategy import make_strategy
-from trainers.engine.draws import set_seeds
-from trainers.engine.tensorflow_step import TensorFlowTrainingStep, take_part
+from trainers.engine.tensorflow_step import take_part
 from trainers.engine.training_step import find_bucket
-from trainers.experiment import (
-    make_evaluation,
-    make_optimizer,
-    make_training_step,
-)
-
-TASK = TASKS["reverse_string"]
-PROBLEM = TaskProblem(toy_config())
+from trainers.experiment import make_training_step
 
 
 def test_a_part_is_a_slice_of_what_has_examples():
@@ -38,19 +28,19 @@ def test_bucket_of_a_length():
 
 
 def test_cut_shortens_what_has_tokens():
-    sample = TASK.sample((0, 1), 4, 5)
-    wide = PROBLEM.cut(assemble(TASK, sample, 16), 12)
-    for name, values in assemble(TASK, sample, 12).items():
+    task, problem = TASKS["reverse_string"], TaskProblem(toy_config())
+    sample = task.sample((0, 1), 4, 5)
+    wide = problem.cut(assemble(task, sample, 16), 12)
+    for name, values in assemble(task, sample, 12).items():
         np.testing.assert_array_equal(wide[name], values)
 
 
 @pytest.mark.product
 def test_a_run_of_mixed_lengths_needs_few_programs():
     config = toy_config(
-        train_length="1-20",
-        test_lengths="21-40",
+        train_length="1-8",
+        test_lengths="9-12",
         buckets=2,
-        max_position=128,
         evaluation_examples=4,
         compile="true",
     )
@@ -62,90 +52,30 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
     assert {*drawn} == {0, 1}
     # One for each padded length, whatever the lengths of the steps.
     assert step._gradients.experimental_get_tracing_count() == 2
-    evaluation = make_evaluation(config, model, problem, strategy)
-    evaluation.buckets = evaluation.buckets[-2:]
-    assert len(evaluation()["accuracy"]) == 40
-    assert evaluation.step.traces == 2
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    ["one_device", pytest.param("mirrored", marks=pytest.mark.product)],
-)
-def test_a_gradient_that_overflows_skips_the_step(strategy):
-    strategy = make_strategy(strategy)
+def test_a_gradient_that_overflows_skips_the_step():
+    strategy = make_strategy("one_device")
     config = toy_config(precision="mixed_float16", learning_rate=0.1)
-    with strategy.scope():
-        model = small_model()
-        optimizer = make_optimizer(config, model)
-    problem = TaskProblem(config)
+    model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)
     problem.loss = lambda outputs, batch: (
         tf.reduce_sum(outputs * batch["factor"]),
         tf.constant(1.0),
     )
-    step = TensorFlowTrainingStep(
-        model=model,
-        optimizer=optimizer,
-        problem=problem,
-        strategy=strategy,
-        buckets=(6,),
-        seed=0,
-        clip_norm=1.0,
-        compiled=False,
-    )
-    batch = {
-        "token_ids": tf.zeros((2, 6), tf.int32),
-        "lengths": tf.constant(6),
-    }
+    step = make_training_step(config, model, optimizer, problem, strategy)
+    ids = tf.zeros((2, 6), tf.int32)
+    batch = {"token_ids": ids, "lengths": tf.constant(6)}
 
     @tf.function
     def update(factor):
-        def on_replica():
-            scaled = {**batch, "factor": tf.identity(factor)}
-            step.update(scaled, tf.constant(0, tf.int64))
-
-        strategy.distribution.run(on_replica)
+        scaled = {**batch, "factor": factor}
+        number = tf.constant(0, tf.int64)
+        strategy.distribution.run(step.update, args=(scaled, number))
 
     head = model.head.kernel
     before, scale = head.numpy(), optimizer.dynamic_scale.numpy()
     update(tf.constant(float("inf")))
     np.testing.assert_array_equal(head.numpy(), before)
     assert optimizer.dynamic_scale.numpy() == scale / 2
-    update(tf.constant(1.0))
+    update(tf.constant(1e-4))
     assert np.isfinite(head.numpy()).all() and (head.numpy() != before).any()
-
-
-def gradients_of(model, batch):
-    tf.distribute.OneDeviceStrategy("CPU:0").run(lambda: set_seeds(model, 5))
-    with tf.GradientTape() as tape:
-        logits = model(PROBLEM.inputs(batch), training=True)
-        total, count = PROBLEM.loss(logits, batch)
-        loss = total / count
-    hits = tf.argmax(logits, -1, tf.int32) == batch["targets"]
-    accuracy = tf.reduce_mean(tf.cast(hits[batch["scored"]], tf.float32))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    return loss, accuracy, [tf.convert_to_tensor(part) for part in gradients]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        # Added to tokens, rotated, of distances, biases, and of lengths.
-        ("SinusoidalEncoding", {}),
-        ("WarpedRoPE", {"train_length": 10}),
-        ("RelativeEncoding", {}),
-        ("T5Bias", {}),
-        ("FIRE", {}),
-        ("RandomizedALiBi", {"resample": "example", "max_position": 64}),
-    ],
-)
-def test_padding_changes_nothing(name, arguments):
-    model = small_model(ENCODINGS[name](**arguments))
-    sample = TASK.sample((0, 1), 4, 5)
-    exact = gradients_of(model, assemble(TASK, sample, 10))
-    padded = gradients_of(model, assemble(TASK, sample, 16))
-    np.testing.assert_allclose(padded[0], exact[0], rtol=1e-5)
-    assert padded[1] == exact[1]
-    for one, other in zip(padded[2], exact[2], strict=True):
-        # Sums of other lengths round differently: 1.1e-6 was measured.
-        np.testing.assert_allclose(one, other, atol=1e-5)

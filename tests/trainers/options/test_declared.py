@@ -57,75 +57,50 @@ def test_the_source_says_what_the_program_says(name):
         assert found.called == tuple(expected.registry)
 
 
-def test_the_names_of_tasks_and_the_defaults_of_text_are_read():
-    flags, _ = declared.read("trainers.enwik8")
-    assert "python_source" in flags["dataset"].option.choices
-    assert flags["train_length"].option.default == "256"
-    flags, _ = declared.read("trainers.algorithmic")
-    assert "reverse_string" in flags["task"].option.choices
-    assert "RoPE" in flags["encoding"].called
-
-
 def test_what_only_a_run_knows_is_not_read():
     with pytest.raises(declared.UnknownError):
         declared.read("trainers.finetune")
     declared.check("trainers.finetune", ["program", "--anything=3"])
+    # What is wrong with a call is known later.
+    flags = ["--encoding=(", "--steps=3", "--seed", "0x10"]
+    declared.check("trainers.algorithmic", ["program", *flags])
 
 
-NO_FILE = "--flagfile=/dev/zero: it is not a regular file"
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--lr=1", r"flag --lr\. Did you mean --learning_rate\? "),
+        ("--epochs=1", r"Did you mean --steps\? "),
+        ("--zebra=1", r"flag --zebra\. --help lists all flags\."),
+        ("--steps=3 --steps=4", "--steps=4: already defined as"),
+        ("--nosteps", "no flag --nosteps"),
+        ("--steps=x", "--steps=x: invalid literal"),
+        ("--dropout=1", "--dropout must be at least 0 and below 1"),
+        ("--task=reverse", r"'reverse'\. Did you mean reverse_str"),
+        ("--encoding=Rope(x=3)", r"Did you mean RoPE\? It must be"),
+        ("--workdir=s3://x", "--workdir is a path of a file system"),
+        ("reverse_string", "unexpected argument 'reverse_string'"),
+        ("\udcff", "must be text in UTF-8"),
+        ("--flagfile=none", "No such file or directory"),
+        ("--seed=1 --flagfile /dev/zero", "it is not a regular file"),
+        (f"--flagfile={sys.executable}", "it is not text"),
+    ],
+)
+def test_mistakes(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        declared.check("trainers.algorithmic", ["x", *arguments.split(" ")])
 
 
 @pytest.mark.parametrize(
     ("program", "arguments", "message"),
     [
-        *(
-            ("algorithmic", arguments, message)
-            for arguments, message in (
-                (["--lr=1"], r"flag --lr\. Did you mean --learning_rate\? "),
-                (["--epochs=1"], r"Did you mean --steps\? "),
-                (["--batch=1"], r"Did you mean --batch_size\? "),
-                (["--n_heads=1"], r"Did you mean --num_heads\? "),
-                (["--d_model=1"], r"Did you mean --model_dim\? "),
-                (["--log_dir=x"], r"Did you mean --workdir\?"),
-                (["--zebra=1"], r"flag --zebra\. --help lists all flags\."),
-                (["--steps=3", "--steps=4"], "--steps=4: already defined as"),
-                (["--nosteps"], "no flag --nosteps"),
-                (["--steps"], "Missing value for flag --steps"),
-                (["--steps=x"], "--steps=x: invalid literal"),
-                (["--steps=0"], "--steps must be at least 1"),
-                (["--steps=1\n2"], "--steps"),
-                (["--dropout=1"], "--dropout must be at least 0 and below 1"),
-                (["--task=reverse"], r"'reverse'\. Did you mean reverse_str"),
-                (["--encoding=Rope(x=3)"], r"Did you mean RoPE\? It must be"),
-                (["--workdir=s3://x"], "--workdir is a path of a file system"),
-                (["reverse_string"], "unexpected argument 'reverse_string'"),
-                (["\udcff"], "must be text in UTF-8"),
-                (["--flagfile=none"], "No such file or directory"),
-                (["--flagfile=/dev/zero"], NO_FILE),
-                (["--seed=1", "--flagfile", "/dev/zero"], NO_FILE),
-                ([f"--flagfile={sys.executable}"], "it is not text"),
-            )
-        ),
-        ("evaluate", [], "RUN is missing: see --help"),
         ("compare", [], r"RUN\.\.\. is missing: see --help"),
         ("evaluate", ["a", "b"], "expected one RUN; got a b"),
-        ("evaluate", ["a", "--steps=3"], "there is no flag --steps"),
-        ("evaluate", ["a", "--data_dir=gs://b"], "path of a file system; got"),
-        ("export", ["a", "--format=onnx"], "must be one of keras, saved_model"),
-        ("wikitext103", ["--files=mine"], "must be one of published, any"),
     ],
 )
-def test_mistakes(program, arguments, message):
+def test_runs_that_are_wrong(program, arguments, message):
     with pytest.raises(ConfigError, match=message):
         declared.check(f"trainers.{program}", ["program", *arguments])
-
-
-@pytest.mark.parametrize(
-    "encoding", [" RoPE ( )", "AxialEncoding(row=Rope)", "(", ""]
-)
-def test_what_is_right_or_known_later_passes(encoding):
-    arguments = [f"--encoding={encoding}", "--steps=3", "--seed", "0x10"]
-    declared.check("trainers.algorithmic", ["program", *arguments])
 
 
 @pytest.mark.process

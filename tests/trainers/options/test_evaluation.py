@@ -11,13 +11,8 @@ ROWS = "GridPositions(width=3, row=RandomizedPositions(max_position=9{}))"
     ("flags", "encoding", "sampler"),
     [
         (
-            {"encoding": "RandomizedRoPE(resample='example')"},
-            "RandomizedRoPE(resample='example', evaluation='even')",
-            "",
-        ),
-        (
-            {"encoding": "RandomizedRoPE(evaluation='random')"},
-            "RandomizedRoPE(evaluation='even')",
+            {"encoding": "RandomizedRoPE(ordered=False, evaluation='random')"},
+            "RandomizedRoPE(ordered=False, evaluation='even')",
             "",
         ),
         (

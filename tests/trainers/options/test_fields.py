@@ -11,33 +11,13 @@ from trainers.options.fields import resolve
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": -1}, "--steps must be at least 1"),
-        ({"seed": -1}, "--seed must be at least 0"),
-        ({"dropout": 1.0}, "--dropout"),
         ({"learning_rate": 0.0}, "--learning_rate must be at least 1e-10"),
-        ({"clip_norm": -1.0}, "--clip_norm must be at least 1e-06"),
         ({"task": "reverse"}, "Did you mean reverse_string"),
         ({"task": "mqar(pairs=3)"}, "the name, mqar, without arguments"),
         ({"strategy": "cpu"}, "--strategy cannot be .*It must be one of"),
-        ({"precision": "float16"}, "--precision cannot be .*It must be one of"),
-        ({"curriculum": "Uniforn"}, "Did you mean Uniform"),
-        (
-            {"curriculum": "Fixed(length=3)"},
-            r"no argument 'length'\. It takes none",
-        ),
-        (
-            {"curriculum": "RegularIncrease(every=0)"},
-            "every to be an integer",
-        ),
-        ({"attention": "Geometric"}, "Did you mean GeometricAttention"),
-        ({"draw": "head"}, "--draw cannot be .*It must be one of"),
+        ({"curriculum": "Fixed(length=3)"}, r"no argument 'length'\. It takes"),
         ({"tpu": "x"}, "--tpu has no effect without --strategy=tpu: leave it"),
-        ({"compile": "yes"}, "--compile cannot be .*It must be one of"),
-        (
-            {"preset": "large"},
-            "--preset cannot be .*It must be one of small, paper",
-        ),
-        ({"encoding": "", "sampler": "OrdinalPositions"}, "--encoding"),
+        ({"preset": "large"}, "--preset cannot be .*one of small, paper"),
     ],
 )
 def test_values_that_cannot_work(changes, message):
@@ -61,5 +41,3 @@ def test_the_paper_preset_is_the_published_protocol():
     problem = EXPERIMENT.make_problem(config)
     assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
     assert len(find_padded_lengths(config, problem, "train")) == 4
-    given["steps"] = 7
-    assert resolve(EXPERIMENT.config, EXPERIMENT.presets, given).steps == 7

@@ -5,6 +5,7 @@ Resumption after kills is tested with `benchmarks.faults.file_operations`.
 
 import errno
 import os
+import re
 import threading
 
 import keras
@@ -12,26 +13,17 @@ import numpy as np
 import pytest
 
 from tests.trainers.devices.worker import SecondWorker
-from tests.trainers.toy import assert_same_weights, run_toy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError, StoppedError, TrainingError
-from trainers.records.checkpoints import (
-    FORMAT,
-    Checkpoints,
-    DamagedError,
-    GoneError,
-    load_weights,
-    read_checkpoint,
-)
+from trainers.records.checkpoints import Checkpoints, GoneError, load_weights
 
 DIGEST = "ab12"
 KERNEL = "model/sequential/dense/kernel"
 
 
-def make(path, *, value=0.0, width=3, initial=None, strategy=None, **changes):
+def make(path, *, value=0.0, initial=None, strategy=None):
     """Checkpoints of a model whose variables all have one value."""
-    layers = [keras.Input((2,)), keras.layers.Dense(width)]
-    model = keras.Sequential(layers)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
     optimizer = keras.optimizers.SGD(momentum=0.9)
     optimizer.build(model.trainable_variables)
     made = Checkpoints(
@@ -41,19 +33,19 @@ def make(path, *, value=0.0, width=3, initial=None, strategy=None, **changes):
         strategy=strategy or make_strategy("one_device"),
         digest=DIGEST,
         initial=initial,
-        **{"steps": 9, "keep": 2, **changes},
+        steps=9,
+        keep=2,
     )
     for variable in made._variables.values():
         variable.assign(np.full(variable.shape, value))
     return made
 
 
-def write(path, *steps, best=()):
+def write(path, *steps, save=Checkpoints.save):
     """Writes checkpoints whose values are their steps."""
-    for kind, numbers in (("save", steps), ("save_best", best)):
-        for step in numbers:
-            with make(path, value=step) as checkpoints:
-                getattr(checkpoints, kind)(step, step / 4)
+    for step in steps:
+        with make(path, value=step) as checkpoints:
+            save(checkpoints, step, step / 4)
     return path / "checkpoints"
 
 
@@ -95,7 +87,8 @@ def test_a_run_begins_with_the_weights_that_it_is_given(tmp_path):
 
 
 def test_the_last_ones_and_the_best_are_kept(tmp_path):
-    directory = write(tmp_path, 8, 9, 10, best=(8, 9))
+    write(tmp_path, 8, 9, save=Checkpoints.save_best)
+    directory = write(tmp_path, 8, 9, 10)
     expected = ["best-9.npz", "checkpoint-10.npz", "checkpoint-9.npz"]
     assert list_names(directory) == expected
     assert make(tmp_path).latest == directory / "checkpoint-10.npz"
@@ -130,10 +123,7 @@ def test_a_failed_write_is_told_and_older_files_stay(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    message = (
-        r"cannot write .*checkpoint-2\.npz: No space left on device; the last "
-        r"whole checkpoint is .*checkpoint-1\.npz\. Fix"
-    )
+    message = r"checkpoint-2\.npz: No space .* is .*checkpoint-1\.npz\. Fix"
     with (
         pytest.raises(TrainingError, match=message),
         make(tmp_path, value=2) as checkpoints,
@@ -169,9 +159,7 @@ def test_another_worker_compares_its_weights_and_writes_none(tmp_path):
 
 def test_another_worker_has_the_state_of_the_first_one(tmp_path):
     write(tmp_path, 2)
-    other, start = restore(tmp_path, strategy=SecondWorker())
     # It reads no files; the first worker's arrays are its own plus 1 here.
-    assert start == (0, 0.0)
     other, start = restore(tmp_path, strategy=SecondWorker(True))
     assert start == (1, 1.0) and (other.copy()[KERNEL] == 8).all()
 
@@ -184,85 +172,43 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     restored, start = restore(tmp_path)
     assert start == (2, 0.5) and (restored.copy()[KERNEL] == 2).all()
     assert f"checkpoint {newest} is damaged (" in capsys.readouterr().out
-
-
-def change(**changes):
-    """Returns a function that changes arrays of a checkpoint; `None`: none."""
-
-    def apply(path):
-        with np.load(path) as found:
-            arrays = {**found, **changes}
-        np.savez(path, **{n: v for n, v in arrays.items() if v is not None})
-
-    return apply
-
-
-def rename(stem, **changes):
-    def apply(path):
-        change(**changes)(path)
-        path.rename(path.with_stem(stem))
-
-    return apply
-
-
-def make_directory(path):
-    path.unlink()
-    path.mkdir()
-
-
-def make_pipe(path):
-    path.unlink()
-    os.mkfifo(path)
+    # One that is removed between being found and being read.
+    newest.with_stem("checkpoint-6").symlink_to("gone")
+    assert restore(tmp_path)[1] == (2, 0.5)
+    os.mkfifo(newest.with_stem("checkpoint-8"))
+    newest.with_stem("checkpoint-2").unlink()
+    with pytest.raises(ConfigError, match=r"no checkpoint in .* is whole: rem"):
+        restore(tmp_path)
+    newest.with_stem("checkpoint-9").mkdir()
+    with pytest.raises(ConfigError, match=r"9\.npz is a directory where"):
+        restore(tmp_path)
 
 
 OTHER = np.zeros(8, np.uint8)
-NOT_WHOLE = "no checkpoint in .* is whole: remove it to start from the begin"
-FOREIGN = {
-    "format 1": (change(format=None), "has format 1, and this .* format 3:"),
-    "format 4": (change(format=np.int64(4)), "has format 4, and this"),
-    "another run": (change(digest=OTHER), "another configuration: move it"),
-    "no digest": (change(digest=None), "is of a run with another config"),
-    "beyond the end": (
-        rename("checkpoint-11", step=np.int64(11)),
-        "checkpoint-11.npz is of step 11, but the run ends with step 9: move",
-    ),
-    "another name": (
-        rename("checkpoint-1"),
-        "checkpoint-1.npz is of step 2: give it back its name",
-    ),
-    "not finite": (
-        change(seconds=np.float64("nan")),
-        "checkpoint-2.npz holds numbers that are not finite, in seconds",
-    ),
-    "text": (
-        change(seconds=np.array("1.5")),
-        "checkpoint-2.npz holds no numbers in seconds: move it away",
-    ),
-    "complex numbers": (change(seconds=np.array(1j)), "no numbers in seconds"),
-    "a format of text": (change(format=np.array("3")), "no numbers in format"),
-    "several formats": (change(format=np.zeros(2, np.int64)), NOT_WHOLE),
-    "more arrays": (
-        change(more=np.zeros(3)),
-        r"is of another model: its more has shape \(3,\), this model's None",
-    ),
-    "fewer arrays": (change(**{KERNEL: None}), r"kernel has shape None, this"),
-    "another run's best": (
-        rename("best-2", digest=OTHER),
-        "best-2.npz is of a run with another configuration: move",
-    ),
-    "a directory": (make_directory, "checkpoint-2.npz is a directory where"),
-    "a pipe": (make_pipe, NOT_WHOLE),
-    "empty": (lambda path: path.write_bytes(b""), NOT_WHOLE),
-}
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_what_is_not_of_the_run_is_refused(tmp_path, name):
-    make_foreign, message = FOREIGN[name]
-    make_foreign(write(tmp_path, 2) / "checkpoint-2.npz")
-    with pytest.raises(ConfigError, match=message) as caught:
+@pytest.mark.parametrize(
+    ("changes", "stem", "message"),
+    [
+        ({"format": None}, "checkpoint-2", "has format 1, and this .* 3:"),
+        ({"digest": OTHER}, "checkpoint-2", "another configuration: move"),
+        ({"digest": None}, "checkpoint-2", "is of a run with another config"),
+        ({"step": np.int64(11)}, "checkpoint-11", "ends with step 9: move"),
+        ({}, "checkpoint-1", "is of step 2: give it back its name"),
+        ({"seconds": np.nan}, "checkpoint-2", "not finite, in seconds: move"),
+        ({"seconds": "1.5"}, "checkpoint-2", "no numbers in seconds: move"),
+        ({"more": 3}, "checkpoint-2", r"more has shape \(\), this .* None"),
+        ({"digest": OTHER}, "best-2", "best-2.npz is of a run with another"),
+    ],
+)
+def test_what_is_not_of_the_run_is_refused(tmp_path, changes, stem, message):
+    path = write(tmp_path, 2) / "checkpoint-2.npz"
+    with np.load(path) as found:
+        arrays = {**found, **changes}
+    np.savez(path, **{n: v for n, v in arrays.items() if v is not None})
+    path.rename(path.with_stem(stem))
+    with pytest.raises(ConfigError, match=message):
         restore(tmp_path)
-    assert "\n" not in str(caught.value)
 
 
 def test_weights_alone_are_loaded(tmp_path):
@@ -274,49 +220,14 @@ def test_weights_alone_are_loaded(tmp_path):
     other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(4)])
     with pytest.raises(ConfigError, match="is of another model: its model/seq"):
         load_weights(other, path, DIGEST)
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ConfigError, match=r"checkpoint-2\.npz is damaged \("):
+    content = bytearray(path.read_bytes())
+    entries = [found.start() for found in re.finditer(b"PK\1\2", content)]
+    # The second array becomes a comment of the first one.
+    length = entries[2] - entries[1]
+    content[entries[0] + 32 : entries[0] + 34] = length.to_bytes(2, "little")
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"is damaged \(.* arrays are list"):
         load_weights(model, path, DIGEST)
     path.unlink()
     with pytest.raises(GoneError, match=r"there is no checkpoint .*-2\.npz"):
         load_weights(model, path, DIGEST)
-
-
-def test_no_wrong_bit_in_the_list_of_arrays_passes(tmp_path):
-    path = tmp_path / "checkpoint-3.npz"
-    arrays = {
-        "format": np.int64(FORMAT),
-        "step": np.int64(3),
-        "digest": np.frombuffer(bytes.fromhex(DIGEST), np.uint8),
-        "weights": np.arange(5.0),
-    }
-    np.savez(path, **arrays)
-    whole = path.read_bytes()
-    damaged = 0
-    for place in range(whole.index(b"PK\1\2"), len(whole)):
-        for bit in range(8):
-            content = bytearray(whole)
-            content[place] ^= 1 << bit
-            path.write_bytes(content)
-            try:
-                found = read_checkpoint(path, DIGEST)
-            except DamagedError:
-                damaged += 1
-                continue
-            assert found.keys() == arrays.keys(), (place, bit)
-            for name, values in arrays.items():
-                np.testing.assert_array_equal(found[name], values)
-    # Other bits are of dates, versions and permissions.
-    assert damaged > 1000
-
-
-@pytest.mark.product
-def test_a_longer_run_goes_on_where_a_finished_one_ended(tmp_path, capsys):
-    changes = {"steps_per_loop": 1, "dropout": 0.1}
-    first = run_toy(tmp_path / "parts", steps=3, **changes)
-    longer = run_toy(tmp_path / "parts", steps=6, **changes)
-    assert "resuming after step 3" in capsys.readouterr().out
-    whole = run_toy(tmp_path / "whole", steps=6, **changes)
-    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
-    assert longer["final"] == whole["final"] != first["final"]
-    assert longer["digest"] == first["digest"]

@@ -1,7 +1,5 @@
 """The table of a run's metrics: its rows, its evaluations and its damage."""
 
-import os
-
 import pytest
 
 from tests.trainers.toy import toy_config
@@ -11,7 +9,6 @@ from trainers.errors import ConfigError, TrainingError
 from trainers.records.metrics import COLUMNS, Metrics
 
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
-HEAD = ",".join(COLUMNS)
 
 
 def write(path, evaluations, problem=PROBLEM, metric="accuracy"):
@@ -26,30 +23,21 @@ def write(path, evaluations, problem=PROBLEM, metric="accuracy"):
 
 def test_evaluations_by_step_with_their_score(tmp_path):
     log = write(tmp_path, {2: {3: 1.0, 4: 0.5, 6: 0.7}, 4: {3: 0.9, 4: 0.1}})
-    assert log.evaluations() == {
-        2: {
-            "accuracy_by_length": {"3": 1.0, "4": 0.5, "6": 0.7},
-            "score": pytest.approx(0.6),
-            "step": 2,
-        },
-        4: {
-            "accuracy_by_length": {"3": 0.9, "4": 0.1},
-            "score": pytest.approx(0.1),
-            "step": 4,
-        },
+    first, second = log.evaluations().values()
+    assert first == {
+        "accuracy_by_length": {"3": 1.0, "4": 0.5, "6": 0.7},
+        "score": pytest.approx(0.6),
+        "step": 2,
     }
+    assert second["score"] == pytest.approx(0.1)
     assert (tmp_path / "metrics.csv").read_text().splitlines()[:3] == [
         "step,seconds,metric,length,value",
         "2,0.200,train_loss,,0.5",
         "2,0.200,accuracy,3,1.0",
     ]
     assert list((tmp_path / "tensorboard").glob("events.*"))
-
-
-def test_the_mean_over_unseen_lengths():
-    by_length = {"1": 1.0, "3": 0.9, "4": 0.5, "6": 0.7}
-    assert average_unseen(by_length, 3) == pytest.approx(0.6)
-    assert average_unseen(by_length, 6) == pytest.approx(0.775)
+    # Where no length is unseen, over all lengths.
+    assert average_unseen({"1": 1.0, "3": 0.9}, 3) == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +72,12 @@ def test_an_evaluation_is_there_when_all_of_its_lengths_are(tmp_path):
     assert not log.has_evaluation(2)
 
 
-@pytest.mark.parametrize(
-    "tail", [b"", b"4,0.4,accura", b"4,0.4,accu" + bytes(4096), bytes(9)]
-)
-def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path, tail):
+def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
     log = write(tmp_path, {2: {4: 0.9}, 4: {4: 0.4}})
     before = log.evaluations()
     path = tmp_path / "metrics.csv"
     with path.open("ab") as file:
-        file.write(tail)
+        file.write(b"4,0.4,accu" + bytes(4096))
     assert log.evaluations() == before
     log.on_train_begin({"step": 2})
     assert log.evaluations() == {2: before[2]}
@@ -101,36 +86,18 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path, tail):
     )
 
 
-def make_directory(path):
-    path.unlink()
-    path.mkdir()
-
-
-def make_pipe(path):
-    path.unlink()
-    os.mkfifo(path)
-
-
-def write_rows(*rows):
-    return lambda path: path.write_text("\n".join((HEAD, *rows)) + "\n")
-
-
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("rows", "message"),
     [
-        (make_directory, "cannot read .*metrics.csv: Is a directory. Move it"),
-        (make_pipe, "metrics.csv: it is not a regular file"),
-        (write_rows("2,0,x,3", ""), "damaged in line 2: remove that line and"),
-        (write_rows("2,0,x,3,1", "2,0,x,a,1"), "is damaged in line 3: remove"),
-        (write_rows("2,0,x,5,3"), "has no accuracy of step 2: remove the lin"),
+        ("2,0,x,3,1\n2,0,x,a,1\n", "is damaged in line 3: remove"),
+        ("2,0,x,5,3\n", "has no accuracy of step 2: remove the lines"),
     ],
 )
-def test_damaged_files_are_named(tmp_path, damage, message):
+def test_damaged_files_are_named(tmp_path, rows, message):
     log = write(tmp_path, {2: {4: 0.9}})
-    damage(tmp_path / "metrics.csv")
-    with pytest.raises(ConfigError, match=message) as caught:
+    (tmp_path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{rows}")
+    with pytest.raises(ConfigError, match=message):
         log.evaluations()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_gone_is_not_begun_again(tmp_path):

@@ -1,22 +1,4 @@
-import sys
-import types
-
-from trainers.records.progress import Line, Progress, Table, show_evaluation
-
-
-def test_a_log_gets_lines_now_and_then(capsys):
-    line = Line(log_every=1000)
-    for number in range(5):
-        line.show(f"step {number}", last=number == 4)
-    assert capsys.readouterr().out == "step 0\nstep 4\n"
-
-
-def test_a_terminal_gets_one_line(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    line = Line()
-    line.show("step 1")
-    line.show("step 2", last=True)
-    assert capsys.readouterr().out == "\r\033[Kstep 1\r\033[Kstep 2\n"
+from trainers.records.progress import Progress
 
 
 def test_progress_of_a_resumed_run(capsys):
@@ -27,34 +9,3 @@ def test_progress_of_a_resumed_run(capsys):
         "run: resuming after step 40",
         "run: step 60/100, loss 0.2500, 2.0 steps/s, 0:20 left",
     ]
-
-
-def test_lengths_of_an_evaluation_have_their_names(capsys):
-    problem = types.SimpleNamespace(
-        lengths=(72, 110),
-        length_name="size",
-        describe_length={72: "8x8", 110: "10x10"}.get,
-    )
-    line = Line(log_every=0)
-    for length, fraction in ((72, 0.5), (110, 1)):
-        show_evaluation(line, "RoPE", problem, length, fraction)
-    assert capsys.readouterr().out.splitlines() == [
-        "RoPE: evaluated size 8x8/10x10 (50%)",
-        "RoPE: evaluated size 10x10/10x10",
-    ]
-
-
-def test_table_is_rewritten_on_a_terminal_only(monkeypatch, capsys):
-    table = Table()
-    table.show(["hidden"])
-    table.add("seen")
-    assert capsys.readouterr().out == "seen\n"
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "20")
-    table = Table()
-    table.show(["one", "two" * 20])
-    table.add("above")
-    table.show(["three"])
-    assert capsys.readouterr().out == (
-        "one\n" + ("two" * 20)[:19] + "\n\033[2F\033[Jabove\nthree\n"
-    )

@@ -5,29 +5,23 @@ from trainers.errors import ConfigError
 from trainers.records.variable_names import name_variables
 
 
-def named(layers, optimizer=None):
+def named(layers):
     model = keras.Sequential([keras.Input((2,)), *layers])
-    optimizer = optimizer or keras.optimizers.SGD(momentum=0.9)
+    optimizer = keras.optimizers.SGD(momentum=0.9)
     optimizer.build(model.trainable_variables)
     return model, optimizer, name_variables(model, optimizer)
 
 
 def test_names_do_not_depend_on_what_was_made_before():
     Dense = keras.layers.Dense
-    first, second = (
-        named([Dense(3), Dense(4), keras.layers.LayerNormalization()])
-        for _ in range(2)
-    )
+    first, second = (named([Dense(2) for _ in range(12)]) for _ in range(2))
     assert first[0].weights[0].path != second[0].weights[0].path
     names = list(second[2])
     assert names == list(first[2])
-    assert names[:5] == [
-        "model/sequential/dense_0/kernel",
-        "model/sequential/dense_0/bias",
-        "model/sequential/dense_1/kernel",
-        "model/sequential/dense_1/bias",
-        "model/sequential/layer_normalization/gamma",
-    ]
+    assert names[1] == "model/sequential/dense_0/bias"
+    # The tenth and later ones keep their order.
+    assert names[20] == "model/sequential/dense_10/kernel"
+    assert list(second[2].values())[:24] == second[0].weights
 
 
 def test_every_variable_has_its_own_name():
@@ -38,22 +32,6 @@ def test_every_variable_has_its_own_name():
         variable.path for variable in (*model.weights, *optimizer.variables)
     ]
     assert "optimizer/sgd/sequential/a_b/kernel/momentum" in names
-
-
-def test_more_than_nine_layers_keep_their_order():
-    model, _, names = named([keras.layers.Dense(2) for _ in range(12)])
-    assert list(names)[20] == "model/sequential/dense_10/kernel"
-    assert list(names.values())[:24] == model.weights
-
-
-def test_the_scale_of_the_loss_has_a_name():
-    inner = keras.optimizers.Adam()
-    _, optimizer, names = named(
-        [keras.layers.Dense(1)], keras.optimizers.LossScaleOptimizer(inner)
-    )
-    assert len(names) == 2 + len(optimizer.variables)
-    assert "optimizer/loss_scale_optimizer/dynamic_scale" in names
-    assert "optimizer/adam/sequential/dense/kernel/momentum" in names
 
 
 class Twins(keras.layers.Layer):

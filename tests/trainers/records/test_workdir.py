@@ -1,6 +1,5 @@
 """The working directory of a run: which runs it takes, and its JSON files."""
 
-import errno
 import json
 import os
 
@@ -9,19 +8,14 @@ import pytest
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import TaskProblem
 from trainers.engine.backend import make_strategy
-from trainers.errors import ConfigError, OtherDataError, TrainingError
+from trainers.errors import ConfigError, OtherDataError
 from trainers.records.metrics import Metrics
-from trainers.records.results import versions
-from trainers.records.workdir import (
-    Workdir,
-    make_digest,
-    naming_damage,
-    read_results,
-)
+from trainers.records.workdir import Workdir, make_digest, naming_damage
 
 
-def open_workdir(path, trainer="algorithmic", data_digest="", **changes):
-    extensible = changes.pop("extensible", True)
+def open_workdir(
+    path, trainer="algorithmic", data_digest="", extensible=True, **changes
+):
     options = {"data_digest": data_digest, "extensible": extensible}
     return Workdir(path, toy_config(**changes), trainer, **options)
 
@@ -60,104 +54,52 @@ def test_results_tell_the_best_from_the_final(tmp_path):
         assert workdir.results == results
         assert results["digest"] == workdir.digest
     assert (results["best"]["step"], results["final"]["step"]) == (2, 4)
-    assert results["train"] == {
-        "steps": 4,
-        "seconds": 8.0,
-        "steps_per_second": 0.5,
-    }
-    assert results["score_metric"] == "accuracy" and results["higher_is_better"]
-    assert {"python", "tensorflow", "keras", "numpy"} <= versions().keys()
+    assert results["train"]["steps_per_second"] == 0.5
     # A run of more steps is not finished.
-    with open_workdir(tmp_path, steps=6) as workdir:
+    changes = {"strategy": "mirrored", "steps_per_loop": 7, "steps": 6}
+    with open_workdir(tmp_path, **changes) as workdir:
+        assert workdir.digest == results["digest"]
         assert workdir.results is None
-
-
-def test_positions_are_those_of_one_step(tmp_path):
-    with open_workdir(tmp_path) as workdir:
         assert workdir.read_positions(2) == {}
         workdir.write_json("positions.json", {"step": 2, "a": 1})
         assert workdir.read_positions(2) == {"a": 1}
         assert workdir.read_positions(4) == {}
 
 
-def test_files_are_replaced_as_a_whole(tmp_path, monkeypatch):
-    def fail(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with open_workdir(tmp_path) as workdir:
-        workdir.write_json("results.json", {"a": 1})
-        monkeypatch.setattr("os.replace", fail)
-        with pytest.raises(TrainingError, match=r"results.json: No space left"):
-            workdir.write_json("results.json", {"a": 2})
-    assert json.loads((tmp_path / "results.json").read_text()) == {"a": 1}
-    assert not list(tmp_path.glob("*.partial"))
-
-
-def test_where_and_on_what_a_run_goes_on_may_change(tmp_path):
-    first = begin(tmp_path)
-    changes = {"strategy": "mirrored", "steps_per_loop": 7, "steps": 6}
-    assert begin(tmp_path, **changes) == first
-
-
-def test_a_flag_newer_than_the_run_has_its_default(tmp_path):
+def test_flags_of_other_versions(tmp_path):
     digest = begin(tmp_path)
     # As if the run had begun before this flag was there.
     older = change_record(tmp_path, remove=["clip_norm"])
     assert begin(tmp_path) == begin(tmp_path) == older != digest
     with pytest.raises(ConfigError, match=r"--clip_norm was 1\.0, is 2\.0"):
         begin(tmp_path, clip_norm=2.0)
-
-
-OTHER_RUNS = {
-    "a flag": ({"seed": 1}, r"another config.* \(--seed was 0, is 1\): choose"),
-    "fewer steps": (
-        {"steps": 1},
-        "--steps was 2, is 1: it can only be raised",
-    ),
-    "a schedule": (
-        {"steps": 8, "extensible": False},
-        "--steps was 2, is 8: the schedule of the learning rate depends on it",
-    ),
-    "a trainer": ({"trainer": "other"}, r"\(the trainer was algorithmic, is o"),
-    "data": (
-        {"data_digest": "sha256:cd34"},
-        "contains a run on other data: restore them, or choose another --work",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", OTHER_RUNS)
-def test_another_run_is_refused(tmp_path, name):
-    changes, message = OTHER_RUNS[name]
-    begin(tmp_path, data_digest="sha256:ab12")
-    before = (tmp_path / "config.json").read_bytes()
-    flags = {"data_digest": "sha256:ab12", **changes}
-    error = OtherDataError if name == "data" else ConfigError
-    with pytest.raises(error, match=message):
-        begin(tmp_path, **flags)
-    assert (tmp_path / "config.json").read_bytes() == before
-
-
-def test_a_flag_of_another_version_is_refused(tmp_path):
-    begin(tmp_path)
     change_record(tmp_path, gone=3)
     with pytest.raises(ConfigError, match="--gone was 3, is no flag of this"):
         begin(tmp_path)
 
 
-def test_a_configuration_changed_by_hand_is_refused(tmp_path):
-    begin(tmp_path)
-    path = tmp_path / "config.json"
-    path.write_text(path.read_text().replace('"seed": 0', '"seed": 5'))
-    with pytest.raises(ConfigError, match="changed after the run began"):
-        begin(tmp_path, seed=5)
+@pytest.mark.parametrize(
+    ("changes", "message", "error"),
+    [
+        ({"seed": 1}, r"\(--seed was 0, is 1\): choose", ConfigError),
+        ({"steps": 1}, "--steps was 2, is 1: it can only", ConfigError),
+        ({"steps": 8, "extensible": False}, "the schedule of", ConfigError),
+        ({"trainer": "other"}, "trainer was algorithmic, is oth", ConfigError),
+        ({"data_digest": "sha256:cd34"}, "run on other data", OtherDataError),
+    ],
+)
+def test_another_run_is_refused(tmp_path, changes, message, error):
+    begin(tmp_path, data_digest="sha256:ab12")
+    before = (tmp_path / "config.json").read_bytes()
+    flags = {"data_digest": "sha256:ab12", **changes}
+    with pytest.raises(error, match=message):
+        begin(tmp_path, **flags)
+    assert (tmp_path / "config.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["results.json", "metrics.csv", "checkpoints"])
+@pytest.mark.parametrize("name", ["metrics.csv", "checkpoints/best-2.npz"])
 def test_files_of_a_run_without_its_configuration(tmp_path, name):
-    if name == "checkpoints":
-        (tmp_path / name).mkdir()
-        name = "checkpoints/checkpoint-2.npz"
+    (tmp_path / "checkpoints").mkdir()
     (tmp_path / name).touch()
     message = f"{name} belongs to a run, but there is no config.json"
     with pytest.raises(ConfigError, match=message):
@@ -168,13 +110,16 @@ def write(text):
     return lambda path: path.write_text(text)
 
 
+OTHER = '{"trainer": "a", "final": {}, "config": {}}'
+
+
 def make_directory(path):
     path.unlink(missing_ok=True)
     path.mkdir()
 
 
 def make_pipe(path):
-    path.unlink(missing_ok=True)
+    path.unlink()
     os.mkfifo(path)
 
 
@@ -188,29 +133,23 @@ def change_steps(path):
     change_record(path.parent, steps="two")
 
 
+def change_digest(path):
+    path.write_text(path.read_text().replace('"digest": "', '"digest": "0'))
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        ("config.json", write("{"), "config.json is damaged or of"),
-        ("config.json", write("[1]"), "config.json is damaged or of"),
         ("config.json", write("[" * 99_999), "config.json is damaged or"),
-        ("config.json", make_directory, "config.json: Is a directory. Move it"),
         ("config.json", make_pipe, "config.json: it is not a regular file. M"),
         ("config.json", change_steps, "config.json is damaged or of another"),
+        ("config.json", change_digest, "config.json was changed after the run"),
         ("results.json", make_directory, "results.json: Is a directory. Move"),
-        ("results.json", make_pipe, "results.json: it is not a regular file"),
-        ("results.json", write("3"), "results.json is damaged or of"),
-        (
-            "results.json",
-            write('{"trainer": "a", "final": {}, "config": {}}'),
-            "results.json is of a run with another configuration: move it",
-        ),
+        ("results.json", write(OTHER), "results.json is of a run with another"),
         ("positions.json", write("[]"), "positions.json is damaged or of"),
         ("run.lock", make_directory, "cannot write to --workdir=.*directory"),
-        ("run.lock", make_pipe, "cannot write .*: it is not a regular file"),
         ("run.lock", make_link, "run.lock is a symbolic link: remove it"),
         ("config.json.partial", make_directory, "cannot write .*directory"),
-        ("config.json.partial", make_pipe, "cannot write .*config.json: "),
         ("config.json.partial", make_link, "partial is a symbolic link: rem"),
     ],
 )
@@ -218,38 +157,19 @@ def test_broken_files_are_named(tmp_path, name, damage, message):
     begin(tmp_path)
     damage(tmp_path / name)
     with (
-        pytest.raises(ConfigError, match=message) as caught,
+        pytest.raises(ConfigError, match=message),
         open_workdir(tmp_path) as workdir,
     ):
         _ = workdir.results
         workdir.read_positions(2)
-    assert "\n" not in str(caught.value)
     if damage is make_link:
         assert (tmp_path / "mine").read_text() == "mine"
-        assert (tmp_path / name).is_symlink()
 
 
-def test_a_file_in_place_of_the_directory(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"cannot write to --workdir=.*file"):
-        begin(tmp_path / "file")
-
-
-@pytest.mark.parametrize(
-    ("read", "message"),
-    [
-        (lambda: {}["final"], "results.json has no final: it is damaged or"),
-        (lambda: len(3), "results.json cannot be read: it is damaged"),
-        (lambda: float("a"), "cannot be read: .* move its directory away"),
-    ],
-)
-def test_what_is_missing_in_results_is_named(read, message):
+def test_what_is_missing_in_results_is_named():
+    message = r"results\.json has no final: it is damaged or of"
     with (
         pytest.raises(ConfigError, match=message),
         naming_damage("results.json"),
     ):
-        read()
-
-
-def test_no_results(tmp_path):
-    assert read_results(tmp_path / "results.json") is None
+        _ = {}["final"]

@@ -65,22 +65,6 @@ def test_statistics(tmp_path, scores, fields, value, deviation):
             assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_numbers_of_runs_and_states(tmp_path):
-    grid = make_row(["RoPE", "ALiBi", "NoPE", "FIRE"], seeds=2, rates=RATES)
-    scores = [None] * 4 + [None, ..., None, None] + [0.5, ..., 0.4, 0.3]
-    cells = make_cells(grid, write_runs(tmp_path, grid, [*scores, *[0.5] * 4]))
-    assert [
-        (cell.state, cell.finished, cell.seeds, cell.learning_rates)
-        for cell in cells
-    ] == [
-        ("missing", 0, 0, 0),
-        ("unfinished", 0, 0, 0),
-        ("incomplete", 3, 2, 2),
-        ("complete", 4, 2, 2),
-    ]
-    assert len(cells[2].counted) == 3
-
-
 def test_the_best_of_each_problem(tmp_path):
     grid = make_grid(seeds=1)
     # 50.01 and 50 are printed alike.
@@ -88,17 +72,6 @@ def test_the_best_of_each_problem(tmp_path):
     assert find_best(grid, make_cells(grid, runs)) == ({0, 1, 2}, {1, 3})
     lower = make_grid(seeds=1, higher_is_better=False)
     assert find_best(lower, make_cells(lower, runs)) == ({0, 1, 3}, {0, 2})
-
-
-def test_lengths_have_cells_and_a_best_each(tmp_path):
-    grid = make_row(["RoPE", "ALiBi"], **LOSS, lengths=(3, 6))
-    cells = make_cells(grid, write_runs(tmp_path, grid, [0.5, 0.7]))
-    assert [(cell.column, cell.length) for cell in cells] == [
-        *(("RoPE", 3), ("RoPE", 6)),
-        *(("ALiBi", 3), ("ALiBi", 6)),
-    ]
-    assert [cell.value for cell in cells] == pytest.approx([1, 0.6, 1, 0.8])
-    assert find_best(grid, cells) == ({0, 2, 3}, set())
 
 
 def test_floors_are_means_over_unseen_lengths(tmp_path):

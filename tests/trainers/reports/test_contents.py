@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from tests.trainers.reports.toy_grid import make_grid, make_row, write_runs
+from tests.trainers.reports.toy_grid import make_row, write_runs
 from trainers.reports.blocks import (
     Entry,
     Heading,
@@ -129,50 +129,3 @@ def test_a_published_number_of_another_table_is_marked(tmp_path):
     assert make_blocks(grid, runs, [picture])[-2:] == [
         *(Heading("Curves"), picture)
     ]
-
-
-@pytest.mark.parametrize(
-    ("fields", "count"),
-    [
-        ({"published": (TABLES[1],)}, 1),
-        # A published mean stands beside the mean of one run.
-        ({"published": (TABLES[1], TABLES[4])}, 2),
-        ({"seeds": 2}, 2),
-    ],
-)
-def test_a_table_of_means_says_something_new(tmp_path, fields, count):
-    grid = make_row(**fields)
-    runs = write_runs(tmp_path, grid, [0.5] * len(grid.runs))
-    # And that of the settings.
-    assert len(find_tables(make_blocks(grid, runs, []))) == count + 1
-
-
-def test_columns_and_doubts_of_published_numbers(tmp_path):
-    best = {1: "BestOfTable1", 4: "BestOfTable4"}
-    grid = make_grid(
-        rows=["binary_multiplication", "bucket_sort"],
-        columns=["GeometricAttention"],
-        published=(TABLES[5],),
-        only_published={f"best of Table {n}": best[n] for n in best},
-    )
-    runs = write_runs(tmp_path, grid, [None] * 4)
-    blocks = make_blocks(grid, runs, [])
-    maxima, means, settings = find_tables(blocks)
-    assert maxima.head[1:] == (
-        "GeometricAttention",
-        "published: best of Table 1",
-    )
-    assert make_text("", [maxima]).splitlines()[4:] == [
-        "| binary_multiplication | missing, 0 of 2 (**53.6**) | (50.1§) |",
-        "| bucket_sort | missing, 0 of 2 (78.3) | (**100.0**) |",
-    ]
-    assert means.head[2:] == ("published: best of Table 4",)
-    notes = " ".join(find_texts(blocks))
-    assert (
-        "§ doubtful: binary_multiplication, best of Table 1: Table 1 has 52.2 "
-        "(RelativeEncoding)."
-    ) in notes
-    assert "§ doubtful: bucket_sort, best of Table 4: Table 4 has" in notes
-    assert "2 of 2 entries have no result yet; none" in notes
-    assert settings.rows[0][1].text == "no result yet"
-    assert len(make_csv(grid, runs).splitlines()) == 1 + 2 + 2 * 2

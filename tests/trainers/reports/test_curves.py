@@ -70,16 +70,6 @@ def test_the_curve_of_the_best_run(tmp_path, figures):
     assert plain.get_color() == randomized.get_color()
 
 
-def test_the_lowest_run_and_no_bands_of_many_curves(tmp_path, figures):
-    columns = [*BOTH, "ALiBi", "NoPE", "FIRE"]
-    fields = {"statistic": "min", "higher_is_better": False}
-    draw(tmp_path, make_row(columns, seeds=2, **fields), [0.4, 0.6] * 5)
-    (axes,) = figures
-    assert read_lines(axes)["FIRE"][5] == pytest.approx(0.4)
-    assert not find_bands(axes)
-    assert len({line.get_color() for line in axes.lines[:5]}) == 4
-
-
 def test_what_the_picture_says_of_its_runs(tmp_path, figures):
     grid = make_row(BOTH, seeds=2)
     draw(tmp_path, grid, [0.4, 0.6, 0.8, None])

@@ -11,7 +11,6 @@ from trainers.reports.published import (
     find_setting,
     find_statistic,
     list_published,
-    list_tables,
     name_table,
     read_published,
 )
@@ -60,17 +59,6 @@ def test_cells_have_their_number(file, statistic, cell, length, printed):
     assert found is None or found.value == float(printed)
 
 
-def test_a_mean_has_its_deviation():
-    wanted = find_match(f"{RUOSS}_4")("even_pairs", "NoPE")
-    found = find_published(f"{RUOSS}_4", "mean", **wanted)
-    assert (found.text, found.deviation) == ("50.1", "0.1")
-    assert (found.trained_length, found.evaluated_length) == ("1-40", "41-500")
-    assert found.decimals == 1
-    # A maximum has none.
-    wanted = find_match(f"{RUOSS}_1")("even_pairs", "NoPE")
-    assert find_published(f"{RUOSS}_1", "max", **wanted).deviation == ""
-
-
 def find_doubts(name):
     rows = [row for row in read_published(name) if row["value"]]
     doubts = (PublishedNumber("1", note=row["note"]).doubt for row in rows)
@@ -83,15 +71,6 @@ def test_doubts_are_told_from_other_notes():
     assert sum(map(len, doubts.values())) == 10
     # Those of the method, and of the largest maximum position.
     assert len(find_doubts("warping_table_3")) == 10
-
-
-def test_mistakes():
-    with pytest.raises(ValueError, match=r"has 11 numbers for .*even_pairs"):
-        find_published(f"{RUOSS}_1", "max", task_or_dataset="even_pairs")
-    with pytest.raises(ValueError, match=r"must be one of .*; got 'table'"):
-        find_published("table", "max")
-    with pytest.raises(ValueError, match=r"have the columns paper, .*; got x"):
-        find_published(f"{RUOSS}_1", "max", x="")
 
 
 def test_every_file_is_whole():
@@ -108,15 +87,6 @@ def test_every_file_is_whole():
     with (DIRECTORY / "settings.csv").open() as file:
         names = {row["file"] for row in csv.DictReader(file)}
     assert names <= {*list_published()}
-
-
-def test_tables_of_results():
-    tables = {*list_tables()}
-    assert {f"{RUOSS}_1", "warping_table_a"} <= tables
-    left_out = ("ruoss_2023_text", f"{RUOSS}_2", "kazemnejad_table_2")
-    assert not {*left_out} & tables
-    name = name_table("confounding_table_b1")
-    assert name == "Confounding effects, Table B.1"
 
 
 def test_settings():

@@ -1,7 +1,5 @@
 """What is read of working directories."""
 
-import json
-
 import pytest
 
 from tests.trainers.reports.toy_grid import (
@@ -10,7 +8,6 @@ from tests.trainers.reports.toy_grid import (
     make_row,
     read_runs,
     write_population,
-    write_run,
     write_runs,
 )
 from trainers.errors import ConfigError
@@ -48,20 +45,6 @@ def test_members_of_a_population_are_runs(tmp_path, scores, diverged):
             assert run.results["steps"] == saved.config["steps"]
 
 
-def test_a_run_is_saved_as_one_with_the_flags_of_its_results(tmp_path):
-    assert read_saved(tmp_path) == []
-    run = make_row().runs[0]
-    path = write_run(tmp_path, run, {3: 1.0, 5: 0.5, 6: 0.5})
-    # It trains on, with other flags.
-    record = json.loads((path / "config.json").read_text())
-    config = {**record["config"], "encoding": "ALiBi", "steps": 9}
-    change(path / "config.json", "config", config)
-    (saved,) = read_saved(path)
-    assert (saved.trainer, saved.path) == ("algorithmic", path)
-    assert (saved.config["encoding"], saved.config["steps"]) == ("RoPE", 2)
-    assert saved.results["final"]["score"] == 0.5
-
-
 BROKEN = {"score": "x", "accuracy_by_length": {"5": [1]}}
 
 
@@ -88,24 +71,3 @@ def test_damage_is_one_clear_message(tmp_path, file, name, value, message):
     with pytest.raises(ConfigError, match=message) as caught:
         read_runs(tmp_path, grid)
     assert "--workdir" not in str(caught.value)
-
-
-def test_a_damaged_population(tmp_path):
-    path = write_population(tmp_path, "even_pairs", [0.5], seeds="0")
-    change(path / "results.json", "members")
-    with pytest.raises(ConfigError, match="has no members: it is damaged"):
-        read_saved(path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "none"}, "--task cannot be 'none'"),
-        ({"task": None}, "--task must be of type str; got None"),
-        ({"test_lengths": 5}, "--test_lengths must be of type str; got 5"),
-        ({"colour": 1}, "flags that this version does not know"),
-    ],
-)
-def test_flags_that_are_damaged(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        make_problem({"trainer": "algorithmic", "config": changes})

@@ -1,8 +1,7 @@
 """A command in place of a trainer: it counts steps, saves them and resumes.
 
-Its flags, as `--name=value`: `steps`; `pause`, seconds of a step; `waits`, the
-path of a file without which the second step does not end; `fails`, the exit
-status in place of results. The standard library suffices for it.
+Its flags: `pause`, seconds of a step; `waits`, the path of a file without which
+the second step does not end; `fails`, the exit status in place of results.
 """
 
 import fcntl
@@ -15,7 +14,6 @@ import time
 
 
 def main(arguments):
-    """Counts the steps; returns the exit status."""
     flags = dict(text[2:].split("=", 1) for text in arguments)
     workdir = pathlib.Path(flags["workdir"])
     workdir.mkdir(parents=True, exist_ok=True)
@@ -28,7 +26,7 @@ def main(arguments):
         file.write("start\n")
     saved = workdir / "step"
     first = int(saved.read_text()) if saved.exists() else 0
-    for step in range(first + 1, int(flags.get("steps", 5)) + 1):
+    for step in range(first + 1, 6):
         time.sleep(float(flags.get("pause", 0.05)))
         while (
             step > 1 and "waits" in flags and not os.path.exists(flags["waits"])

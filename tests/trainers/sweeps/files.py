@@ -22,12 +22,12 @@ def make_run(seed=0, after=None, row="row", **flags):
     )
 
 
-def open_root(path, **fields):
-    known = {"arguments": {}, "directory": str(path), "environment": {}}
-    return SweepRoot(path, **{**known, **fields})
+def open_root(path, **arguments):
+    fields = {"directory": str(path), "environment": {}}
+    return SweepRoot(path, arguments=arguments, **fields)
 
 
-def write_results(root, run, *, steps=2):
+def write_results(root, run):
     """Writes the files of a run that has finished; returns its directory."""
     config = dataclasses.replace(
         root.make_config(run), **root._find_source(run)
@@ -38,7 +38,7 @@ def write_results(root, run, *, steps=2):
             "digest": workdir.digest,
             "config": workdir.config,
             "final": {},
-            "train": {"steps": steps},
+            "train": {"steps": 2},
         }
         workdir.write_json("results.json", results)
     return workdir.path

@@ -1,12 +1,6 @@
-"""What processes of this machine share, and commands of killed sweeps."""
-
 import contextlib
-import signal
 import subprocess
 import sys
-import threading
-import time
-from unittest import mock
 
 import pytest
 
@@ -38,6 +32,7 @@ def run_in_pool(monkeypatch, pool, *names):
 
 def test_jobs_share_cores_and_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
     monkeypatch.setattr(local_pool, "count_cores", lambda: 9)
     pool = LocalPool(2, gpus=2)
     assert pool.count_jobs() == 2
@@ -47,10 +42,7 @@ def test_jobs_share_cores_and_gpus(monkeypatch):
         assert "TF_FORCE_GPU_ALLOW_GROWTH" not in variables
     with pytest.raises(ConfigError, match=r"3 jobs with 2 .* need 6 .* has 4"):
         LocalPool(3, gpus=2)
-
-
-def test_jobs_on_the_same_gpus_take_no_more_memory_than_they_use(monkeypatch):
-    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    # On the same GPUs, they take no more memory than they use.
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
     seen = run_in_pool(monkeypatch, LocalPool(99), "a")["a"]
     assert seen["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
@@ -71,7 +63,6 @@ def orphan(path, name, **about):
 
 def test_orphans_are_commands_whose_sweep_is_gone(tmp_path):
     root = open_root(tmp_path)
-    assert root.list_orphans() == ()
     with (
         claim(tmp_path / "running" / "own"),
         orphan(tmp_path, "other machine", host="elsewhere"),
@@ -105,28 +96,3 @@ def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
         while not pool.wait(10):
             pass
     pool.stop()
-
-
-def test_a_signal_is_handled_while_runs_save(monkeypatch, tmp_path):
-    started, saving, handled = (threading.Event() for _ in range(3))
-
-    def run_job(job, environment, start):
-        start(mock.Mock(terminate=saving.set))
-        started.set()
-        saving.wait()
-        # Until the main thread waits, which a signal to this one does not wake.
-        time.sleep(0.3)
-        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        return {"handled": handled.wait(10)}
-
-    monkeypatch.setattr(local_pool, "run_job", run_job)
-    before = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
-    try:
-        pool = LocalPool(1)
-        pool.submit(make_job(tmp_path))
-        started.wait()
-        pool.stop()
-        [(_, record)] = pool.wait(10)
-        assert record["handled"]
-    finally:
-        signal.signal(signal.SIGUSR1, before)

@@ -1,17 +1,11 @@
-"""The process of a run: its record, and who has its lock."""
-
 import dataclasses
 import fcntl
 import json
 import os
 
 from tests.trainers.sweeps.files import make_job
-from trainers.sweeps.run_process import (
-    claim,
-    is_locked,
-    run_job,
-    write_record,
-)
+from trainers.sweeps import run_process
+from trainers.sweeps.run_process import claim, is_locked, run_job, write_record
 
 
 def test_a_process_and_its_record(tmp_path):
@@ -56,9 +50,21 @@ def test_what_another_process_runs_is_left_alone(tmp_path):
 def test_what_a_killed_process_left_can_be_claimed(tmp_path):
     path = tmp_path / "running"
     path.write_text("a long text of a process that is gone" * 9)
-    with claim(path) as claimed:
+    with claim(path):
         assert json.loads(path.read_text())["process"] == os.getpid()
         with claim(path) as second:
             assert second is None
-        assert not claimed.closed
     assert not path.exists()
+
+
+def test_a_claim_that_its_holder_removes_is_made_again(tmp_path, monkeypatch):
+    path, lock = tmp_path / "running", run_process._lock
+
+    def remove_first(file):
+        monkeypatch.setattr(run_process, "_lock", lock)
+        path.unlink()
+        return lock(file)
+
+    monkeypatch.setattr(run_process, "_lock", remove_first)
+    with claim(path):
+        assert path.exists()

@@ -15,9 +15,6 @@ ENCODINGS = {
 """Arguments of every encoding whose bias is a function of two positions."""
 
 OPTIONS = {
-    "plain": {"name": None, "causal": False},
-    "causal": {"name": None, "causal": True},
-    "padding": {"name": "LogKERPLE", "causal": True, "padding": 5},
     "more keys": {
         "name": "LogKERPLE",
         "causal": True,

@@ -18,16 +18,11 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     PoPE,
     RandomizedALiBi,
-    RoPE,
 )
 from keras_lengen.layers.attention import fused
-from keras_lengen.models import TransformerDecoder
 
 CASES = {
-    "without encoding": {},
-    "rotated": {"encoding": RoPE},
     "polar": {"encoding": PoPE, "num_key_value_heads": 2},
-    "biased": {"encoding": LogKERPLE, "use_causal_mask": True},
     "factors and shared heads": {
         "encoding": LogKERPLE,
         "use_causal_mask": True,
@@ -65,53 +60,40 @@ REAL = np.ones((2, 20), bool)
 REAL[1, [6, 7, 15, 16, 17, 18, 19]] = False
 
 
-def differentiate(layer, function):
-    """Outputs, and the gradients of all weights, of a layer."""
-    weights = [weight.value for weight in layer.trainable_variables]
-    fixed = [weight.value for weight in layer.non_trainable_variables]
-
-    def score(weights):
-        outputs, _ = function(weights, fixed)
-        return jnp.sum(jnp.cos(outputs)), outputs
-
-    gradients, outputs = jax.jit(jax.grad(score, has_aux=True))(weights)
-    return [outputs, *gradients]
-
-
-def compare(layer, attentions, function):
-    """Relative error of fused attention; a call must really be fused."""
-    results = []
-    for each in (True, False):
-        for attention in attentions:
-            attention.fused = each
-        results.append(differentiate(layer, function))
-    return find_largest_error(*results)
-
-
-def find_largest_error(found, expected):
-    """Largest error of some arrays, relative to the largest number."""
-    scale = max(float(jnp.max(jnp.abs(array))) for array in expected[1:])
-    return max(
-        float(jnp.max(jnp.abs(a - b))) / scale
-        for a, b in zip(found, expected, strict=True)
-    )
-
-
 def find_layer_error(encoding=None, use_causal_mask=False, **options):
+    """Error of outputs and gradients; the first call must really be fused."""
     random = np.random.default_rng(0)
     layer = MultiHeadAttention(
         4, 16, encoding=encoding and encoding(), **options
     )
     inputs = jnp.array(random.normal(size=(2, 20, 24)), "float32")
     layer(inputs, inputs)
-    return compare(
-        layer,
-        [layer],
-        lambda weights, fixed: layer.stateless_call(
+    weights, fixed = (
+        [weight.value for weight in weights]
+        for weights in (
+            layer.trainable_variables,
+            layer.non_trainable_variables,
+        )
+    )
+
+    def score(weights):
+        outputs, _ = layer.stateless_call(
             *(weights, fixed, inputs, inputs),
             value_mask=jnp.array(REAL),
             use_causal_mask=use_causal_mask,
-        ),
+        )
+        return jnp.sum(jnp.cos(outputs)), outputs
+
+    results = []
+    for fused_or_not in (True, False):
+        layer.fused = fused_or_not
+        differentiate = jax.jit(jax.grad(score, has_aux=True))
+        results.append(jax.tree.leaves(differentiate(weights)))
+    found, expected = results
+    scale = max(float(jnp.max(jnp.abs(array))) for array in expected)
+    return max(
+        float(jnp.max(jnp.abs(a - b))) / scale
+        for a, b in zip(found, expected, strict=True)
     )
 
 
@@ -138,58 +120,6 @@ def drop_alone():
         )
     inputs = jnp.sin(jnp.arange(960.0)).reshape(2, 20, 24)
     return np.array(layer(inputs, inputs, training=True))
-
-
-def find_model_error():
-    model = TransformerDecoder(
-        vocabulary_size=7,
-        output_size=7,
-        num_layers=2,
-        num_heads=4,
-        model_dim=32,
-        encoding=LogKERPLE(),
-    )
-    tokens = np.random.default_rng(0).integers(0, 7, (2, 20))
-    model(tokens)
-    return compare(
-        model,
-        [block.attention_layer for block in model.blocks],
-        lambda weights, fixed: model.stateless_call(weights, fixed, tokens),
-    )
-
-
-def find_member_error():
-    """Error of layers that `jax.vmap` computes at once, as in a population."""
-    layer = MultiHeadAttention(4, 16, encoding=LogKERPLE(), dropout=0.1)
-    inputs = jnp.array(np.random.default_rng(0).normal(size=(2, 2, 20, 24)))
-    layer(inputs[0], inputs[0])
-    layer.fused = True
-    members = [
-        [weight.value * scale for weight in layer.trainable_variables]
-        + [weight.value + seed for weight in layer.non_trainable_variables]
-        for seed, scale in enumerate((1, 0.5))
-    ]
-    count = len(layer.trainable_variables)
-
-    def differentiate_member(values, inputs):
-        def score(weights):
-            outputs, _ = layer.stateless_call(
-                *(weights, values[count:], inputs, inputs),
-                use_causal_mask=True,
-                training=True,
-            )
-            return jnp.sum(jnp.cos(outputs)), outputs
-
-        return jax.grad(score, has_aux=True)(values[:count])
-
-    def stack(trees):
-        return jax.tree.map(lambda *parts: jnp.stack(parts), *trees)
-
-    at_once = jax.jit(jax.vmap(differentiate_member))(stack(members), inputs)
-    alone = jax.jit(differentiate_member)
-    apart = [alone(*member) for member in zip(members, inputs, strict=True)]
-    found, expected = map(jax.tree.leaves, (at_once, stack(apart)))
-    return find_largest_error(found, expected)
 
 
 def find_refusals():
@@ -228,8 +158,6 @@ def main(path):
         },
         "refusals": {"device": without_tpu, **find_refusals()},
     }
-    found["errors"]["model"] = find_model_error()
-    found["errors"]["members"] = find_member_error()
     found["errors"] |= find_sharded_errors()
     pathlib.Path(path).write_text(json.dumps(found))
 

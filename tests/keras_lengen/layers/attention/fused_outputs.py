@@ -1,7 +1,7 @@
 """Compares fused attention with the same formulas without kernels, on JAX.
 
 KERAS_BACKEND=jax python -m tests.keras_lengen.layers.attention.fused_outputs \
-    errors.json plain ALiBi
+    errors.json
 """
 
 import functools
@@ -81,14 +81,8 @@ def multiply(features):
 def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
     """Relative errors of the results and of all gradients.
 
-    Args:
-        name: Name of an encoding, or `None`.
-        causal: bool.
-        batch: int, number of examples.
-        tokens: int, number of queries.
-        heads: int, number of heads.
-        **options: `keys`, `key_heads`, `width`, `value_width`, `padding`, and
-            attributes of the `Plan`.
+    `options` are sizes, the number of tokens of `padding`, and attributes of
+    the `Plan`.
     """
     keras.utils.set_random_seed(0)
     random = np.random.default_rng(0)
@@ -213,12 +207,9 @@ def find_pair_error(name, causal):
     return float(error)
 
 
-def main(path, *names):
-    found = {}
-    for name in names:
-        if name in OPTIONS:
-            found[name] = find_errors(**OPTIONS[name])
-            continue
+def main(path):
+    found = {name: find_errors(**case) for name, case in OPTIONS.items()}
+    for name in ENCODINGS:
         found[name] = [
             find_pair_error(name, causal) for causal in (False, True)
         ]

@@ -30,20 +30,8 @@ def attend(
 ):
     """Computes the outputs and the weights of attention.
 
-    Args:
-        layer: A built `MultiHeadAttention`.
-        query: `(B, T, M)`.
-        value: `(B, S, M)`, or `None` for `query`.
-        key: `(B, S, M)`, or `None` for `value`.
-        causal: Whether queries, the last of the keys' tokens, see no later key.
-        mask: `(T, S)`, `(B, T, S)` or `(B, H, T, S)`, or `None`.
-        positions: `(T,)` or `(B, T)`, or `None` for 0, 1, 2, ...
-        key_positions: The same for keys; `None`: those of the queries, or
-            0, 1, 2, ... where keys are another sequence.
-        training: Whether the call belongs to training.
-
-    Returns:
-        Outputs, `(B, T, ...)`, and weights, `(B, H, T, S)`.
+    Shapes are those of `MultiHeadAttention`. Queries are the last of the keys'
+    tokens. Without positions, tokens are numbered 0, 1, 2, ...
     """
     is_self = value is None
     value = query if is_self else value

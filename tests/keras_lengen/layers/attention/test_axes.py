@@ -3,23 +3,18 @@
 Runs on TensorFlow, and on JAX by `tests/keras_lengen/test_backends.py`.
 """
 
-import functools
-
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_lengen.layers import (
-    ALiBi,
     AxialEncoding,
     ForgettingAttention,
     GridPositions,
     MultiHeadAttention,
-    RandomizedRoPE,
     RoPE,
 )
-from tests.keras_lengen.layers.arguments import assert_config_round_trip
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(2, 3, 4, 8)).astype("float32")
@@ -68,14 +63,6 @@ def test_rows_attend_to_themselves(kind, options):
     np.testing.assert_allclose(rows_of(weights), of_rows, atol=1e-6)
 
 
-def test_columns_attend_to_themselves():
-    layer = attention(1, encoding=ALiBi())
-    turned = np.swapaxes(X, 1, 2)
-    rows = rows_of(turned)
-    expected = ops.reshape(over_tokens(layer)(rows, rows), turned.shape)
-    np.testing.assert_array_equal(layer(X, X), np.swapaxes(expected, 1, 2))
-
-
 def grid(width):
     sampler = GridPositions(width=width)
     return AxialEncoding(row=RoPE(), column=RoPE(), sampler=sampler)
@@ -83,9 +70,7 @@ def grid(width):
 
 PLACES = np.sort(RANDOM.choice(64, 12, replace=False))
 ALL = [
-    (None, 4, {"encoding": RandomizedRoPE(max_position=64)}, PLACES),
     ((1, 2), 4, {"encoding": RoPE()}, PLACES),
-    ([-3, -2], 4, {"encoding": ALiBi()}, None),
     (None, 8, {"encoding": grid(4)}, None),
     ((1, 2), 4, {"sliding_window": 3, "chunk_size": 5}, None),
 ]
@@ -101,28 +86,6 @@ def test_all_tokens_attend_to_each_other(axes, width, options, positions):
     np.testing.assert_array_equal(ops.reshape(found, (2, 12, 8)), expected)
 
 
-def test_the_order_of_axes_is_that_of_the_tokens():
-    layer = attention((2, 1), encoding=RoPE())
-    turned = ops.reshape(np.swapaxes(X, 1, 2), (2, 12, 8))
-    expected, of_flat = over_tokens(layer)(turned, turned, **WEIGHTS)
-    output, weights = layer(X, X, **WEIGHTS)
-    found = ops.reshape(np.swapaxes(output, 1, 2), (2, 12, 8))
-    np.testing.assert_array_equal(found, expected)
-    assert weights.shape == (2, 2, 4, 3, 4, 3)
-    np.testing.assert_array_equal(ops.reshape(weights, of_flat.shape), of_flat)
-
-
-def test_positions_of_each_example_are_those_of_its_rows():
-    layer = attention(2, encoding=RoPE())
-    positions = np.array([[0, 2, 3, 9], [5, 6, 20, 21]])
-    expected = over_tokens(layer)(
-        ROWS, ROWS, positions=np.repeat(positions, 3, axis=0)
-    )
-    np.testing.assert_array_equal(
-        rows_of(layer(X, X, positions=positions)), expected
-    )
-
-
 def test_padding_is_that_of_the_tokens():
     layer = attention(2, encoding=RoPE())
     mask = RANDOM.random((2, 3, 4)) < 0.7
@@ -133,29 +96,11 @@ def test_padding_is_that_of_the_tokens():
         rows_of(layer(X, X, value_mask=mask)), expected
     )
     masked = keras.layers.Masking(-9)(np.where(mask[..., None], X, -9))
-    output = layer(masked, masked)
-    np.testing.assert_array_equal(output._keras_mask, mask)
-    expected = over_tokens(layer)(
-        ROWS, ROWS, query_mask=of_rows, value_mask=of_rows
-    )
-    found = ops.convert_to_numpy(output)[mask]
-    np.testing.assert_allclose(
-        found, ops.convert_to_numpy(expected)[of_rows], atol=1e-6
-    )
+    np.testing.assert_array_equal(layer(masked, masked)._keras_mask, mask)
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [
-        (4, 5),
-        (1, 4, 5),
-        (2, 4, 5),
-        (2, 1, 4, 5),
-        (2, 3, 4, 5),
-        (1, 1, 2, 4, 5),
-        (2, 3, 2, 4, 5),
-    ],
-    ids=str,
+    "shape", [(4, 5), (2, 4, 5), (2, 3, 4, 5), (1, 1, 2, 4, 5), (2, 3, 2, 4, 5)]
 )
 def test_attention_masks(shape):
     """Axes are those of the batch, others and heads, as in Keras."""
@@ -165,76 +110,17 @@ def test_attention_masks(shape):
     expected = theirs(X, OTHER, attention_mask=mask)
     ours = attention(2)
     ours.load_keras_weights(theirs)
-    output, weights = ours(X, OTHER, attention_mask=mask, **WEIGHTS)
-    np.testing.assert_allclose(output, expected, atol=1e-5)
-    full = mask.reshape(*shape[:-2], *[1] * (5 - len(shape)), *shape[-2:])
-    hidden = ~np.broadcast_to(full, weights.shape)
-    assert np.all(np.asarray(weights)[hidden] == 0)
-
-
-def compile_by_jax(call):
-    import jax
-
-    return jax.jit(call)
-
-
-def compile_by_tensorflow(call, jit_compile=True):
-    import tensorflow as tf
-
-    return tf.function(
-        call,
-        jit_compile=jit_compile,
-        input_signature=[
-            tf.TensorSpec((None, None, None, 8)),
-            tf.TensorSpec((None, None, None), "bool"),
-        ],
-    )
-
-
-COMPILERS = {
-    "tensorflow": [
-        compile_by_tensorflow,
-        functools.partial(compile_by_tensorflow, jit_compile=False),
-    ],
-    "jax": [compile_by_jax],
-}
-
-
-@pytest.mark.parametrize("compiled", COMPILERS[keras.backend.backend()])
-def test_compiled_it_is_the_same(compiled):
-    """With TensorFlow, sizes are unknown when it is traced."""
-    layer = attention(2, encoding=RoPE(), output_shape=(2, 3))
-    mask = RANDOM.random((2, 4, 4)) < 0.8
-    mask[..., 0] = True
-    expected = layer(X, X, attention_mask=mask)
-    call = compiled(lambda x, mask: layer(x, x, attention_mask=mask))
-    found = call(X, mask)
-    assert found.shape == (2, 3, 4, 2, 3)
+    found = ours(X, OTHER, attention_mask=mask)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_a_model_of_symbolic_inputs_is_the_layer():
-    layer = attention((-2,), encoding=RoPE())
-    x = keras.Input((3, None, 8))
-    output, weights = layer(x, x, **WEIGHTS)
-    assert output.shape == (None, 3, None, 8)
-    assert weights.shape == (None, 3, 2, None, None)
-    model = keras.Model(x, output)
-    np.testing.assert_allclose(model(X), layer(X, X), atol=1e-6)
-    assert_config_round_trip(layer)
-    assert layer.get_config()["attention_axes"] == (-2,)
 
 
 @pytest.mark.parametrize(
     ("axes", "x", "message"),
     [
         (0, X, "attention_axes must be different axes from 1 to 2"),
-        (-1, X, "attention_axes must be different .* got -1"),
         ((1, 1), X, r"got \(1, 1\)"),
-        (3, X, "got 3"),
         (2, X[:, 0], "from 1 to 1 of inputs with 3 axes"),
     ],
-    ids=str,
 )
 def test_wrong_axes_raise(axes, x, message):
     with pytest.raises(ValueError, match=message):
@@ -246,7 +132,6 @@ WRONG = {
     "others": ((X, X[:, :2]), {}, "equal sizes of axis 1, .* got 3 and 2"),
     "key": ((X, X, OTHER), {}, "all axes of key and value but .* be equal"),
     "length": ((X, X), {"length": 4}, "length needs inputs with three axes"),
-    "cache": ((X, X), {"cache": (X, X)}, "cache needs inputs with three axes"),
     "value_mask": (
         (X, X),
         {"value_mask": np.ones((2, 3), bool)},

@@ -51,11 +51,7 @@ def weigh(scores, **options):
 
 @pytest.mark.parametrize(
     ("count", "plain", "scaled"),
-    [
-        (10, 0.942826, 0.940101),
-        (100, 0.59986, 0.995063),
-        (1000, 0.129346, 0.999646),
-    ],
+    [(10, 0.942826, 0.940101), (1000, 0.129346, 0.999646)],
 )
 def test_published_weights_of_scalable_softmax(count, plain, scaled):
     """Of one key with score 3 among others with -2."""
@@ -80,22 +76,14 @@ def test_published_scores_of_a_soft_cap():
     np.testing.assert_allclose(compute(), powers / powers.sum(), atol=1e-6)
 
 
-def test_normalized_features():
-    layer = build(use_query_key_norm=True)
-    features = np.array([3, -4, 0, 0], "float32") * np.ones((1, 1, 2, 1))
-    for normalized in layer._normalize(features, 100 * features):
-        np.testing.assert_allclose(
-            normalized, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-5
-        )
-    assert layer._normalize(features, None)[1] is None
-    half = build(use_query_key_norm=True, dtype="mixed_float16")
-    large = ops.cast(1e4 * features, "float16")
-    found = ops.cast(half._normalize(large, None)[0], "float32")
-    np.testing.assert_allclose(found, [[[[1.2, -1.6, 0, 0]] * 2]], atol=1e-3)
+def test_norms_of_half_precision_do_not_overflow():
+    layer = build(use_query_key_norm=True, dtype="mixed_float16")
+    features = np.array([[[[3e4, -4e4, 0, 0]]]], "float16")
+    found = ops.cast(layer._normalize(features, None)[0], "float32")
+    np.testing.assert_allclose(found, [[[[1.2, -1.6, 0, 0]]]], atol=1e-3)
 
 
 def test_weights_of_options_start_as_published():
-    np.testing.assert_array_equal(build(score_factor="head").factor, 1)
     logs = np.log(np.arange(1, 1025))
     np.testing.assert_allclose(
         build(score_factor="log_length").factor, 1 / logs.mean(), rtol=1e-5
@@ -108,23 +96,6 @@ def test_weights_of_options_start_as_published():
     unscaled = build(scale_scores=False, kernel_initializer="ones")
     np.testing.assert_allclose(unscaled.query_dense.kernel, 4**-0.5)
     np.testing.assert_array_equal(unscaled.key_dense.kernel, 1)
-    normed = build(use_query_key_norm=True)
-    np.testing.assert_array_equal(normed.query_scale, 1)
-
-
-def test_initializers_are_those_of_the_argument():
-    layer = build(kernel_initializer="ones", bias_initializer="ones")
-    assert all(np.all(weight == 1) for weight in layer.get_weights())
-    layer = build(
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-        use_gate=True,
-    )
-    parts = ("query", "key", "value", "gate")
-    kernels = [getattr(layer, f"{part}_dense").kernel for part in parts]
-    assert len({np.asarray(kernel).tobytes() for kernel in kernels}) == 4
-
-
-NONE = {"attention_mask": np.zeros((1, TOKENS), bool)}
 
 
 @pytest.mark.parametrize(
@@ -139,11 +110,19 @@ NONE = {"attention_mask": np.zeros((1, TOKENS), bool)}
 )
 def test_weights_of_a_query_without_keys(options, expected):
     layer = build(**options)
-    output, weights = attend(layer, **NONE)
+    mask = np.zeros((1, TOKENS), bool)
+    weights = attend(layer, attention_mask=mask)[1]
     np.testing.assert_allclose(
         weights, np.full_like(weights, expected), rtol=1e-6
     )
-    assert np.isfinite(output).all()
+
+
+@pytest.mark.parametrize("use_entmax", [True, False])
+def test_inputs_may_be_empty(use_entmax):
+    layer = build(use_sinks=True, use_entmax=use_entmax)
+    for shape in ((0, 7, FEATURES), (2, 0, FEATURES)):
+        states = tf.zeros(shape)
+        assert layer(states, states).shape == shape
 
 
 def test_a_single_key_has_all_the_weight():
@@ -156,23 +135,7 @@ def test_a_single_key_has_all_the_weight():
         np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
-def test_the_trained_length_counts_in_evaluation_only():
-    layer, options = build(train_length=3), {"use_causal_mask": True}
-    plain = build()
-    plain.set_weights(layer.get_weights())
-    np.testing.assert_array_equal(
-        layer(STATES, STATES, training=True, **options),
-        plain(STATES, STATES, training=True, **options),
-    )
-    longer, short = (
-        np.asarray(each(STATES, STATES, **options)) for each in (layer, plain)
-    )
-    # The first three queries see at most three keys.
-    np.testing.assert_allclose(longer[:, :3], short[:, :3], atol=1e-5)
-    assert not np.allclose(longer[:, 3:], short[:, 3:], atol=1e-3)
-
-
-@pytest.mark.parametrize("chunk_size", [None, 16, 24])
+@pytest.mark.parametrize("chunk_size", [None, 24])
 def test_dropout_drops_its_share_of_the_weights(chunk_size):
     tokens, rate = 64, 0.25
     layer = MultiHeadAttention(
@@ -194,11 +157,9 @@ def test_dropout_drops_its_share_of_the_weights(chunk_size):
     first, second = (
         tokens * np.asarray(layer(inputs, inputs, training=True)) for _ in "12"
     )
-    kept = 1 / (1 - rate)
     for weights in (first, second):
-        np.testing.assert_allclose(
-            weights, np.where(weights > 0, kept, 0), rtol=1e-5
-        )
+        kept = np.where(weights > 0, 1 / (1 - rate), 0)
+        np.testing.assert_allclose(weights, kept, rtol=1e-5)
         # Within four deviations.
         deviation = (rate * (1 - rate) / weights.size) ** 0.5
         assert abs(np.mean(weights == 0) - rate) < 4 * deviation
@@ -236,55 +197,37 @@ def test_dropout_is_the_same_forward_and_backward(chunk_size):
     np.testing.assert_allclose(slope, (after - before) / 2, rtol=0.01)
 
 
-@pytest.mark.parametrize("quantized", [False, True])
-def test_projections_of_one_tensor_are_those_of_three(quantized):
-    """One product of matrices; of quantized kernels there are three."""
+def test_projections_of_quantized_kernels():
     layer = build(use_bias=False, encoding=RoPE())
-    together = layer(STATES, STATES)
-    if quantized:
-        for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
-            dense.quantize("int8")
-    apart = layer(STATES, STATES.copy(), self_attention=True)
-    np.testing.assert_allclose(
-        together, apart, atol=0.05 if quantized else 1e-6
-    )
-    np.testing.assert_allclose(
-        layer(STATES, STATES), apart, atol=0.05 if quantized else 1e-6
-    )
+    expected = layer(STATES, STATES)
+    for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
+        dense.quantize("int8")
+    np.testing.assert_allclose(layer(STATES, STATES), expected, atol=0.05)
 
 
-OTHER_RULES = {
-    ForgettingAttention: ("sliding_window",),
-    PaTHAttention: ("sliding_window",),
-    StickBreakingAttention: ("use_sinks", "use_entmax", "sliding_window"),
-    GeometricAttention: (
-        *("score_factor", "train_length", "logit_soft_cap", "use_sinks"),
-        *("use_entmax", "sliding_window"),
-    ),
-}
-VALUES = {
-    "score_factor": "head",
-    "train_length": 3,
-    "logit_soft_cap": 0.5,
-    "sliding_window": 4,
-}
-
-
-@pytest.mark.parametrize("kind", OTHER_RULES)
-def test_options_without_use_are_refused(kind):
-    for name in OTHER_RULES[kind]:
-        with pytest.raises(ValueError, match=f"has no use for {name}="):
-            kind(2, 4, **{name: VALUES.get(name, True)})
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (ForgettingAttention, "sliding_window", 4),
+        (PaTHAttention, "sliding_window", 4),
+        (StickBreakingAttention, "use_sinks", True),
+        (StickBreakingAttention, "use_entmax", True),
+        (GeometricAttention, "score_factor", "head"),
+        (GeometricAttention, "logit_soft_cap", 0.5),
+    ],
+)
+def test_options_without_use_are_refused(kind, name, value):
+    with pytest.raises(ValueError, match=f"has no use for {name}="):
+        kind(2, 4, **{name: value})
 
 
 @pytest.mark.parametrize(
     "kind", [ForgettingAttention, PaTHAttention, StickBreakingAttention]
 )
 def test_causal_attentions_need_a_mask(kind):
-    message = f"{kind.__name__} is for causal"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{kind.__name__} is for causal"):
         kind(2, 4)(STATES, STATES)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"attention={kind.__name__} is for"):
         TransformerEncoder(
             vocabulary_size=3,
             output_size=3,
@@ -310,15 +253,12 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
     ("arguments", "message"),
     [
         ({"train_length": 1}, "train_length .* got 1"),
-        ({"logit_soft_cap": 0}, "logit_soft_cap .* got 0"),
-        ({"norm_epsilon": 0.0}, "norm_epsilon .* got 0"),
         (
             {"train_length": 3, "score_factor": "log_length"},
             "both scale scores .* leave one of them out",
         ),
-        ({"score_factor": "heads"}, r'score_factor .* "log_length"'),
+        ({"sink_tokens": 3}, "sink_tokens=3 .* none: set sliding_window"),
     ],
-    ids=str,
 )
 def test_wrong_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):

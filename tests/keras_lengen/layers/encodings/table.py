@@ -43,10 +43,6 @@ CONDITIONS = {
 }
 """Arguments to construct an encoding with, where its defaults show less."""
 
-IDLE_WEIGHTS = ("output_bias",)
-"""Names of weights that add the same to all scores of a query, which softmax
-does not see."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -181,22 +177,8 @@ and `RandomizedALiBi` in their formula only, so that most of their tests in
 models are slow tests."""
 
 
-def in_families(variant, *others):
-    """Whether the default run tests it, where a test takes long."""
-    return variant in FAMILIES
-
-
 def row_of(variant):
     return ROWS[VARIANTS[variant][0]]
-
-
-def at_stage(*stages):
-    """The variants that act at one of the stages."""
-    return [
-        variant
-        for variant, (name, _) in VARIANTS.items()
-        if ENCODINGS[name].stage in stages
-    ]
 
 
 def make(variant, **changes):

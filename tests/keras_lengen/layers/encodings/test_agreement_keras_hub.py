@@ -1,6 +1,6 @@
 """The encodings against KerasHub's.
 
-Skipped where it is not installed: the extra `peers` brings it.
+Skipped where it is not installed: the extra `retrofit` brings it.
 """
 
 import numpy as np
@@ -22,6 +22,9 @@ from tests.keras_lengen.layers.encodings.turns import (
 )
 
 keras_hub = pytest.importorskip("keras_hub")
+
+# The default run is without it.
+pytestmark = pytest.mark.product
 
 WIDTHS = [32, 64, 128]
 

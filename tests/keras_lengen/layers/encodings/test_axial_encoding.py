@@ -9,10 +9,8 @@ from keras_lengen.layers import (
     CoPE,
     GridPositions,
     LearnedEncoding,
-    LogKERPLE,
     MultiHeadAttention,
     NoPE,
-    RandomizedPositions,
     RelativeEncoding,
     RoPE,
     SelectiveRoPE,
@@ -20,7 +18,7 @@ from keras_lengen.layers import (
     T5Bias,
     XPos,
 )
-from tests.keras_lengen.models.small import decoder, encoder
+from tests.keras_lengen.models.small import decoder
 
 RANDOM = np.random.default_rng(0)
 TOKENS, WIDTH = 7, 3
@@ -109,49 +107,6 @@ def test_half_of_the_heads_are_biased(cls, causal):
         )
         expected = np.broadcast_to(expected, (2, 2, TOKENS, TOKENS))
         np.testing.assert_allclose(bias[:, part], expected, atol=1e-6)
-
-
-def test_attention_sees_both_sides_of_a_column():
-    layer = MultiHeadAttention(4, 8, encoding=axial(ALiBi(), ALiBi()))
-    layer.build((2, 7, 16), (2, 7, 16))
-    for dense in (layer.query_dense, layer.key_dense):
-        dense.kernel.assign(np.zeros(dense.kernel.shape))
-    states = np.ones((2, 7, 16), "float32")
-    _, weights = layer(
-        states, states, use_causal_mask=True, return_attention_scores=True
-    )
-    # The query in row 1, column 1; keys in columns 0 and 2 of row 0.
-    left, right = np.asarray(weights)[0, 2, 4, [0, 2]]
-    np.testing.assert_allclose(left / right, np.exp(0.5 * 2**-4), rtol=1e-5)
-
-
-@pytest.mark.product
-@pytest.mark.parametrize(
-    ("row", "column"),
-    [(RelativeEncoding, RelativeEncoding), (ALiBi, LogKERPLE)],
-)
-def test_a_model_learns_with_it_and_is_saved(tmp_path, row, column, loading):
-    sampler = GridPositions(
-        width=3, row=RandomizedPositions(max_position=20, seed=1)
-    )
-    model = encoder(AxialEncoding(row=row(), column=column(), sampler=sampler))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=True)
-    ids = np.random.default_rng(0).integers(0, 3, (4, 7))
-    history = model.fit(ids, ids, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
-    inputs = {"token_ids": ids, "positions": tuple(np.int32(GRID))}
-    loading.check(model, tmp_path / "model.keras", inputs)
-
-
-@pytest.mark.parametrize("row", [SinusoidalEncoding, RoPE, RelativeEncoding])
-def test_padding_changes_nothing(row):
-    model = encoder(axial(row(), row()))
-    ids = np.random.default_rng(0).integers(0, 5, (2, 7))
-    mask = np.arange(7) < np.array([[4], [7]])
-    padded = model({"token_ids": ids, "padding_mask": mask})
-    np.testing.assert_allclose(padded[:1, :4], model(ids[:1, :4]), atol=1e-5)
-    np.testing.assert_allclose(padded[1], model(ids)[1], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from keras_lengen.layers import (
     NoPE,
     PowerKERPLE,
     RandomizedPositions,
-    RandomizedRoPE,
     RelativeEncoding,
     RoPE,
     SinusoidalEncoding,
@@ -19,24 +18,6 @@ from tests.keras_lengen.layers.encodings.table import random_inputs
 from tests.keras_lengen.layers.positions.table import reset
 
 QUERY, KEY = random_inputs("rotation")
-
-
-def test_no_encoding_returns_what_it_gets():
-    np.testing.assert_array_equal(NoPE()(QUERY), QUERY)
-    query, key = NoPE()(QUERY, KEY)
-    np.testing.assert_array_equal(query, QUERY)
-    np.testing.assert_array_equal(key, KEY)
-
-
-def test_stages_that_an_encoding_lacks_do_nothing():
-    positions = np.arange(QUERY.shape[1])
-    for encoding in (NoPE(), RoPE(), SinusoidalEncoding()):
-        assert encoding.attention_bias(QUERY, KEY, positions, positions) is None
-    for encoding in (NoPE(), ALiBi(), SinusoidalEncoding()):
-        rotated = encoding.rotate(QUERY, KEY, positions, positions)
-        assert rotated == (QUERY, KEY)
-    for encoding in (NoPE(), ALiBi(), RoPE()):
-        assert encoding.add_to_embeddings(QUERY, positions) is QUERY
 
 
 @pytest.mark.parametrize("cls", [RoPE, ALiBi, RelativeEncoding])
@@ -66,31 +47,6 @@ def test_queries_and_keys_of_other_numbers_need_positions(cls):
         np.testing.assert_allclose(result[1], full[1])
     with pytest.raises(ValueError, match=r"2 queries and 6 keys .*pass `pos"):
         encoding(query, KEY)
-
-
-def test_a_fixed_sampler_is_the_encoding_with_its_sampler():
-    form = RandomizedRoPE(
-        max_position=99,
-        resample="example",
-        evaluation="even",
-        ordered=False,
-        seed=3,
-        layout="halves",
-    )
-    plain = RoPE(
-        layout="halves",
-        sampler=RandomizedPositions(
-            max_position=99,
-            resample="example",
-            evaluation="even",
-            ordered=False,
-            seed=3,
-        ),
-    )
-    for training in (True, False):
-        np.testing.assert_array_equal(
-            form(QUERY, training=training), plain(QUERY, training=training)
-        )
 
 
 @pytest.mark.parametrize(

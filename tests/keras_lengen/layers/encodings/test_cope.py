@@ -62,19 +62,6 @@ def test_published_numbers():
     np.testing.assert_allclose(softmax(scores, axis=-1), expected, atol=1e-5)
 
 
-def test_definition_on_random_inputs():
-    generator = np.random.default_rng(0)
-    query, key = generator.normal(size=(2, 30, 3, 4)).astype("float32")
-    table = generator.normal(size=(4, 8)).astype("float32")
-    bias = bias_of(query, key, table)
-    earlier = np.tri(30, dtype=bool)
-    for head in range(3):
-        expected = count(query[:, head], key[:, head], table)
-        np.testing.assert_allclose(
-            bias[head][earlier], expected[earlier], atol=1e-4
-        )
-
-
 @pytest.mark.parametrize("positions", [[3, 0, 5, 1, 2, 4], [0] * 6])
 def test_only_the_order_of_the_tokens_counts(positions):
     generator = np.random.default_rng(0)
@@ -100,67 +87,6 @@ def make_attention(**arguments):
 
 STATES = np.random.default_rng(1).normal(size=(2, 6, 8)).astype("float32")
 FALLING = np.array([9, 4, 7, 0, 1, 2])
-
-
-@pytest.mark.parametrize("chunk_size", [None, 2])
-def test_no_later_token_counts_in_attention(chunk_size):
-    layer = make_attention(chunk_size=chunk_size)
-    arguments = {"use_causal_mask": True}
-    whole = layer(STATES, STATES, positions=FALLING, **arguments)
-    np.testing.assert_allclose(
-        whole, layer(STATES, STATES, **arguments), atol=1e-6
-    )
-    changed = STATES.copy()
-    changed[:, 4:] += 1
-    other = layer(changed, changed, positions=FALLING, **arguments)
-    np.testing.assert_allclose(other[:, :4], whole[:, :4], atol=1e-6)
-
-
-@pytest.mark.parametrize("positions", [None, np.arange(6), FALLING])
-def test_padding_is_not_counted_in_attention(positions):
-    layer = make_attention()
-    mask = np.array([[0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0]], bool)
-    padded = layer(
-        STATES,
-        STATES,
-        positions=positions,
-        value_mask=mask,
-        use_causal_mask=True,
-    )
-    for states, real, expected in zip(STATES, mask, padded, strict=True):
-        alone = states[real][None]
-        alone = layer(alone, alone, use_causal_mask=True)
-        np.testing.assert_allclose(expected[real], alone[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_tokens_of_a_cache_are_counted_in_order(masked):
-    layer = make_attention()
-    arguments = {"use_causal_mask": True}
-    mask = np.ones((2, 6), bool)
-    mask[0, 1:3] = not masked
-    if masked:
-        arguments["value_mask"] = mask
-    full = layer(STATES, STATES, positions=FALLING, **arguments)
-    # Longer than the sequence: the last slot stays empty.
-    cache = layer.make_cache(2, 7)
-    if masked:
-        arguments["value_mask"] = np.pad(mask, [[0, 0], [0, 1]])
-    for start, end in ((0, 3), (3, 4), (4, 6)):
-        part = STATES[:, start:end]
-        output, cache = layer(
-            part,
-            part,
-            positions=FALLING[start:end],
-            key_positions=np.append(FALLING, 0),
-            cache=cache,
-            cache_update_index=start,
-            **arguments,
-        )
-        real = mask[:, start:end]
-        np.testing.assert_allclose(
-            output[real], np.asarray(full)[:, start:end][real], atol=1e-5
-        )
 
 
 def test_a_sampler_is_refused():

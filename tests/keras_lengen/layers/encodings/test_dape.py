@@ -3,19 +3,16 @@ import pytest
 
 from keras_lengen.layers import (
     DAPE,
-    FIRE,
     ALiBi,
     ClippedBias,
     CoupledPositions,
     HardALiBi,
-    LogKERPLE,
     MultiHeadAttention,
     RandomizedALiBi,
     RandomizedPositions,
     RoPE,
     T5Bias,
 )
-from tests.keras_lengen.models.small import added_parameters
 
 HEADS = 3
 QUERY, KEY = (
@@ -89,24 +86,6 @@ def test_the_sampler_numbers_the_tokens_of_the_other_encoding():
     positions = np.array([0, 10, 20, 30, 60])
     given = encoding(QUERY, KEY, positions=positions)
     assert not np.allclose(given, encoding(QUERY, KEY))
-
-
-def test_every_layer_adapts_by_itself():
-    # 4 heads, 8 -> 32 -> 4, and two numbers of KERPLE for each head.
-    one = 8 * 32 + 32 + 32 * 4 + 4 + 8
-    assert added_parameters(DAPE(), num_heads=4, num_layers=3) == 3 * one
-    shared = DAPE(share_layers=True)
-    assert added_parameters(shared, num_heads=4, num_layers=3) == one
-
-
-def test_it_promises_what_the_other_encoding_does():
-    assert DAPE().shift_invariant and DAPE().takes_negative
-    fire = DAPE(encoding=FIRE())
-    assert not (fire.shift_invariant or fire.takes_negative)
-
-
-def test_the_default_is_log_kerple():
-    assert isinstance(DAPE().encoding, LogKERPLE)
 
 
 @pytest.mark.parametrize(

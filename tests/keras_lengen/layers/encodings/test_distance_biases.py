@@ -17,14 +17,10 @@ from keras_lengen.layers import (
     CoupledPositions,
     HardALiBi,
     LogKERPLE,
-    MultiHeadAttention,
     PowerKERPLE,
-    RandomizedALiBi,
     RandomizedPositions,
     Sandwich,
 )
-from keras_lengen.layers.encodings.kerple import Clip
-from tests.keras_lengen.models.small import added_parameters
 
 RANDOM = np.random.default_rng(1)
 HEADS = 3
@@ -196,13 +192,6 @@ def test_published_numbers():
     assert np.flatnonzero(bias[0, 1, 3] == 0).tolist() == [2, 3]
 
 
-def test_far_cosines_are_as_exact_as_near_ones():
-    positions = 100_000 + np.array([0, 1, 5, 50, 200])
-    bias = Sandwich()(make_features(5), positions=positions)
-    expected = sum_cosines(positions[None, :] - positions[:, None], 128)
-    np.testing.assert_allclose(bias[0], expected, atol=2e-4)
-
-
 def slopes_of(encoding, heads):
     """Minus the bias of a key one token ahead."""
     return -np.asarray(encoding(make_features(2, heads=heads)))[0, :, 0, 1]
@@ -262,26 +251,6 @@ def test_past_keys_are_nearer_unless_later_ones_are_masked(
     np.testing.assert_allclose(bias[0, :, 2], expected[0, :, 0], rtol=1e-6)
 
 
-def test_no_distance_of_a_kernel_is_negative():
-    for cls in (PowerKERPLE, LogKERPLE):
-        bias = cls(asymmetry=4)(make_features(3), positions=np.array([0, 2, 5]))
-        np.testing.assert_array_equal(bias[0, :, 1, 0], np.zeros(HEADS))
-        assert (np.asarray(bias)[0, :, 2, 0] < 0).all()
-
-
-@pytest.mark.parametrize(
-    ("encoding", "distances"),
-    [
-        (ALiBi(distances="sampled"), [4.5, 1.5, 0, 2]),
-        (RandomizedALiBi(), [4.5, 1.5, 0, 2]),
-        (RandomizedALiBi(distances="positions"), [4.5, 2.5, 0, 6]),
-    ],
-)
-def test_distances_by_rank(encoding, distances):
-    bias = encoding(make_features(4), positions=np.array([0, 2, 5, 11]))
-    np.testing.assert_allclose(bias[0, 1, 2], -np.array(distances) / 2**8)
-
-
 @pytest.mark.parametrize("cls", [PowerKERPLE, LogKERPLE])
 def test_weights_of_kernels_start_and_stay_in_their_range(cls):
     encoding = cls()
@@ -298,20 +267,6 @@ def test_weights_of_kernels_start_and_stay_in_their_range(cls):
     highest = {PowerKERPLE: 2, LogKERPLE: 101}[cls]
     np.testing.assert_allclose(encoding.a, [0.01, 0.75, 101])
     np.testing.assert_allclose(encoding.p, [0.01, 0.75, highest])
-
-
-@pytest.mark.parametrize("highest", [None, 2.0])
-def test_a_range_is_saved_with_its_limits(highest):
-    config = keras.constraints.serialize(Clip(lowest=0.01, highest=highest))
-    clip = keras.constraints.deserialize(config)
-    weight = np.array([-1, 1, 3], "float32")
-    np.testing.assert_allclose(clip(weight), [0.01, 1, highest or 3])
-
-
-def test_training_of_a_mixture_starts_from_alibi():
-    features = make_features(9, heads=12)
-    expected = ALiBi(asymmetry=0)(features)
-    np.testing.assert_allclose(BAM()(features), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("exponent", [-30.0, 20.0])
@@ -363,62 +318,6 @@ def test_the_gradient_of_a_shared_position_is_finite():
     slope = 2 * np.sum(A * P * 4 ** (P - 1))
     found = tape.gradient(total, positions)
     np.testing.assert_allclose(found, [*[slope] * 5, -5 * slope], rtol=1e-5)
-
-
-def test_hidden_keys_have_no_weight():
-    x = np.random.default_rng(0).normal(size=(1, 5, 8)).astype("float32")
-    far = with_weights(
-        BAM(), [np.full(2, -6.0), np.zeros(2), np.zeros(2)], heads=2
-    )
-    hard, gentle = (
-        np.asarray(
-            MultiHeadAttention(2, 4, encoding=encoding)(
-                inputs,
-                inputs,
-                use_causal_mask=True,
-                return_attention_scores=True,
-            )[1]
-        )[0, 0]
-        for encoding, inputs in ((HardALiBi(), x), (far, 0 * x))
-    )
-    # A softmax sums to 1 after rounding.
-    np.testing.assert_allclose(hard, np.eye(5), rtol=1e-6)
-    # A negative exponent attends far, and not to later keys.
-    np.testing.assert_allclose(gentle[0], [1, 0, 0, 0, 0])
-    assert (np.diff(gentle[4]) < 0).all()
-    assert gentle[4, 4] == 0
-
-
-def test_attention_to_near_keys_does_not_fade_in_long_sequences():
-    encoding, weights, _ = FORMULAS["ClippedBias {}"]
-    shares = []
-    for tokens in (50, 5000):
-        bias = with_weights(encoding, weights)(
-            make_features(1, batch_size=1),
-            make_features(tokens + 1, batch_size=1),
-            positions=np.array([tokens]),
-            key_positions=np.arange(tokens + 1),
-        )
-        weight = np.exp(np.asarray(bias)[0, :, 0])
-        shares.append(weight[:, -5:] / weight.sum(-1, keepdims=True))
-    np.testing.assert_allclose(*shares, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "parameters"),
-    [
-        (PowerKERPLE, 8),
-        (LogKERPLE, 8),
-        (ClippedBias, 36),
-    ],
-)
-def test_layers_share_the_weights_or_own_them(encoding, parameters):
-    for share_layers, copies in ((True, 1), (False, 3)):
-        added = added_parameters(
-            encoding(share_layers=share_layers), num_heads=4, num_layers=3
-        )
-        assert added == copies * parameters
-    assert added_parameters(BAM(), num_heads=4, num_layers=3) == 3 * 12
 
 
 @pytest.mark.parametrize(

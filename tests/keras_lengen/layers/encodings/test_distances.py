@@ -33,13 +33,6 @@ def test_queries_may_be_some_of_the_keys(distances, expected):
 
 
 @every_kind
-def test_order_of_the_tokens_is_no_matter(distances, expected):
-    order = np.array([2, 0, 3, 1])
-    steps = find_signed_distances(POSITIONS[order], POSITIONS[order], distances)
-    np.testing.assert_array_equal(steps, np.array(expected)[order][:, order])
-
-
-@every_kind
 @pytest.mark.parametrize("own", ["queries", "keys", "both"])
 def test_each_example_has_its_own(distances, expected, own):
     batch = np.stack([POSITIONS, 3 * POSITIONS])
@@ -72,11 +65,6 @@ def test_ranks_are_numbers_of_smaller_positions(count):
     np.testing.assert_array_equal(
         ranks, np.sum(keys < queries[..., None], axis=-1)
     )
-
-
-def test_a_query_beyond_all_keys_has_some_distance():
-    (steps,) = find_signed_distances(np.array([99]), POSITIONS, "sampled")
-    np.testing.assert_array_equal(steps, [-11, -11, -5, -2])
 
 
 @every_kind

@@ -5,20 +5,13 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import (
-    DAPE,
     FIRE,
-    ALiBi,
-    AugmentedPositions,
-    AxialEncoding,
 )
-from keras_lengen.models import TransformerEncoder
-from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     make_built,
     random_inputs,
 )
-from tests.keras_lengen.models.small import added_parameters
 
 QUERY, KEY = random_inputs("bias")
 RANDOM = np.random.default_rng(1)
@@ -98,23 +91,6 @@ def test_the_threshold_is_learned(factor, threshold):
     )
 
 
-def test_weights_start_as_in_pytorch():
-    encoding = FIRE(hidden_dim=2500)
-    encoding.build((None, None, 1000, 4))
-    assert float(encoding.c) == np.float32(0.1)
-    assert float(encoding.m) == 1
-    for weight, limit in (
-        (encoding.hidden_kernel, 1),
-        (encoding.hidden_bias, 1),
-        (encoding.output_kernel, 0.02),
-        (encoding.output_bias, 0.02),
-    ):
-        weight = np.asarray(weight)
-        assert 0.98 * limit < abs(weight).max() <= limit
-        assert abs(weight.mean()) < 0.1 * limit
-        assert abs(weight.std() - limit / math.sqrt(3)) < 0.05 * limit
-
-
 def test_gradients_at_distance_zero():
     encoding = make_built("FIRE")
     with tf.GradientTape() as tape:
@@ -124,45 +100,6 @@ def test_gradients_at_distance_zero():
     gradients = tape.gradient(total, weights)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
     np.testing.assert_allclose(gradients[-1], [36] * HEADS)
-
-
-@pytest.mark.parametrize(("share_layers", "copies"), [(True, 1), (False, 3)])
-def test_layers_share_the_weights_or_own_them(share_layers, copies):
-    added = added_parameters(
-        FIRE(share_layers=share_layers), num_heads=4, num_layers=3
-    )
-    assert added == copies * (33 * 4 + 66)
-
-
-def test_negative_positions_raise_or_give_nan():
-    below = FAR - 2.5
-    encodings = [
-        FIRE(),
-        DAPE(encoding=FIRE()),
-        AxialEncoding(row=FIRE(), column=ALiBi()),
-    ]
-    for encoding in encodings:
-        pair = encoding.takes_pairs
-        wrong = {"positions": (below, FAR) if pair else below}
-        with pytest.raises(ValueError, match=r"positions .* at least 0.* -0.5"):
-            encoding(QUERY, KEY, **wrong)
-
-        def call(wrong, encoding=encoding):
-            return encoding(QUERY, KEY, **wrong)
-
-        message = "positions must be at least 0"
-        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            tf.function(call)(wrong)
-        bias = tf.function(call, jit_compile=True)(wrong)
-        assert np.isnan(bias[:, : HEADS // 2]).all()
-    model = TransformerEncoder(**SIZES, encoding=FIRE())
-    with pytest.raises(ValueError, match=r"positions must be at least 0.* -1"):
-        model({"token_ids": np.zeros((1, 6), "int32"), "positions": NEAR - 1})
-    sampler = AugmentedPositions(normalize=True)
-    with pytest.raises(ValueError, match=r"^sampler=AugmentedPositions may"):
-        FIRE(sampler=sampler)
-    bias = DAPE(encoding=FIRE(), sampler=sampler)(QUERY, KEY)
-    assert np.isnan(bias[:, :, 0]).all()
 
 
 @pytest.mark.parametrize(

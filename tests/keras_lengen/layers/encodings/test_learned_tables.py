@@ -26,7 +26,7 @@ from tests.keras_lengen.layers.encodings.table import (
     make_built,
     random_inputs,
 )
-from tests.keras_lengen.models.small import added_parameters, decoder
+from tests.keras_lengen.models.small import decoder
 
 QUERY, KEY = random_inputs("bias")
 SHARED = np.array([0, 1, 3, 4, 19, 20])
@@ -46,16 +46,6 @@ def test_rows_of_the_table_are_added():
     np.testing.assert_array_equal(
         encoding(EMBEDDINGS, positions=positions), 1 + table[positions]
     )
-
-
-def test_rows_start_with_unit_deviation_before_truncation():
-    encoding = LearnedEncoding(max_position=2000)
-    encoding.build((None, None, 16))
-    (table,) = encoding.get_weights()
-    assert abs(table.mean()) < 0.02
-    # Of a normal distribution cut off at two deviations.
-    assert abs(table.std() - 0.87963) < 0.02
-    assert np.abs(table).max() <= 2
 
 
 def test_the_table_is_as_long_as_the_sampler_draws_from():
@@ -152,24 +142,6 @@ def test_vectors_of_distances(positions, max_distance, causal):
     np.testing.assert_array_equal(rounded, whole)
 
 
-def test_gradients_of_vectors():
-    encoding = make_built("ShawEncoding", max_distance=1)
-    query = tf.constant(QUERY)
-    with tf.GradientTape() as tape:
-        tape.watch(query)
-        bias = encoding(query, KEY, positions=SHARED)
-        total = tf.reduce_sum(bias)
-    gradients = tape.gradient(total, [query, encoding.table.value])
-    table, tokens = np.asarray(encoding.table), np.arange(6)
-    # Keys behind, at and ahead of every token.
-    counts = np.stack([tokens, np.ones(6), 5 - tokens], axis=-1)
-    expected = np.broadcast_to((counts @ table)[:, None], (2, 6, 2, WIDTH))
-    scale = 1 / math.sqrt(WIDTH)
-    np.testing.assert_allclose(gradients[0], scale * expected, atol=1e-5)
-    expected = np.einsum("bthd,tr->rd", QUERY, counts)
-    np.testing.assert_allclose(gradients[1], scale * expected, atol=1e-4)
-
-
 def buckets(query_position, key_positions, *, causal=False, **kwargs):
     """The buckets of keys, read from a table that holds their numbers."""
     encoding = T5Bias(**kwargs)
@@ -227,30 +199,6 @@ def test_both_rules_of_buckets(num_buckets, max_distance):
     for keys, query in ((1000 + steps, 1000), (1000 + steps + fractions, 1e3)):
         assert buckets(query, keys, causal=True, **arguments) == causal
         assert buckets(query, keys, **arguments) == both
-
-
-def test_a_gradient_counts_the_pairs_of_a_bucket():
-    encoding = T5Bias()
-    query = np.ones((1, 4, HEADS, 4), "float32")
-    encoding.build(query.shape)
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(encoding(query, causal=True))
-    gradient = tape.gradient(total, encoding.table.value)
-    expected = np.zeros((32, HEADS))
-    expected[:4] = np.array([[10], [3], [2], [1]])
-    np.testing.assert_array_equal(tf.convert_to_tensor(gradient), expected)
-
-
-@pytest.mark.parametrize(
-    ("cls", "numbers"),
-    # Four heads of width 4.
-    [(T5Bias, 32 * 4), (ShawEncoding, 33 * 4)],
-)
-def test_layers_share_a_table_or_own_one(cls, numbers):
-    for share_layers, copies in ((True, 1), (False, 3)):
-        encoding = cls(share_layers=share_layers)
-        added = added_parameters(encoding, num_heads=4, num_layers=3)
-        assert added == numbers * copies
 
 
 @pytest.mark.parametrize(

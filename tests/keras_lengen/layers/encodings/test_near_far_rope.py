@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_lengen.layers import (
     STRING,
-    MultiHeadAttention,
     RandomizedPositions,
     ReRoPE,
     RoPE,
@@ -18,7 +17,6 @@ from keras_lengen.layers import (
 )
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import (
-    HEADS,
     WIDTH,
     encode,
     random_inputs,
@@ -26,7 +24,6 @@ from tests.keras_lengen.layers.encodings.table import (
 from tests.keras_lengen.layers.encodings.turns import rotated
 from tests.keras_lengen.models.small import (
     decoder,
-    encoder,
     token_ids,
     with_random_weights,
 )
@@ -97,27 +94,6 @@ def test_every_pair_has_the_distance_of_the_paper(
 
 
 @every_class
-def test_attention_is_that_of_these_scores(cls):
-    query, key = random_inputs("rotation", TOKENS)
-    inputs = np.concatenate([query[:, :, 0], key[:, :, 0]], axis=-1)
-    attention = MultiHeadAttention(1, WIDTH, encoding=make(cls), use_bias=False)
-    attention.build(inputs.shape, inputs.shape)
-    both = np.eye(2 * WIDTH)
-    kernels = both[:, :WIDTH], both[:, WIDTH:], both[:, :WIDTH], both[:WIDTH]
-    attention.set_weights(kernels)
-    output, weights = attention(
-        inputs, inputs, use_causal_mask=True, return_attention_scores=True
-    )
-    scores = find_scores(cls, query[:, :, :1], key[:, :, :1], ORDINAL)
-    scores = np.where(np.tri(TOKENS), scores, -np.inf)
-    expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    np.testing.assert_allclose(weights, expected, atol=1e-5)
-    np.testing.assert_allclose(
-        output[..., :WIDTH], expected[:, 0] @ query[:, :, 0], atol=1e-5
-    )
-
-
-@every_class
 def test_short_sequences_are_those_of_rope(cls):
     model, plain = (decoder(each) for each in (make(cls), RoPE()))
     with_random_weights(model)
@@ -176,27 +152,6 @@ def test_far_distances_stay_in_the_trained_range(encoding, trained, longest):
     assert find_largest(longest or 10_000) == trained - 1
     if longest:
         assert find_largest(longest + 4) >= trained
-
-
-@every_class
-def test_it_is_for_causal_attention(cls):
-    with pytest.raises(ValueError, match=f"{cls.__name__} is for causal"):
-        encoder(make(cls))(token_ids())
-    attention = MultiHeadAttention(HEADS, WIDTH, encoding=make(cls))
-    x = np.ones((2, TOKENS, 16), "float32")
-    with pytest.raises(ValueError, match=r"causal .* set use_causal_mask"):
-        attention(x, x)
-
-
-@every_class
-def test_invalid_positions_stay_invalid(cls):
-    encoding = make(cls)
-    query, key = map(ops.convert_to_tensor, random_inputs("rotation", 3))
-    positions = ops.convert_to_tensor(np.array([0, np.nan, 9], "float32"))
-    query, key = encoding.rotate(query, key, positions, positions)
-    scores = np.asarray(encoding.multiply(query, key, positions, positions))
-    assert np.isnan(scores[:, :, 1]).all() and np.isnan(scores[..., 1]).all()
-    assert np.isfinite(scores[:, :, [0, 0, 2, 2], [0, 2, 0, 2]]).all()
 
 
 def test_the_window_of_string_follows_from_the_length():

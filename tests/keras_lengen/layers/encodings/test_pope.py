@@ -3,10 +3,8 @@
 import itertools
 import math
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_lengen.layers import MultiHeadAttention, PoPE
 from tests.keras_lengen.layers.encodings.table import (
@@ -79,42 +77,6 @@ def test_the_phase_starts_at_zero_and_every_layer_has_its_own():
     assert [tuple(phase.shape) for phase in phases] == [(HEADS, WIDTH)] * 2
     for phase in phases:
         np.testing.assert_array_equal(phase, np.zeros((HEADS, WIDTH)))
-
-
-def test_steps_of_training_leave_the_phase_in_its_range():
-    encoding = built(np.full((1, 4), -1.0))
-    optimizer = keras.optimizers.SGD(1.0)
-    gradient = keras.ops.convert_to_tensor([[100.0, 0.25, 0, -100.0]])
-    optimizer.apply([gradient], encoding.trainable_variables)
-    np.testing.assert_allclose(
-        encoding.phase, [[-2 * math.pi, -1.25, -1, 0]], rtol=1e-6
-    )
-
-
-def test_gradients_are_those_of_the_formula():
-    """Along a random direction, by central differences; the phase at 0 too."""
-    inputs, positions = random_inputs("rotation"), np.arange(TOKENS)
-    phase = PHASE * (np.arange(WIDTH) > 2)
-    encoding = built(phase)
-    start = [np.float64(each) for each in (*inputs, phase)]
-    factors = RANDOM.normal(size=(len(inputs[0]), HEADS, TOKENS, TOKENS))
-    direction = [RANDOM.normal(size=each.shape) for each in start]
-    with tf.GradientTape() as tape:
-        tensors = [tf.constant(each) for each in inputs]
-        tape.watch(tensors)
-        scores = encode(encoding, tensors, positions)
-        loss = tf.reduce_sum(scores * factors.astype("float32"))
-    gradients = tape.gradient(loss, [*tensors, encoding.phase.value])
-    losses = []
-    for step in (1e-4, -1e-4):
-        moved = [e + step * d for e, d in zip(start, direction, strict=True)]
-        scores = find_scores(*moved[:2], positions, moved[2])
-        losses.append((scores * factors).sum())
-    found = sum(
-        (np.asarray(g) * d).sum()
-        for g, d in zip(gradients, direction, strict=True)
-    )
-    np.testing.assert_allclose(found, (losses[0] - losses[1]) / 2e-4, rtol=1e-3)
 
 
 def test_what_it_does_not_fit_is_refused():

@@ -14,9 +14,6 @@ from keras_lengen.layers import (
     NTKRoPE,
     RandomizedYaRN,
     RoPE,
-    WarpedPositions,
-    WarpedRoPE,
-    XPos,
     YaRN,
 )
 from tests.covering import cover
@@ -26,7 +23,6 @@ from tests.keras_lengen.layers.encodings.turns import (
     measure_rates,
     rotated,
 )
-from tests.keras_lengen.models.small import encoder, token_ids
 
 QUERY, KEY = random_inputs("rotation")
 LAYOUTS = ["interleaved", "halves"]
@@ -134,28 +130,6 @@ def test_features_turn_by_the_definition(
         )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_queries_keys_and_flat_inputs_turn_alike(layout):
-    encoding = RoPE(layout=layout)
-    query, key = encoding(QUERY, KEY)
-    np.testing.assert_array_equal(encoding(QUERY), query)
-    np.testing.assert_array_equal(encoding(KEY), key)
-    flat, flat_key = encoding(QUERY[:, :, 1], KEY[:, :, 1])
-    np.testing.assert_array_equal(flat, query[:, :, 1])
-    np.testing.assert_array_equal(flat_key, key[:, :, 1])
-    np.testing.assert_array_equal(encoding(QUERY[:, :, 1]), query[:, :, 1])
-
-
-@pytest.mark.parametrize(
-    ("fraction", "moving"),
-    [(1, 4), (0.75, 3), (0.74, 2), (0.25, 1), (0.2, 0), (0, 0)],
-)
-def test_the_slowest_pairs_stand_still(fraction, moving):
-    expected = plain_rates(8) * (np.arange(4) < moving)
-    found = measure_rates(RoPE(fastest_fraction=fraction), 8)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
-
-
 def test_fractions_give_the_number_that_they_were_computed_from():
     # In floating-point numbers, 29 / 100 * 100 is less than 29.
     encoding = RoPE()
@@ -168,33 +142,6 @@ def test_fractions_give_the_number_that_they_were_computed_from():
     # Also in what rotates.
     found = measure_rates(RoPE(rotary_fraction=58 / 100), 100)
     assert np.count_nonzero(found) == 29
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        lambda **more: XPos(**more),
-        lambda **more: NTKRoPE(scaling_factor=4, **more),
-        lambda **more: YaRN(original_length=20, scaling_factor=4, **more),
-        lambda **more: Llama3RoPE(original_length=20, **more),
-        lambda **more: LongRoPE(original_length=2, **more),
-    ],
-)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_fast_pairs_turn_as_without_the_slow_ones(encoding, layout):
-    whole, part = (
-        np.asarray(encoding(layout=layout, fastest_fraction=each)(QUERY))
-        for each in (1, 0.5)
-    )
-    fast = [0, 1, 2, 3] if layout == "interleaved" else [0, 1, 4, 5]
-    slow = [each for each in range(8) if each not in fast]
-    np.testing.assert_array_equal(part[..., fast], whole[..., fast])
-    # A multiple of what it was at every position.
-    pairs = (part / QUERY)[..., slow].reshape(*QUERY.shape[:-1], 2, 2)
-    if layout == "halves":
-        pairs = np.swapaxes(pairs, -1, -2)
-    np.testing.assert_allclose(pairs[..., 0], pairs[..., 1], rtol=1e-4)
-    assert np.abs(part[..., slow] - whole[..., slow]).max() > 1e-4
 
 
 @pytest.mark.parametrize(
@@ -317,33 +264,6 @@ def test_pairs_that_yarn_slows():
         assert yarn_rates(width, original, 2)[1] == bounds
 
 
-def test_llama_3_1_is_the_default():
-    ratio = measure_rates(Llama3RoPE(), 128) / plain_rates(128, 500_000.0)
-    np.testing.assert_allclose(ratio[:29], 1, rtol=1e-5)
-    slowed = [0.828168, 0.643743, 0.493507, 0.371122, 0.271425, 0.190211]
-    np.testing.assert_allclose(ratio[29:35], slowed, rtol=1e-5)
-    np.testing.assert_allclose(ratio[35:], 0.125, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "magnitude"),
-    [
-        (YaRN(original_length=40, scaling_factor=1), 1),
-        (YaRN(original_length=40, scaling_factor=2), 1.069315),
-        (YaRN(original_length=40, scaling_factor=8), 1.207944),
-        (YaRN(original_length=2, attention_factor=1.25), 1.25),
-        (make_long(original_length=4096, scaling_factor=32), 1.190238),
-        (make_long(), 1.172947),
-        (make_long(scaling_factor=1), 1),
-        (make_long(original_length=2, scaling_factor=8), 2),
-    ],
-)
-def test_vectors_grow_by_the_factor_of_attention(encoding, magnitude):
-    for length in (2, 5000):
-        found = measure_magnitude(encoding, 8, length=length)
-        np.testing.assert_allclose(found, magnitude, rtol=1e-5)
-
-
 @pytest.mark.parametrize("width", [16, 128])
 @pytest.mark.parametrize("cls", [YaRN, RandomizedYaRN])
 def test_a_checkpoint_gives_its_own_factor_and_bounds(width, cls):
@@ -407,54 +327,6 @@ def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
     unknown = dynamic(query, positions=positions)
     known = dynamic(query, positions=positions, length=6)
     np.testing.assert_allclose(unknown, known, atol=4e-4)
-
-
-def test_padding_does_not_count_to_the_length():
-    model = encoder(NTKRoPE(original_length=2))
-    ids = token_ids()
-    alone = np.asarray(model(ids[:1, :4]))
-    lengths = np.array([4, 6], "int32")
-    padded = np.asarray(model({"token_ids": ids, "lengths": lengths}))
-    np.testing.assert_allclose(padded[:1, :4], alone, atol=1e-5)
-    whole = np.asarray(model(ids))
-    assert np.abs(whole[0, :4] - alone[0]).max() > 1e-4
-    np.testing.assert_allclose(padded[1], whole[1], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("max_position", "factor"), [(2048, 8.0), (512, 2.0), (100, 1.0)]
-)
-def test_random_positions_are_interpolated_over_their_range(
-    max_position, factor
-):
-    arguments = {"original_length": 256, "evaluation": "even"}
-    query = np.random.default_rng(0).normal(size=(1, 4, 1, 32))
-    default = RandomizedYaRN(max_position=max_position, **arguments)(query)
-    given = YaRN(scaling_factor=factor, original_length=256)(
-        query, positions=np.arange(4) * max_position // 4
-    )
-    np.testing.assert_allclose(default, given, atol=1e-6)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_warped_form_is_rope_with_its_sampler(training):
-    arguments = {
-        "train_length": 3,
-        "head_fraction": 0.5,
-        "tail_fraction": 0.5,
-        "head_scales": (0.3,),
-        "skew": "beta",
-        "seed": 1,
-    }
-    form = WarpedRoPE(layout="halves", **arguments)
-    plain = RoPE(layout="halves", sampler=WarpedPositions(**arguments))
-    encoded = np.asarray(form(QUERY, training=training))
-    np.testing.assert_array_equal(encoded, plain(QUERY, training=training))
-    # Long sequences turn no further than trained ones.
-    interpolated = RoPE(layout="halves")(
-        QUERY, positions=np.arange(6, dtype="float32") / 2
-    )
-    assert np.allclose(encoded, interpolated, atol=1e-6) != training
 
 
 YARN = {"original_length": 40}

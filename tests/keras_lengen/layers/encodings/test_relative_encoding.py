@@ -98,19 +98,6 @@ def test_the_way_by_batch_size_does_not_show(batch_size):
         )
 
 
-def test_weights_start_as_in_the_authors_code():
-    encoding = RelativeEncoding()
-    encoding.build((None, None, 8, 8))
-    for weight, deviation in (
-        (encoding.content_bias, 0.02),
-        (encoding.position_bias, 0.02),
-        # Of deviation 1 / sqrt(64) before it is cut off at two of them.
-        (encoding.kernel, 0.125 * 0.87963),
-    ):
-        tolerance = 5 * deviation / math.sqrt(math.prod(weight.shape))
-        assert abs(np.std(weight) - deviation) < tolerance
-
-
 def test_an_odd_width_raises():
     inputs = np.ones((1, 2, 3, 5), "float32")
     with pytest.raises(ValueError, match=r"heads together is 15: .* even"):

@@ -114,24 +114,6 @@ def test_a_token_of_zeros_has_a_finite_gradient():
     assert np.isfinite(tape.gradient(loss, x)).all()
 
 
-def test_a_layer_takes_the_features():
-    attention = make_attention(use_bias=False)
-    x = RANDOM.normal(size=(2, 5, MODEL_WIDTH)).astype("float32")
-    query = RANDOM.normal(size=(2, 5, HEADS, WIDTH)).astype("float32")
-    turned = np.asarray(attention.encoding(query, inputs=x))
-    for example, features in enumerate(x):
-        angles = find_angles(attention.encoding, features)
-        expected = query[example, ..., : WIDTH // 2] * np.cos(angles)
-        expected -= query[example, ..., WIDTH // 2 :] * np.sin(angles)
-        np.testing.assert_allclose(
-            turned[example, ..., : WIDTH // 2], expected, atol=1e-4
-        )
-    alone = SelectiveRoPE()
-    np.testing.assert_array_equal(
-        alone(query), alone(query, inputs=query.reshape(2, 5, -1))
-    )
-
-
 def test_equal_steps_are_rope():
     encoding = SelectiveRoPE(max_wavelength=100, rank=1)
     encoding.build((None, None, HEADS, WIDTH))

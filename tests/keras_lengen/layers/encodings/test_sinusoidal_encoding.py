@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import SHAPE, ShiftedPositions, SinusoidalEncoding
+from keras_lengen.layers import SinusoidalEncoding
 
 
 def sinusoid(position, width, layout, max_wavelength=10000):
@@ -44,20 +44,6 @@ def test_rows_follow_the_definition(layout, max_wavelength):
         [sinusoid(p, 12, layout, max_wavelength) for p in positions],
         atol=1e-4,
     )
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_shape_is_the_encoding_with_its_sampler(training):
-    embeddings = np.zeros((3, 4, 8), "float32")
-    form = SHAPE(seed=3, evaluation="random", max_wavelength=100)
-    sampler = ShiftedPositions(max_shift=500, seed=3, evaluation="random")
-    plain = SinusoidalEncoding(max_wavelength=100, sampler=sampler)
-    found = np.asarray(form(embeddings, training=training))
-    np.testing.assert_array_equal(found, plain(embeddings, training=training))
-    assert not np.allclose(found[0], found[1], atol=1e-3)
-    largest = SHAPE(max_shift=7, evaluation="max")(embeddings)
-    expected = [sinusoid(p, 8, "concatenated") for p in range(7, 11)]
-    np.testing.assert_allclose(largest, [expected] * 3, atol=1e-6)
 
 
 @pytest.mark.parametrize(

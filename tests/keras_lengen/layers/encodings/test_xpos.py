@@ -34,29 +34,6 @@ def test_published_decays():
     np.testing.assert_allclose(key, turned / decay, rtol=2e-6)
 
 
-@pytest.mark.parametrize("scale_base", [64, 512])
-@pytest.mark.parametrize("start", [0, 2000])
-def test_products_fade_with_the_distance(scale_base, start):
-    positions = start + np.array([0, 3, 10, 40, 200, 800])
-    query, key = XPos(scale_base=scale_base)(QUERY, KEY, positions=positions)
-    products = np.einsum("bthd,bshd->bhts", query, key)
-    pair = np.arange(4)
-    zeta = (2 * pair + 0.4 * 8) / (1.4 * 8)
-    rates = 10000.0 ** (-pair / 4)
-    for i in range(6):
-        for j in range(i + 1):
-            distance = float(positions[i] - positions[j])
-            q = QUERY[..., 0::2] + 1j * QUERY[..., 1::2]
-            k = KEY[..., 0::2] + 1j * KEY[..., 1::2]
-            turn = np.exp(1j * distance * rates) * zeta ** (
-                distance / scale_base
-            )
-            expected = np.sum(q[:, i] * k[:, j].conj() * turn, -1).real
-            np.testing.assert_allclose(
-                products[:, :, i, j], expected, atol=5e-3
-            )
-
-
 def test_attention_must_be_causal():
     x = np.ones((1, 4, 16), "float32")
     attention = MultiHeadAttention(2, 8, encoding=XPos())
@@ -140,16 +117,3 @@ def test_larger_positions_are_refused(dtype, reach, sign):
 def assert_finite(tensors):
     for tensor in tf.nest.flatten(tensors):
         assert np.isfinite(ops.cast(tensor, "float32")).all()
-
-
-def test_the_largest_position_is_that_of_the_features_in_attention():
-    x = np.ones((1, 2, 16), "float32")
-    positions = np.array([0, 4000])
-    for dtype in ("float32", "mixed_bfloat16"):
-        attention = MultiHeadAttention(2, 8, encoding=XPos(), dtype=dtype)
-        assert_finite(
-            attention(x, x, use_causal_mask=True, positions=positions)
-        )
-    attention = MultiHeadAttention(2, 8, encoding=XPos(), dtype="mixed_float16")
-    with pytest.raises(ValueError, match=r"float16 .* up to 3269"):
-        attention(x, x, use_causal_mask=True, positions=positions)

@@ -12,11 +12,8 @@ import tensorflow as tf
 from keras_lengen.layers import (
     SHAPE,
     ContinuousPositions,
-    LearnedEncoding,
     OrdinalPositions,
-    PositionSampler,
     RandomizedPositions,
-    RoPE,
     ShiftedPositions,
     SkippedPositions,
 )
@@ -144,12 +141,6 @@ def test_all_rows_have_their_probability(sampler, tokens, lengths, outcomes):
         assert abs(same - expected) < 4 * math.sqrt(expected / (DRAWS / 2))
 
 
-def test_subsets_are_equally_likely_under_xla():
-    rows = draw(randomize(max_position=6), 3, jit_compile=True)
-    counts = collections.Counter(map(tuple, rows.tolist()))
-    assert_counts_follow(counts, choose(3, 6))
-
-
 @pytest.mark.parametrize("index", range(4))
 def test_order_statistics_of_a_long_range(index):
     """The k-th of T positions is p with the known probability.
@@ -202,29 +193,6 @@ def test_continuous_positions_are_sorted_uniform_numbers(jit_compile):
         positions = draw(sampler, 6, lengths, jit_compile=jit_compile)
         assert_order_statistics(positions[:, :3])
         assert (positions[:, 3:] == TOP).all()
-
-
-@pytest.mark.parametrize("cls", [RandomizedPositions, ContinuousPositions])
-def test_examples_share_a_draw_or_have_their_own(cls):
-    inputs = np.zeros((2, 20))
-    own = cls(max_position=99, resample="example")(inputs)
-    assert not np.array_equal(own[0], own[1])
-    assert cls(max_position=99)(inputs).shape == (20,)
-    # Lengths differ within a shared draw.
-    sampler = tf.function(cls(max_position=6, seed=1))
-    positions = np.stack(
-        [
-            sampler(tf.zeros((2, 4)), lengths=tf.constant([1, 4]))
-            for _ in range(300)
-        ]
-    )
-    if cls is ContinuousPositions:
-        assert all(row[0, 0] in row[1] for row in positions)
-        return
-    first = collections.Counter(positions[:, 0, 0].tolist())
-    assert_counts_follow(first, dict.fromkeys(range(6), 1 / 6))
-    whole = collections.Counter(map(tuple, positions[:, 1].tolist()))
-    assert_counts_follow(whole, choose(4, 6))
 
 
 @pytest.mark.parametrize("num_pieces", [2, 5])
@@ -301,19 +269,6 @@ def test_evaluation_counts(sampler, expected):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        RandomizedPositions(max_position=2**20, seed=1),
-        SkippedPositions(max_position=2**20, evaluation="random", seed=1),
-        ShiftedPositions(max_shift=2**20, evaluation="random", seed=1),
-    ],
-)
-def test_evaluation_may_draw(sampler):
-    first, second = (sampler(INPUTS, training=False) for _ in range(2))
-    assert not np.array_equal(first, second)
-
-
 @pytest.mark.parametrize("max_shift", [40, None])
 def test_the_shift_comes_after_the_padding_on_the_left(max_shift):
     encoding = SHAPE(max_shift=max_shift, seed=1)
@@ -356,18 +311,6 @@ def test_too_long_a_sequence_raises(make):
         make()(np.zeros((1, 11)))
 
 
-def test_fractions_are_enough_for_any_length():
-    sampler = ContinuousPositions(max_position=10, seed=1)
-    sampler.check_length(1000)
-    positions = np.asarray(sampler(np.zeros((1, 1000))))
-    assert 9.8 < positions.max() < 10
-    assert (np.diff(positions) >= 0).all()
-    message = "sampler=ContinuousPositions gives fractions, but LearnedEnc"
-    with pytest.raises(ValueError, match=message):
-        LearnedEncoding(max_position=9, sampler=sampler)
-    assert RoPE(sampler=sampler)(np.ones((1, 3, 2, 4))).shape == (1, 3, 2, 4)
-
-
 @pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
 def test_draws_span_the_range_under_any_floatx(floatx):
     before, inputs = keras.config.floatx(), np.zeros((1, 2000))
@@ -382,14 +325,6 @@ def test_draws_span_the_range_under_any_floatx(floatx):
     assert abs(np.mean(means) - 999.5) < 60
     assert fractions.dtype == "float32"
     assert len(set(fractions.tolist())) > 1990
-
-
-def test_a_sampler_without_a_rule_says_so():
-    class Unfinished(PositionSampler):
-        pass
-
-    with pytest.raises(NotImplementedError, match="Unfinished must"):
-        Unfinished()(np.zeros((1, 2)))
 
 
 @pytest.mark.parametrize(

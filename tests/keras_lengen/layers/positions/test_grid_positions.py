@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers import (
@@ -16,12 +15,6 @@ from keras_lengen.layers import (
 )
 
 TOKENS = np.zeros((2, 11, 4), "float32")
-
-
-def test_rows_and_columns_in_turn():
-    rows, columns = GridPositions(width=4)(TOKENS)
-    assert rows.numpy().tolist() == [0] * 4 + [1] * 4 + [2] * 3
-    assert columns.numpy().tolist() == [0, 1, 2, 3] * 2 + [0, 1, 2]
 
 
 def test_each_axis_has_a_sampler_of_its_own():
@@ -81,14 +74,6 @@ def test_the_width_of_nearly_square_images(tokens, shape):
         rows, columns = sampler(np.zeros((2, tokens)))
         assert rows.numpy().tolist() == [n // shape[1] for n in range(tokens)]
         assert columns.numpy().tolist() == [n % shape[1] for n in range(tokens)]
-
-
-def test_the_width_of_a_length_that_only_the_run_knows():
-    sampler = GridPositions(row=RandomizedPositions(max_position=20, seed=1))
-    run = tf.function(sampler, input_signature=[tf.TensorSpec((None, None))])
-    rows, columns = run(tf.zeros((2, 20)))
-    assert columns.numpy().tolist() == [0, 1, 2, 3, 4] * 4
-    assert (np.diff(rows[::5]) > 0).all()
 
 
 @pytest.mark.parametrize("width", [0, -1, 2.5])

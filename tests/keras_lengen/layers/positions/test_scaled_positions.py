@@ -10,7 +10,6 @@ from keras_lengen.layers import (
     CAPE,
     AugmentedPositions,
     InterpolatedPositions,
-    RoPE,
     SinusoidalEncoding,
     WarpedPositions,
 )
@@ -35,42 +34,6 @@ def test_longer_sequences_fill_the_trained_range(tokens, training):
     expected = np.arange(tokens) * min(1, 20 / tokens)
     np.testing.assert_allclose(result, expected, rtol=1e-6)
     assert result.max() < 20
-
-
-@pytest.mark.parametrize(
-    "reference", [None, np.array([16, 4]), np.array(16), 16]
-)
-def test_each_example_goes_by_its_length(reference):
-    """The reference length wins over the true one."""
-    sampler = InterpolatedPositions(train_length=8)
-    lengths = np.array([12, 5])
-    result = place(sampler, 12, lengths=lengths, reference_length=reference)
-    length = np.reshape(lengths if reference is None else reference, (-1, 1))
-    expected = np.minimum(1, 8 / length) * np.arange(12)
-    expected = np.broadcast_to(expected, (2, 12))
-    np.testing.assert_allclose(np.broadcast_to(result, (2, 12)), expected)
-
-
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("scaling_factor", [1, 2.5, 8])
-def test_a_fixed_factor_knows_no_length(scaling_factor, training):
-    sampler = InterpolatedPositions(
-        train_length=8, scaling_factor=scaling_factor
-    )
-    lengths = np.array([30, 3])
-    result = place(sampler, 30, lengths=lengths, training=training)
-    expected = np.arange(30) / scaling_factor
-    np.testing.assert_allclose(result, expected, rtol=1e-6)
-
-
-def test_padding_on_the_left_is_not_counted():
-    encoding = RoPE(sampler=InterpolatedPositions(train_length=4))
-    mask = np.arange(8) >= np.array([[3], [0]])
-    result = np.asarray(encoding.sample_positions(np.zeros((2, 8)), mask=mask))
-    np.testing.assert_allclose(result[0, 3:], np.arange(5) * 4 / 5)
-    np.testing.assert_allclose(result[1], np.arange(8) / 2)
-    with pytest.raises(ValueError, match=r"start_index=5.*Interp.*`positions`"):
-        encoding(np.ones((1, 3, 1, 8), "float32"), start_index=5)
 
 
 def warp(tokens, batch_size=1, lengths=None, **arguments):
@@ -206,13 +169,6 @@ def test_every_token_jitters_and_keeps_its_place(limit):
     assert_unrelated(jitter[:-1, 0], jitter[1:, 0])
     assert (np.diff(positions) > 0).all()
     np.testing.assert_array_equal(augment(), [np.arange(4)] * DRAWS)
-
-
-def test_jitter_is_scaled_too():
-    positions = augment(max_local_shift=0.5, max_global_scale=4)
-    gaps = np.diff(positions[:, :2]).ravel()
-    # A gap of 0 to 2 tokens times 1/4 to 4, where it would end at 5 otherwise.
-    assert 6 < gaps.max() < 8
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -9,16 +9,12 @@ from keras_lengen.layers import (
     ENCODINGS,
     TOKEN_SAMPLERS,
     AbacusPositions,
-    MultiHeadAttention,
     RoPE,
     T5Bias,
-    XPos,
 )
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.models import (
-    EncoderDecoder,
     TransformerDecoder,
-    TransformerEncoder,
 )
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings import table as encodings
@@ -43,15 +39,6 @@ def coupled(**changes):
 
 def positions(sampler, *texts, **kwargs):
     return np.asarray(sampler(ids_of(*texts), **kwargs)).tolist()
-
-
-def number_digits(text):
-    """Abacus positions, counted digit by digit."""
-    numbers, place = [], 0
-    for each in text:
-        place = place + 1 if each.isdigit() else 0
-        numbers.append(place)
-    return numbers
 
 
 def couple(text, order):
@@ -109,17 +96,6 @@ def test_published_examples():
     assert positions(coupled(order="ascending"), "$123=123$") == [
         [0, 2, 3, 4, 1, 2, 3, 4, 0]
     ]
-
-
-def test_thousands_of_strings():
-    texts = random_texts(3000, 24)
-    assert positions(make("AbacusPositions"), *texts) == [
-        number_digits(text) for text in texts
-    ]
-    for order in ("descending", "ascending"):
-        assert positions(coupled(order=order), *texts) == [
-            couple(text, order) for text in texts
-        ]
 
 
 @pytest.mark.product
@@ -199,30 +175,6 @@ def test_wrong_arguments_raise(changes, message):
         coupled(**changes)
 
 
-@pytest.mark.parametrize("name", TOKEN_SAMPLERS)
-def test_attention_alone_has_no_ids(name):
-    x = np.ones((1, 4, 8), "float32")
-    attention = MultiHeadAttention(2, 4, encoding=RoPE(sampler=make(name)))
-    with pytest.raises(ValueError, match=f"{name} reads token ids"):
-        attention(x, x)
-    ids = ids_of("12+3")
-    attention(x, x, positions=make(name)(ids))
-    with pytest.raises(ValueError, match="start_index=3"):
-        RoPE(sampler=make(name)).sample_positions(ids, start_index=3)
-    with pytest.raises(ValueError, match="earlier tokens larger positions"):
-        XPos(sampler=make(name))
-
-
-def test_t5_tells_both_sides_apart():
-    query = np.ones((1, 2, 2, 4), "float32")
-    for sampler, differ in ((coupled(), True), (None, False)):
-        bias = T5Bias(sampler=sampler)
-        values = np.asarray(
-            bias(query, positions=np.array([5, 6]), causal=True)
-        )[0, 0]
-        assert (values[0, 1] != values[0, 0]) == differ
-
-
 REFUSED = {
     "CoPE": "has no use in CoPE",
     "SelectiveRoPE": "has no use in SelectiveRoPE",
@@ -278,35 +230,6 @@ def mark_others(rows, *kept):
         )
         for row in rows
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "encoding"),
-    mark_others(
-        # Each encoding with one of the two in turn.
-        zip(
-            list(TOKEN_SAMPLERS) * len(BIDIRECTIONAL),
-            BIDIRECTIONAL,
-            strict=False,
-        ),
-        *("ClippedBias", "LearnedEncoding"),
-    ),
-)
-def test_models_read_the_ids(name, encoding):
-    ids = ids_of("$12+34=46", "$1+123=4_")
-    sampler = make(name)
-    model = small(TransformerEncoder, with_sampler(encoding, sampler))
-    given = model({"token_ids": ids, "positions": sampler(ids)})
-    np.testing.assert_allclose(model(ids), given, atol=1e-6)
-    both = small(EncoderDecoder, with_sampler(encoding, sampler))
-    source = ids_of("$45=", "5+1=")
-    inputs = {"token_ids": source, "target_ids": ids}
-    given = {
-        **inputs,
-        "positions": sampler(source),
-        "target_positions": sampler(ids),
-    }
-    np.testing.assert_allclose(both(inputs), both(given), atol=1e-6)
 
 
 PROMPTS, WIDTH = ["$12+345=", "$1+2=", "$7+12=4"], 9

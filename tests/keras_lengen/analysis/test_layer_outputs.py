@@ -1,17 +1,16 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_lengen.analysis import attention_weights
+from keras_lengen.analysis import attention_weights, block_activations
 from keras_lengen.layers import (
     ALiBi,
-    NoPE,
     RandomizedRoPE,
     RelativeEncoding,
 )
 from keras_lengen.models import (
     EncoderDecoder,
-    TransformerDecoder,
     TransformerEncoder,
 )
 from tests.keras_lengen.layers.positions.table import reset
@@ -28,27 +27,23 @@ def test_weights_of_an_encoder_are_the_softmax_of_its_scores():
     model = TransformerEncoder(
         num_layers=1, normalization=None, encoding=ALiBi(asymmetry=0), **SMALL
     )
-    token_ids = draw(5)
-    (weights,) = attention_weights(model, token_ids).values()
+    (weights,) = attention_weights(model, draw(5)).values()
     layer = model.blocks[0].attention_layer
-    x = np.asarray(model.embedding(token_ids)) * np.sqrt(8)
+    x = np.asarray(model.embedding(draw(5))) * np.sqrt(8)
     query, key = (
         np.asarray(dense(x)).reshape(3, 5, 2, 4)
         for dense in (layer.query_dense, layer.key_dense)
     )
-    scores = np.einsum("bthd,bshd->bhts", query, key) / 2
     distances = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
-    scores = scores - np.array([2.0**-4, 2.0**-8])[:, None, None] * distances
-    wanted = np.exp(scores)
+    bias = np.array([2.0**-4, 2.0**-8])[:, None, None] * distances
+    wanted = np.exp(np.einsum("bthd,bshd->bhts", query, key) / 2 - bias)
     wanted /= wanted.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(weights, wanted, rtol=1e-5)
 
 
-def test_layers_by_name_and_a_model_that_works_as_before():
+def test_layers_by_name():
     model = EncoderDecoder(
-        num_layers=2,
-        num_decoder_layers=1,
-        chunk_size=2,
+        **{"num_layers": 2, "num_decoder_layers": 1, "chunk_size": 2},
         encoding=RelativeEncoding(),
         **SMALL,
     )
@@ -57,9 +52,9 @@ def test_layers_by_name_and_a_model_that_works_as_before():
     shapes = [w.shape for w in attention_weights(model, inputs).values()]
     assert shapes == [(3, 2, 5, 5)] * 2 + [(3, 2, 3, 3), (3, 2, 3, 5)]
     found = attention_weights(model, inputs, name="cross_attention")
-    ((path, weights),) = found.items()
-    assert path.endswith("/cross_attention")
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    (weights,) = found.values()
+    np.testing.assert_allclose(weights.sum(axis=-1), np.ones((3, 2, 3)), 1e-6)
+    # The model is as before.
     np.testing.assert_array_equal(ops.convert_to_numpy(model(inputs)), before)
 
 
@@ -76,15 +71,34 @@ def test_outputs_are_those_of_the_same_random_positions():
     assert not np.array_equal(others, outputs)
 
 
-def test_a_decoder_sees_no_later_tokens():
-    model = TransformerDecoder(num_layers=1, encoding=NoPE(), **SMALL)
-    (weights,) = attention_weights(model, draw(4)).values()
-    assert not np.triu(weights, 1).any()
+def test_activations_of_blocks_are_those_before_the_head():
+    model = TransformerEncoder(
+        num_layers=2,
+        encoding=RandomizedRoPE(max_position=32, evaluation="even"),
+        dtype="mixed_bfloat16",
+        **SMALL,
+    )
+    outputs = ops.convert_to_numpy(model(draw(6)))
+    found = block_activations(model, draw(6))
+    first, last = found.values()
+    assert [path.rpartition("/")[2] for path in found] == ["block_0", "block_1"]
+    assert first.shape == last.shape == (3, 6, 8)
+    assert first.dtype == last.dtype == np.dtype("float32")
+    assert not np.allclose(first, last)
+    logits = ops.convert_to_numpy(model.logits(last))
+    np.testing.assert_allclose(logits, outputs, atol=1e-5)
+    # The model is as before.
+    again = ops.convert_to_numpy(model(draw(6)))
+    np.testing.assert_allclose(again, outputs, atol=1e-6)
 
 
-def test_what_has_no_weights():
+def test_what_has_no_such_layers():
     model = TransformerEncoder(num_layers=1, **SMALL)
     with pytest.raises(ValueError, match=r"model \(attention\); got 'cross'"):
         attention_weights(model, draw(4), name="cross")
-    with pytest.raises(ValueError, match="model must be a Model such as Trans"):
-        attention_weights("model", draw(4))
+    for function in (attention_weights, block_activations):
+        with pytest.raises(ValueError, match="model must be a Model such as"):
+            function("model", draw(4))
+    plain = keras.Sequential([keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match="must have TransformerBlock layers"):
+        block_activations(plain, np.ones((1, 3)))
