@@ -117,13 +117,11 @@ def evaluate_by_length(
 
 def read_lengths(name: str, lengths: Iterable[int] | int) -> list[int]:
     """Returns lengths, increasing, each once; raises if one is no length."""
-    given = [lengths] if isinstance(lengths, (int, np.integer)) else lengths
-    try:
-        values = list(given)
-    except TypeError:
-        values = [given]
+    values = list(lengths) if isinstance(lengths, Iterable) else [lengths]
     if not values:
-        raise ValueError(f"{name} must have at least one length; got {given}.")
+        raise ValueError(
+            f"{name} must have at least one length; got {lengths}."
+        )
     check = Integer(what="a length in tokens").check
     return sorted({check(name, value) for value in values})
 
@@ -221,7 +219,7 @@ def _adds_up(model: keras.Model) -> bool:
 
 def _list_metrics(model: keras.Model) -> list[keras.Metric]:
     """Returns the metrics of a model, those that were compiled included."""
-    found = []
+    found: list[keras.Metric] = []
     for metric in model.metrics:
         found += getattr(metric, "metrics", None) or [metric]
     return found

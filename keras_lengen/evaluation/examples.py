@@ -95,10 +95,9 @@ class Examples:
 
     def _map(self, function: Callable[[Array], Array]) -> "Examples":
         return Examples(
-            *(
-                _map(function, part)
-                for part in (self.inputs, self.targets, self.sample_weight)
-            ),
+            _map(function, self.inputs),
+            _map(function, self.targets),
+            _map(function, self.sample_weight),
             self.used_width,
         )
 
@@ -192,11 +191,12 @@ def _read(data: Any, name: str, padding_value: float) -> Examples:
     width = max(examples.width for examples in found)
     found = [examples.resize(width, padding_value) for examples in found]
     try:
-        parts = (
-            _concatenate([getattr(each, part) for each in found])
-            for part in ("inputs", "targets", "sample_weight")
+        return Examples(
+            _concatenate([each.inputs for each in found]),
+            _concatenate([each.targets for each in found]),
+            _concatenate([each.sample_weight for each in found]),
+            width,
         )
-        return Examples(*parts, used_width=width)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the batches of {name} must have the same structure, and the same "
@@ -213,9 +213,12 @@ def _iterate(data: Any) -> Iterator[Any]:
 def _to_examples(batch: Any) -> Examples:
     # A DataLoader of PyTorch gives lists.
     batch = tuple(batch) if isinstance(batch, list) else batch
-    parts = keras.utils.unpack_x_y_sample_weight(batch)
-    inputs, *others = (_map(_to_array, part) for part in parts)
-    return Examples(inputs, *others, _find_tokens(inputs).shape[1])
+    inputs, targets, weights = (
+        _map(_to_array, part)
+        for part in keras.utils.unpack_x_y_sample_weight(batch)
+    )
+    width = int(_find_tokens(inputs).shape[1])
+    return Examples(inputs, targets, weights, width)
 
 
 def _map(function: Callable[[Any], Array], part: Any) -> Any:
