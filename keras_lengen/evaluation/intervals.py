@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_lengen.types import Array
 
-Z = 1.959964
-"""Quantile 0.975 of the normal distribution."""
+Z = 1.96
+"""Quantile 0.975 of the normal distribution, rounded as is usual."""
 
 
 class Estimate(NamedTuple):

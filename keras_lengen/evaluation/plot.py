@@ -40,9 +40,7 @@ def draw_lengths(
             else [floor] * len(lengths)
         )
         axes.plot(lengths, levels, "--", color="0.4", label="floor")
-    for first, last in find_spans(trained):
-        # The edge makes a single length visible.
-        axes.axvspan(first, last, color=SHADE, lw=4, zorder=0)
+    shade_lengths(axes, trained)
     axes.set(xlabel="length", ylabel=ylabel)
     if all(0 <= value <= 1 for value in values):
         axes.set_ylim(0, 1.03)
@@ -51,6 +49,13 @@ def draw_lengths(
     if axes.get_legend_handles_labels()[1]:
         axes.legend(fontsize="small")
     return axes
+
+
+def shade_lengths(axes: Any, lengths: Iterable[int]) -> None:
+    """Shades the given lengths, behind the curves, and no others."""
+    for first, last in find_spans(lengths):
+        # The edge makes a single length visible.
+        axes.axvspan(first, last, color=SHADE, lw=4, zorder=0)
 
 
 def find_spans(lengths: Iterable[int]) -> list[tuple[int, int]]:

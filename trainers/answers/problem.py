@@ -3,11 +3,11 @@
 import abc
 import collections
 import itertools
-import math
 
 import numpy as np
 from keras import ops
 
+from keras_lengen.evaluation import wilson_interval
 from trainers.engine.evaluation_sizes import PAIRS
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem, average_unseen
@@ -315,9 +315,5 @@ def find_interval(right, count):
     Returns:
         Two floats, from 0 to 1, rounded to a thousandth.
     """
-    z, share = 1.96, right / count
-    middle = share + z**2 / (2 * count)
-    half = z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    whole = 1 + z**2 / count
-    low, high = (middle - half) / whole, (middle + half) / whole
-    return round(max(low, 0.0), 3), round(min(high, 1.0), 3)
+    low, high = wilson_interval(right / count, count)
+    return round(low, 3), round(high, 3)

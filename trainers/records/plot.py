@@ -4,6 +4,8 @@ import itertools
 import pathlib
 import textwrap
 
+from keras_lengen.evaluation import plot as length_plot
+from keras_lengen.evaluation.plot import COLORS, SHADE, find_spans
 from trainers.records.files import replacing
 from trainers.records.results import choose_metric
 
@@ -132,9 +134,7 @@ def draw_band(axes, lengths, low, high, color, label):
 
 def shade_lengths(axes, problem):
     """Shades the trained lengths, behind the curves, and no others."""
-    for first, last in _find_spans(problem.trained_lengths):
-        # The edge makes a single length visible.
-        axes.axvspan(first, last, color=SHADE, lw=4, zorder=0)
+    length_plot.shade_lengths(axes, problem.trained_lengths)
     _add_entry(axes, SHADE, f"trained {problem.length_name}s")
 
 
@@ -147,7 +147,7 @@ def _add_entry(axes, color, label):
 def describe_lengths(problem):
     """Describes the trained lengths of a problem, as in `lengths 1-20`."""
     name, describe = f"{problem.length_name}s", problem.describe_length
-    spans = _find_spans(problem.trained_lengths)
+    spans = find_spans(problem.trained_lengths)
     if len(spans) > NAMED_SPANS:
         first, last = problem.trained_lengths[0], problem.longest_trained
         return f"{name} from {describe(first)} to {describe(last)}"
@@ -155,16 +155,6 @@ def describe_lengths(problem):
         name = problem.length_name
     named = ("-".join(dict.fromkeys(map(describe, span))) for span in spans)
     return f"{name} {', '.join(named)}"
-
-
-def _find_spans(lengths):
-    """Returns the first and the last of lengths without gaps between them."""
-    # In such a span, a length and its number grow alike.
-    groups = itertools.groupby(
-        enumerate(lengths), lambda pair: pair[1] - pair[0]
-    )
-    spans = ([length for _, length in group] for _, group in groups)
-    return [(span[0], span[-1]) for span in spans]
 
 
 def scale_lengths(axes, problem, lengths):
@@ -175,15 +165,7 @@ def scale_lengths(axes, problem, lengths):
         problem: Their `Problem`.
         lengths: Non-empty list of int. The lengths of the curves, increasing.
     """
-    from matplotlib import ticker
-
-    if lengths[-1] > LINEAR_RANGE * problem.longest_trained:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
-    else:
-        axes.set_xlim(0, None)
+    length_plot.scale_lengths(axes, lengths, problem.longest_trained)
     names = list(map(problem.describe_length, lengths))
     if names != list(map(str, lengths)):
         axes.set_xticks(lengths, names, rotation=45)
@@ -254,17 +236,8 @@ def save_figure(plot, file):
 LEGEND_WIDTH = 40
 """Most characters of a line of a legend."""
 
-SHADE = "0.91"
-"""Gray of trained lengths."""
-
-LINEAR_RANGE = 10
-"""Longest length, over the longest trained one, up to which axes are linear."""
-
 NAMED_SPANS = 4
 """Most spans of trained lengths that a title names."""
-
-COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Distinguishable without red and green."""
 
 _STYLES = ("o-", "s--", "^-.", "v:")
 

@@ -4,9 +4,9 @@ import io
 import re
 import statistics
 
+from keras_lengen.evaluation.plot import COLORS
 from trainers.records.opened_run import make_problem
 from trainers.records.plot import (
-    COLORS,
     describe_lengths,
     draw_band,
     finish_axes,

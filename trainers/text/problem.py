@@ -9,6 +9,7 @@ from keras import ops
 from datasets.curricula import Uniform
 from datasets.tasks.batches import length_at
 from datasets.text import CorpusError, batches
+from keras_lengen.evaluation.intervals import Z
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Problem
 from trainers.errors import ConfigError, DataError, as_config_errors
@@ -118,7 +119,7 @@ class TextProblem(Problem):
         tokens = int(np.count_nonzero(counts))
         variance = max(squares / windows - (means / windows) ** 2, 0.0)
         # The 95% interval for the mean of a normal distribution.
-        half = 1.96 * math.sqrt(variance / windows)
+        half = Z * math.sqrt(variance / windows)
         found = self.convert(nats, tokens)
         first = self.metrics[0].name
         low, high = (
