@@ -35,9 +35,10 @@ def evaluate_by_length(
     library or one's own, on every backend. Sample weights, masks and several
     inputs work as in `model.evaluate`. The metrics of the model are reset.
 
-    Inputs are padded to few widths, so that few programs are compiled, if the
-    examples of one length give the same results so; else each length keeps
-    its own width. A model of one fixed length gets all inputs at that length.
+    Inputs are padded to a few widths, so that few programs are compiled, but
+    only if padding does not change the results of one of the lengths; else
+    each length keeps its own width. If the model has a fixed length, all inputs
+    are padded to it.
 
     Args:
         model: Compiled Keras model.
@@ -204,7 +205,7 @@ def _evaluate(
 def _adds_up(model: keras.Model) -> bool:
     """Whether the states of all metrics are sums over examples.
 
-    They are in all metrics of Keras. Of other metrics that is not known.
+    This holds for every metric of Keras, and is unknown for others.
     """
     return all(
         any(

@@ -12,7 +12,7 @@ ROW = {
     "trained_parameters": 0,
     "all_reduce_bytes": 100e9,
 }
-ONE, FOUR = Topology("v5e:1x1"), Topology("v5e:2x2")
+FOUR = Topology("v5e:2x2")
 
 
 def test_the_page_is_up_to_date():

@@ -101,7 +101,7 @@ def test_problems_are_answered_at_once(name):
 @pytest.mark.product
 @every_task
 def test_problems_are_answered_in_a_graph(name):
-    """One graph serves all lengths, and is a function of the seed alone."""
+    """One graph serves all lengths; its results depend only on the seed."""
 
     @tf.function(
         input_signature=[

@@ -1,4 +1,4 @@
-"""Attention by distance alone, against the equations."""
+"""Attention that depends only on distance, against the equations."""
 
 import functools
 import math

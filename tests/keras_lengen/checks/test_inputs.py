@@ -79,7 +79,7 @@ RIGHT = {
     "index": [np.array(0), np.array(2**24), np.array(3, "int32")],
     "loops": [np.array(1), np.array([1, 2**31 - 1]), np.array([2, 9], "int32")],
 }
-"""The programs of wrong values are made for the last two."""
+"""Programs that are given wrong values are compiled for the last two."""
 
 
 @pytest.mark.parametrize(

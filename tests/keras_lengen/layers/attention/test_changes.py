@@ -136,7 +136,7 @@ def test_gradients_are_those_of_the_definition(name):
 
 @pairs_by_ci
 def test_chunks(name):
-    """Of padded sequences; every weight has a gradient."""
+    """Sequences are padded, and every weight has a gradient."""
     layer, options = find_layer(name)
     found, expected = (
         differentiate(each, STATES, POSITIONS, REAL, **options)
