@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -179,7 +180,10 @@ def test_ctrl_c_ends_a_program_in_one_line_during_its_imports(tmp_path):
             signal.SIGINT, signal.default_int_handler
         ),
     )
-    time.sleep(0.3)
+    libraries = Path(f"/proc/{process.pid}/maps")
+    while "/tensorflow/" not in libraries.read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
