@@ -5,7 +5,6 @@ import pytest
 from keras import ops
 
 from keras_lengen.layers import (
-    ALiBi,
     AxialEncoding,
     CoupledPositions,
     GridPositions,
@@ -14,14 +13,11 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RoPE,
     SelectiveRoPE,
-    SinusoidalEncoding,
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
 from keras_lengen.models import (
-    LoopedDecoder,
     TransformerDecoder,
-    TransformerEncoder,
 )
 from tests.keras_lengen.layers.positions import table as samplers
 
@@ -33,7 +29,6 @@ IDS = RANDOM.integers(9, size=(2, TOKENS), dtype="int32")
 SEGMENTS = np.array([[3] * 5 + [0] + [3] * 6, [1] * 4 + [2] * 8])
 REAL = np.ones((2, TOKENS), "bool")
 REAL[0, [2, 11]] = REAL[1, [0, 5]] = False
-PLACES = np.sort([RANDOM.permutation(40)[:TOKENS] for _ in "ab"])
 
 
 def split(segments=SEGMENTS, mask=None):
@@ -66,21 +61,6 @@ def test_tokens_are_not_mixed_with_those_that_a_mask_hides(layer):
             cache_update_index=0,
             use_causal_mask=True,
         )
-
-
-MODELS = {
-    "encoder": (TransformerEncoder, {"encoding": ALiBi(), "output_size": 9}),
-    "decoder": (TransformerDecoder, {}),
-    "looped": (LoopedDecoder, {"loops": 2}),
-    "window": (
-        TransformerDecoder,
-        {"sliding_window": [3, None], "sink_tokens": 1},
-    ),
-    "added": (
-        TransformerEncoder,
-        {"encoding": SinusoidalEncoding(), "output_size": 9},
-    ),
-}
 
 
 @pytest.mark.parametrize("variant", samplers.VARIANTS)

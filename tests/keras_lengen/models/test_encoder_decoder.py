@@ -78,34 +78,6 @@ def test_target_tokens_see_all_of_the_source_and_no_later_targets():
         assert (change.max(axis=-1) > 1e-4).all()
 
 
-def padded(ids, side):
-    """Sequences with two tokens of padding, and their mask."""
-    width = {"left": (2, 0), "right": (0, 2)}[side]
-    mask = np.pad(np.ones(ids.shape, "bool"), [(0, 0), width])
-    return np.pad(ids, [(0, 0), width], constant_values=1), mask
-
-
-@pytest.mark.parametrize("sides", [("left", "right"), ("right", "left")])
-def test_padding_of_either_sequence_changes_nothing(sides):
-    model = telling(
-        RandomizedRoPE(), num_layers=2, cross_encoding=ALiBi(), draw="layer"
-    )
-    reset_samplers(model)
-    expected = translate(model)
-    source, source_mask = padded(SOURCE, sides[0])
-    target, target_mask = padded(TARGET, sides[1])
-    reset_samplers(model)
-    logits = translate(
-        model,
-        token_ids=source,
-        padding_mask=source_mask,
-        target_ids=target,
-        target_padding_mask=target_mask,
-    )
-    real = logits[target_mask].reshape(expected.shape)
-    np.testing.assert_allclose(real, expected, atol=1e-4)
-
-
 def test_lengths_are_those_of_source_and_target():
     model = telling(RoPE(), cross_encoding=RoPE())
     logits = translate(

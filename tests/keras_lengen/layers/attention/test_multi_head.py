@@ -50,6 +50,7 @@ def attention(encoding=None, **kwargs):
             {"num_key_value_heads": 1, "value_dim": 3},
             {"use_sinks": True, "sliding_window": 4},
             {"score_factor": "log_length"},
+            {"chunk_size": 4},
         ],
         [True, False],
         [None, (), (2,), (2, HEADS)],
