@@ -249,3 +249,27 @@ def load_unregistered():
 def test_wrong_arguments_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def list_dense_layers(block):
+    """The projections of the attentions, and the feed-forward network."""
+    attentions = [
+        getattr(attention, f"{name}_dense")
+        for attention in (block.attention_layer, block.cross_attention_layer)
+        for name in ("query", "key", "value", "output")
+    ]
+    return attentions, [block.hidden_dense, block.output_dense]
+
+
+@pytest.mark.parametrize(
+    ("use_bias", "in_attention", "in_feedforward"),
+    [("feedforward", False, True), (True, True, True), (False, False, False)],
+)
+def test_biases_are_where_they_are_wanted(
+    use_bias, in_attention, in_feedforward
+):
+    block = TransformerBlock(HEADS, use_bias=use_bias, cross_attention=True)
+    block(X, memory=MEMORY)
+    attentions, feedforward = list_dense_layers(block)
+    assert {len(dense.weights) for dense in attentions} == {1 + in_attention}
+    assert {len(dense.weights) for dense in feedforward} == {1 + in_feedforward}

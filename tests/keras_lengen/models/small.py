@@ -4,7 +4,6 @@ import contextlib
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_lengen.layers import MultiHeadAttention
 from keras_lengen.models import (
@@ -143,36 +142,3 @@ def eagerly():
         yield
     finally:
         tf.config.run_functions_eagerly(False)
-
-
-def assert_generation_is_the_full_pass(
-    model, ids, lengths=None, *, compiled=False
-):
-    """Asserts that new tokens have the logits that a call gives them.
-
-    Args:
-        model: A decoder.
-        ids: `(B, T)`, the prompts.
-        lengths: `(B,)`, true lengths of the prompts; `None`: all of `T`.
-        compiled: Whether TensorFlow compiles the programs, too.
-    """
-    inputs = {"token_ids": ids}
-    if lengths is not None:
-        inputs["lengths"] = lengths
-    with contextlib.nullcontext() if compiled else eagerly():
-        tokens, logits = model.generate(inputs, 4, return_logits=True)
-    counts = [ids.shape[1]] * len(ids) if lengths is None else lengths
-    for row, own, count, expected in zip(
-        ids, tokens, counts, logits, strict=True
-    ):
-        whole = np.concatenate([row[:count], own])[None]
-        full = ops.convert_to_numpy(model(whole))[0, count - 1 : -1]
-        np.testing.assert_allclose(expected, full, atol=1e-4)
-
-
-def assert_chunks_change_nothing(model, ids):
-    """Asserts that attention in chunks of two queries gives the same."""
-    config = {**model.get_config(), "chunk_size": 2}
-    chunked = type(model).from_config(config)
-    chunked.set_weights(model.get_weights())
-    np.testing.assert_allclose(chunked(ids), model(ids), atol=1e-5)

@@ -284,3 +284,20 @@ def test_wrong_inputs_raise(inputs, options, message):
         with pytest.raises(ValueError, match=message):
             method(inputs, **options)
     assert conversation.length == 5
+
+
+@pytest.mark.parametrize("taken", [1, 2, 3])
+def test_a_stream_may_be_left(taken):
+    model = decoder(RoPE())
+    conversation = model.start_conversation(max_length=MAX_LENGTH)
+    stream = conversation.stream(TURNS[0], 3)
+    tokens = np.stack([next(stream) for _ in range(taken)], axis=1)
+    text = np.concatenate([TURNS[0], tokens, TURNS[1]], axis=1)
+    assert conversation.length == 4 + taken
+    expected = model.generate(TURNS[0], 3)
+    np.testing.assert_array_equal(tokens, expected[:, :taken])
+    found = [*conversation.stream(TURNS[1], 2)]
+    expected = model.generate(text, 2)
+    np.testing.assert_array_equal(np.stack(found, axis=1), expected)
+    with pytest.raises(ValueError, match="went on in another call"):
+        next(stream)

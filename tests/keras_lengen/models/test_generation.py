@@ -431,3 +431,45 @@ def test_wrong_arguments_raise(rope, inputs, options, message):
 def test_a_stream_checks_before_it_is_read(rope, count, options, message):
     with pytest.raises(ValueError, match=message):
         rope.stream(PROMPTS, count, **options)
+
+
+def test_a_reference_length_is_heeded():
+    model = SUBJECTS["length"]()
+    inputs = {"token_ids": PROMPTS, "reference_length": 100}
+    with eagerly():
+        tokens, logits = model.generate(inputs, 4, return_logits=True)
+        _, others = model.generate(PROMPTS, 4, return_logits=True)
+    whole = {**inputs, "token_ids": np.append(PROMPTS, tokens, axis=1)}
+    np.testing.assert_allclose(model(whole)[:, 4:-1], logits, atol=1e-3)
+    assert not np.allclose(logits, others, atol=1e-2)
+
+
+def test_a_seed_repeats_the_draw(flat):
+    def draw(seed):
+        return flat.generate(
+            np.repeat(PROMPTS[:1], 50, axis=0),
+            20,
+            temperature=3.0,
+            seed=seed,
+            jit_compile=False,
+        )
+
+    tokens = draw(1)
+    np.testing.assert_array_equal(draw(1), tokens)
+    assert (draw(2) != tokens).any()
+    assert (draw(None) != draw(None)).any()
+    # Examples and steps draw apart.
+    assert len({tuple(row) for row in tokens}) == 50
+    assert all(len({*row}) > 1 for row in tokens)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1000.0, 3.4e38])
+def test_beams_are_sequences_that_exist(rope, length_penalty):
+    """Also where all end at once, and beams are more than sequences."""
+    ends = [3, *range(3), *range(4, VOCABULARY_SIZE)]
+    options = {"num_beams": 8, "length_penalty": length_penalty}
+    with eagerly():
+        found = rope.generate(PROMPTS, 3, end_token=ends, **options)
+        likeliest = rope.generate(PROMPTS, 1)
+    np.testing.assert_array_equal(found[:, :1], likeliest)
+    np.testing.assert_array_equal(found[:, 1:], 3)

@@ -162,3 +162,34 @@ def test_only_an_evaluation_settles(call, message):
 def test_wrong_numbers_raise(loops, message):
     with pytest.raises(ValueError, match=message):
         make()({"token_ids": IDS, "loops": loops})
+
+
+def test_gradients_of_frozen_examples_stop():
+    """An example of one loop learns as by one application of the blocks."""
+    model, single = make(loops=3), make(loops=1)
+    single.set_weights(model.get_weights())
+    gradients = []
+    for one in (model, single):
+        with tf.GradientTape() as tape:
+            logits = one(
+                {"token_ids": IDS, "loops": np.array(1)}, training=True
+            )
+            loss = tf.reduce_sum(logits**2)
+        weights = [w.value for w in one.trainable_weights]
+        gradients.append(tape.gradient(loss, weights))
+    for ours, theirs in zip(*gradients, strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(ours), tf.convert_to_tensor(theirs), atol=1e-3
+        )
+
+
+def test_blocks_without_numbers_settle_on_none():
+    """An answer of embeddings that passed no block would look certain."""
+    model = make(loops=2)
+    kernel = model.blocks[0].hidden_dense.kernel
+    kernel.assign(np.full(kernel.shape, np.nan))
+    with eagerly():
+        logits, loops = model.settle(IDS, 3)
+    assert np.isnan(logits).all()
+    assert (np.asarray(loops) == 1).all()
+    assert np.isnan(model({"token_ids": IDS, "scored": IDS < 7})).all()

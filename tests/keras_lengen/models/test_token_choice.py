@@ -12,6 +12,7 @@ from keras_lengen.models.token_choice import (
     RANDOM_NUMBERS,
     add_seen,
     are_valid,
+    find_largest,
     find_seen,
     is_end,
     penalize,
@@ -24,6 +25,9 @@ INF = np.inf
 DRAWS = 400
 # Few numbers, so that ties occur; forbidden tokens; and extremes.
 NUMBERS = st.sampled_from([0.0, 0.5, 1.0, -1.0, -64.0, -INF, 3.4e38])
+LOGITS = arrays("float32", st.integers(1, 9), elements=NUMBERS).filter(
+    lambda row: not np.isneginf(row.max())
+)
 
 
 def choose(logits, draws=DRAWS, program=sample_tokens, **options):
@@ -33,6 +37,41 @@ def choose(logits, draws=DRAWS, program=sample_tokens, **options):
     options = {"temperature": 1.0, "top_k": None, "top_p": None, **options}
     tokens = program(*map(ops.convert_to_tensor, (logits, numbers)), **options)
     return ops.convert_to_numpy(tokens)
+
+
+@hypothesis.given(
+    LOGITS,
+    st.sampled_from([1.2e-38, 0.3, 1.0, 7.0, 3e38]),
+    st.none() | st.integers(1, 9),
+    st.none() | st.sampled_from([1e-9, 0.3, 0.5, 0.75, 0.95]),
+)
+@hypothesis.example(np.zeros(9, "float32"), 1.0, 4, None)
+@hypothesis.example(np.zeros(9, "float32"), 1.0, None, 0.3)
+@hypothesis.example(np.float32([0, 2, 1, 2, 2]), 1.0, 2, None)
+@hypothesis.example(np.float32([-INF, 2, -INF, 2]), 3e38, 3, 0.95)
+@hypothesis.example(np.log(np.float32([0.1, 0.4, 0.2, 0.3])), 1.0, 3, 0.75)
+def test_tokens_have_their_share_of_the_numbers(
+    logits, temperature, top_k, top_p
+):
+    """Of equal tokens, the first ones are kept."""
+    top_k = top_k and min(top_k, len(logits))
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    with np.errstate(all="ignore"):
+        expected = decoding.find_shares(logits, **options)
+    counts = np.bincount(choose(logits, **options), minlength=len(logits))
+    np.testing.assert_allclose(counts / DRAWS, expected, atol=1.01 / DRAWS)
+    assert not counts[np.isneginf(logits)].any()
+
+
+@pytest.mark.parametrize("shift", [0, -64])
+def test_rounding_adds_no_token(shift):
+    logits = shift + np.log([0.5, 0.3, 0.1, 0.1])
+    assert {*choose(logits, top_p=0.8)} == {0, 1}
+    # The last number chooses the last token.
+    assert choose(np.full(20_000, shift), 2, top_p=0.3)[-1] == 5999
+    many = shift + np.log([0.5, *np.full(60_000, 0.5 / 60_000)])
+    assert choose(many, 2, top_p=0.5)[-1] == 0
+    assert choose(many, 2, top_p=0.75)[-1] == 30_000
 
 
 @pytest.mark.product
@@ -51,6 +90,19 @@ def test_compiled_programs_choose_no_other_token(options):
     last = (shares > 0).sum() - 1
     assert ranks[found].max() <= last
     assert ranks[found].max() == last or "top_k" in options
+
+
+@hypothesis.given(
+    arrays("float32", (3, 7), elements=NUMBERS), st.integers(1, 7)
+)
+def test_the_largest_are_the_first_of_equal_ones(scores, count):
+    found = find_largest(ops.convert_to_tensor(scores), count)
+    largest, indices = map(ops.convert_to_numpy, found)
+    expected = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(
+        largest, np.take_along_axis(scores, expected, axis=-1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +125,7 @@ def test_valid_logits_have_a_token_to_choose(row, valid):
 @hypothesis.given(
     arrays("float32", 6, elements=NUMBERS),
     st.sets(st.integers(0, 5)),
-    st.sampled_from([0.25, 1.0, 4.0, 3e38]),
+    st.sampled_from([0.25, 1.0, 4.0, 1e37]),
 )
 def test_a_penalty_is_that_of_ctrl(logits, seen, penalty):
     mask = np.isin(np.arange(6), [*seen])[None]
