@@ -21,6 +21,7 @@ from tests.keras_lengen.models.small import (
     OUTPUT_SIZE,
     decoder,
     encoder,
+    inputs,
     token_ids,
 )
 
@@ -83,14 +84,18 @@ def test_the_encoding_is_a_template(encoding, copies):
     assert samplers[0] is not samplers[1] or not samplers[0].draws
 
 
-def test_losses_leave_out_padding():
-    model = encoder(ALiBi(), dropout=0)
+@pytest.mark.parametrize("name", ["encoder", "encoder_decoder"])
+def test_losses_leave_out_padding(name):
+    model = MODELS[name](ALiBi(), dropout=0)
     model.compile(
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         run_eagerly=True,
     )
-    batch = {"token_ids": IDS, "lengths": np.array([3, 6])}
-    mask = np.arange(6) < batch["lengths"][:, None]
+    lengths = np.array([3, 6])
+    batch = inputs(model, IDS, lengths=lengths)
+    if name == "encoder_decoder":
+        batch["lengths"] = lengths[::-1]
+    mask = np.arange(6) < lengths[:, None]
     targets = IDS % OUTPUT_SIZE
     logits = np.asarray(model(batch), "float64")
     chances = logits - np.log(np.exp(logits).sum(-1, keepdims=True))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import ALiBi
+from keras_lengen.layers import ALiBi, RandomizedRoPE
 from keras_lengen.models import LoopedDecoder
 from tests.covering import cover
 from tests.keras_lengen.models.decoding import log_chances
@@ -93,7 +93,8 @@ def test_one_program_for_all_numbers():
 def test_settling_finds_the_most_certain_answer(
     lengths, scored, most, compiled
 ):
-    model, inputs = make(), {"token_ids": IDS}
+    even = RandomizedRoPE(max_position=64, evaluation="even")
+    model, inputs = make(encoding=even), {"token_ids": IDS}
     counted = np.ones(IDS.shape, bool)
     if lengths is not None:
         inputs["lengths"] = lengths
