@@ -1,9 +1,8 @@
-import keras
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from keras_lengen.layers import CoPE, MultiHeadAttention, RandomizedPositions
+from keras_lengen.layers import CoPE, RandomizedPositions
 
 QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
 KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
@@ -72,21 +71,6 @@ def test_only_the_order_of_the_tokens_counts(positions):
         bias_of(query, key, table),
         atol=1e-6,
     )
-
-
-def make_attention(**arguments):
-    keras.utils.set_random_seed(0)
-    layer = MultiHeadAttention(
-        2, 4, encoding=CoPE(num_positions=5), **arguments
-    )
-    layer.build((2, 6, 8), (2, 6, 8))
-    table = layer.encoding.table
-    table.assign(np.random.default_rng(0).normal(size=table.shape))
-    return layer
-
-
-STATES = np.random.default_rng(1).normal(size=(2, 6, 8)).astype("float32")
-FALLING = np.array([9, 4, 7, 0, 1, 2])
 
 
 def test_a_sampler_is_refused():

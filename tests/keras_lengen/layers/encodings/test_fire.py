@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_lengen.layers import (
-    FIRE,
-)
+from keras_lengen.layers import FIRE
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     make_built,
@@ -100,15 +98,3 @@ def test_gradients_at_distance_zero():
     gradients = tape.gradient(total, weights)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
     np.testing.assert_allclose(gradients[-1], [36] * HEADS)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"hidden_dim": 0}, "hidden_dim .* got 0"),
-        ({"threshold": -1}, "threshold .* got -1"),
-    ],
-)
-def test_wrong_arguments_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        FIRE(**arguments)

@@ -102,15 +102,3 @@ def test_an_odd_width_raises():
     inputs = np.ones((1, 2, 3, 5), "float32")
     with pytest.raises(ValueError, match=r"heads together is 15: .* even"):
         RelativeEncoding()(inputs)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"distances": "both"}, "distances .* 'both'"),
-        ({"max_wavelength": 1}, "max_wavelength .* got 1"),
-    ],
-)
-def test_wrong_arguments_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RelativeEncoding(**arguments)

@@ -141,27 +141,6 @@ def test_all_rows_have_their_probability(sampler, tokens, lengths, outcomes):
         assert abs(same - expected) < 4 * math.sqrt(expected / (DRAWS / 2))
 
 
-@pytest.mark.parametrize("index", range(4))
-def test_order_statistics_of_a_long_range(index):
-    """The k-th of T positions is p with the known probability.
-
-    `C(p, k) C(L - 1 - p, T - 1 - k) / C(L, T)`, which summed over k makes
-    every position equally likely, T / L.
-    """
-    size, tokens = 40, 4
-    positions = draw(randomize(max_position=size), tokens)[:, index]
-    # Ten wide classes, for rare outcomes spoil the approximation.
-    classes = collections.Counter()
-    for position in range(index, size - tokens + 1 + index):
-        classes[position // 4] += (
-            math.comb(position, index)
-            * math.comb(size - 1 - position, tokens - 1 - index)
-            / math.comb(size, tokens)
-        )
-    counts = collections.Counter((positions // 4).tolist())
-    assert_counts_follow(counts, classes)
-
-
 def assert_order_statistics(positions):
     """The k-th of n uniform numbers has the distribution Beta(k, n + 1 - k).
 
@@ -325,41 +304,3 @@ def test_draws_span_the_range_under_any_floatx(floatx):
     assert abs(np.mean(means) - 999.5) < 60
     assert fractions.dtype == "float32"
     assert len(set(fractions.tolist())) > 1990
-
-
-@pytest.mark.parametrize(
-    ("cls", "arguments", "message"),
-    [
-        *(
-            (cls, arguments, message)
-            for cls in (RandomizedPositions, ContinuousPositions)
-            for arguments, message in (
-                ({"max_position": 0}, "max_position .* got 0"),
-                ({"max_position": 2.5}, "max_position .* got 2.5"),
-                ({"max_position": 9, "resample": "layer"}, "resample .* 'lay"),
-                ({"max_position": 9, "evaluation": "x"}, "evaluation .* 'x'"),
-            )
-        ),
-        (SkippedPositions, {"max_position": 0}, "max_position .* got 0"),
-        (
-            SkippedPositions,
-            {"max_position": 9, "num_pieces": 1},
-            "num_pieces .* got 1",
-        ),
-        (
-            SkippedPositions,
-            {"max_position": 9, "evaluation": "even"},
-            "evaluation .* 'even'",
-        ),
-        (ShiftedPositions, {"max_shift": 0}, "max_shift .* got 0"),
-        (ShiftedPositions, {"max_shift": 2.5}, "max_shift .* got 2.5"),
-        (
-            ShiftedPositions,
-            {"max_shift": 9, "evaluation": "even"},
-            "evaluation .* 'even'",
-        ),
-    ],
-)
-def test_wrong_arguments_raise(cls, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        cls(**arguments)
