@@ -10,7 +10,6 @@ from keras import ops
 
 from keras_lengen.layers import (
     STRING,
-    RandomizedPositions,
     ReRoPE,
     RoPE,
     SelfExtend,
@@ -104,19 +103,6 @@ def test_short_sequences_are_those_of_rope(cls):
     difference = np.abs(np.asarray(model(longer)) - plain(longer))
     assert difference[:, : ids.shape[1]].max() < 1e-6
     assert difference.max() > 1e-3
-
-
-@every_class
-def test_positions_of_a_sampler_count(cls):
-    sampler = RandomizedPositions(max_position=40, evaluation="even")
-    model = with_random_weights(decoder(make(cls, sampler=sampler)))
-    ids = token_ids(tokens=TOKENS)
-    positions = sampler(ids, training=False)
-    plain = decoder(make(cls))
-    plain.set_weights(model.get_weights())
-    expected = plain({"token_ids": ids, "positions": positions})
-    np.testing.assert_allclose(model(ids), expected, atol=1e-6)
-    assert np.abs(np.asarray(plain(ids)) - expected).max() > 1e-3
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

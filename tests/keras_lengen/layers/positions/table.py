@@ -39,14 +39,12 @@ class Row:
             changes the positions.
         bottom: Smallest position that eight tokens may get.
         top: Largest position that they may get.
-        integers: Whether positions are integers.
     """
 
     arguments: dict
     alternatives: dict
     bottom: float
     top: float
-    integers: bool
 
 
 def make_row(name, cls):
@@ -78,7 +76,6 @@ def make_row(name, cls):
         # As far as the tests of encodings with samplers go.
         bottom=-63 if cls.negative else 0,
         top=63,
-        integers=not cls.fractional,
     )
 
 
@@ -105,15 +102,6 @@ VARIANTS = {
     },
 }
 """Name and arguments of every case: the rows, and each with an alternative."""
-
-
-ALIKE = tuple(
-    variant
-    for variant in VARIANTS
-    if variant.startswith("ContinuousPositions-")
-)
-"""Variants whose arguments `RandomizedPositions` has too, so that most of their
-tests with encodings are slow tests."""
 
 
 def row_of(variant):

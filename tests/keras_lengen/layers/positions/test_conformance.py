@@ -55,12 +55,6 @@ def test_rows_and_columns_keep_the_promises(axes):
     )
 
 
-@pytest.mark.parametrize("cls", SAMPLERS.values())
-def test_constructors_take_keywords_only(cls):
-    with pytest.raises(TypeError, match="positional"):
-        cls(None)
-
-
 def outcome(sampler):
     return [draw(sampler, INPUTS, training=each) for each in (True, False)]
 

@@ -1,6 +1,5 @@
 """Samplers that read token ids, alone and in models."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -13,13 +12,10 @@ from keras_lengen.layers import (
     T5Bias,
 )
 from keras_lengen.layers.encodings.randomized import FixedSampler
-from keras_lengen.models import (
-    TransformerDecoder,
-)
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions.table import EQUALS, TOKEN_ROWS
-from tests.keras_lengen.models.small import eagerly
+from tests.keras_lengen.models.small import decoder, eagerly
 
 PAD = 13
 CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
@@ -202,26 +198,6 @@ def test_encodings_that_refuse_them(encoding):
             with_sampler(encoding, make(name))
 
 
-def small(model, encoding, **kwargs):
-    keras.utils.set_random_seed(3)
-    return model(
-        vocabulary_size=14,
-        output_size=14,
-        num_layers=2,
-        num_heads=2,
-        model_dim=16,
-        encoding=encoding,
-        **kwargs,
-    )
-
-
-BIDIRECTIONAL = [
-    name
-    for name in TAKING
-    if name == ADAPTED or not ENCODINGS[name].causal_only
-]
-
-
 def mark_others(rows, *kept):
     """Marks all rows `product` but those of some encodings."""
     return [
@@ -251,7 +227,12 @@ PROMPTS, WIDTH = ["$12+345=", "$1+2=", "$7+12=4"], 9
     ),
 )
 def test_generation_is_the_full_pass(name, encoding, side):
-    model = small(TransformerDecoder, with_sampler(encoding, make(name)))
+    model = decoder(
+        with_sampler(encoding, make(name)),
+        vocabulary_size=14,
+        output_size=14,
+        num_layers=2,
+    )
     padded = np.full((len(PROMPTS), WIDTH), PAD)
     mask = np.zeros(padded.shape, bool)
     for row, text in enumerate(PROMPTS):
