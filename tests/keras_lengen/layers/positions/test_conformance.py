@@ -15,6 +15,7 @@ from keras_lengen.layers import (
 from tests.keras_lengen.layers.arguments import differ
 from tests.keras_lengen.layers.kinds import list_kinds
 from tests.keras_lengen.layers.positions.table import (
+    EQUALS,
     ROWS,
     TOKEN_ROWS,
     VARIANTS,
@@ -55,19 +56,26 @@ def test_rows_and_columns_keep_the_promises(axes):
     )
 
 
-def outcome(sampler):
-    return [draw(sampler, INPUTS, training=each) for each in (True, False)]
+def outcome(sampler, inputs=INPUTS):
+    return [draw(sampler, inputs, training=each) for each in (True, False)]
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [*SAMPLERS, *TOKEN_SAMPLERS])
 def test_every_argument_counts(name):
-    alternatives, plain = ROWS[name].alternatives, outcome(make(name))
-    unused = constructor_arguments(SAMPLERS[name]).keys() - alternatives.keys()
+    cls = {**SAMPLERS, **TOKEN_SAMPLERS}[name]
+    row = {**ROWS, **TOKEN_ROWS}[name]
+    ids = np.random.default_rng(0).integers(0, EQUALS + 1, (5, 20))
+    inputs = INPUTS if name in SAMPLERS else ids
+    plain = outcome(cls(**row.arguments), inputs)
+    unused = constructor_arguments(cls).keys() - row.alternatives.keys()
     assert unused <= {"seed"}
-    for argument, values in alternatives.items():
+    for argument, values in row.alternatives.items():
         assert values
         for value in values:
-            changed = outcome(make(name, **{argument: value}))
+            changes = {argument: value}
+            if argument == "end_of_prompt":
+                changes["separators"] = [EQUALS]
+            changed = outcome(cls(**{**row.arguments, **changes}), inputs)
             assert differ(changed, plain), argument
 
 
