@@ -3,13 +3,11 @@
 Imports no backend, so that every backend can compute what the rows describe.
 """
 
-import dataclasses
-
 from keras_lengen.checks.arguments import Choice, constructor_arguments
 from keras_lengen.conformance import encodings as conformance
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.layers.encodings.randomized import FixedSampler
-from tests.keras_lengen.layers.positions.table import halve
+from tests.keras_lengen.layers.positions.table import Row, halve
 
 BATCH, TOKENS = conformance.BATCH, conformance.TOKENS
 HEADS, WIDTH = conformance.HEADS, conformance.WIDTH
@@ -42,21 +40,6 @@ CONDITIONS = {
     },
 }
 """Arguments to construct an encoding with, where its defaults show less."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """An encoding and what its class says of it.
-
-    Attributes:
-        arguments: Arguments to construct it with: the examples of those that
-            it needs, a seed, and its `CONDITIONS`. A table has `LONGEST` rows.
-        alternatives: Other values of every argument but `seed` and a sampler
-            that is refused.
-    """
-
-    arguments: dict
-    alternatives: dict
 
 
 def make_row(name, cls):

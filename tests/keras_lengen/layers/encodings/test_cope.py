@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from keras_lengen.layers import CoPE, RandomizedPositions
+from keras_lengen.layers import CoPE
 
 QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
 KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
@@ -71,8 +71,3 @@ def test_only_the_order_of_the_tokens_counts(positions):
         bias_of(query, key, table),
         atol=1e-6,
     )
-
-
-def test_a_sampler_is_refused():
-    with pytest.raises(ValueError, match="has no use in CoPE"):
-        CoPE(sampler=RandomizedPositions(max_position=64))

@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras_lengen.layers import (
     AxialEncoding,
     MultiHeadAttention,
-    RandomizedPositions,
     RoPE,
     SelectiveRoPE,
 )
@@ -115,8 +114,6 @@ def test_a_token_of_zeros_has_a_finite_gradient():
 
 
 def test_what_it_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="RandomizedPositions has no use"):
-        SelectiveRoPE(sampler=RandomizedPositions(max_position=64))
     attention, x = make_attention(), np.ones((1, 4, MODEL_WIDTH), "float32")
     with pytest.raises(ValueError, match="the queries' own tokens"):
         attention(x, x + 1)
