@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from keras_lengen.layers import CoPE
 
@@ -16,22 +16,6 @@ def bias_of(query, key, table, positions=None):
     encoding.set_weights([table])
     bias = encoding(query[None], key[None], positions=positions, causal=True)
     return np.asarray(bias)[0]
-
-
-def count(query, key, table):
-    """The bias of one head, key by key."""
-    tokens, width = query.shape
-    bias = np.zeros((tokens, tokens))
-    for i in range(tokens):
-        position = 0.0
-        for j in range(i, -1, -1):
-            position += expit(query[i] @ key[j] / np.sqrt(width))
-            reached = min(position, table.shape[1] - 1)
-            low, share = int(reached), reached - int(reached)
-            high = min(low + 1, table.shape[1] - 1)
-            logits = query[i] @ table / np.sqrt(width)
-            bias[i, j] = (1 - share) * logits[low] + share * logits[high]
-    return bias
 
 
 def test_published_positions():

@@ -74,8 +74,6 @@ EACH = np.full(DRAWS, 3)
     ("sampler", "tokens", "lengths", "outcomes"),
     [
         (randomize(max_position=6), 3, None, choose(3, 6)),
-        (randomize(max_position=6), 5, np.array(3), choose(3, 6)),
-        (randomize(max_position=6), 5, EACH, choose(3, 6)),
         (
             randomize(max_position=5, ordered=False),
             3,
@@ -103,18 +101,8 @@ EACH = np.full(DRAWS, 3)
             None,
             skip(4, 7, 3),
         ),
-        *(
-            (
-                SkippedPositions(max_position=9, seed=1),
-                6,
-                lengths,
-                skip(3, 9, 2),
-            )
-            for lengths in (np.array(3), EACH)
-        ),
         (ShiftedPositions(max_shift=1, seed=1), 5, None, shift(5, 1)),
         (ShiftedPositions(max_shift=20, seed=1), 5, None, shift(5, 20)),
-        (ShiftedPositions(max_shift=7, seed=1), 5, np.array(3), shift(3, 7)),
         # The padding is dealt to both ends.
         (ShiftedPositions(max_shift=None, seed=1), 8, EACH, shift(3, 6)),
         (
@@ -168,10 +156,6 @@ def test_continuous_positions_are_sorted_uniform_numbers(jit_compile):
         assert_order_statistics(
             draw(sampler, 5, jit_compile=jit_compile, training=training)
         )
-    for lengths in (np.array(3), EACH):
-        positions = draw(sampler, 6, lengths, jit_compile=jit_compile)
-        assert_order_statistics(positions[:, :3])
-        assert (positions[:, 3:] == TOP).all()
 
 
 def test_texts_without_room_to_skip():
