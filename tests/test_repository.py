@@ -20,11 +20,6 @@ def read(path):
     return yaml.safe_load((ROOT / path).read_text())
 
 
-def named(paths):
-    """A parametrization over files."""
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
-
-
 def requirements(extra=None):
     """What the library or one of its extras requires, a list of lines."""
     section, name = "options.extras_require", extra
@@ -34,21 +29,16 @@ def requirements(extra=None):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def commands(path):
-    """The commands that a workflow runs."""
-    return [
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_commands_that_are_documented(path):
+    documented = (ROOT / "README.md").read_text() + CONTRIBUTING
+    documented += (ROOT / ".ci" / "run").read_text()
+    ran = [
         line
         for job in read(path)["jobs"].values()
         for step in job["steps"]
         for line in step.get("run", "").splitlines()
     ]
-
-
-@named(WORKFLOWS)
-def test_workflows_run_commands_that_are_documented(path):
-    documented = (ROOT / "README.md").read_text() + CONTRIBUTING
-    documented += (ROOT / ".ci" / "run").read_text()
-    ran = commands(path)
     assert ran
     assert [line for line in ran if line not in documented] == []
 

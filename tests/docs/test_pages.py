@@ -7,18 +7,17 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 import typing
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.checkout import ROOT
+from tests.shell import run_python
 from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
 
-ROOT = pathlib.Path(__file__).parents[2]
 OTHERS = {
     "docs/guides/after_training.md",
     "docs/guides/distributed_training.md",
@@ -200,20 +199,8 @@ def run_short(command, directory):
         root = f"runs/sweeps/{flags['grid']}-{flags.get('size', 'small')}"
         (directory / root).mkdir(parents=True, exist_ok=True)
     words, variables = shorten(command)
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=directory,
-        env={
-            **os.environ,
-            **variables,
-            "HOME": str(directory),
-            "PYTHONPATH": str(ROOT),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert not done.returncode, done.stdout
+    done = run_python(*words, cwd=directory, HOME=str(directory), **variables)
+    assert not done.returncode, done.stdout + done.stderr
 
 
 def make_home(path):

@@ -12,6 +12,7 @@ import urllib.parse
 import pytest
 
 from tests.checkout import ROOT, copy_checkout
+from tests.shell import write_command
 
 DOCS = ROOT / "docs"
 (COMMAND,) = re.findall(
@@ -35,8 +36,7 @@ def site(tmp_path_factory):
     copy_checkout(source)
     # A stand-in: the packages are installed.
     pip = tmp_path_factory.mktemp("bin") / "pip"
-    pip.write_text('#!/bin/sh\necho "pip $*"\n')
-    pip.chmod(0o755)
+    write_command(pip, 'echo "pip $*"')
     python = pathlib.Path(sys.executable).parent
     path = os.pathsep.join(map(str, (pip.parent, python, os.environ["PATH"])))
     done = subprocess.run(

@@ -1,7 +1,6 @@
 """Mutants of a toy project, and the committed ones of this one."""
 
 import ast
-import pathlib
 import subprocess
 import time
 
@@ -10,8 +9,8 @@ import pytest
 from benchmarks.mutants.__main__ import try_all
 from benchmarks.mutants.mutant import Mutant, read_mutants
 from benchmarks.mutants.suite import Suite
+from tests.checkout import ROOT
 
-ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = '''LIMIT = 3
 
 
