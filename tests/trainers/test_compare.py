@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.trainers.toy import toy_config
+from tests.trainers.toy import change, toy_config
 from trainers import compare
 from trainers.compare import CompareConfig, find_labels
 from trainers.errors import ConfigError
@@ -39,11 +39,6 @@ def compare_runs(*runs):
     compare.main(CompareConfig(), *runs)
 
 
-@pytest.fixture
-def without_plot(monkeypatch):
-    monkeypatch.setattr(compare, "plot_results", lambda *_: None)
-
-
 def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
     rope = {"train_length": "1-4"}
     compare_runs(
@@ -65,7 +60,8 @@ def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
     assert (tmp_path / "comparison.png").exists()
 
 
-def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, without_plot):
+def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "plot_results", lambda *_: None)
     runs = [write_run(tmp_path / name) for name in "abc"]
     written = []
     for some in (runs[:2], runs[1:], runs[1::-1]):
@@ -107,14 +103,6 @@ def test_labels(changed, labels):
     assert find_labels(paths, results) == labels
 
 
-def change(path, **changes):
-    """Changes entries of results; `None` removes one."""
-    file = path / "results.json"
-    found = {**json.loads(file.read_text()), **changes}
-    kept = {name: value for name, value in found.items() if value is not None}
-    file.write_text(json.dumps(kept))
-
-
 def make_text(digest, **changes):
     """Entries of the results of a run on text."""
     config = vars(toy_config("enwik8", **changes))
@@ -146,7 +134,7 @@ def make_final(**curves):
         ({}, {"trainer": "algorithm"}, " cannot be 'algorithm'. Did you mean"),
         ({}, {"config": {"bells": 3}}, "flags that this version does not know"),
         ({}, {"config": {"train_length": 3}}, "--train_length must be of type"),
-        ({}, {"floor_by_length": None}, "has no floor_by_length: it is damage"),
+        ({}, {"floor_by_length": ...}, "has no floor_by_length: it is damage"),
         (
             {},
             make_final(accuracy_by_length={"5": "x"}),
@@ -157,7 +145,7 @@ def make_final(**curves):
 def test_what_cannot_be_compared(tmp_path, ours, theirs, message):
     for name, changes in (("run", ours), ("other", theirs)):
         write_run(tmp_path / name)
-        change(tmp_path / name, **changes)
+        change(tmp_path / name / "results.json", **changes)
     with pytest.raises(ConfigError, match=re.escape(message)):
         compare_runs(str(tmp_path / "run"), str(tmp_path / "other"))
     assert not (tmp_path / "comparison.md").exists()

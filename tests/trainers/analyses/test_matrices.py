@@ -8,14 +8,7 @@ from matplotlib.image import imread
 from trainers.analyses import matrices
 
 
-def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, monkeypatch):
-    saved = []
-    save = matrices.save_figure
-    monkeypatch.setattr(
-        matrices,
-        "save_figure",
-        lambda plot, file: saved.append(plot) or save(plot, file),
-    )
+def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, figures):
     problem = types.SimpleNamespace(
         trained_lengths=(2, 4),
         longest_trained=4,
@@ -28,7 +21,7 @@ def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, monkeypatch):
     }
     path = tmp_path / "matrices.png"
     matrices._draw(path, problem, found)
-    (plot,) = saved
+    (plot,) = figures
     labels = [axes.get_ylabel().partition("\n")[0] for axes in plot.axes]
     assert labels == ["length 3", "length 4 (trained)"]
     for axes in plot.axes:

@@ -62,24 +62,13 @@ def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
     assert "unseen" not in capsys.readouterr().out
 
 
-class Refused(SecondWorker):
-    """One of two workers, of which the other cannot start."""
-
-    def on_any_worker(self, flag):
-        return True
-
-
 def test_all_workers_end_where_one_cannot_start():
-    with (
-        pytest.raises(ConfigError, match="another worker cannot start: see"),
-        refuse_together(Refused()),
-    ):
+    refused = SecondWorker(agrees=True)
+    message = "another worker cannot start: see"
+    with pytest.raises(ConfigError, match=message), refuse_together(refused):
         pass
-    for worker in (SecondWorker(), Refused()):
-        with (
-            pytest.raises(ConfigError, match="own"),
-            refuse_together(worker),
-        ):
+    for worker in (SecondWorker(), refused):
+        with pytest.raises(ConfigError, match="own"), refuse_together(worker):
             raise ConfigError("own")
 
 

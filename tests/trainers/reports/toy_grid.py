@@ -107,15 +107,6 @@ def write_run(root, run, accuracies=None, step=2, **flags):
     return path
 
 
-def change(path, name, value=...):
-    """Changes an entry of a JSON file; without a value, removes it."""
-    content = json.loads(path.read_text())
-    content[name] = value
-    if value is ...:
-        del content[name]
-    path.write_text(json.dumps(content))
-
-
 def write_population(path, task, scores, *, diverged=(), **flags):
     """Writes a population with an accuracy for each member, or unfinished."""
     path.mkdir(parents=True, exist_ok=True)
