@@ -33,20 +33,17 @@ def test_drill(tmp_path):
     assert found["faults"] == 5 * len(found["kinds"])
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
+def test_wrong_flags_are_refused(monkeypatch, capsys):
+    for flag, message in (
         ("--kinds=fire", "--kinds takes sigkill, sigterm, sigint"),
         ("--faults=0", "--faults and --most must be at least 1"),
         ("--most=0", "--faults and --most must be at least 1"),
-    ],
-)
-def test_wrong_flags_are_refused(flag, message, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["fault_drill", flag])
-    with pytest.raises(SystemExit) as error:
-        parse_arguments()
-    assert error.value.code == 2
-    assert message in capsys.readouterr().err
+    ):
+        monkeypatch.setattr(sys, "argv", ["fault_drill", flag])
+        with pytest.raises(SystemExit) as error:
+            parse_arguments()
+        assert error.value.code == 2
+        assert message in capsys.readouterr().err
 
 
 class StandIn:
@@ -61,9 +58,7 @@ class StandIn:
         pass
 
 
-@pytest.fixture
-def go_on(tmp_path, monkeypatch):
-    """Goes on with a drill of stand-ins; returns its record."""
+def test_a_drill_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     planned = {"sigkill": 5, "worker": 2}
 
     def disturb(run, kinds, tally):
@@ -79,16 +74,10 @@ def go_on(tmp_path, monkeypatch):
 
     def go_on(minutes):
         tally = Tally(planned, report.read())
-        root = tmp_path
-        fault_drill.drill(
-            tally, report, seed=0, most=2, minutes=minutes, root=root
-        )
+        flags = {"seed": 0, "most": 2, "minutes": minutes, "root": tmp_path}
+        fault_drill.drill(tally, report, **flags)
         return report.read()
 
-    return go_on
-
-
-def test_a_drill_goes_on_where_it_was_stopped(go_on, monkeypatch):
     now = [0.0]
     # Every run takes a minute.
     monkeypatch.setattr(StandIn, "check_end", lambda self: now.append(0.0))

@@ -16,15 +16,11 @@ pytestmark = pytest.mark.product
 
 TEXT = (ROOT / "docs" / "guides" / "after_training.md").read_text()
 (TABLE,) = re.findall(r"<!-- recipes -->\n\n(.*?)\n\n", TEXT, re.DOTALL)
-ROWS = [
-    re.fullmatch(r"\| (.*) \| `(.*)` \|", row).groups()
-    for row in TABLE.splitlines()[2:]
-]
 RECIPES = {
     recipe: dict(
         flag.removeprefix("--").split("=", 1) for flag in shlex.split(flags)
     )
-    for recipe, flags in ROWS
+    for recipe, flags in re.findall(r"\| (.*) \| `(.*)` \|", TABLE)
 }
 
 

@@ -1,11 +1,11 @@
 """Several runs in one plot and one table."""
 
-import json
 import pathlib
 import re
 
 import pytest
 
+from tests.trainers.reports.toy_grid import write_files
 from tests.trainers.toy import change, toy_config
 from trainers import compare
 from trainers.compare import CompareConfig, find_labels
@@ -14,24 +14,11 @@ from trainers.errors import ConfigError
 
 def write_run(path, accuracies=(1, 1), **changes):
     """Writes the results of a run as they would be."""
-    path.mkdir(parents=True)
-    config = vars(toy_config(**changes, test_lengths="5"))
-    by_length = dict(zip(("3", "5"), accuracies, strict=True))
-    evaluation = {
-        "accuracy_by_length": by_length,
-        "score": by_length["5"],
-        "step": 2,
-    }
-    results = {
-        "trainer": "algorithmic",
-        "config": config,
-        "final": evaluation,
-        "best": evaluation,
-        "score_metric": "accuracy",
-        "floor_by_length": {"3": 0.5, "5": 0.4},
-        "position_only_by_length": {"3": 0.5, "5": 0.4},
-    }
-    (path / "results.json").write_text(json.dumps(results))
+    config = toy_config(**changes, test_lengths="5")
+    write_files(path, config, dict(zip((3, 5), accuracies, strict=True)))
+    floor = {"3": 0.5, "5": 0.4}
+    floors = {"floor_by_length": floor, "position_only_by_length": floor}
+    change(path / "results.json", **floors)
     return str(path)
 
 

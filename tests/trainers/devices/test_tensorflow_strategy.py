@@ -118,14 +118,11 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
     assert calls == [f"{step} at mine" for step in steps]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_a_tpu_and_a_bucket_cannot_do():
+    for changes, message in (
         ({"workdir": "gs://bucket/run"}, "mount the bucket"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
         ({"compile": "false"}, "TPUs run compiled programs only"),
-    ],
-)
-def test_what_a_tpu_and_a_bucket_cannot_do(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        toy_config(**{"strategy": "tpu", **changes})
+    ):
+        with pytest.raises(ConfigError, match=message):
+            toy_config(**{"strategy": "tpu", **changes})

@@ -77,8 +77,14 @@ def read_runs(root, grid):
 def write_run(root, run, accuracies=None, step=2, **flags):
     """Writes a run of a run with accuracies by length; `None`: unfinished."""
     path = root / "runs" / f"{run.row}-{run.column}-{run.digest}"
+    config = toy_config(**{**run.flags, "test_lengths": "5,6", **flags})
+    return write_files(path, config, accuracies, step)
+
+
+def write_files(path, config, accuracies, step=2):
+    """Writes the files of a run of a configuration; returns its directory."""
     path.mkdir(parents=True)
-    config = vars(toy_config(**{**run.flags, "test_lengths": "5,6", **flags}))
+    config = vars(config)
     record = {"trainer": "algorithmic", "digest": "0", "config": config}
     (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:
