@@ -82,18 +82,13 @@ def library():
 
 
 @pytest.mark.process
-def test_the_wheel_contains_the_library_alone(wheel):
+def test_the_wheel_contains_the_library_alone_and_its_metadata(wheel):
     assert wheel.name == f"{NAME}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        text = archive.read(f"{NAME}.dist-info/METADATA").decode()
     described = {name for name in names if name.startswith(f"{NAME}.dist-info")}
     assert set(names) - described == library()
-
-
-@pytest.mark.process
-def test_the_metadata_of_the_wheel(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        text = archive.read(f"{NAME}.dist-info/METADATA").decode()
     metadata = email.message_from_string(text)
     required = metadata.get_all("Requires-Dist")
     always = [line for line in required if "extra ==" not in line]

@@ -43,7 +43,7 @@ def test_workflows_run_commands_that_are_documented(path):
     assert [line for line in ran if line not in documented] == []
 
 
-def test_pre_commit_has_the_versions_of_the_extra_test():
+def test_pre_commit_has_the_versions_of_the_setup():
     repositories = read(".pre-commit-config.yaml")["repos"]
     assert len(repositories) == 2
     for repository in repositories:
@@ -51,15 +51,9 @@ def test_pre_commit_has_the_versions_of_the_extra_test():
         name = name.removeprefix("mirrors-").removesuffix("-pre-commit")
         version = repository["rev"].removeprefix("v")
         assert f"{name}=={version}" in requirements("test")
-
-
-def test_pre_commit_checks_types_with_what_the_library_requires():
-    (mypy,) = (
-        hook
-        for repository in read(".pre-commit-config.yaml")["repos"]
-        for hook in repository["hooks"]
-        if hook["id"] == "mypy"
-    )
+    hooks = [hook for each in repositories for hook in each["hooks"]]
+    (mypy,) = (hook for hook in hooks if hook["id"] == "mypy")
+    # It checks types with what the library requires.
     assert mypy["additional_dependencies"] == requirements()
 
 

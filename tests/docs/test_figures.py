@@ -7,13 +7,6 @@ import pytest
 from docs.figures import LISTS, replace_figures, scores
 from tests.docs.test_pages import TEXTS
 
-PREFIX = "docs/results/"
-RESULT_PAGES = [
-    page
-    for page in TEXTS
-    if page.startswith(PREFIX)
-    and not page.endswith(("index.md", "reproducing.md"))
-]
 NUMBER = r"(?<![\w.,])\d+\.\d+(?![\w]|\.\d)"
 
 
@@ -67,8 +60,10 @@ def test_named_methods_are_all_that_do_it():
 def test_figures_of_recommendations_are_those_of_the_results():
     known = {
         figure
-        for name in RESULT_PAGES
-        for figure in re.findall(NUMBER, TEXTS[name])
+        for name, text in TEXTS.items()
+        if name.startswith("docs/results/")
+        and not name.endswith(("index.md", "reproducing.md"))
+        for figure in re.findall(NUMBER, text)
     }
     advice = re.sub(
         r"`[^`]*`|\]\([^)]*\)", "", TEXTS["docs/guides/choosing.md"]

@@ -1,7 +1,6 @@
 """The site builds without a warning, and its pages are complete."""
 
 import html
-import importlib.util
 import os
 import pathlib
 import re
@@ -19,7 +18,6 @@ from tests.shell import write_command
     r"^```bash\n(.*sphinx.*)\n```$", TEXTS["docs/start/install.md"], re.M
 )
 """The one line of the page on installation that builds the site."""
-PACKAGES = ("sphinx", "furo", "myst_parser", "sphinx_copybutton")
 
 pytestmark = pytest.mark.process
 
@@ -27,9 +25,8 @@ pytestmark = pytest.mark.process
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The directory of the site that the command builds in a clean copy."""
-    missing = [n for n in PACKAGES if importlib.util.find_spec(n) is None]
-    if missing:
-        pytest.skip(f"needs {', '.join(missing)}: install the extra docs")
+    for package in ("sphinx", "furo", "myst_parser", "sphinx_copybutton"):
+        pytest.importorskip(package)
     source = tmp_path_factory.mktemp("source")
     copy_checkout(source)
     # A stand-in: the packages are installed.

@@ -20,11 +20,11 @@ from trainers.errors import ConfigError, WorkerLostError
 
 
 def test_a_batch_is_shared_by_all_replicas_equally():
+    check_share(2, toy_config(gradient_accumulation_steps=4))
     for size, parts, message in (
         (9, 1, r"9 examples equally: choose .* multiple of 2"),
         (8, 3, r"each in 3 parts: .*a multiple of 6"),
     ):
-        check_share(2, toy_config(gradient_accumulation_steps=4))
         changes = {"batch_size": size, "gradient_accumulation_steps": parts}
         with pytest.raises(ConfigError, match=message):
             check_share(2, toy_config(**changes))

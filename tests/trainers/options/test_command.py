@@ -20,7 +20,6 @@ from trainers.options.command import errors_as_statuses
         ("algorithmic --help=Foo", "--help knows no flag, preset or"),
         ("evaluate a", "a is not the working directory of a run"),
         ("finetune --encoding=ALiBi", "RUN is missing: see --help."),
-        ("sweep", "--grid is missing: plain_and_randomized,"),
     ],
 )
 def test_mistakes(nursery, tmp_path, command, message):

@@ -87,11 +87,11 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
 
 
 def test_damaged_files_are_named(tmp_path):
+    log = write(tmp_path, {2: {4: 0.9}})
     for rows, message in (
         ("2,0,x,3,1\n2,0,x,a,1\n", "is damaged in line 3: remove"),
         ("2,0,x,5,3\n", "has no accuracy of step 2: remove the lines"),
     ):
-        log = write(tmp_path, {2: {4: 0.9}})
         (tmp_path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{rows}")
         with pytest.raises(ConfigError, match=message):
             log.evaluations()

@@ -1,22 +1,13 @@
 import sys
-import types
 
 import pytest
 
-from trainers.engine.problem import Metric
+from tests.trainers.toy import stand_in_problem
 from trainers.records.plot import describe_lengths, plot_results
 
 
 def make_problem(*lengths):
-    return types.SimpleNamespace(
-        metrics=(Metric("accuracy"),),
-        title="reverse_string",
-        trained_lengths=lengths,
-        longest_trained=lengths[-1],
-        floor_labels={"floor": "always a"},
-        length_name="length",
-        describe_length=str,
-    )
+    return stand_in_problem(*lengths, floor_labels={"floor": "always a"})
 
 
 def make_results(final):
