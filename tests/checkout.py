@@ -20,3 +20,10 @@ def copy_checkout(directory):
         if (ROOT / path).exists():  # not deleted since
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, directory / path)
+
+
+def make_repository(directory):
+    """Makes a repository whose commit has all files of a directory."""
+    git = ["git", "-c", "user.name=some", "-c", "user.email=some@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "Files"]):
+        subprocess.run([*git, *command], cwd=directory, check=True)

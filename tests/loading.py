@@ -6,7 +6,6 @@ Keras and computed nothing; twice, because the first time moves counters on.
 """
 
 import os
-import pathlib
 import pickle
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import traceback
 import keras
 import numpy as np
 
-ROOT = pathlib.Path(__file__).parents[1]
+from tests.checkout import ROOT
 
 
 class LoadingProcess:

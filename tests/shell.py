@@ -9,6 +9,21 @@ from tests.checkout import ROOT
 JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 """Variables with which Keras computes by JAX, on CPUs."""
 
+WITHOUT_TENSORFLOW = """
+import sys
+
+
+class WithoutTensorFlow:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "tensorflow":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, WithoutTensorFlow)
+"""
+"""A program that keeps others from importing TensorFlow."""
+
 
 def run_python(*arguments, cwd=ROOT, **variables):
     """Runs Python without what imports here have set.
@@ -32,6 +47,12 @@ def run_python(*arguments, cwd=ROOT, **variables):
         text=True,
         timeout=3600,
     )
+
+
+def write_command(path, script):
+    """Writes a command that runs a script of Bash."""
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
 
 
 def run_on_jax(module, *arguments, **variables):

@@ -1,11 +1,11 @@
 """Imports go one way."""
 
 import ast
-import pathlib
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[1]
+from tests.checkout import ROOT
+
 FILES = "datasets.files"
 """How any file is opened, which knows of no data."""
 

@@ -1,15 +1,14 @@
 """README is short, and its examples run."""
 
 import configparser
-import pathlib
 import re
 
 import numpy as np
 import pytest
 
+from tests.checkout import ROOT
 from trainers import EXPERIMENTS
 
-ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 

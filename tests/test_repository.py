@@ -20,11 +20,6 @@ def read(path):
     return yaml.safe_load((ROOT / path).read_text())
 
 
-def named(paths):
-    """A parametrization over files."""
-    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
-
-
 def requirements(extra=None):
     """What the library or one of its extras requires, a list of lines."""
     section, name = "options.extras_require", extra
@@ -34,26 +29,21 @@ def requirements(extra=None):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def commands(path):
-    """The commands that a workflow runs."""
-    return [
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_commands_that_are_documented(path):
+    documented = (ROOT / "README.md").read_text() + CONTRIBUTING
+    documented += (ROOT / ".ci" / "run").read_text()
+    ran = [
         line
         for job in read(path)["jobs"].values()
         for step in job["steps"]
         for line in step.get("run", "").splitlines()
     ]
-
-
-@named(WORKFLOWS)
-def test_workflows_run_commands_that_are_documented(path):
-    documented = (ROOT / "README.md").read_text() + CONTRIBUTING
-    documented += (ROOT / ".ci" / "run").read_text()
-    ran = commands(path)
     assert ran
     assert [line for line in ran if line not in documented] == []
 
 
-def test_pre_commit_has_the_versions_of_the_extra_test():
+def test_pre_commit_has_the_versions_of_the_setup():
     repositories = read(".pre-commit-config.yaml")["repos"]
     assert len(repositories) == 2
     for repository in repositories:
@@ -61,15 +51,9 @@ def test_pre_commit_has_the_versions_of_the_extra_test():
         name = name.removeprefix("mirrors-").removesuffix("-pre-commit")
         version = repository["rev"].removeprefix("v")
         assert f"{name}=={version}" in requirements("test")
-
-
-def test_pre_commit_checks_types_with_what_the_library_requires():
-    (mypy,) = (
-        hook
-        for repository in read(".pre-commit-config.yaml")["repos"]
-        for hook in repository["hooks"]
-        if hook["id"] == "mypy"
-    )
+    hooks = [hook for each in repositories for hook in each["hooks"]]
+    (mypy,) = (hook for hook in hooks if hook["id"] == "mypy")
+    # It checks types with what the library requires.
     assert mypy["additional_dependencies"] == requirements()
 
 

@@ -1,7 +1,6 @@
 """Every benchmark: it is documented, and at the smallest size it reports."""
 
 import json
-import pathlib
 import re
 import subprocess
 import sys
@@ -10,8 +9,8 @@ import pytest
 from absl import flags
 
 from tests.benchmarks.modules import imported
+from tests.checkout import ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
 TOY = "steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2"
 SHORT = "steps=2,warmup_steps=0,evaluation_examples=2,test_lengths=12"
 COMMANDS = {

@@ -25,10 +25,7 @@ def make_runs(*scores, trained=1.0):
             },
             ["NoPE", "RoPE"],
         ),
-        (
-            {"NoPE": make_runs(0.0), "RoPE": make_runs(0.9, trained=0.5)},
-            [],
-        ),
+        ({"NoPE": make_runs(0.0), "RoPE": make_runs(0.9, trained=0.5)}, []),
         # The median of the seeds decides.
         ({"NoPE": make_runs(1.0, 0.2, 0.3), "RoPE": make_runs(0.4)}, ["RoPE"]),
     ],

@@ -1,8 +1,8 @@
 """Runs of the benchmarks that train: reports, rows and failures."""
 
 import json
-import pathlib
 import sys
+import types
 
 import pytest
 from absl import flags
@@ -29,20 +29,6 @@ TRAINING = (
 )
 
 
-@pytest.fixture
-def given(tmp_path, monkeypatch):
-    """Values of the flags of a benchmark whose report is empty."""
-
-    class Given:
-        root = str(tmp_path / "runs")
-        output = str(tmp_path / "report.json")
-        jobs = 2
-        flags = ""
-
-    monkeypatch.setattr(runs, "FLAGS", Given)
-    return Given
-
-
 def make_rows(*fractions):
     return [
         runs.make_row(
@@ -60,7 +46,10 @@ def measure(row, workdir, results):
 
 
 @pytest.mark.process
-def test_only_what_is_missing_is_trained(given, capsys, monkeypatch):
+def test_only_what_is_missing_is_trained(tmp_path, capsys, monkeypatch):
+    root, output = tmp_path / "runs", tmp_path / "report.json"
+    given = {"root": str(root), "output": str(output), "jobs": 2, "flags": ""}
+    monkeypatch.setattr(runs, "FLAGS", types.SimpleNamespace(**given))
     first, second = make_rows(0.25, 0.5)
     with pytest.raises(SystemExit):
         runs.report("x", [first, *make_rows(2.0)], measure)
@@ -71,28 +60,27 @@ def test_only_what_is_missing_is_trained(given, capsys, monkeypatch):
     )
     assert row["command"] == second.command
     assert row["fraction"] == 0.5
-    path = pathlib.Path(given.root) / "runs" / row["workdir"]
-    accuracies = read_results(path / "results.json")["final"][
-        "accuracy_by_length"
-    ]
-    assert row["accuracy_by_length"] == accuracies
+    path = root / "runs" / row["workdir"]
+    accuracies = row["accuracy_by_length"]
+    final = read_results(path / "results.json")["final"]
+    assert accuracies == final["accuracy_by_length"]
     assert row["score"] == (accuracies["5"] + accuracies["6"]) / 2
 
     before = (path / "metrics.csv").stat().st_mtime_ns
     rows = runs.report("x", [first, second], measure)
     assert [row["fraction"] for row in rows] == [0.25, 0.5]
     assert (path / "metrics.csv").stat().st_mtime_ns == before
-    written = pathlib.Path(given.output).read_text()
+    written = output.read_text()
     assert json.loads(written)["rows"] == rows
 
     # A report of other flags is not overwritten.
     with pytest.raises(SystemExit):
         runs.report("x", [first], measure)
     assert "choose another --output" in capsys.readouterr().err
-    assert pathlib.Path(given.output).read_text() == written
+    assert output.read_text() == written
 
     # Rows are written one by one, also those of runs that had finished.
-    pathlib.Path(given.output).unlink()
+    output.unlink()
     counts = []
     monkeypatch.setattr(
         runs,

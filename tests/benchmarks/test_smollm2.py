@@ -30,17 +30,10 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module")
-def smollm2():
-    """The benchmark, with flags at their defaults."""
-    with imported("smollm2") as module:
-        if not module.FLAGS.is_parsed():
-            module.FLAGS.mark_as_parsed()
-        yield module
+TOKENS = np.random.default_rng(1).integers(40, size=25).astype("int32")
 
 
-@pytest.fixture(scope="module")
-def tensors():
+def make_tensors():
     """Random tensors, named as in the file."""
     numbers = np.random.default_rng(0)
     shapes = {
@@ -58,33 +51,28 @@ def tensors():
     }
 
 
-@pytest.fixture
-def model(tensors):
-    """The converted model."""
+@pytest.mark.product
+def test_reading_in_chunks():
+    """Losses of chunks, with a cache, are those of the tensors in NumPy."""
     pytest.importorskip("keras_hub")
     from keras_lengen.retrofit import Retrofitted
 
-    backbone = smollm2_weights.make_backbone(SIZES, tensors, "float32")
-    return Retrofitted(backbone)
-
-
-TOKENS = np.random.default_rng(1).integers(40, size=25).astype("int32")
-
-
-@pytest.mark.product
-def test_reading_in_chunks(smollm2, model, tensors):
-    """Losses of chunks, with a cache, are those of the tensors in NumPy."""
+    tensors = make_tensors()
     logits = smollm2_weights.compute_logits(SIZES, tensors, TOKENS[:-1])
     losses = np.log(np.exp(logits).sum(-1)) - logits[np.arange(24), TOKENS[1:]]
-    reader = smollm2.Reader(model)
-    found = [
-        reader.read(TOKENS[first : last + 1])
-        for first, last in ((0, 10), (10, 20), (20, 24))
-    ]
-    np.testing.assert_allclose(np.concatenate(found), losses, rtol=1e-4)
-    # A question is forgotten.
-    before = reader.predict(TOKENS[:5])[0]
-    np.testing.assert_array_equal(reader.predict(TOKENS[:5])[0], before)
+    backbone = smollm2_weights.make_backbone(SIZES, tensors, "float32")
+    with imported("smollm2") as smollm2:
+        if not smollm2.FLAGS.is_parsed():
+            smollm2.FLAGS.mark_as_parsed()
+        reader = smollm2.Reader(Retrofitted(backbone))
+        found = [
+            reader.read(TOKENS[first : last + 1])
+            for first, last in ((0, 10), (10, 20), (20, 24))
+        ]
+        np.testing.assert_allclose(np.concatenate(found), losses, rtol=1e-4)
+        # A question is forgotten.
+        before = reader.predict(TOKENS[:5])[0]
+        np.testing.assert_array_equal(reader.predict(TOKENS[:5])[0], before)
 
 
 def test_unfinished_report(tmp_path, capsys):

@@ -1,10 +1,8 @@
 """The first cell of a notebook installs the library, except in a checkout."""
 
-import subprocess
-
 import pytest
 
-from tests.checkout import ROOT, copy_checkout
+from tests.checkout import ROOT, copy_checkout, make_repository
 from tests.colab.test_notebooks import (
     ADDRESS,
     execute,
@@ -20,13 +18,7 @@ def repository(tmp_path_factory):
     """The address of a repository with the files of the checkout."""
     path = tmp_path_factory.mktemp("repository")
     copy_checkout(path)
-    git = ["git", "-c", "user.name=some", "-c", "user.email=some@example.org"]
-    for command in (
-        ("init", "--quiet"),
-        ("add", "."),
-        ("commit", "--quiet", "-m", "Sources"),
-    ):
-        subprocess.run([*git, *command], cwd=path, check=True)
+    make_repository(path)
     # pip requires a host.
     return f"file://localhost{path}"
 

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.checkout import ROOT
+from tests.shell import run_python
+from tests.trainers.toy import assert_same_weights
+
 PAGE = (ROOT / "docs" / "guides" / "after_training.md").read_text()
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
@@ -66,21 +68,13 @@ def walked(tmp_path_factory):
     return directory, done.stdout
 
 
-def newest(path):
-    with np.load(path / "checkpoints" / "checkpoint-1500.npz") as arrays:
-        return {n: arrays[n] for n in arrays.files if n != "seconds"}
-
-
 def test_killed_resumed_and_longer_is_as_if_never_disturbed(walked):
     directory, output = walked
     assert "resuming after step 100" in output
     assert "resuming after step 1000" in output
     assert not start(directory, "--steps=1500", "--workdir=whole").wait()
-    found = newest(directory / "runs" / "walk" / "randomized")
-    whole = newest(directory / "whole")
-    assert found.keys() == whole.keys()
-    for name, values in whole.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    path = directory / "runs" / "walk" / "randomized"
+    assert_same_weights(path, directory / "whole")
 
 
 def test_evaluations_and_the_comparison_are_there(walked):
@@ -128,11 +122,7 @@ def test_the_exported_models_answer_in_a_process_of_their_own(walked):
             "names = {name.split('.')[0] for name in sys.modules}\n"
             "assert not names & {'trainers', 'datasets'}\n"
         )
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=directory,
-            env=environment(),
-            check=True,
-        )
+        done = run_python("-c", program, cwd=directory)
+        assert not done.returncode, done.stderr
     export = directory / "runs" / "walk" / "randomized" / "export"
     assert (export / "model.tflite").stat().st_size > 1000

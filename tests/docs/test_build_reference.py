@@ -3,33 +3,20 @@
 import pytest
 
 from docs import build_reference
-from docs.examples import (
-    CLASSES,
-)
+from docs.examples import CLASSES
 
 PAGE = build_reference.PAGE.read_text()
 
 
 def cells(name):
     """The row of a class, by the heading of the column."""
-    lines = PAGE.splitlines()
-    row = next(
-        index
-        for index, line in enumerate(lines)
-        if line.startswith(f"| [`{name}`]")
+    before, _, after = PAGE.partition(f"\n| [`{name}`]")
+    head = before.rpartition("\n| --- ")[0].splitlines()[-1]
+    row = after.splitlines()[0]
+    names, values = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in (head, row)
     )
-    head = max(
-        index for index in range(row) if lines[index].startswith("| --- ")
-    )
-    return dict(
-        zip(
-            *(
-                [cell.strip() for cell in lines[index].split("|")[1:-1]]
-                for index in (head - 1, row)
-            ),
-            strict=True,
-        )
-    )
+    return dict(zip(names[1:], values, strict=True))
 
 
 def test_the_script_would_write_the_committed_page():
@@ -45,26 +32,20 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert f"`{name}`" in before_sections
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("NoPE", "none"),
-        ("RoPE", "none"),
-        ("LearnedEncoding", f"{2048 * 64:,}"),
-        ("LogKERPLE", f"{2 * 8} for all layers"),
-        ("BAM", f"{3 * 8} in every layer"),
-        ("SelectiveRoPE", f"{64 * 16 + (16 + 4) * 32:,} in every layer"),
-        ("T5Bias", f"{32 * 8} for all layers"),
-        ("FIRE", f"{33 * 8 + 66} in every layer"),
-    ],
-)
-def test_parameters_are_those_of_the_formulas(name, parameters):
-    assert cells(name)["parameters"] == parameters
+SELECTIVE = f"{64 * 16 + (16 + 4) * 32:,} in every layer"
 
 
 @pytest.mark.parametrize(
     ("name", "column", "expected"),
     [
+        ("NoPE", "parameters", "none"),
+        ("RoPE", "parameters", "none"),
+        ("LearnedEncoding", "parameters", f"{2048 * 64:,}"),
+        ("LogKERPLE", "parameters", f"{2 * 8} for all layers"),
+        ("BAM", "parameters", f"{3 * 8} in every layer"),
+        ("SelectiveRoPE", "parameters", SELECTIVE),
+        ("T5Bias", "parameters", f"{32 * 8} for all layers"),
+        ("FIRE", "parameters", f"{33 * 8 + 66} in every layer"),
         ("LearnedEncoding", "past training", "no: the table ends"),
         ("RoPE", "past training", "yes"),
         (

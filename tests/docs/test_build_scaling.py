@@ -19,18 +19,13 @@ def test_the_page_is_up_to_date():
     assert build_scaling.PAGE.read_text() == build_scaling.make_page()
 
 
-def test_with_a_batch_that_grows():
-    # A second of products, then 75 GB twice over 100 GB a second.
-    assert build_scaling.estimate_weak_efficiency(ROW, FOUR) == pytest.approx(
-        1 / 2.5, rel=1e-4
-    )
-
-
-def test_with_a_shared_batch():
-    # Four seconds alone, one and the sum on each of four chips.
-    assert build_scaling.estimate_strong_efficiency(ROW, FOUR) == pytest.approx(
-        1 / 2.5, rel=1e-4
-    )
+def test_efficiency():
+    # Of a batch that grows: a second of products, then 75 GB twice over 100 GB
+    # a second.
+    weak = build_scaling.estimate_weak_efficiency(ROW, FOUR)
+    # Of a shared one: four seconds alone, one and the sum on each chip of four.
+    strong = build_scaling.estimate_strong_efficiency(ROW, FOUR)
+    assert [weak, strong] == pytest.approx([1 / 2.5] * 2, rel=1e-4)
     # The update moves its bytes on any number of chips, half a second here.
     row = {
         **ROW,
@@ -39,6 +34,5 @@ def test_with_a_shared_batch():
         "bytes": 819e9,
         "all_reduce_bytes": 0,
     }
-    assert build_scaling.estimate_strong_efficiency(row, FOUR) == pytest.approx(
-        2.5 / (4 * 1)
-    )
+    strong = build_scaling.estimate_strong_efficiency(row, FOUR)
+    assert strong == pytest.approx(2.5 / (4 * 1))

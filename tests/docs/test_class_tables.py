@@ -5,8 +5,6 @@ from datasets.text_tasks import TEXT_TASKS
 from docs import class_tables
 from docs.examples import ATTENTIONS, ENCODINGS, SAMPLERS
 
-NOTEBOOKS = sorted((class_tables.ROOT / "colab").glob("*.ipynb"))
-
 
 @pytest.mark.parametrize(
     ("table", "classes"),
@@ -29,7 +27,8 @@ def test_badges_open_the_notebooks_of_the_main_branch(end, monkeypatch):
     assert header == "| content | notebook |  |"
     colab = "https://colab.research.google.com"
     place = "github/some-owner/keras.lengen/blob/main"
-    for row, path in zip(rows, NOTEBOOKS, strict=True):
+    notebooks = sorted((class_tables.ROOT / "colab").glob("*.ipynb"))
+    for row, path in zip(rows, notebooks, strict=True):
         assert row.endswith(
             f" | [{path.stem}](../../colab/{path.name})"
             f" | [![Open in Colab]({colab}/assets/colab-badge.svg)]"

@@ -2,27 +2,23 @@
 
 import ast
 import functools
-import importlib
 import json
 import os
-import pathlib
 import re
-import shlex
 import subprocess
-import typing
 
 import pytest
 import tensorflow as tf
 
-from trainers.algorithmic import EXPERIMENT
+from tests.checkout import ROOT
+from tests.docs.test_pages import TEXTS, check_flags, parse
+from tests.shell import write_command
 from trainers.devices import tensorflow_strategy
-from trainers.options.fields import resolve
 
-ROOT = pathlib.Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "guides" / "distributed_training.md").read_text()
+GUIDE = TEXTS["docs/guides/distributed_training.md"]
 # A command's flags end at a quote that a shell around it has opened.
 COMMANDS = re.findall(
-    r"python -m (trainers\.\w+)((?: --\w+=(?:'[^']*'|\"[^\"]*\"|[^\s`'\"])+)*)",
+    r"python -m trainers\.\w+(?: --\w+=(?:'[^']*'|\"[^\"]*\"|[^\s`'\"])+)+",
     re.sub(r" *\\\n\s*", " ", GUIDE),
 )
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
@@ -45,12 +41,11 @@ STATUSES = {
 def texts():
     """All texts of trainers and data sets, with … for values, and statuses."""
     found = {}
-    for path in [
-        *(ROOT / "trainers").rglob("*.py"),
-        *(ROOT / "datasets").rglob("*.py"),
-    ]:
-        tree = ast.parse(path.read_text())
-        for node in ast.walk(tree):
+    for path in (
+        *ROOT.glob("trainers/**/*.py"),
+        *ROOT.glob("datasets/**/*.py"),
+    ):
+        for node in ast.walk(ast.parse(path.read_text())):
             found.setdefault(template(node), "")
             name = getattr(getattr(node, "func", None), "id", None)
             if name in STATUSES and node.args:
@@ -64,15 +59,6 @@ def template(node):
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     return "…"
-
-
-def accepted(flags, config, presets):
-    types = typing.get_type_hints(config)
-    given = {}
-    for flag in shlex.split(flags):
-        name, _, value = flag.removeprefix("--").partition("=")
-        given[name] = types[name](value)
-    return resolve(config, presets, given)
 
 
 def in_shell(script, path, shell="bash", **variables):
@@ -99,17 +85,14 @@ def commands(tmp_path):
         'for rank in 0 1; do SLURM_PROCID=$rank "$@"; done',
         "python": 'echo "$TF_CONFIG"',
     }.items():
-        command = tmp_path / name
-        command.write_text(f"#!/bin/bash\n{script}\n")
-        command.chmod(0o755)
+        write_command(tmp_path / name, script)
     return tmp_path
 
 
 @pytest.fixture
 def workers(monkeypatch):
     """A function that reads a TF_CONFIG as the trainers do."""
-    made = object()
-    module = tensorflow_strategy
+    made, module = object(), tensorflow_strategy
     monkeypatch.setattr(module, "wait_for", lambda others, own: None)
     monkeypatch.setattr(module, "TensorFlowStrategy", lambda made: made)
     monkeypatch.setattr(
@@ -126,19 +109,9 @@ def workers(monkeypatch):
     module._make_multi_worker.cache_clear()
 
 
-@pytest.mark.parametrize("flags", [f for m, f in COMMANDS if "algo" in m])
-def test_flags_are_valid(flags):
-    accepted(flags, EXPERIMENT.config, EXPERIMENT.presets)
-
-
-def test_flags_of_other_commands_are_valid():
-    others = {m: f for m, f in COMMANDS if m != "trainers.algorithmic" and f}
-    assert others
-    for name, flags in others.items():
-        if not (ROOT / f"{name.replace('.', '/')}.py").exists():
-            pytest.skip(f"{name} is not there")
-        module = importlib.import_module(name)
-        accepted(flags, module.TpuCompileConfig, module.PRESETS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_are_valid(command):
+    check_flags(*parse(command))
 
 
 @pytest.mark.parametrize(("message", "status"), MESSAGES)

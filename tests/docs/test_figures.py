@@ -7,13 +7,6 @@ import pytest
 from docs.figures import LISTS, replace_figures, scores
 from tests.docs.test_pages import TEXTS
 
-PREFIX = "docs/results/"
-RESULT_PAGES = [
-    page
-    for page in TEXTS
-    if page.startswith(PREFIX)
-    and not page.endswith(("index.md", "reproducing.md"))
-]
 NUMBER = r"(?<![\w.,])\d+\.\d+(?![\w]|\.\d)"
 
 
@@ -53,25 +46,24 @@ def test_too_many_or_too_few_figures_raise():
             replace_figures(page("[0.5, 0.6]", text=text))
 
 
-@pytest.mark.parametrize(
-    ("names", "task", "length", "least"),
-    [
+def test_named_methods_are_all_that_do_it():
+    for names, task, length, least in (
         ("FINDING", "needle", 1280, 0.98),
         ("RECALLING", "mqar", 80, 0.985),
         ("COPYING_SYMBOLS", "unique_copy", 140, 0.9),
-    ],
-)
-def test_named_methods_are_all_that_do_it(names, task, length, least):
-    found = scores(task, length, choose=min)
-    able = {name for name, share in found.items() if share > least}
-    assert able == set(LISTS[names])
+    ):
+        found = scores(task, length, choose=min)
+        able = {name for name, share in found.items() if share > least}
+        assert able == set(LISTS[names])
 
 
 def test_figures_of_recommendations_are_those_of_the_results():
     known = {
         figure
-        for name in RESULT_PAGES
-        for figure in re.findall(NUMBER, TEXTS[name])
+        for name, text in TEXTS.items()
+        if name.startswith("docs/results/")
+        and not name.endswith(("index.md", "reproducing.md"))
+        for figure in re.findall(NUMBER, text)
     }
     advice = re.sub(
         r"`[^`]*`|\]\([^)]*\)", "", TEXTS["docs/guides/choosing.md"]

@@ -1,13 +1,12 @@
 """Every recipe of the guide continues a run with RoPE, with all its weights."""
 
-import pathlib
 import re
 import shlex
 
 import pytest
 
-from tests.trainers.test_finetune import make_parts
-from tests.trainers.toy import toy_config
+from tests.checkout import ROOT
+from tests.trainers.toy import make_parts, toy_config
 from trainers.enwik8 import EXPERIMENT
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
@@ -15,18 +14,13 @@ from trainers.records.opened_run import open_run
 # A model of each recipe.
 pytestmark = pytest.mark.product
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guides"
-TEXT = (PAGE / "after_training.md").read_text()
+TEXT = (ROOT / "docs" / "guides" / "after_training.md").read_text()
 (TABLE,) = re.findall(r"<!-- recipes -->\n\n(.*?)\n\n", TEXT, re.DOTALL)
-ROWS = [
-    re.fullmatch(r"\| (.*) \| `(.*)` \|", row).groups()
-    for row in TABLE.splitlines()[2:]
-]
 RECIPES = {
     recipe: dict(
         flag.removeprefix("--").split("=", 1) for flag in shlex.split(flags)
     )
-    for recipe, flags in ROWS
+    for recipe, flags in re.findall(r"\| (.*) \| `(.*)` \|", TABLE)
 }
 
 
@@ -34,7 +28,7 @@ RECIPES = {
 def source(tmp_path_factory):
     """The directory of a run with RoPE."""
     path = tmp_path_factory.mktemp("source")
-    _, checkpoints = make_parts(path, toy_config("enwik8"), EXPERIMENT)
+    _, checkpoints = make_parts(path, toy_config("enwik8"), "enwik8")
     with checkpoints:
         checkpoints.save(2, 0.0)
     return path

@@ -6,12 +6,6 @@ import pytest
 
 from tests.docs.test_pages import ROOT, TEXTS
 
-LINK = r"\]\(([^)\s]+)\)"
-
-
-def without_code(text):
-    return re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.S | re.M)
-
 
 def find_anchors(path):
     """The anchors of the headings of a page, as GitHub and MyST make them."""
@@ -24,10 +18,11 @@ def find_anchors(path):
 
 def list_links(page):
     """The links of a page to files: path and anchor, relative to the page."""
-    links = re.findall(LINK, re.sub(r"`", "", without_code(TEXTS[page])))
+    code = r"^```.*?^```$|`[^`\n]*`|`"
+    text = re.sub(code, "", TEXTS[page], flags=re.S | re.M)
     return [
         tuple(link.partition("#")[::2])
-        for link in links
+        for link in re.findall(r"\]\(([^)\s]+)\)", text)
         if not re.match(r"\w+:", link)
     ]
 

@@ -1,24 +1,23 @@
 """Programs and commands on the pages run, and tables are complete."""
 
-import dataclasses
 import importlib
 import importlib.util
 import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 import typing
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests.checkout import ROOT
+from tests.shell import run_python
+from tests.trainers.programs import find_config_class
 from trainers import EXPERIMENTS
 from trainers.options.fields import resolve
 
-ROOT = pathlib.Path(__file__).parents[2]
 OTHERS = {
     "docs/guides/after_training.md",
     "docs/guides/distributed_training.md",
@@ -86,29 +85,6 @@ def parse(command):
     pairs = [flag.removeprefix("--").partition("=") for flag in flags]
     operands = [word for word in words[1:] if word not in flags]
     return words[0], {name: value for name, _, value in pairs}, operands
-
-
-def make_tool_config(module):
-    """Returns the class of the flags of a tool."""
-    if module.__name__ == "trainers.finetune":
-        made = importlib.import_module("trainers.algorithmic").EXPERIMENT
-        return module.make_config_class(made.config(encoding="RoPE"))
-    (found,) = (
-        value
-        for value in vars(module).values()
-        if dataclasses.is_dataclass(value)
-        and value.__name__.endswith("Config")
-        # A program's, or those of its folder.
-        and value.__module__.endswith((module.__name__, ".options"))
-    )
-    return found
-
-
-def find_config_class(module):
-    """Returns the class of the flags of a program, and its presets."""
-    if hasattr(module, "EXPERIMENT"):
-        return module.EXPERIMENT.config, module.EXPERIMENT.presets
-    return make_tool_config(module), getattr(module, "PRESETS", {})
 
 
 def make_config(module, flags):
@@ -200,20 +176,8 @@ def run_short(command, directory):
         root = f"runs/sweeps/{flags['grid']}-{flags.get('size', 'small')}"
         (directory / root).mkdir(parents=True, exist_ok=True)
     words, variables = shorten(command)
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=directory,
-        env={
-            **os.environ,
-            **variables,
-            "HOME": str(directory),
-            "PYTHONPATH": str(ROOT),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert not done.returncode, done.stdout
+    done = run_python(*words, cwd=directory, HOME=str(directory), **variables)
+    assert not done.returncode, done.stdout + done.stderr
 
 
 def make_home(path):

@@ -1,25 +1,21 @@
 """The program of the guide to models of KerasHub runs."""
 
-import pathlib
 import re
 
 import pytest
 
 from keras_lengen.retrofit import FAMILIES
+from tests.docs.test_pages import TEXTS, find_blocks
 
-ROOT = pathlib.Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "guides" / "retrofit.md").read_text()
+GUIDE = TEXTS["docs/guides/retrofit.md"]
 
 
 @pytest.mark.product
 def test_program(tmp_path, monkeypatch):
     pytest.importorskip("keras_hub")
     monkeypatch.chdir(tmp_path)
-    program = "".join(
-        re.findall(r"^```python\n(.*?)^```", GUIDE, re.DOTALL | re.M)
-    )
     variables = {}
-    exec(compile(program, "retrofit.md", "exec"), variables)
+    exec("".join(find_blocks(GUIDE, "python")), variables)
     assert variables["task"].backbone is variables["model"].backbone
     assert (tmp_path / "longer.keras").exists()
 

@@ -3,8 +3,9 @@
 import functools
 
 import pytest
+from matplotlib.figure import Figure
 
-from tests.trainers.toy import run_toy
+from tests.trainers.toy import EACH_STEP, run_toy
 from tests.trainers.workers import Nursery
 
 
@@ -12,6 +13,19 @@ from tests.trainers.workers import Nursery
 def nursery():
     with Nursery() as started:
         yield started
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that are saved."""
+    found, save = [], Figure.savefig
+
+    def remember(figure, *arguments, **options):
+        found.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", remember)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +38,7 @@ def finished(tmp_path_factory):
     @functools.cache
     def train(trainer="algorithmic"):
         path = tmp_path_factory.mktemp(trainer) / "run"
-        flags = {"steps_per_loop": 1, "checkpoint_every": 1}
-        if trainer == "algorithmic":
-            flags["evaluate_every"] = 1
-        encoding = "RandomizedRoPE"
-        return path, run_toy(path, trainer=trainer, encoding=encoding, **flags)
+        more = {"evaluate_every": 1} if trainer == "algorithmic" else {}
+        return path, run_toy(path, trainer=trainer, **EACH_STEP, **more)
 
     return train

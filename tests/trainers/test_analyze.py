@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 
 from keras_lengen.analysis import attention_weights
-from tests.trainers.toy import run_toy, toy_config
+from tests.trainers.toy import build_toy, run_toy
 from trainers import analyze
 from trainers.analyses import images
-from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
-from trainers.imagenet import EXPERIMENT
 
 
 @pytest.mark.parametrize("architecture", ["encoder", "encoder_decoder"])
 def test_what_a_model_reads_and_where_it_looks(architecture, monkeypatch):
-    config = toy_config("imagenet", architecture=architecture)
-    model, _, problem = EXPERIMENT.make_parts(
-        config, make_strategy("one_device")
-    )
+    model, _, problem = build_toy("imagenet", architecture=architecture)
     seen = []
 
     def remember(*args, **kwargs):

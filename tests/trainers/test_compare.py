@@ -1,12 +1,12 @@
 """Several runs in one plot and one table."""
 
-import json
 import pathlib
 import re
 
 import pytest
 
-from tests.trainers.toy import toy_config
+from tests.trainers.reports.toy_grid import write_files
+from tests.trainers.toy import change, toy_config
 from trainers import compare
 from trainers.compare import CompareConfig, find_labels
 from trainers.errors import ConfigError
@@ -14,34 +14,16 @@ from trainers.errors import ConfigError
 
 def write_run(path, accuracies=(1, 1), **changes):
     """Writes the results of a run as they would be."""
-    path.mkdir(parents=True)
-    config = vars(toy_config(**changes, test_lengths="5"))
-    by_length = dict(zip(("3", "5"), accuracies, strict=True))
-    evaluation = {
-        "accuracy_by_length": by_length,
-        "score": by_length["5"],
-        "step": 2,
-    }
-    results = {
-        "trainer": "algorithmic",
-        "config": config,
-        "final": evaluation,
-        "best": evaluation,
-        "score_metric": "accuracy",
-        "floor_by_length": {"3": 0.5, "5": 0.4},
-        "position_only_by_length": {"3": 0.5, "5": 0.4},
-    }
-    (path / "results.json").write_text(json.dumps(results))
+    config = toy_config(**changes, test_lengths="5")
+    write_files(path, config, dict(zip((3, 5), accuracies, strict=True)))
+    floor = {"3": 0.5, "5": 0.4}
+    floors = {"floor_by_length": floor, "position_only_by_length": floor}
+    change(path / "results.json", **floors)
     return str(path)
 
 
 def compare_runs(*runs):
     compare.main(CompareConfig(), *runs)
-
-
-@pytest.fixture
-def without_plot(monkeypatch):
-    monkeypatch.setattr(compare, "plot_results", lambda *_: None)
 
 
 def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
@@ -65,7 +47,8 @@ def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
     assert (tmp_path / "comparison.png").exists()
 
 
-def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, without_plot):
+def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "plot_results", lambda *_: None)
     runs = [write_run(tmp_path / name) for name in "abc"]
     written = []
     for some in (runs[:2], runs[1:], runs[1::-1]):
@@ -107,14 +90,6 @@ def test_labels(changed, labels):
     assert find_labels(paths, results) == labels
 
 
-def change(path, **changes):
-    """Changes entries of results; `None` removes one."""
-    file = path / "results.json"
-    found = {**json.loads(file.read_text()), **changes}
-    kept = {name: value for name, value in found.items() if value is not None}
-    file.write_text(json.dumps(kept))
-
-
 def make_text(digest, **changes):
     """Entries of the results of a run on text."""
     config = vars(toy_config("enwik8", **changes))
@@ -146,7 +121,7 @@ def make_final(**curves):
         ({}, {"trainer": "algorithm"}, " cannot be 'algorithm'. Did you mean"),
         ({}, {"config": {"bells": 3}}, "flags that this version does not know"),
         ({}, {"config": {"train_length": 3}}, "--train_length must be of type"),
-        ({}, {"floor_by_length": None}, "has no floor_by_length: it is damage"),
+        ({}, {"floor_by_length": ...}, "has no floor_by_length: it is damage"),
         (
             {},
             make_final(accuracy_by_length={"5": "x"}),
@@ -157,7 +132,7 @@ def make_final(**curves):
 def test_what_cannot_be_compared(tmp_path, ours, theirs, message):
     for name, changes in (("run", ours), ("other", theirs)):
         write_run(tmp_path / name)
-        change(tmp_path / name, **changes)
+        change(tmp_path / name / "results.json", **changes)
     with pytest.raises(ConfigError, match=re.escape(message)):
         compare_runs(str(tmp_path / "run"), str(tmp_path / "other"))
     assert not (tmp_path / "comparison.md").exists()

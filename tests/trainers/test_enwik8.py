@@ -7,18 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.toy import TOY_OF_TEXT
+from tests.trainers.toy import toy_config
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError
-from trainers.options.fields import resolve
-
-FLAGS = {
-    **TOY_OF_TEXT,
-    "dataset": "files",
-    "encoding": "RandomizedRoPE",
-    "steps": 1,
-    "evaluation_examples": 0,
-}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +21,8 @@ def text(tmp_path_factory):
 
 
 def config(text, **changes):
-    given = {**FLAGS, "data_dir": str(text), **changes}
-    return resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
+    flags = {"evaluation_examples": 0, "data_dir": str(text), **changes}
+    return toy_config("enwik8", **flags)
 
 
 def measure(problem, length, logits_of):
@@ -99,7 +90,6 @@ def test_no_text(text, tmp_path):
     for data, changes, message in (
         (tmp_path / "none", {}, r"neither a file nor a folder.*Or"),
         (tmp_path, {"dataset": "enwik8"}, "--dataset=python_source"),
-        (text, {"dataset": "python_source"}, "data_dir has no effect with"),
         (
             text,
             {"train_length": "2000", "max_position": 4096},

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from tests.shell import run_python
-from tests.trainers.toy import final_weights, toy_config
+from tests.trainers.toy import (
+    EACH_STEP,
+    final_weights,
+    make_parts,
+    toy_config,
+)
 from trainers import enwik8, finetune
 from trainers.algorithmic import EXPERIMENT
-from trainers.engine.backend import make_strategy
 from trainers.enwik8 import Enwik8Config
 from trainers.errors import ConfigError, TrainingError
 from trainers.finetune import find_operand, make_config_class
@@ -17,24 +21,8 @@ from trainers.options.fields import resolve
 from trainers.records.checkpoints import Checkpoints
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
-from trainers.records.workdir import Workdir
 
-CHANGES = {
-    "encoding": "RandomizedRoPE",
-    "checkpoint_every": 1,
-    "steps_per_loop": 1,
-}
 BLOCK = "model/transformer_encoder/block/attention"
-
-
-def make_parts(path, config, experiment=EXPERIMENT, **more):
-    """Makes a run without training: a model and its checkpoints."""
-    strategy = make_strategy("one_device")
-    model, optimizer, _ = experiment.make_parts(config, strategy)
-    with Workdir(path, config, experiment.name) as workdir:
-        parts = {"model": model, "optimizer": optimizer, "strategy": strategy}
-        parts.update(digest=workdir.digest, steps=config.steps, **more)
-        return model, Checkpoints(path, **parts)
 
 
 def write_run(path, **flags):
@@ -83,7 +71,7 @@ def finished(source, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoints, "restore", restore_and_copy)
-        finetune_toy(source, path, **CHANGES)
+        finetune_toy(source, path, **EACH_STEP)
     (state,) = states
     return path, state
 
@@ -121,11 +109,11 @@ def test_a_resumed_run_reads_the_source_only_if_it_must(
     with monkeypatch.context() as patch:
         patch.setattr("trainers.engine.loop._check_finite", fail)
         with pytest.raises(TrainingError, match="stop"):
-            finetune_toy(copied, path, **CHANGES)
+            finetune_toy(copied, path, **EACH_STEP)
     assert "  begins with" in capsys.readouterr().out
     # Read again, this would be refused.
     (copied / "checkpoints" / "checkpoint-2.npz").write_bytes(b"")
-    finetune_toy(copied, path, **CHANGES)
+    finetune_toy(copied, path, **EACH_STEP)
     assert "  begins with" not in capsys.readouterr().out
     weights, others = final_weights(finished[0]), final_weights(path)
     # The paths of their sources differ.
@@ -230,15 +218,15 @@ def test_a_directory_that_only_the_run_needed_is_left_out(
     monkeypatch.setattr(
         type(EXPERIMENT), "main", lambda self, config: asked.append(config)
     )
-    config, experiment = toy_config("enwik8"), enwik8.EXPERIMENT
-    _, checkpoints = make_parts(tmp_path / "run", config, experiment)
+    run = tmp_path / "run"
+    _, checkpoints = make_parts(run, toy_config("enwik8"), "enwik8")
     with checkpoints:
         checkpoints.save(2, 0.0)
     flags = {"encoding": "ALiBi", "dataset": "python_source"}
-    finetune_toy(tmp_path / "run", tmp_path / "other", **flags)
+    finetune_toy(run, tmp_path / "other", **flags)
     assert [config.data_dir for config in asked] == ["data"]
     with pytest.raises(ConfigError, match="--data_dir has no effect with"):
-        finetune_toy(tmp_path / "run", "", data_dir="x", **flags)
+        finetune_toy(run, "", data_dir="x", **flags)
 
 
 def test_the_run_is_found_among_flags():

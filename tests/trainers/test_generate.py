@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.trainers.toy import run_toy, toy_config
+from tests.trainers.toy import build_toy, run_toy
 from trainers import generate
-from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.records.checkpoints import load_weights
@@ -34,10 +33,9 @@ def continue_text(finished, capsysbinary):
 @pytest.mark.product
 def test_the_most_likely_bytes(finished, continue_text):
     found = continue_text(evaluation="even")
-    config = toy_config("enwik8", encoding="RandomizedRoPE(evaluation='even')")
     opened = open_run(str(finished("enwik8")[0]))
-    strategy = make_strategy("one_device")
-    model, _, problem = opened.experiment.make_parts(config, strategy)
+    encoding = "RandomizedRoPE(evaluation='even')"
+    model, _, problem = build_toy("enwik8", encoding=encoding)
     load_weights(model, opened.checkpoint, opened.digest)
     vocabulary = problem.splits["train"].vocabulary
     expected = [vocabulary.begin, *b"import "]

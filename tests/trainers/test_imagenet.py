@@ -1,10 +1,11 @@
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.datasets.images.awkward import encode_gray
-from tests.trainers.toy import run_toy, toy_config
-from trainers.engine.backend import make_strategy
+from tests.trainers.toy import build_toy, run_toy, toy_config
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
 from trainers.tpu.compiler import Topology
@@ -18,9 +19,7 @@ AXIAL = {
 }
 
 
-def make_parts(**changes):
-    config = toy_config("imagenet", **changes)
-    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
+make_parts = functools.partial(build_toy, "imagenet")
 
 
 @pytest.mark.product

@@ -14,10 +14,6 @@ RUN = {
 }
 
 
-def test_every_trainer_has_a_toy():
-    assert TOYS.keys() == EXPERIMENTS.keys()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "trainer", [name for name in EXPERIMENTS if name != "algorithmic"]

@@ -5,10 +5,7 @@ import io
 
 import pytest
 
-from tests.trainers.reports.toy_grid import (
-    make_grid,
-    write_run,
-)
+from tests.trainers.reports.toy_grid import make_grid, write_run
 from trainers import report
 from trainers.errors import ConfigError
 from trainers.reports.options import ReportConfig
@@ -148,10 +145,7 @@ def test_mistakes(root, tmp_path):
 def test_flags_that_cannot_be():
     grid = {"grid": "ruoss_table_1"}
     for flags, message in (
-        (
-            {**grid, "published": "ruoss_2023_table_1"},
-            "published is for a RUN",
-        ),
+        ({**grid, "published": "ruoss_2023_table_1"}, "published is for a R"),
         ({**grid, "flags": "steps"}, "--flags takes names with values"),
         ({"flags": "steps=7"}, "has no effect without --grid"),
         ({"size": "paper"}, "--size has no effect without"),

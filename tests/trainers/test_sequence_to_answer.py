@@ -1,23 +1,22 @@
 """Models that write answers: batches, counts by hand, and whole runs."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import NoPE
-from tests.trainers.toy import run_toy, toy_config
+from tests.trainers.toy import build_toy, run_toy, toy_config
 from trainers import evaluate
 from trainers.answers import problem as answers
-from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.sequence_to_answer import EXPERIMENT
 
 TRAINER = "sequence_to_answer"
 
 
-def make_parts(**changes):
-    config = toy_config(TRAINER, **changes)
-    return EXPERIMENT.make_parts(config, make_strategy("one_device"))
+make_parts = functools.partial(build_toy, TRAINER)
 
 
 def draw(problem, length, size, index=0):

@@ -9,18 +9,11 @@ from trainers.errors import ConfigError
 from trainers.wikitext103 import EXPERIMENT
 
 
-@pytest.fixture
-def vocabulary(tmp_path):
-    """The flag of a vocabulary that is not GPT-2's, and its number of ids."""
-    ids = write_byte_pairs(tmp_path / "vocabulary")
-    return str(tmp_path / "vocabulary"), len(ids)
-
-
 def make_config(**flags):
     return toy_config("wikitext103", **{"word_pieces": 8192, **flags})
 
 
-def test_other_text_is_not_taken_for_the_published_one(vocabulary):
+def test_other_text_is_not_taken_for_the_published_one():
     problem = EXPERIMENT.make_problem(
         toy_config("wikitext103", files="published")
     )
@@ -51,19 +44,15 @@ def test_strategies_train_alike(tmp_path):
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-4)
 
 
-def test_results_say_what_other_files_were(vocabulary):
-    folder, size = vocabulary
+def test_the_vocabulary_of_a_folder(tmp_path):
+    folder, size = str(tmp_path), len(write_byte_pairs(tmp_path))
     config = make_config(vocabulary=folder)
     problem = EXPERIMENT.make_problem(config)
     assert problem.title == "other_text"
     problem.prepare()
     assert problem.data["text"] == problem.data["vocabulary"] == "other"
     assert problem.data["vocabulary_size"] == size
-
-
-def test_the_model_has_the_ids_of_the_vocabulary(vocabulary):
-    folder, size = vocabulary
-    model = EXPERIMENT.build_model(make_config(vocabulary=folder))
+    model = EXPERIMENT.build_model(config)
     logits = model({"token_ids": np.zeros((1, 3), np.int32)})
     assert logits.shape == (1, 3, size)
     missing = make_config(vocabulary=f"{folder}/none")

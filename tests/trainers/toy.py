@@ -2,14 +2,20 @@
 
 import csv
 import dataclasses
+import json
 import pathlib
 import tempfile
+import types
 
 import numpy as np
 
 from datasets.files import write_whole
+from trainers.engine.backend import make_strategy
+from trainers.engine.problem import Metric
 from trainers.options.fields import resolve
+from trainers.records.checkpoints import Checkpoints
 from trainers.records.opened_run import registered
+from trainers.records.workdir import Workdir
 
 SMALLEST = {
     "encoding": "RoPE",
@@ -71,6 +77,13 @@ TOYS = {
 }
 """Flags of the smallest run of every registered trainer, by its name."""
 
+EACH_STEP = {
+    "encoding": "RandomizedRoPE",
+    "steps_per_loop": 1,
+    "checkpoint_every": 1,
+}
+"""Flags of a run that is logged and saved after each step."""
+
 
 def toy_config(trainer="algorithmic", **changes):
     made = registered()[trainer]
@@ -105,6 +118,44 @@ def run_toy(path, unchecked=None, trainer="algorithmic", **changes):
     return registered()[trainer].train(
         dataclasses.replace(config, **(unchecked or {})), path
     )
+
+
+def build_toy(trainer="algorithmic", **changes):
+    """Makes the model, the optimizer and the problem of a toy run."""
+    config = toy_config(trainer, **changes)
+    return registered()[trainer].make_parts(config, make_strategy("one_device"))
+
+
+def make_parts(path, config, trainer="algorithmic", **more):
+    """Makes a run without training: a model and its checkpoints."""
+    experiment, strategy = registered()[trainer], make_strategy("one_device")
+    model, optimizer, problem = experiment.make_parts(config, strategy)
+    problem.prepare()
+    digest = problem.data_digest
+    with Workdir(path, config, trainer, data_digest=digest) as workdir:
+        parts = {"model": model, "optimizer": optimizer, "strategy": strategy}
+        parts.update(digest=workdir.digest, steps=config.steps, **more)
+        return model, Checkpoints(path, **parts)
+
+
+def change(path, **changes):
+    """Changes entries of a JSON file; `...` removes one."""
+    content = {**json.loads(path.read_text()), **changes}
+    kept = {name: v for name, v in content.items() if v is not ...}
+    path.write_text(json.dumps(kept))
+
+
+def stand_in_problem(*trained, **fields):
+    """Stands in for a problem where its results are described."""
+    known = {
+        "metrics": (Metric("accuracy"),),
+        "title": "reverse_string",
+        "trained_lengths": trained,
+        "longest_trained": trained[-1],
+        "length_name": "length",
+        "describe_length": str,
+    }
+    return types.SimpleNamespace(**{**known, **fields})
 
 
 def train_losses(path):

@@ -48,7 +48,7 @@ def without_variables(function):
     def run(*given):
         state = dict(zip(arguments, given, strict=True))
         found = {}
-        for node in in_order(inlined.node):
+        for node in in_order(inlined):
             inputs = [found[name] for name in data_inputs(node)]
             outputs = compute(node, inputs, state)
             for index, output in enumerate(outputs):
@@ -91,25 +91,11 @@ def data_inputs(node):
     return [name if ":" in name else f"{name}:0" for name in names]
 
 
-def in_order(nodes):
+def in_order(graph_def):
     """Nodes after all that they read or wait for."""
-    by_name = {node.name: node for node in nodes}
-    done = set()
-    for start in by_name:
-        waiting = [start]
-        while waiting:
-            node = by_name[waiting[-1]]
-            before = {
-                name.removeprefix("^").partition(":")[0] for name in node.input
-            }
-            missing = before - done
-            if missing:
-                waiting.extend(missing)
-                continue
-            waiting.pop()
-            if node.name not in done:
-                done.add(node.name)
-                yield node
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+    return [operation.node_def for operation in graph.get_operations()]
 
 
 def main():

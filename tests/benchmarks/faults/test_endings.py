@@ -64,7 +64,6 @@ def test_signals_after_the_last_step(run):
 
 WRITING = "error: cannot write /run/checkpoints/checkpoint-12.partial: "
 FULL = f"{WRITING}No space left on device; start again.\n"
-REFUSED = "error: cannot write to --workdir=/run: No space left on device."
 NAMED = "said that it cannot write checkpoint-N.partial"
 
 

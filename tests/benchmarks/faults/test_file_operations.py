@@ -4,11 +4,7 @@ import random
 
 import pytest
 
-from benchmarks.faults.file_operations import (
-    FileOperations,
-    Killed,
-    KilledRuns,
-)
+from benchmarks.faults.file_operations import FileOperations, Killed, KilledRuns
 from trainers.records.files import appending, replacing
 
 
@@ -59,9 +55,6 @@ def test_a_kill_leaves_the_old_content_or_the_new_one(
     tmp_path, fatal, loses_power, left
 ):
     (tmp_path / "file").write_bytes(b"old")
-    with (
-        pytest.raises(Killed),
-        FileOperations(fatal, loses_power),
-    ):
+    with pytest.raises(Killed), FileOperations(fatal, loses_power):
         replace(tmp_path / "file", b"newer")
     assert {f.name: f.read_bytes() for f in tmp_path.iterdir()} == left

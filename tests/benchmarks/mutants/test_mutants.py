@@ -1,8 +1,6 @@
 """Mutants of a toy project, and the committed ones of this one."""
 
 import ast
-import pathlib
-import subprocess
 import time
 
 import pytest
@@ -10,8 +8,8 @@ import pytest
 from benchmarks.mutants.__main__ import try_all
 from benchmarks.mutants.mutant import Mutant, read_mutants
 from benchmarks.mutants.suite import Suite
+from tests.checkout import ROOT, make_repository
 
-ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = '''LIMIT = 3
 
 
@@ -72,14 +70,8 @@ def suite(tmp_path):
     }.items():
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).write_text(text)
-    mutants = ROOT / "benchmarks"
-    (project / "benchmarks").symlink_to(mutants)
-    for command in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "toy"],
-    ):
-        subprocess.run(["git", *command], cwd=project, check=True)
+    (project / "benchmarks").symlink_to(ROOT / "benchmarks")
+    make_repository(project)
     return Suite(tmp_path / "root", checkout=str(project))
 
 

@@ -5,25 +5,21 @@ import pytest
 from matplotlib import image
 
 from keras_lengen.analysis import block_activations
-from tests.trainers.toy import toy_config
+from tests.trainers.toy import build_toy
 from trainers.analyses import activations
 from trainers.analyses.activations import find_activations, write_activations
 from trainers.analyses.loaded import Loaded, read
 from trainers.analyses.matrices import find_matrices, write_matrices
-from trainers.engine.backend import make_strategy
 from trainers.errors import ConfigError
 from trainers.records.opened_run import OpenedRun, registered
 
 
-def load(path, trainer, **changes):
+def load(path, trainer="algorithmic"):
     """A model of a trainer that has not been trained."""
-    config = toy_config(trainer, **changes)
-    experiment = registered()[trainer]
-    model, _, problem = experiment.make_parts(
-        config, make_strategy("one_device")
-    )
+    model, _, problem = build_toy(trainer)
     problem.prepare()
-    opened = OpenedRun(path, experiment, config, "", "", path / "none.npz")
+    known = (registered()[trainer], problem.config)
+    opened = OpenedRun(path, *known, "", "", path / "none.npz")
     return Loaded(opened, model, problem)
 
 
@@ -75,7 +71,7 @@ def test_files_of_a_run(trainer, tmp_path, capsys):
 
 
 def test_padding_does_not_count(tmp_path, monkeypatch):
-    loaded = load(tmp_path, "algorithmic")
+    loaded = load(tmp_path)
     model, problem = loaded.model, loaded.problem
     counts = [10, 7, 3]
 
@@ -93,28 +89,23 @@ def test_padding_does_not_count(tmp_path, monkeypatch):
         )
 
 
-def test_matrices_of_one_sequence_are_those_of_a_batch(tmp_path):
-    loaded = load(tmp_path, "algorithmic")
+def test_matrices_are_the_largest_weights_of_the_heads(tmp_path):
+    loaded = load(tmp_path)
     layers, counted = find_matrices(loaded.model, loaded.problem, 5, 3)
-    again, _ = find_matrices(loaded.model, loaded.problem, 5, 3)
-    (name,) = layers
-    assert layers[name].shape == (3, 10, 10)
+    (weights,) = layers.values()
+    assert weights.shape == (3, 10, 10)
     assert counted.all()
-    np.testing.assert_array_equal(layers[name], again[name])
-    # The largest of the weights of two heads, whose rows sum to 1.
-    sums = layers[name].sum(axis=-1)
+    # Of two heads, whose rows sum to 1.
+    sums = weights.sum(axis=-1)
     assert np.all((sums >= 1 - 1e-5) & (sums <= 2))
 
 
-def test_lengths_that_a_run_does_not_evaluate(tmp_path):
-    loaded = load(tmp_path, "algorithmic")
+def test_what_cannot_be_drawn(tmp_path):
+    loaded = load(tmp_path)
     message = r"--matrices=7 is not a length that .*: choose from 1, 2, 3, 5, 6"
     with pytest.raises(ConfigError, match=message):
         loaded.check_lengths("--matrices", (5, 7))
-
-
-def test_activations_that_do_not_differ(tmp_path):
-    loaded = load(tmp_path, "algorithmic")
+    # Activations that do not differ.
     for variable in loaded.model.variables:
         variable.assign(variable * 0)
     with pytest.raises(ConfigError, match="cannot draw the activations of"):

@@ -1,34 +1,20 @@
 """Pictures of attention matrices."""
 
-import types
-
 import numpy as np
 from matplotlib.image import imread
 
+from tests.trainers.toy import stand_in_problem
 from trainers.analyses import matrices
 
 
-def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, monkeypatch):
-    saved = []
-    save = matrices.save_figure
-    monkeypatch.setattr(
-        matrices,
-        "save_figure",
-        lambda plot, file: saved.append(plot) or save(plot, file),
-    )
-    problem = types.SimpleNamespace(
-        trained_lengths=(2, 4),
-        longest_trained=4,
-        length_name="length",
-        describe_length=str,
-    )
+def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, figures):
     found = {
         n: ({"attention": np.ones((1, n, n))}, np.ones((1, n), bool))
         for n in (3, 4)
     }
     path = tmp_path / "matrices.png"
-    matrices._draw(path, problem, found)
-    (plot,) = saved
+    matrices._draw(path, stand_in_problem(2, 4), found)
+    (plot,) = figures
     labels = [axes.get_ylabel().partition("\n")[0] for axes in plot.axes]
     assert labels == ["length 3", "length 4 (trained)"]
     for axes in plot.axes:

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.faults.file_operations import Trainer, read_end
 from benchmarks.faults.run_files import read_metrics
+from tests.trainers.devices.worker import SecondWorker
 from trainers import experiment
 from trainers.devices import interruption
 from trainers.devices.interruption import StopRequest
@@ -21,14 +22,8 @@ from trainers.records.progress import Progress
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-class Workers:
-    """One worker, or several of which another one may be asked to stop."""
-
-    def __init__(self, other_is_asked=False):
-        self.other_is_asked = other_is_asked
-
-    def on_any_worker(self, flag):
-        return flag or self.other_is_asked
+def make_request():
+    return StopRequest(SecondWorker())
 
 
 def send(number):
@@ -50,33 +45,28 @@ def handled(handler):
 
 def test_a_signal_after_the_last_check_is_not_lost(capfd):
     before, saved = signal.getsignal(signal.SIGINT), []
-    with (
-        pytest.raises(StoppedError) as caught,
-        StopRequest(Workers()) as stop,
-    ):
+    with pytest.raises(StoppedError) as caught, make_request() as stop:
         stop.check(lambda: saved.append("too early"))
         send(signal.SIGINT)
     assert (saved, caught.value.number) == ([], signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert "SIGINT: stopping after these steps" in capfd.readouterr().out
     # It hides no error.
-    with pytest.raises(ValueError, match="own"), StopRequest(Workers()):
+    with pytest.raises(ValueError, match="own"), make_request():
         send(signal.SIGTERM)
         raise ValueError("own")
 
 
 def test_a_signal_to_another_worker_counts_as_sigterm():
     saved = []
-    with (
-        pytest.raises(StoppedError) as caught,
-        StopRequest(Workers(other_is_asked=True)) as stop,
-    ):
+    request = StopRequest(SecondWorker(agrees=True))
+    with pytest.raises(StoppedError) as caught, request as stop:
         stop.check(lambda: saved.append("in time"))
     assert (saved, caught.value.number) == (["in time"], signal.SIGTERM)
 
 
 def test_the_second_ctrl_c_ends_at_once():
-    with StopRequest(Workers()) as stop:
+    with make_request() as stop:
         send(signal.SIGTERM)
         send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
@@ -87,7 +77,7 @@ def test_the_second_ctrl_c_ends_at_once():
 
 
 def test_a_signal_stops_at_once_where_nothing_can_be_lost():
-    with StopRequest(Workers()) as stop:
+    with make_request() as stop:
         # From then on, a signal waits again.
         with stop.at_once():
             pass
@@ -108,7 +98,7 @@ def test_a_signal_whose_error_a_library_swallows_is_not_lost():
             send(signal.SIGTERM)
         with pytest.raises(StoppedError):
             interruption.check_received()
-        with pytest.raises(StoppedError), StopRequest(Workers()):
+        with pytest.raises(StoppedError), make_request():
             pass
 
 

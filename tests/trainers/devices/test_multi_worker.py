@@ -7,12 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.trainers.toy import (
-    TOY,
-    assert_same_weights,
-    run_toy,
-    train_losses,
-)
+from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
 
 FLAGS = {
     **TOY,

@@ -8,6 +8,7 @@ from trainers.devices import tensorflow_strategy
 from trainers.devices.tensorflow_strategy import make_strategy
 from trainers.errors import ConfigError
 
+ONE = {"worker": ["a:1"]}
 TWO = {"cluster": {"worker": ["a:1", "b:2"]}}
 FIRST = {"type": "worker", "index": 0}
 
@@ -67,9 +68,7 @@ def test_devices_that_are_not_there(monkeypatch, name, tpu, prepare, message):
         "not json",
         json.dumps(TWO),
         json.dumps({**TWO, "task": {"type": "worker", "index": 2}}),
-        json.dumps(
-            {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": FIRST}
-        ),
+        json.dumps({"cluster": {**ONE, "ps": ["b:1"]}, "task": FIRST}),
         json.dumps({"cluster": {"worker": "a:1"}, "task": FIRST}),
     ],
 )
@@ -93,7 +92,7 @@ def test_workers_that_would_train_alone_are_told(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps(TWO))
     with pytest.raises(ConfigError, match="TF_CONFIG lists 2 workers"):
         make_strategy("one_device")
-    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": ONE}))
     assert make_strategy("one_device").num_replicas == 1
 
 
@@ -118,14 +117,11 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
     assert calls == [f"{step} at mine" for step in steps]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_a_tpu_and_a_bucket_cannot_do():
+    for changes, message in (
         ({"workdir": "gs://bucket/run"}, "mount the bucket"),
         ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
         ({"compile": "false"}, "TPUs run compiled programs only"),
-    ],
-)
-def test_what_a_tpu_and_a_bucket_cannot_do(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        toy_config(**{"strategy": "tpu", **changes})
+    ):
+        with pytest.raises(ConfigError, match=message):
+            toy_config(**{"strategy": "tpu", **changes})

@@ -19,18 +19,15 @@ from trainers.devices.workers import (
 from trainers.errors import ConfigError, WorkerLostError
 
 
-@pytest.mark.parametrize(
-    ("size", "parts", "message"),
-    [
+def test_a_batch_is_shared_by_all_replicas_equally():
+    check_share(2, toy_config(gradient_accumulation_steps=4))
+    for size, parts, message in (
         (9, 1, r"9 examples equally: choose .* multiple of 2"),
         (8, 3, r"each in 3 parts: .*a multiple of 6"),
-    ],
-)
-def test_a_batch_is_shared_by_all_replicas_equally(size, parts, message):
-    check_share(2, toy_config(gradient_accumulation_steps=4))
-    changes = {"batch_size": size, "gradient_accumulation_steps": parts}
-    with pytest.raises(ConfigError, match=message):
-        check_share(2, toy_config(**changes))
+    ):
+        changes = {"batch_size": size, "gradient_accumulation_steps": parts}
+        with pytest.raises(ConfigError, match=message):
+            check_share(2, toy_config(**changes))
 
 
 DATA = types.SimpleNamespace(data_digest="ab12")
@@ -62,24 +59,13 @@ def test_the_first_worker_alone_writes_the_files(tmp_path, capsys):
     assert "unseen" not in capsys.readouterr().out
 
 
-class Refused(SecondWorker):
-    """One of two workers, of which the other cannot start."""
-
-    def on_any_worker(self, flag):
-        return True
-
-
 def test_all_workers_end_where_one_cannot_start():
-    with (
-        pytest.raises(ConfigError, match="another worker cannot start: see"),
-        refuse_together(Refused()),
-    ):
+    refused = SecondWorker(agrees=True)
+    message = "another worker cannot start: see"
+    with pytest.raises(ConfigError, match=message), refuse_together(refused):
         pass
-    for worker in (SecondWorker(), Refused()):
-        with (
-            pytest.raises(ConfigError, match="own"),
-            refuse_together(worker),
-        ):
+    for worker in (SecondWorker(), refused):
+        with pytest.raises(ConfigError, match="own"), refuse_together(worker):
             raise ConfigError("own")
 
 

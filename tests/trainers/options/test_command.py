@@ -2,42 +2,38 @@ import pytest
 import tensorflow as tf
 
 from datasets.text.corpus import Corpus, Part
-from tests.shell import run_python
 from trainers.options.command import errors_as_statuses
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("command", "message"),
     [
-        (["--encoding=AxialEncoding(row=Rope())"], "Did you mean RoPE"),
+        ("algorithmic --encoding=AxialEncoding(row=Rope())", "Did you mean"),
         (
-            ["--encoding=RandomizedRoPE", "--max_position=10"],
-            "RandomizedRoPE has max_position=10",
+            "algorithmic --encoding=RandomizedRoPE --max_position=9",
+            "position=9",
         ),
-        (["--encoding=RoPE", "--model_dim=24"], "is 3: choose an even number"),
-        (["--encoding=RoPE", "--model_dim=63"], "num_heads=8 does not divide"),
-        (["--encoding=RoPE", "--workdir=/dev/null/x"], "cannot write to --wor"),
-        (["--help=Foo"], "--help knows no flag, preset or"),
+        ("algorithmic --encoding=RoPE --model_dim=24", "is 3: choose an even"),
+        ("algorithmic --encoding=RoPE --model_dim=63", "heads=8 does not divi"),
+        ("algorithmic --encoding=RoPE --workdir=/dev/null/x", "cannot write"),
+        ("algorithmic --help=Foo", "--help knows no flag, preset or"),
+        ("evaluate a", "a is not the working directory of a run"),
+        ("finetune --encoding=ALiBi", "RUN is missing: see --help."),
     ],
 )
-def test_mistakes(nursery, tmp_path, flags, message):
-    process = nursery.start(flags, tmp_path / "log")
-    status, output = process.wait(), process.output
-    assert status == 2, output
-    (line,) = output.splitlines()
-    assert line.startswith("error: ") and message in line
-
-
-@pytest.mark.process
-def test_a_backend_that_cannot_train():
-    flags = ["--encoding=RoPE"]
-    done = run_python(
-        "-m", "trainers.algorithmic", *flags, KERAS_BACKEND="numpy"
+def test_mistakes(nursery, tmp_path, command, message):
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    name, *flags = command.split()
+    process = nursery.start(
+        *(flags, tmp_path / "log"),
+        **{"module": f"trainers.{name}", "directory": str(directory)},
     )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: ") and "TensorFlow and JAX" in line
+    assert process.wait() == 2, process.output
+    (line,) = process.output.splitlines()
+    assert line.startswith("error: ") and message in line
+    assert not list(directory.iterdir())
 
 
 def test_a_text_that_changed_during_training(tmp_path, capsys):

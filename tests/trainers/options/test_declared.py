@@ -8,45 +8,30 @@ import pytest
 
 import trainers
 from tests.shell import run_python
-from trainers.analyses.options import AnalyzeConfig
-from trainers.compare import CompareConfig
+from tests.trainers.programs import find_config_class
 from trainers.errors import ConfigError
-from trainers.evaluate import EvaluateConfig
-from trainers.export import ExportConfig
-from trainers.generate import GenerateConfig
 from trainers.options import declared
 from trainers.options.option import options
-from trainers.populations.options import PopulationConfig
-from trainers.reports.options import ReportConfig
-from trainers.sweeps.options import SweepConfig
-from trainers.tpu.options import TpuCompileConfig
 
-PROGRAMS = {
-    "analyze": (AnalyzeConfig, "RUN..."),
-    "compare": (CompareConfig, "RUN..."),
-    "evaluate": (EvaluateConfig, "RUN"),
-    "export": (ExportConfig, "RUN"),
-    "generate": (GenerateConfig, "RUN"),
-    "population": (PopulationConfig, ""),
-    "report": (ReportConfig, "[RUN...]"),
-    "sweep": (SweepConfig, ""),
-    "tpu_compile": (TpuCompileConfig, ""),
-    **{
-        name: (importlib.import_module(module).EXPERIMENT.config, "")
-        for name, module in trainers.EXPERIMENTS.items()
-    },
+OPERANDS = {
+    **dict.fromkeys(("analyze", "compare"), "RUN..."),
+    **dict.fromkeys(("evaluate", "export", "generate"), "RUN"),
+    "report": "[RUN...]",
+    **dict.fromkeys(("population", "sweep", "tpu_compile"), ""),
+    **dict.fromkeys(trainers.EXPERIMENTS, ""),
 }
 COMPUTED = ("default", "help", "choices", "registry")
 """Attributes of options that the source may compute."""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", OPERANDS)
 def test_the_source_says_what_the_program_says(name):
-    config, named = PROGRAMS[name]
+    program = f"trainers.{name}"
+    config, _ = find_config_class(importlib.import_module(program))
     known, kinds = options(config), typing.get_type_hints(config)
-    flags, operands = declared.read(f"trainers.{name}")
+    flags, operands = declared.read(program)
     assert [*flags] == [*known]
-    assert operands == named
+    assert operands == OPERANDS[name]
     for flag, found in flags.items():
         assert found.kind is kinds[flag]
         expected = known[flag]
@@ -91,16 +76,13 @@ def test_mistakes(arguments, message):
         declared.check("trainers.algorithmic", ["x", *arguments.split(" ")])
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments", "message"),
-    [
+def test_runs_that_are_wrong():
+    for program, arguments, message in (
         ("compare", [], r"RUN\.\.\. is missing: see --help"),
         ("evaluate", ["a", "b"], "expected one RUN; got a b"),
-    ],
-)
-def test_runs_that_are_wrong(program, arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        declared.check(f"trainers.{program}", ["program", *arguments])
+    ):
+        with pytest.raises(ConfigError, match=message):
+            declared.check(f"trainers.{program}", ["program", *arguments])
 
 
 @pytest.mark.process

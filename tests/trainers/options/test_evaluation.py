@@ -37,13 +37,10 @@ def test_every_sampler_gets_the_value(flags, encoding, sampler):
     assert with_evaluation(config, "") is config
 
 
-@pytest.mark.parametrize(
-    ("encoding", "value", "message"),
-    [
+def test_mistakes():
+    for encoding, value, message in (
         ("RoPE", "even", "RoPE draws none: leave it out"),
         ("RandomizedRoPE", "zero", "evaluation"),
-    ],
-)
-def test_mistakes(encoding, value, message):
-    with pytest.raises(ConfigError, match=message):
-        with_evaluation(toy_config(encoding=encoding), value)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            with_evaluation(toy_config(encoding=encoding), value)

@@ -73,14 +73,11 @@ def test_the_defaults_are_those_of_the_default_preset():
     assert "With --preset=paper: 0.1; --preset=other: 0.2." in words
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_help_of_nothing():
+    for name, message in (
         ("rope", "rope'.*Did you mean RoPE"),
         ("--step", "Did you mean steps"),
         ("Foo", r"'Foo'\. --help without"),
-    ],
-)
-def test_help_of_nothing(name, message):
-    with pytest.raises(ConfigError, match=message):
-        make_help(CONFIG, PRESETS, name)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make_help(CONFIG, PRESETS, name)

@@ -2,11 +2,7 @@ import dataclasses
 
 import pytest
 
-from keras_lengen.layers import (
-    ENCODINGS,
-    OrdinalPositions,
-    RoPE,
-)
+from keras_lengen.layers import ENCODINGS, OrdinalPositions, RoPE
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from tests.trainers.toy import toy_config
 from trainers.errors import ConfigError

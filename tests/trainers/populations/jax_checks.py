@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from datasets.jax_tasks import JAX_TASKS
+from tests.trainers.populations.toy import TOY
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import EvaluationStep, make_strategy
 from trainers.engine.jax_draws import fold_in
@@ -23,20 +24,6 @@ from trainers.populations.options import PopulationConfig
 from trainers.populations.population import DATA
 from trainers.populations.run import PopulationRun
 
-TOY = {
-    "task": "reverse_string",
-    "encoding": "RandomizedRelativeEncoding",
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 8,
-    "batch_size": 8,
-    "train_length": "1-4",
-    "test_lengths": "6",
-    "buckets": 1,
-    "evaluation_examples": 20,
-    "steps": 4,
-    "max_position": 32,
-}
 DIVERGING = 1e30
 """A learning rate with which the second step has no finite loss."""
 STEPS = 5

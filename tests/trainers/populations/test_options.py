@@ -6,18 +6,15 @@ from trainers.options.fields import resolve
 from trainers.populations.options import PRESETS, PopulationConfig
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
+def test_mistakes_are_refused():
+    for flags, message in (
         ({"seeds": "a"}, "--seeds takes integers from 0 "),
         ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
         ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
         ({"task": "odds_first"}, "It must be one of even_pairs, "),
-    ],
-)
-def test_mistakes_are_refused(flags, message):
-    with pytest.raises(ConfigError, match=message):
-        resolve(PopulationConfig, PRESETS, flags)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            resolve(PopulationConfig, PRESETS, flags)
 
 
 def test_another_backend_is_refused(tmp_path, monkeypatch):

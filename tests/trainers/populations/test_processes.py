@@ -2,43 +2,23 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.checkout import ROOT
-from tests.shell import run_on_jax
+from tests.shell import WITHOUT_TENSORFLOW, run_on_jax, run_python
+from tests.trainers.populations.toy import TOY
 
 pytestmark = pytest.mark.process
 
-WITHOUT_TENSORFLOW = """
-import sys
-
-
-class WithoutTensorFlow:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] == "tensorflow":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-sys.meta_path.insert(0, WithoutTensorFlow)
-"""
-TOY = {
+FLAGS = {
+    **TOY,
     "task": "bucket_sort",
     "encoding": "RandomizedRoPE",
     "seeds": "0,3",
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 8,
-    "batch_size": 8,
     "train_length": "1-2",
     "test_lengths": "3",
-    "buckets": 1,
-    "evaluation_examples": 10,
     "steps": 40,
     "steps_per_loop": 2,
     "checkpoint_every": 4,
@@ -46,18 +26,17 @@ TOY = {
 }
 
 
-def test_a_run_needs_no_tensorflow_and_reports_every_member(tmp_path):
+def test_a_run_needs_no_tensorflow_and_reports_every_member(
+    tmp_path, monkeypatch
+):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_TENSORFLOW)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    environment.pop("KERAS_BACKEND", None)
-    words = [f"--{name}={value}" for name, value in TOY.items()]
-    output = subprocess.check_output(
-        [sys.executable, "-m", "trainers.population", *words],
-        cwd=tmp_path,
-        env={**environment, "JAX_PLATFORMS": "cpu"},
-        text=True,
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    words = [f"--{name}={value}" for name, value in FLAGS.items()]
+    variables = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "JAX_PLATFORMS": "cpu"}
+    done = run_python(
+        *("-m", "trainers.population", *words), cwd=tmp_path, **variables
     )
-    assert "2 models, 1 at once, on cpu" in output
+    assert "2 models, 1 at once, on cpu" in done.stdout, done.stderr
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert "tensorflow" not in results["versions"]
     members, train = results["members"], results["train"]

@@ -8,22 +8,19 @@ from trainers.errors import ConfigError
 from trainers.records.lock import lock_directory
 
 
+def assert_refused(path, message):
+    with pytest.raises(ConfigError, match=message), lock_directory(path):
+        pytest.fail("it is locked twice")
+
+
 def test_the_second_is_told_who_holds_it(tmp_path):
     # Of a process that was killed.
     (tmp_path / "run.lock").write_text("a long text " * 99)
     with lock_directory(tmp_path):
-        with (
-            pytest.raises(ConfigError, match=f"by process {os.getpid()} on"),
-            lock_directory(tmp_path),
-        ):
-            pass
+        assert_refused(tmp_path, f"by process {os.getpid()} on")
         # It has not written yet.
         (tmp_path / "run.lock").write_text("")
-        with (
-            pytest.raises(ConfigError, match="in use by another process: wait"),
-            lock_directory(tmp_path),
-        ):
-            pass
+        assert_refused(tmp_path, "in use by another process: wait")
 
 
 def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
@@ -31,8 +28,4 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", fail)
-    with (
-        pytest.raises(ConfigError, match=r"has no locks \(No locks available"),
-        lock_directory(tmp_path),
-    ):
-        pass
+    assert_refused(tmp_path, r"has no locks \(No locks available")

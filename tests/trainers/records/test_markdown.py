@@ -3,8 +3,14 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.trainers.options.odd_flags import MARKUP
 from trainers.records.markdown import code, escape, table
+
+MARKUP = (
+    *("a|b", "||", "a\\|b", "a`b", "``a`", "<b>x</b>", "<!-- x -->", "&lt;x"),
+    *("[x](y)", "![x](y)", "*x* **x**", "_x_ a_b __x__", "~~x~~", "a\nb"),
+    *("$x$", "$x_{$", "a\\", "=1+1", "@SUM(1)", "\\[x\\]", "# x #x", "- x"),
+)
+"""Texts, such as names of directories, that mean more to Markdown or HTML."""
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -20,17 +26,13 @@ def show(markdown):
 
 
 @pytest.mark.parametrize("text", MARKUP)
-def test_a_plain_text_shows_as_it_is(text):
+def test_a_text_and_a_cell_show_as_they_are(text):
     one_line = text.replace("\n", " ")
     for markdown in (escape(text), f"# {escape(text)}"):
         types, shown = show(markdown)
         assert types == {"text"}
         assert "".join(shown) == one_line
     assert show(code(text)) == ({"code_inline"}, [one_line])
-
-
-@pytest.mark.parametrize("text", MARKUP)
-def test_a_cell_shows_as_it_is(text):
     rows = [(code(text), escape(text), "2")]
     markdown = table((escape(text), "a", "b"), rows)
     assert len(markdown.splitlines()) == 3

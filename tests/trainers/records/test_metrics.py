@@ -86,18 +86,15 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+def test_damaged_files_are_named(tmp_path):
+    log = write(tmp_path, {2: {4: 0.9}})
+    for rows, message in (
         ("2,0,x,3,1\n2,0,x,a,1\n", "is damaged in line 3: remove"),
         ("2,0,x,5,3\n", "has no accuracy of step 2: remove the lines"),
-    ],
-)
-def test_damaged_files_are_named(tmp_path, rows, message):
-    log = write(tmp_path, {2: {4: 0.9}})
-    (tmp_path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{rows}")
-    with pytest.raises(ConfigError, match=message):
-        log.evaluations()
+    ):
+        (tmp_path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{rows}")
+        with pytest.raises(ConfigError, match=message):
+            log.evaluations()
 
 
 def test_a_file_that_is_gone_is_not_begun_again(tmp_path):

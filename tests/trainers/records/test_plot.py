@@ -1,23 +1,13 @@
 import sys
-import types
 
 import pytest
 
-from trainers.engine.problem import Metric
-from trainers.records import plot as of_plots
+from tests.trainers.toy import stand_in_problem
 from trainers.records.plot import describe_lengths, plot_results
 
 
 def make_problem(*lengths):
-    return types.SimpleNamespace(
-        metrics=(Metric("accuracy"),),
-        title="reverse_string",
-        trained_lengths=lengths,
-        longest_trained=lengths[-1],
-        floor_labels={"floor": "always a"},
-        length_name="length",
-        describe_length=str,
-    )
+    return stand_in_problem(*lengths, floor_labels={"floor": "always a"})
 
 
 def make_results(final):
@@ -27,23 +17,9 @@ def make_results(final):
     }
 
 
-@pytest.fixture
-def saved(monkeypatch):
-    """The figures that are saved."""
-    found = []
-    save = of_plots.save_figure
-    monkeypatch.setattr(
-        of_plots,
-        "save_figure",
-        lambda plot, file: found.append(plot) or save(plot, file),
-    )
-    return found
-
-
 def find_curves(axes):
     return {
-        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
-        for line in axes.get_lines()
+        line.get_label(): [*map(list, line.get_data())] for line in axes.lines
     }
 
 
@@ -57,11 +33,11 @@ def find_curves(axes):
     ],
 )
 def test_trained_lengths_alone_are_shaded(
-    trained, shaded, text, tmp_path, saved
+    trained, shaded, text, tmp_path, figures
 ):
     problem = make_problem(*trained)
     plot_results(tmp_path, {"RoPE": make_results({})}, problem)
-    (axes,) = saved[0].axes
+    (axes,) = figures[0].axes
     found = [
         (patch.get_x(), patch.get_x() + patch.get_width())
         for patch in axes.patches
@@ -70,7 +46,7 @@ def test_trained_lengths_alone_are_shaded(
     assert text in describe_lengths(problem)
 
 
-def test_positions_have_a_plot_of_their_own(tmp_path, saved):
+def test_positions_have_a_plot_of_their_own(tmp_path, figures):
     measured = make_results(
         {
             "accuracy_low_by_length": {"10": 0.4, "1": 0.9},
@@ -83,16 +59,16 @@ def test_positions_have_a_plot_of_their_own(tmp_path, saved):
     plot_results(tmp_path / "plot.png", results, make_problem(1, 2))
     for name in ("plot.png", "plot_positions.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
-    (lengths,) = saved[0].axes
-    curve = ([1, 10], [1.0, 0.5])
-    floor = ([1, 10], [0.5, 0.5])
+    (lengths,) = figures[0].axes
+    curve = [[1, 10], [1.0, 0.5]]
+    floor = [[1, 10], [0.5, 0.5]]
     expected = {"RoPE": curve, "NoPE": curve, "always a": floor}
     assert find_curves(lengths) == expected
     corners = lengths.collections[0].get_paths()[0].vertices
     assert {(1, 0.9), (10, 0.4), (10, 0.6)} <= {*map(tuple, corners)}
-    positions, unseen = saved[1].axes
-    assert find_curves(positions)["RoPE, length 10"] == ([0, 5], [1.0, 0.2])
-    assert find_curves(unseen) == {"RoPE, distances": ([10], [0.3])}
+    positions, unseen = figures[1].axes
+    assert find_curves(positions)["RoPE, length 10"] == [[0, 5], [1.0, 0.2]]
+    assert find_curves(unseen) == {"RoPE, distances": [[10], [0.3]]}
 
 
 def test_no_plot_without_matplotlib(tmp_path, monkeypatch, capsys):

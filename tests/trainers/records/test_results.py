@@ -1,9 +1,8 @@
 """What is said of results."""
 
-import types
-
 import pytest
 
+from tests.trainers.toy import stand_in_problem
 from trainers.engine.problem import Metric
 from trainers.records.results import describe_floor, describe_score
 
@@ -11,13 +10,9 @@ BITS = Metric("nats_per_byte", "nats per byte", False, ("bits per byte", 1.5))
 
 
 def make_problem(metric, lengths):
-    return types.SimpleNamespace(
-        metrics=(metric,),
-        lengths=lengths,
-        longest_trained=5,
-        length_name="length",
-        describe_length=str,
-    )
+    floors = {"floor": "", "position_only": ""}
+    known = {"metrics": (metric,), "lengths": lengths, "floor_labels": floors}
+    return stand_in_problem(5, **known)
 
 
 def test_a_score_in_words():
@@ -47,7 +42,6 @@ def test_a_score_in_words():
 )
 def test_how_far_results_are_above_the_floor(curve, examples, text):
     problem = make_problem(Metric("accuracy"), (1, 3, 5, 10))
-    problem.floor_labels = {"floor": "", "position_only": ""}
     by_length = dict(zip(("1", "3", "5", "10"), curve, strict=True))
     measured = {n: value for n, value in by_length.items() if value is not None}
     results = {
@@ -61,7 +55,6 @@ def test_how_far_results_are_above_the_floor(curve, examples, text):
 
 def test_how_far_losses_are_below_the_floor():
     problem = make_problem(BITS, (5, 10))
-    problem.floor_labels = {"floor": "", "position_only": ""}
     results = {
         "config": {"evaluation_examples": 20},
         "final": {"nats_per_byte_by_length": {"5": 0.9, "10": 1.4}},

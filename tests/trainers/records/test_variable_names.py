@@ -12,7 +12,7 @@ def named(layers):
     return model, optimizer, name_variables(model, optimizer)
 
 
-def test_names_do_not_depend_on_what_was_made_before():
+def test_names_are_unique_and_do_not_depend_on_what_was_made_before():
     Dense = keras.layers.Dense
     first, second = (named([Dense(2) for _ in range(12)]) for _ in range(2))
     assert first[0].weights[0].path != second[0].weights[0].path
@@ -23,11 +23,8 @@ def test_names_do_not_depend_on_what_was_made_before():
     assert names[20] == "model/sequential/dense_10/kernel"
     assert list(second[2].values())[:24] == second[0].weights
 
-
-def test_every_variable_has_its_own_name():
-    model, optimizer, names = named(
-        [keras.layers.Dense(3, name="a"), keras.layers.Dense(3, name="a_b")]
-    )
+    # Layers with names of their own keep them.
+    model, optimizer, names = named([Dense(3, name="a"), Dense(3, name="a_b")])
     assert [variable.path for variable in names.values()] == [
         variable.path for variable in (*model.weights, *optimizer.variables)
     ]

@@ -7,13 +7,7 @@ import io
 import pytest
 
 from tests.trainers.reports.toy_grid import make_row, write_runs
-from trainers.reports.blocks import (
-    Entry,
-    Heading,
-    Paragraph,
-    Picture,
-    Table,
-)
+from trainers.reports.blocks import Entry, Heading, Paragraph, Picture, Table
 from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks, make_csv, make_table
 from trainers.reports.page import make_page
@@ -26,7 +20,6 @@ LOSSES = {
     "higher_is_better": False,
     "unit": "nats",
 }
-TABLES = {n: f"ruoss_2023_table_{n}" for n in (1, 4, 5)}
 
 
 @pytest.mark.parametrize(
@@ -94,26 +87,18 @@ def test_names_in_csv_are_no_formulas_and_stand_on_one_line(name, shown):
     assert (row["row"], row["column"]) == (shown, shown)
 
 
-def find_texts(blocks):
-    return [block.text for block in blocks if isinstance(block, Paragraph)]
-
-
-def find_tables(blocks):
-    return [block for block in blocks if isinstance(block, Table)]
-
-
 def test_a_published_number_of_another_table_is_marked(tmp_path):
-    published = (TABLES[1], "confounding_table_b1")
+    published = ("ruoss_2023_table_1", "confounding_table_b1")
     grid = make_row(["RoPE", "ALiBi", "LogKERPLE"], published=published)
     runs = write_runs(tmp_path, grid, [0.5, None, 0.5])
     blocks = make_blocks(grid, runs, [])
-    legend, notes = find_texts(blocks)[1:]
+    _, legend, notes = (b.text for b in blocks if isinstance(b, Paragraph))
     assert "from Ruoss et al., 2023, Table 1, is in parentheses" in legend
     assert notes == (
         "† seeds: 1; published: 3 to 10. ¶ from Confounding effects, "
         "Table B.1. 1 of 3 entries have no result yet; none of them have begun."
     )
-    table, settings = find_tables(blocks)
+    table, settings = (b for b in blocks if isinstance(b, Table))
     assert make_text("", [table]).splitlines()[-1] == (
         "| even_pairs | **55.0†** (51.0) | missing, 0 of 1 (67.3) | "
         "**55.0†** (**100.0¶**) | 50.0 | 40.0 |"

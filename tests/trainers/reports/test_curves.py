@@ -8,25 +8,12 @@ from tests.trainers.reports.toy_grid import (
     write_run,
     write_runs,
 )
-from trainers.reports import cells, curves
+from trainers.reports import cells
 from trainers.reports.cells import make_cells
 from trainers.reports.curves import draw_curves
 from trainers.reports.published import PublishedNumber
 
 BOTH = ["RoPE", "RandomizedRoPE"]
-
-
-@pytest.fixture
-def figures(monkeypatch):
-    """The figures that were drawn."""
-    found, save = [], curves.save_figure
-
-    def remember(figure, file):
-        found.append(figure.axes[0])
-        save(figure, file)
-
-    monkeypatch.setattr(curves, "save_figure", remember)
-    return found
 
 
 def read_lines(axes):
@@ -55,7 +42,7 @@ def test_the_curve_of_the_best_run(tmp_path, figures):
     assert picture.name == "algorithmic-even_pairs.png"
     assert picture.text == "even_pairs: accuracy at each length"
     assert picture.content.startswith(b"\x89PNG")
-    (axes,) = figures
+    axes = figures[0].axes[0]
     lines = read_lines(axes)
     assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.6, 6: 0.7})
     assert lines["RandomizedRoPE"] == pytest.approx({3: 1, 5: 0.8, 6: 0.9})
@@ -76,13 +63,13 @@ def test_what_the_picture_says_of_its_runs(tmp_path, figures):
     # The last run is trained on other lengths.
     write_run(tmp_path, grid.runs[-1], {3: 1, 5: 0.7}, train_length="1-2")
     draw_curves(grid, make_cells(grid, read_runs(tmp_path, grid)))
-    first, second = figures
+    first, second = (figure.axes[0] for figure in figures)
     assert first.get_title() == "even_pairs: best runs, trained on lengths 1-3"
     assert second.get_title() == "even_pairs: best runs"
     assert (len(first.patches), len(second.patches)) == (1, 0)
     legends = [
         [text.get_text() for text in axes.get_legend().get_texts()]
-        for axes in figures
+        for axes in (first, second)
     ]
     assert ["trained lengths" in legend for legend in legends] == [True, False]
     assert all("lowest to highest run" in legend for legend in legends)
@@ -94,10 +81,11 @@ def test_the_mean_curve_and_published_points(tmp_path, figures, monkeypatch):
     by_length = {"score": "accuracy_by_length", "lengths": (5, 6)}
     grid = make_row(seeds=2, statistic="mean", **by_length)
     draw(tmp_path, grid, [0.4, 0.6])
-    lines = read_lines(figures[0])
+    axes = figures[0].axes[0]
+    lines = read_lines(axes)
     assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
     assert lines["published"] == pytest.approx({5: 0.8, 6: 0.8})
-    assert figures[0].get_title().startswith("even_pairs: means")
+    assert axes.get_title().startswith("even_pairs: means")
 
 
 def test_no_picture_of_nothing(tmp_path):

@@ -4,12 +4,7 @@ import json
 
 import pytest
 
-from tests.trainers.reports.toy_grid import (
-    make_row,
-    read_runs,
-    write_runs,
-)
-from trainers.reports.blocks import Table
+from tests.trainers.reports.toy_grid import make_row, read_runs, write_runs
 from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks
 from trainers.reports.kinds import make_kinds
@@ -42,12 +37,10 @@ def test_each_kind_has_a_row(tmp_path, fields, first, second):
     runs = read_runs(tmp_path, grid)
     blocks = make_kinds(grid, make_cells(grid, runs))
     heading, legend, caption, table = blocks
-    assert (heading.text, caption.text) == (
-        "Kinds of examples",
-        "even_pairs, RoPE:",
-    )
+    assert heading.text == "Kinds of examples"
+    assert caption.text == "even_pairs, RoPE:"
     assert legend.text.endswith(" In %.") == (grid.unit == "%")
-    assert isinstance(table, Table) and table.head == ("", "5", "6")
+    assert table.head == ("", "5", "6")
     rows = {name: [e.text for e in entries] for name, *entries in table.rows}
     assert rows == {"zeros": first, "runs": second}
     assert all(block in make_blocks(grid, runs, []) for block in blocks)

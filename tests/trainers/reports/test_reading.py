@@ -3,13 +3,13 @@
 import pytest
 
 from tests.trainers.reports.toy_grid import (
-    change,
     make_grid,
     make_row,
     read_runs,
     write_population,
     write_runs,
 )
+from tests.trainers.toy import change
 from trainers.errors import ConfigError
 from trainers.records.opened_run import make_problem
 from trainers.reports.reading import read_saved, report_run
@@ -67,7 +67,7 @@ def test_damage_is_one_clear_message(tmp_path, file, name, value, message):
     grid = make_row()
     write_runs(tmp_path, grid, [0.5])
     (path,) = (tmp_path / "runs").iterdir()
-    change(path / f"{file}.json", name, value)
+    change(path / f"{file}.json", **{name: value})
     with pytest.raises(ConfigError, match=message) as caught:
         read_runs(tmp_path, grid)
     assert "--workdir" not in str(caught.value)

@@ -77,8 +77,14 @@ def read_runs(root, grid):
 def write_run(root, run, accuracies=None, step=2, **flags):
     """Writes a run of a run with accuracies by length; `None`: unfinished."""
     path = root / "runs" / f"{run.row}-{run.column}-{run.digest}"
+    config = toy_config(**{**run.flags, "test_lengths": "5,6", **flags})
+    return write_files(path, config, accuracies, step)
+
+
+def write_files(path, config, accuracies, step=2):
+    """Writes the files of a run of a configuration; returns its directory."""
     path.mkdir(parents=True)
-    config = vars(toy_config(**{**run.flags, "test_lengths": "5,6", **flags}))
+    config = vars(config)
     record = {"trainer": "algorithmic", "digest": "0", "config": config}
     (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:
@@ -105,15 +111,6 @@ def write_run(root, run, accuracies=None, step=2, **flags):
     }
     (path / "results.json").write_text(json.dumps(results))
     return path
-
-
-def change(path, name, value=...):
-    """Changes an entry of a JSON file; without a value, removes it."""
-    content = json.loads(path.read_text())
-    content[name] = value
-    if value is ...:
-        del content[name]
-    path.write_text(json.dumps(content))
 
 
 def write_population(path, task, scores, *, diverged=(), **flags):

@@ -136,13 +136,10 @@ def test_further_flags_make_other_runs_unless_no_result_depends_on_them():
     assert changed[1].after.digest == changed[0].digest != first.digest
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_further_flags_that_cannot_be():
+    for given, message in (
         ({"steps": "many"}, "steps takes int; got 'many'"),
         ({"workdir": "here"}, "a name in --flags cannot be 'workdir'"),
-    ],
-)
-def test_further_flags_that_cannot_be(given, message):
-    with pytest.raises(ConfigError, match=message):
-        with_overrides([make_run()], given)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            with_overrides([make_run()], given)

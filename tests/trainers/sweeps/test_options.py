@@ -7,9 +7,8 @@ from trainers.options.fields import resolve
 from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
+def test_mistakes():
+    for flags, message in (
         ({}, "--grid is missing: plain_and_randomized, ruoss_table_1"),
         ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
         ({"address": "auto"}, "--address has no effect with --engine=local"),
@@ -19,12 +18,10 @@ from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
         ),
         ({"gpus": 1}, "--gpus needs --jobs"),
         ({"flags": "steps=1,steps=2"}, "--flags takes names with values"),
-    ],
-)
-def test_mistakes(flags, message):
-    given = {"grid": "ruoss_table_1", **flags} if flags else {}
-    with pytest.raises(ConfigError, match=message):
-        resolve(SweepConfig, {}, given)
+    ):
+        given = {"grid": "ruoss_table_1", **flags} if flags else {}
+        with pytest.raises(ConfigError, match=message):
+            resolve(SweepConfig, {}, given)
 
 
 def test_flags_with_commas_of_their_own():

@@ -3,13 +3,11 @@
 Imports no backend, so that every backend can compute what the rows describe.
 """
 
-import dataclasses
-
 from keras_lengen.checks.arguments import Choice, constructor_arguments
 from keras_lengen.conformance import encodings as conformance
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.layers.encodings.randomized import FixedSampler
-from tests.keras_lengen.layers.positions.table import halve
+from tests.keras_lengen.layers.positions.table import Row, halve
 
 BATCH, TOKENS = conformance.BATCH, conformance.TOKENS
 HEADS, WIDTH = conformance.HEADS, conformance.WIDTH
@@ -44,31 +42,6 @@ CONDITIONS = {
 """Arguments to construct an encoding with, where its defaults show less."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """An encoding and what its class says of it.
-
-    Attributes:
-        arguments: Arguments to construct it with: the examples of those that
-            it needs, a seed, and its `CONDITIONS`. A table has `LONGEST` rows.
-        alternatives: Other values of every argument but `seed` and a sampler
-            that is refused.
-        uses_positions: Whether positions change the result.
-        bottom: Smallest position for which it is defined.
-        top: Largest position for which it is defined.
-        longest: Tokens of the longest sequence, `None` for any.
-        position_dtypes: Kinds of numbers that positions may be.
-    """
-
-    arguments: dict
-    alternatives: dict
-    uses_positions: bool
-    bottom: float
-    top: int
-    longest: int | None
-    position_dtypes: tuple
-
-
 def make_row(name, cls):
     """Makes the row of an encoding from its class."""
     declared = cls.arguments()
@@ -77,10 +50,9 @@ def make_row(name, cls):
         for argument, parameter in constructor_arguments(cls).items()
         if parameter.default is parameter.empty
     }
-    has_table = "max_position" in declared
     arguments = {
         **needed,
-        **({"max_position": LONGEST} if has_table else {}),
+        **({"max_position": LONGEST} if "max_position" in declared else {}),
         **({"seed": 1} if "seed" in declared else {}),
         **CONDITIONS.get(name, {}),
     }
@@ -93,14 +65,6 @@ def make_row(name, cls):
             for argument, declaration in declared.items()
             if argument not in refused
         },
-        uses_positions=encoding.stage is not None
-        and not encoding.counts_tokens,
-        bottom=float("-inf") if encoding.takes_negative else 0,
-        top=100_000 if encoding.defined_past_training else LONGEST - 1,
-        longest=LONGEST if has_table else None,
-        position_dtypes=("int32", "float32")
-        if encoding.takes_fractions
-        else ("int32",),
     )
 
 
@@ -160,25 +124,6 @@ FAMILIES = (
     "FIRE",
 )
 """One encoding of each kind, for what is the same for all of a kind."""
-
-
-ALIKE = (
-    "NTKRoPE",
-    "Llama3RoPE",
-    "NAPE",
-    "LogKERPLE",
-    "BAM",
-    "RandomizedYaRN",
-    "RandomizedPowerKERPLE",
-    "RandomizedLogKERPLE",
-)
-"""Encodings that differ from `YaRN`, `ALiBi`, `PowerKERPLE`, `RandomizedRoPE`
-and `RandomizedALiBi` in their formula only, so that most of their tests in
-models are slow tests."""
-
-
-def row_of(variant):
-    return ROWS[VARIANTS[variant][0]]
 
 
 def make(variant, **changes):

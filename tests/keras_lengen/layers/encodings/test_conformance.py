@@ -8,6 +8,7 @@ from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
     ENCODINGS,
+    SAMPLERS,
     AxialEncoding,
     GridPositions,
     PositionalEncoding,
@@ -78,7 +79,7 @@ def test_rows_and_columns_keep_the_promises(row):
     check_conformance(axial(row))
 
 
-@pytest.mark.parametrize("cls", ENCODINGS.values())
+@pytest.mark.parametrize("cls", [*ENCODINGS.values(), *SAMPLERS.values()])
 def test_constructors_take_keywords_only(cls):
     with pytest.raises(TypeError, match="positional"):
         cls(None)

@@ -1,9 +1,8 @@
-import keras
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from keras_lengen.layers import CoPE, MultiHeadAttention, RandomizedPositions
+from keras_lengen.layers import CoPE
 
 QUERY = np.array([[1, 0], [0.5, 1], [1, 1]], "float32")
 KEY = np.array([[0, 1], [1, 0], [2, -1]], "float32")
@@ -17,22 +16,6 @@ def bias_of(query, key, table, positions=None):
     encoding.set_weights([table])
     bias = encoding(query[None], key[None], positions=positions, causal=True)
     return np.asarray(bias)[0]
-
-
-def count(query, key, table):
-    """The bias of one head, key by key."""
-    tokens, width = query.shape
-    bias = np.zeros((tokens, tokens))
-    for i in range(tokens):
-        position = 0.0
-        for j in range(i, -1, -1):
-            position += expit(query[i] @ key[j] / np.sqrt(width))
-            reached = min(position, table.shape[1] - 1)
-            low, share = int(reached), reached - int(reached)
-            high = min(low + 1, table.shape[1] - 1)
-            logits = query[i] @ table / np.sqrt(width)
-            bias[i, j] = (1 - share) * logits[low] + share * logits[high]
-    return bias
 
 
 def test_published_positions():
@@ -72,23 +55,3 @@ def test_only_the_order_of_the_tokens_counts(positions):
         bias_of(query, key, table),
         atol=1e-6,
     )
-
-
-def make_attention(**arguments):
-    keras.utils.set_random_seed(0)
-    layer = MultiHeadAttention(
-        2, 4, encoding=CoPE(num_positions=5), **arguments
-    )
-    layer.build((2, 6, 8), (2, 6, 8))
-    table = layer.encoding.table
-    table.assign(np.random.default_rng(0).normal(size=table.shape))
-    return layer
-
-
-STATES = np.random.default_rng(1).normal(size=(2, 6, 8)).astype("float32")
-FALLING = np.array([9, 4, 7, 0, 1, 2])
-
-
-def test_a_sampler_is_refused():
-    with pytest.raises(ValueError, match="has no use in CoPE"):
-        CoPE(sampler=RandomizedPositions(max_position=64))

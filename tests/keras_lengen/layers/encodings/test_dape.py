@@ -9,7 +9,6 @@ from keras_lengen.layers import (
     HardALiBi,
     MultiHeadAttention,
     RandomizedALiBi,
-    RandomizedPositions,
     RoPE,
     T5Bias,
 )
@@ -78,14 +77,6 @@ def test_keys_at_larger_positions_have_buckets_if_tokens_share_positions():
     both_sides = inner(QUERY, KEY, positions=positions)
     found = encoding(QUERY, KEY, positions=positions, causal=True)
     np.testing.assert_array_equal(found, np.repeat(both_sides, 2, axis=0))
-
-
-def test_the_sampler_numbers_the_tokens_of_the_other_encoding():
-    sampler = RandomizedPositions(max_position=64, seed=1)
-    encoding = DAPE(encoding=ALiBi(), sampler=sampler)
-    positions = np.array([0, 10, 20, 30, 60])
-    given = encoding(QUERY, KEY, positions=positions)
-    assert not np.allclose(given, encoding(QUERY, KEY))
 
 
 @pytest.mark.parametrize(

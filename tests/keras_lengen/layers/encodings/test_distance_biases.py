@@ -320,24 +320,8 @@ def test_the_gradient_of_a_shared_position_is_finite():
     np.testing.assert_allclose(found, [*[slope] * 5, -5 * slope], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ALiBi(distances="both"), "distances .* 'both'"),
-        (lambda: ALiBi(alibi_bias_max=0), "alibi_bias_max .* above 0 .* got 0"),
-        (lambda: ALiBi(alibi_bias_max=127), "alibi_bias_max .* 126; got 127"),
-        (lambda: ClippedBias(max_distance=0), "max_distance .* got 0"),
-        (lambda: ClippedBias(slope=-1.0), "slope .* got -1"),
-        (lambda: ClippedBias(table_scale=0.0), "table_scale .* got 0"),
-        (lambda: HardALiBi(windowed_heads=0), "windowed_heads .* got 0"),
-        (
-            lambda: HardALiBi(windowed_heads=3).build((1, 4, 2, 8)),
-            "windowed_heads=3 .* heads, 2",
-        ),
-        (lambda: Sandwich(dimension=127), "dimension is 127: .* even"),
-        (lambda: Sandwich(dimension=1), "from 2 to 65536, .* got 1"),
-    ],
-)
-def test_wrong_arguments_raise(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_wrong_arguments_raise():
+    with pytest.raises(ValueError, match=r"windowed_heads=3 .* heads, 2"):
+        HardALiBi(windowed_heads=3).build((1, 4, 2, 8))
+    with pytest.raises(ValueError, match=r"dimension is 127: .* even"):
+        Sandwich(dimension=127)

@@ -12,7 +12,6 @@ from keras_lengen.layers import (
     PositionSampler,
     RandomizedLearnedEncoding,
     RandomizedPositions,
-    ShawEncoding,
     ShiftedPositions,
     T5Bias,
     WarpedPositions,
@@ -64,8 +63,6 @@ class Negative(PositionSampler):
     ("arguments", "message"),
     [
         ({"max_position": None}, "rows .* got None"),
-        ({"max_position": 0}, "rows .* got 0"),
-        ({"max_position": 2.0}, "rows .* got 2.0"),
         ({"sampler": Negative()}, r"^sampler=Negative may give negat"),
         (
             {"sampler": RandomizedPositions(max_position=100)},
@@ -202,14 +199,12 @@ def test_both_rules_of_buckets(num_buckets, max_distance):
 
 
 @pytest.mark.parametrize(
-    ("cls", "arguments", "message"),
+    ("arguments", "message"),
     [
-        (ShawEncoding, {"max_distance": -1}, "max_distance .* got -1"),
-        (T5Bias, {"num_buckets": 7}, "num_buckets .* got 7"),
-        (T5Bias, {"num_buckets": 2}, "num_buckets .* got 2"),
-        (T5Bias, {"max_distance": 16}, "max_distance .* = 16, .* got 16"),
+        ({"num_buckets": 7}, "num_buckets .* got 7"),
+        ({"max_distance": 16}, "max_distance .* = 16, .* got 16"),
     ],
 )
-def test_wrong_arguments_raise(cls, arguments, message):
+def test_wrong_buckets_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
-        cls(**arguments)
+        T5Bias(**arguments)

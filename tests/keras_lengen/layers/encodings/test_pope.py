@@ -58,19 +58,6 @@ def test_scores_are_the_formula(positions, base):
     )
 
 
-def test_the_phase_is_added_to_the_angle_of_the_key():
-    encoding = built(np.full((1, 2), -1.0))
-    # Features whose softplus is 1.
-    ones = np.full((1, 2, 1, 2), math.log(math.e - 1), "float32")
-    query, key = encoding(ones, ones)
-    # The key is one position before the query.
-    np.testing.assert_allclose(
-        np.sum(np.asarray(query)[0, 1, 0] * np.asarray(key)[0, 0, 0]),
-        math.cos(-1 - 1) + math.cos(-0.01 - 1),  # 0.116
-        atol=1e-6,
-    )
-
-
 def test_the_phase_starts_at_zero_and_every_layer_has_its_own():
     model = decoder(PoPE(), num_layers=2)
     phases = [w for w in model.weights if w.name == "phase"]

@@ -75,32 +75,16 @@ def make_long(**changes):
     )
 
 
-@pytest.mark.parametrize(
-    ("layout", "expected"),
-    [
-        (
-            "interleaved",
-            [
-                -0.989992,
-                0.14112,
-                0.955336,
-                0.29552,
-                0.99955,
-                0.029996,
-                1,
-                0.003,
-            ],
-        ),
-        (
-            "halves",
-            [-1.131113, 0, 0.969555, 0, -0.848872, 0, 1.029546, 0],
-        ),
-    ],
-)
-def test_published_vectors(layout, expected):
+def test_published_vectors():
     features = np.array([1, 0] * 4, "float32").reshape(1, 1, 8)
-    turned = RoPE(layout=layout)(features, positions=np.array([3]))
-    np.testing.assert_allclose(turned[0, 0], expected, atol=5e-6)
+    cosines = [-0.989992, 0.955336, 0.99955, 1]
+    sines = [0.14112, 0.29552, 0.029996, 0.003]
+    for layout, expected in (
+        ("interleaved", np.stack([cosines, sines], axis=-1)),
+        ("halves", [-1.131113, 0, 0.969555, 0, -0.848872, 0, 1.029546, 0]),
+    ):
+        turned = RoPE(layout=layout)(features, positions=np.array([3]))
+        np.testing.assert_allclose(turned[0, 0], np.ravel(expected), atol=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -329,41 +313,16 @@ def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
     np.testing.assert_allclose(unknown, known, atol=4e-4)
 
 
-YARN = {"original_length": 40}
-
-
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (RoPE, {"layout": "concatenated"}, "layout .* 'concatenated'"),
-        (RoPE, {"max_wavelength": 0.5}, "max_wavelength .* got 0.5"),
-        (RoPE, {"rotary_fraction": 0}, "rotary_fraction .* got 0"),
-        (RoPE, {"rotary_fraction": 1.5}, "rotary_fraction .* got 1.5"),
-        (RoPE, {"fastest_fraction": -0.1}, "fastest_fraction .* got -0.1"),
-        (RoPE, {"fastest_fraction": 1.1}, "fastest_fraction .* got 1.1"),
         (RoPE, {"rotary_fraction": 0.4}, "=0.4 of 8, is 3: .* even"),
         (RoPE, {"rotary_fraction": 0.05}, "=0.05 .* width 8 .* noth"),
-        (NTKRoPE, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
-        (NTKRoPE, {"original_length": 0}, "original_length .* got 0"),
         (NTKRoPE, {"rotary_fraction": 0.25}, "NTKRoPE needs .* 4 .* 2 of a"),
-        (Llama3RoPE, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
-        (Llama3RoPE, {"original_length": 0}, "original_length .* got 0"),
-        (
-            Llama3RoPE,
-            {"low_frequency_factor": 0},
-            "low_frequency_factor .* got 0",
-        ),
         (
             Llama3RoPE,
             {"low_frequency_factor": 4},
             "high_frequency_factor=4 and low_frequency_factor=4",
-        ),
-        (make_long, {"original_length": 1}, "original_length .* from 2 .* 1"),
-        (make_long, {"scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
-        (
-            make_long,
-            {"short_factors": (1, 0, 1, 1)},
-            "short_factors .* above 0 .* got 0",
         ),
         (make_long, {"long_factors": (1, 2)}, "long_factors .* the 4 .* got 2"),
         (
@@ -371,11 +330,11 @@ YARN = {"original_length": 40}
             {"rotary_fraction": 0.5},
             "short_.* the 2 .* got 4",
         ),
-        (YaRN, {**YARN, "scaling_factor": 0.5}, "scaling_factor .* got 0.5"),
-        (YaRN, {"original_length": 0}, "original_length .* got 0"),
-        (YaRN, {**YARN, "beta_fast": 1}, "beta_fast=1 and beta_slow=1"),
-        (YaRN, {**YARN, "beta_slow": 0}, "beta_slow .* above 0 .*; got 0"),
-        (YaRN, {**YARN, "attention_factor": 0}, "attention_factor .*; got 0"),
+        (
+            YaRN,
+            {"original_length": 40, "beta_fast": 1},
+            "beta_fast=1 and beta_slow=1",
+        ),
     ],
 )
 def test_wrong_arguments_raise(make, arguments, message):

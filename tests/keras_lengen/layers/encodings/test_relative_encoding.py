@@ -83,34 +83,7 @@ def test_both_ways_follow_the_definition(
         )
 
 
-@pytest.mark.parametrize("batch_size", [1, 40])
-def test_the_way_by_batch_size_does_not_show(batch_size):
-    encoding = trained()
-    query, key = random_inputs("bias", batch_size=batch_size)
-    result = encoding(query, key, positions=SHARED)
-    for example in (0, batch_size - 1):
-        alone = slice(example, example + 1)
-        np.testing.assert_allclose(
-            result[alone],
-            encoding(query[alone], key[alone], positions=SHARED),
-            rtol=1e-3,
-            atol=1e-3,
-        )
-
-
 def test_an_odd_width_raises():
     inputs = np.ones((1, 2, 3, 5), "float32")
     with pytest.raises(ValueError, match=r"heads together is 15: .* even"):
         RelativeEncoding()(inputs)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"distances": "both"}, "distances .* 'both'"),
-        ({"max_wavelength": 1}, "max_wavelength .* got 1"),
-    ],
-)
-def test_wrong_arguments_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RelativeEncoding(**arguments)

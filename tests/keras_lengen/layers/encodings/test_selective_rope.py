@@ -10,11 +10,10 @@ import tensorflow as tf
 from keras_lengen.layers import (
     AxialEncoding,
     MultiHeadAttention,
-    RandomizedPositions,
     RoPE,
     SelectiveRoPE,
 )
-from tests.keras_lengen.layers.encodings.table import HEADS, TOKENS, WIDTH
+from tests.keras_lengen.layers.encodings.table import HEADS, WIDTH
 from tests.keras_lengen.models.small import decoder
 
 RANDOM = np.random.default_rng(3)
@@ -114,27 +113,7 @@ def test_a_token_of_zeros_has_a_finite_gradient():
     assert np.isfinite(tape.gradient(loss, x)).all()
 
 
-def test_equal_steps_are_rope():
-    encoding = SelectiveRoPE(max_wavelength=100, rank=1)
-    encoding.build((None, None, HEADS, WIDTH))
-    # A step of 1 for each token, once.
-    encoding.down.assign(np.full(encoding.down.shape, 0.25))
-    encoding.up.assign(np.ones(encoding.up.shape))
-    kernel = np.zeros(encoding.kernel.shape)
-    kernel[0] = 1
-    encoding.kernel.assign(kernel)
-    x = np.ones((1, TOKENS, HEADS, WIDTH), "float32")
-    expected = RoPE(max_wavelength=100, layout="halves")
-    positions = np.arange(1, TOKENS + 1)
-    for one, other in zip(
-        encoding(x, x), expected(x, x, positions=positions), strict=True
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
 def test_what_it_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="RandomizedPositions has no use"):
-        SelectiveRoPE(sampler=RandomizedPositions(max_position=64))
     attention, x = make_attention(), np.ones((1, 4, MODEL_WIDTH), "float32")
     with pytest.raises(ValueError, match="the queries' own tokens"):
         attention(x, x + 1)

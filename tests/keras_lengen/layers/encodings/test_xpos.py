@@ -45,11 +45,6 @@ def test_attention_must_be_causal():
     np.testing.assert_allclose(attention(x, x, use_causal_mask=True), masked)
 
 
-def test_a_wrong_scale_raises():
-    with pytest.raises(ValueError, match=r"scale_base .* got 0"):
-        XPos(scale_base=0)
-
-
 @every_dtype
 def test_features_up_to_the_largest_positions(dtype, reach):
     encoding = XPos(dtype=dtype)

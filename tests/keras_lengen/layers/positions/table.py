@@ -29,24 +29,17 @@ OTHERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A sampler and what is promised of it.
+    """A sampler, or an encoding.
 
     Attributes:
         arguments: Arguments to construct it with: the examples of those that
-            it needs, a seed, and its `CONDITIONS`. Sequences of eight tokens
-            must fit.
-        alternatives: Other values of every argument but `seed`, each of which
-            changes the positions.
-        bottom: Smallest position that eight tokens may get.
-        top: Largest position that they may get.
-        integers: Whether positions are integers.
+            it needs, a seed, and its `CONDITIONS`.
+        alternatives: Other values of every argument but `seed` and a sampler
+            that is refused. Each changes what it computes.
     """
 
     arguments: dict
     alternatives: dict
-    bottom: float
-    top: float
-    integers: bool
 
 
 def make_row(name, cls):
@@ -75,10 +68,6 @@ def make_row(name, cls):
     return Row(
         arguments=arguments,
         alternatives={**others, **OTHERS.get(name, {})},
-        # As far as the tests of encodings with samplers go.
-        bottom=-63 if cls.negative else 0,
-        top=63,
-        integers=not cls.fractional,
     )
 
 
@@ -105,19 +94,6 @@ VARIANTS = {
     },
 }
 """Name and arguments of every case: the rows, and each with an alternative."""
-
-
-ALIKE = tuple(
-    variant
-    for variant in VARIANTS
-    if variant.startswith("ContinuousPositions-")
-)
-"""Variants whose arguments `RandomizedPositions` has too, so that most of their
-tests with encodings are slow tests."""
-
-
-def row_of(variant):
-    return ROWS[VARIANTS[variant][0]]
 
 
 def make(variant, **changes):
