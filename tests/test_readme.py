@@ -43,8 +43,8 @@ def test_it_is_short_and_names_the_repository_and_every_program():
         assert f"`python -m trainers.{name} " in README
 
 
-@pytest.mark.parametrize("marker", ["install and run", "install and test"])
-def test_commands_follow_their_markers(marker):
+def test_commands_follow_their_markers():
     # `.ci/run` reads them.
-    (command,) = re.findall(rf"<!-- {marker} -->\n```bash\n(.*)\n```\n", README)
-    assert command.startswith("python3 -m venv .venv && ")
+    marked = r"<!-- (.*) -->\n```bash\npython3 -m venv \.venv && .*\n```\n"
+    found = re.findall(marked, README)
+    assert found == ["install and run", "install and test"]

@@ -98,13 +98,8 @@ def download(tmp_path, monkeypatch):
 
 
 def test_the_text_is_downloaded_once(download):
-    names = dict(
-        re.findall(
-            r"^(\w+) = (.*)$",
-            find_cell("enwik8", "import http.client"),
-            re.MULTILINE,
-        )
-    )
+    cell = find_cell("enwik8", "import http.client")
+    names = dict(re.findall(r"^(\w+) = (.*)$", cell, re.MULTILINE))
     assert eval(names["URL"]) == enwik8.URL
     assert eval(names["ZIP_BYTES"]) == enwik8.ZIP_BYTES
     content = bytes(range(250)) * 4

@@ -74,7 +74,6 @@ INLINE = [
 ]
 LONG = ("extending.md", "first_model.md", "windows.md")
 """Pages whose programs train a model, or generate with a large one."""
-TYPES = {int: int, float: float, str: str}
 
 
 def parse(command):
@@ -92,7 +91,7 @@ def make_config(module, flags):
     config, presets = find_config_class(module)
     types = typing.get_type_hints(config)
     assert flags.keys() <= types.keys()
-    given = {flag: TYPES[types[flag]](value) for flag, value in flags.items()}
+    given = {flag: types[flag](value) for flag, value in flags.items()}
     return resolve(config, presets, given)
 
 

@@ -3,7 +3,6 @@
 import functools
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.trainers.toy import EACH_STEP, run_toy
 from tests.trainers.workers import Nursery
@@ -18,6 +17,8 @@ def nursery():
 @pytest.fixture
 def figures(monkeypatch):
     """The figures that are saved."""
+    from matplotlib.figure import Figure
+
     found, save = [], Figure.savefig
 
     def remember(figure, *arguments, **options):

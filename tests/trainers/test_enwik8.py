@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainers.toy import toy_config
+from tests.trainers.toy import draw, toy_config
 from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError
 
@@ -28,12 +28,7 @@ def config(text, **changes):
 def measure(problem, length, logits_of):
     """Metrics of logits that are a function of the targets."""
     windows = problem.evaluation_examples(length)
-    batch = problem.evaluation_batch(
-        index=tf.constant(0),
-        batch_size=windows + 1,
-        length=tf.constant(length),
-        padded_length=length + 3,
-    )
+    batch = draw(problem, length, windows + 1, padded=length + 3)
     batch["used"] = tf.range(windows + 1) < windows
     sums = problem.sums(logits_of(batch["targets"]), batch)
     return problem.measure(keras.ops.convert_to_numpy(sums))
@@ -90,11 +85,7 @@ def test_no_text(text, tmp_path):
     for data, changes, message in (
         (tmp_path / "none", {}, r"neither a file nor a folder.*Or"),
         (tmp_path, {"dataset": "enwik8"}, "--dataset=python_source"),
-        (
-            text,
-            {"train_length": "2000", "max_position": 4096},
-            "900 tokens in split train, fewer",
-        ),
+        (text, {"train_length": "901"}, "900 tokens in split train, fewer"),
     ):
         with pytest.raises(ConfigError, match=message):
             EXPERIMENT.train(config(data, **changes), tmp_path / "run")

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from tests.shell import run_python
-from tests.trainers.toy import (
-    EACH_STEP,
-    final_weights,
-    make_parts,
-    toy_config,
-)
+from tests.trainers.toy import EACH_STEP, final_weights, make_parts, toy_config
 from trainers import enwik8, finetune
 from trainers.algorithmic import EXPERIMENT
 from trainers.enwik8 import Enwik8Config

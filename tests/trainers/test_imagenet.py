@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.datasets.images.awkward import encode_gray
-from tests.trainers.toy import build_toy, run_toy, toy_config
+from tests.trainers.toy import build_toy, draw, run_toy, toy_config
 from trainers.errors import ConfigError
 from trainers.imagenet import EXPERIMENT
 from trainers.tpu.compiler import Topology
@@ -60,12 +60,7 @@ def test_evaluation_sees_the_same_images_at_several_sizes():
     _, _, problem = make_parts()
     store = problem.stores["test"]
     for length, size in {12: (3, 3), 25: (5, 4)}.items():
-        batch = problem.evaluation_batch(
-            index=tf.constant(0),
-            batch_size=7,
-            length=tf.constant(length),
-            padded_length=length,
-        )
+        batch = draw(problem, length, 7, padded=length)
         images = problem.lay_out(batch["token_ids"], length)
         for image, label in zip(images, batch["targets"].numpy(), strict=True):
             same = (store.images[size] == image).all(axis=(1, 2))

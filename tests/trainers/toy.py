@@ -8,6 +8,7 @@ import tempfile
 import types
 
 import numpy as np
+import tensorflow as tf
 
 from datasets.files import write_whole
 from trainers.engine.backend import make_strategy
@@ -143,6 +144,16 @@ def change(path, **changes):
     content = {**json.loads(path.read_text()), **changes}
     kept = {name: v for name, v in content.items() if v is not ...}
     path.write_text(json.dumps(kept))
+
+
+def draw(problem, length, size, *, index=0, padded=None):
+    """Draws a batch of an evaluation."""
+    return problem.evaluation_batch(
+        index=tf.constant(index),
+        batch_size=size,
+        length=tf.constant(length),
+        padded_length=padded or problem.tokens(length),
+    )
 
 
 def stand_in_problem(*trained, **fields):

@@ -10,10 +10,6 @@ from trainers.options.command import errors_as_statuses
     ("command", "message"),
     [
         ("algorithmic --encoding=AxialEncoding(row=Rope())", "Did you mean"),
-        (
-            "algorithmic --encoding=RandomizedRoPE --max_position=9",
-            "position=9",
-        ),
         ("algorithmic --encoding=RoPE --model_dim=24", "is 3: choose an even"),
         ("algorithmic --encoding=RoPE --model_dim=63", "heads=8 does not divi"),
         ("algorithmic --encoding=RoPE --workdir=/dev/null/x", "cannot write"),
@@ -26,10 +22,8 @@ def test_mistakes(nursery, tmp_path, command, message):
     directory = tmp_path / "directory"
     directory.mkdir()
     name, *flags = command.split()
-    process = nursery.start(
-        *(flags, tmp_path / "log"),
-        **{"module": f"trainers.{name}", "directory": str(directory)},
-    )
+    where = {"module": f"trainers.{name}", "directory": str(directory)}
+    process = nursery.start(flags, tmp_path / "log", **where)
     assert process.wait() == 2, process.output
     (line,) = process.output.splitlines()
     assert line.startswith("error: ") and message in line

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.trainers.reports.toy_grid import make_row, read_runs, write_runs
+from tests.trainers.toy import change
 from trainers.reports.cells import make_cells
 from trainers.reports.contents import make_blocks
 from trainers.reports.kinds import make_kinds
@@ -29,11 +30,9 @@ def test_each_kind_has_a_row(tmp_path, fields, first, second):
     assert make_kinds(grid, make_cells(grid, runs)) == []
     paths = sorted(tmp_path.rglob("results.json"))
     for path, kinds in zip(paths, [KINDS, {"zeros": {"5": 0}}], strict=False):
-        results = json.loads(path.read_text())
-        results["kinds"] = [*kinds]
-        for kind, by_length in kinds.items():
-            results["final"][f"accuracy_{kind}_by_length"] = by_length
-        path.write_text(json.dumps(results))
+        final = json.loads(path.read_text())["final"]
+        named = {f"accuracy_{kind}_by_length": of for kind, of in kinds.items()}
+        change(path, kinds=[*kinds], final={**final, **named})
     runs = read_runs(tmp_path, grid)
     blocks = make_kinds(grid, make_cells(grid, runs))
     heading, legend, caption, table = blocks

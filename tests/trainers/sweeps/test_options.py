@@ -12,10 +12,7 @@ def test_mistakes():
         ({}, "--grid is missing: plain_and_randomized, ruoss_table_1"),
         ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
         ({"address": "auto"}, "--address has no effect with --engine=local"),
-        (
-            {"engine": "ray", "jobs": 2},
-            "--jobs has no effect with --engine=ray",
-        ),
+        ({"engine": "ray", "jobs": 2}, "no effect with --engine=ray"),
         ({"gpus": 1}, "--gpus needs --jobs"),
         ({"flags": "steps=1,steps=2"}, "--flags takes names with values"),
     ):
