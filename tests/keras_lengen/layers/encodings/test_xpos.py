@@ -20,7 +20,6 @@ REACHES = [
     ("mixed_float16", 3269),
     ("float16", 3269),
 ]
-every_dtype = pytest.mark.parametrize(("dtype", "reach"), REACHES)
 
 
 def test_published_decays():
@@ -45,7 +44,7 @@ def test_attention_must_be_causal():
     np.testing.assert_allclose(attention(x, x, use_causal_mask=True), masked)
 
 
-@every_dtype
+@pytest.mark.parametrize(("dtype", "reach"), REACHES)
 def test_features_up_to_the_largest_positions(dtype, reach):
     encoding = XPos(dtype=dtype)
     positions = np.array([-reach, -reach // 3, 0, 1, reach - 1, reach])
