@@ -9,10 +9,7 @@ from keras import ops
 
 from keras_lengen.layers.encodings import cope
 from keras_lengen.layers.encodings.distances import read_scores
-from keras_lengen.layers.encodings.gathers import (
-    avoids_gathers,
-    described_tpu,
-)
+from keras_lengen.layers.encodings.gathers import avoids_gathers, described_tpu
 
 RANDOM = np.random.default_rng(0)
 
