@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.images.batches import evaluation_batch, training_dataset
+from datasets.images.pixels import lay_out, to_tokens
 from datasets.images.store import PixelStore
 
 SIZE = (3, 2)
@@ -83,3 +84,9 @@ def test_evaluation_reads_every_image_once(store):
         labels = store.labels[numbers[-4:]]
         np.testing.assert_array_equal(batch["targets"], labels)
     assert sorted(numbers) == list(range(12)) != numbers
+
+
+def test_images_are_laid_out_without_their_padding():
+    images = np.random.default_rng(0).integers(1, 256, (3, 45, 44))
+    padded = np.pad(to_tokens(images), [(0, 0), (0, 5)])
+    np.testing.assert_array_equal(lay_out(padded, (45, 44)), images)

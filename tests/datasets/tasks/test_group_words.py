@@ -37,11 +37,7 @@ def make_row(elements):
 
 
 ROWS = {
-    "words_s3": make_row(
-        list_elements(3),
-    ),
+    "words_s3": make_row(list_elements(3)),
     "words_a5": make_row(list_elements(5, even=True)),
-    "words_s5": make_row(
-        list_elements(5),
-    ),
+    "words_s5": make_row(list_elements(5)),
 }

@@ -2,23 +2,19 @@ import pytest
 
 from datasets.text.corpus import CorpusError
 from datasets.text.files import open_path, open_python_source
-
-
-def read_all(path):
-    splits = open_path(path)
-    return {n: c.read(0, len(c)).tobytes() for n, c in splits.items()}
+from tests.datasets.text.test_enwik8 import read_all
 
 
 def test_files_are_cut_in_three_each(tmp_path):
     (tmp_path / "a").write_bytes(bytes(range(100)))
-    assert read_all(tmp_path / "a") == {
+    assert read_all(open_path(tmp_path / "a")) == {
         "train": bytes(range(90)),
         "validation": bytes(range(90, 95)),
         "test": bytes(range(95, 100)),
     }
     (tmp_path / "b").write_bytes(bytes(range(100, 200)))
     (tmp_path / "empty").write_bytes(b"")
-    assert read_all(tmp_path) == {
+    assert read_all(open_path(tmp_path)) == {
         "train": bytes([*range(90), *range(100, 190)]),
         "validation": bytes([*range(90, 95), *range(190, 195)]),
         "test": bytes([*range(95, 100), *range(195, 200)]),
@@ -30,7 +26,7 @@ def test_many_files_are_in_one_split_each(tmp_path):
         file = tmp_path / f"folder {number % 3}" / f"{number}.txt"
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(f"<{number}>".encode())
-    before = read_all(tmp_path)
+    before = read_all(open_path(tmp_path))
     found = [
         number
         for text in before.values()
@@ -40,7 +36,7 @@ def test_many_files_are_in_one_split_each(tmp_path):
     assert 0.8 < before["train"].count(b"<") / 300 < 0.97
     # A further file moves no other.
     (tmp_path / "new.txt").write_bytes(b"new")
-    after = read_all(tmp_path)
+    after = read_all(open_path(tmp_path))
     (grown,) = [name for name in before if before[name] != after[name]]
     assert after[grown].replace(b"new", b"") == before[grown]
 

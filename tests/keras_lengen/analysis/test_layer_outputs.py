@@ -4,15 +4,8 @@ import pytest
 from keras import ops
 
 from keras_lengen.analysis import attention_weights, block_activations
-from keras_lengen.layers import (
-    ALiBi,
-    RandomizedRoPE,
-    RelativeEncoding,
-)
-from keras_lengen.models import (
-    EncoderDecoder,
-    TransformerEncoder,
-)
+from keras_lengen.layers import ALiBi, RandomizedRoPE, RelativeEncoding
+from keras_lengen.models import EncoderDecoder, TransformerEncoder
 from tests.keras_lengen.layers.positions.table import reset
 
 SMALL = {"vocabulary_size": 7, "output_size": 7, "num_heads": 2, "model_dim": 8}

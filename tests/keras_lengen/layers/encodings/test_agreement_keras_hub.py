@@ -29,12 +29,13 @@ pytestmark = pytest.mark.product
 WIDTHS = [32, 64, 128]
 
 
-def assert_agree(encoding, peer, width):
-    vectors = unit_vectors(width)
-    assert_same_turns(
-        encoding(vectors, positions=POSITIONS),
-        peer(vectors, positions=POSITIONS),
-    )
+def assert_agree(encoding, peer, width, tokens=None):
+    """Compares them at `POSITIONS`, or at those of so many tokens."""
+    positions = POSITIONS if tokens is None else np.arange(tokens)
+    vectors = unit_vectors(width, positions)
+    given = {"positions": positions} if tokens is None else {}
+    found, expected = encoding(vectors, **given), peer(vectors, **given)
+    assert_same_turns(found, expected, positions)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +49,12 @@ def test_rope(width, max_wavelength):
 
 @pytest.mark.parametrize("scaling_factor", [2.0, 3.0, 8.0])
 def test_linear_scaling(scaling_factor):
-    positions = np.arange(5000)
-    vectors = unit_vectors(16, positions)
     sampler = InterpolatedPositions(
         train_length=2048, scaling_factor=scaling_factor
     )
     encoding = RoPE(layout="halves", sampler=sampler)
     peer = keras_hub.layers.RotaryEmbedding(scaling_factor=scaling_factor)
-    assert_same_turns(encoding(vectors), peer(vectors), positions)
+    assert_agree(encoding, peer, 16, tokens=5000)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +127,7 @@ def test_long_rope(width, original_length, scaling_factor):
         max_sequence_length=scaling_factor * original_length,
         pretraining_sequence_length=original_length,
     )
-    positions = np.arange(60)
-    vectors = unit_vectors(width, positions)
-    assert_same_turns(encoding(vectors), peer(vectors), positions)
+    assert_agree(encoding, peer, width, tokens=60)
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,3 @@ def test_sampled_distances_are_for_self_attention(encoding):
             cross_attention=True,
             cross_encoding=encoding(distances="sampled"),
         )
-
-
-@pytest.mark.parametrize("encoding", [SinusoidalEncoding(), RoPE(), ALiBi()])
-def test_tokens_stand_along_one_axis(encoding):
-    rank = 4 if encoding.stage == "embeddings" else 5
-    with pytest.raises(ValueError, match=r"must have shape .*got"):
-        encoding(np.ones((2, 3, 4, 6, 8)[:rank], "float32"))

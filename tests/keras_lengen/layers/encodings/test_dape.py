@@ -34,10 +34,10 @@ def test_the_formula(inner, causal):
     bias = np.asarray(encoding(QUERY, KEY, causal=causal))
     plain = np.asarray(inner(QUERY, KEY, causal=causal))
     hidden_kernel, hidden_bias, output_kernel, output_bias = (
-        np.asarray(weight).reshape(weight.shape[:2] if "kernel" in name else -1)
-        for name, weight in (
-            (weight.name, weight) for weight in encoding.weights[:4]
+        np.asarray(weight).reshape(
+            weight.shape[:2] if "kernel" in weight.name else -1
         )
+        for weight in encoding.weights[:4]
     )
     for b, t, s in np.ndindex(2, 5, 5):
         scores = [QUERY[b, t, h] @ KEY[b, s, h] / 2 for h in range(HEADS)]

@@ -2,17 +2,14 @@
 
 import contextlib
 
-import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers.encodings import cope
 from keras_lengen.layers.encodings.distances import read_scores
-from keras_lengen.layers.encodings.gathers import (
-    avoids_gathers,
-    described_tpu,
-)
+from keras_lengen.layers.encodings.gathers import avoids_gathers, described_tpu
 
 RANDOM = np.random.default_rng(0)
 
@@ -34,10 +31,6 @@ def test_reads_the_score_of_every_pair(shape, entries, on_tpu):
 
 
 def test_interpolation_of_programs_for_tpus():
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("JAX always interpolates without a gather")
-    import tensorflow as tf
-
     logits = tf.constant(RANDOM.normal(size=(2, 3, 4, 7)), "float32")
     positions = RANDOM.uniform(0, 6, (2, 3, 4, 5)).astype("float32")
     positions[..., :2] = [6, 3]  # The last vector, and a whole position.

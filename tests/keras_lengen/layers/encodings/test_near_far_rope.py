@@ -8,12 +8,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.layers import (
-    STRING,
-    ReRoPE,
-    RoPE,
-    SelfExtend,
-)
+from keras_lengen.layers import STRING, ReRoPE, RoPE, SelfExtend
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import (
     WIDTH,
@@ -45,7 +40,6 @@ ARGUMENTS = {
     ReRoPE: {"window": 4},
     STRING: {"original_length": 15, "shift_fraction": 0.4, "window": 2},
 }
-every_class = pytest.mark.parametrize("cls", DISTANCES)
 
 
 def make(cls, **changes):
@@ -92,7 +86,7 @@ def test_every_pair_has_the_distance_of_the_paper(
     )
 
 
-@every_class
+@pytest.mark.parametrize("cls", DISTANCES)
 def test_short_sequences_are_those_of_rope(cls):
     model, plain = (decoder(each) for each in (make(cls), RoPE()))
     with_random_weights(model)

@@ -1,11 +1,11 @@
 """Rotations by angles that the tokens choose."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import special
 
 from keras_lengen.layers import (
     AxialEncoding,
@@ -52,27 +52,21 @@ def find_angles(encoding, tokens, base=100):
 
 def find_weights(attention, x, real):
     """Causal attention weights of one example, `(H, n, n)`."""
-    x = np.float64(x[real])
-    query, key = (
-        (x @ np.float64(dense.kernel)).reshape(len(x), -1, WIDTH)
-        for dense in (attention.query_dense, attention.key_dense)
-    )
-    angles, half = find_angles(attention.encoding, x), WIDTH // 2
-    weights = np.zeros((HEADS, len(x), len(x)))
-    for h, i in itertools.product(range(HEADS), range(len(x))):
-        group = h * key.shape[1] // HEADS
-        for j in range(i + 1):
-            score = 0
-            for m in range(half):
-                angle = angles[i, group, m] - angles[j, group, m]
-                q, k = (
-                    complex(features[m], features[m + half])
-                    for features in (query[i, h], key[j, group])
-                )
-                turned = q * complex(math.cos(angle), math.sin(angle))
-                score += (turned * k.conjugate()).real
-            weights[h, i, j] = math.exp(score / math.sqrt(WIDTH))
-    return weights / weights.sum(axis=-1, keepdims=True)
+    x, turned = np.float64(x[real]), []
+    angles = find_angles(attention.encoding, x)
+    for dense in (attention.query_dense, attention.key_dense):
+        features = (x @ np.float64(dense.kernel)).reshape(len(x), -1, WIDTH)
+        first, second = np.split(features, 2, axis=-1)
+        # Heads of one group have the angles of its keys.
+        turn = np.exp(
+            1j * angles.repeat(features.shape[1] // angles.shape[1], 1)
+        )
+        turned.append((first + 1j * second) * turn)
+    query, key = turned
+    key = key.repeat(HEADS // key.shape[1], axis=1)
+    scores = np.einsum("ihm,jhm->hij", query, key.conj()).real
+    scores = np.where(np.tri(len(x)), scores / math.sqrt(WIDTH), -np.inf)
+    return special.softmax(scores, axis=-1)
 
 
 @pytest.mark.parametrize("groups", [None, 1])

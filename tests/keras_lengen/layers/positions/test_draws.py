@@ -200,12 +200,6 @@ SHIFTS = {"max_shift": 50}
             RandomizedPositions(max_position=9, evaluation="ordinal"),
             [[0, 1], [0, 1]],
         ),
-        (
-            RandomizedPositions(
-                max_position=9, evaluation="ordinal", ordered=False
-            ),
-            [[0, 1], [0, 1]],
-        ),
         (SkippedPositions(max_position=9), [[0, 1], [0, 1]]),
         (ShiftedPositions(**SHIFTS, evaluation="zero"), [[0, 1], [0, 1]]),
         (ShiftedPositions(**SHIFTS, evaluation="max"), [[50, 51], [50, 51]]),
