@@ -18,10 +18,7 @@ from keras_lengen.models import (
     TransformerDecoder,
     TransformerEncoder,
 )
-from tests.keras_lengen.layers.arguments import (
-    assert_is_attribute,
-    differ,
-)
+from tests.keras_lengen.layers.arguments import assert_is_attribute, differ
 from tests.keras_lengen.models.small import inputs, token_ids
 
 X = np.random.default_rng(2).normal(size=(2, 6, 16)).astype("float32")

@@ -16,9 +16,7 @@ from keras_lengen.layers import (
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
-from keras_lengen.models import (
-    TransformerDecoder,
-)
+from keras_lengen.models import TransformerDecoder
 from tests.keras_lengen.layers.positions import table as samplers
 
 HEADS, WIDTH, TOKENS = 2, 8, 12
