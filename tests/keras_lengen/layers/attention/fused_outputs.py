@@ -1,7 +1,7 @@
 """Compares fused attention with the same formulas without kernels, on JAX.
 
-KERAS_BACKEND=jax python -m tests.keras_lengen.layers.attention.fused_outputs \
-    errors.json
+KERAS_BACKEND=jax \
+    python -m tests.keras_lengen.layers.attention.fused_outputs errors.json
 """
 
 import functools
@@ -15,11 +15,76 @@ import keras
 import numpy as np
 
 from keras_lengen import layers
-from keras_lengen.layers.attention.fused_plan import Plan, keeps
-from keras_lengen.layers.attention.pallas_kernels import (
-    attend as attend_in_kernels,
+from keras_lengen.layers import (
+    LogKERPLE,
+    MultiHeadAttention,
+    PoPE,
+    RandomizedALiBi,
 )
-from tests.keras_lengen.layers.attention.fused_cases import ENCODINGS, OPTIONS
+from keras_lengen.layers.attention import fused, pallas_kernels
+from keras_lengen.layers.attention.fused_plan import Plan, keeps
+
+ENCODINGS = {
+    "ALiBi": {},
+    "HardALiBi": {},
+    "NAPE": {},
+    "ClippedBias": {"max_distance": 3},
+    "PowerKERPLE": {},
+    "LogKERPLE": {"asymmetry": 0.5},
+    "BAM": {},
+    "T5Bias": {"num_buckets": 8},
+    "FIRE": {"hidden_dim": 5},
+    "Sandwich": {"dimension": 6},
+}
+"""Arguments of every encoding whose bias is a function of two positions."""
+
+PLANS = {
+    "more keys": {
+        "name": "LogKERPLE",
+        "causal": True,
+        "tokens": 20,
+        "keys": 50,
+    },
+    "shared heads": {
+        "name": "LogKERPLE",
+        "causal": True,
+        "heads": 8,
+        "key_heads": 2,
+        "width": 64,
+        "value_width": 32,
+    },
+    "odd widths": {
+        "name": None,
+        "causal": False,
+        "heads": 3,
+        "width": 8,
+        "value_width": 5,
+    },
+    "several blocks": {
+        "name": "LogKERPLE",
+        "causal": True,
+        "batch": 1,
+        "tokens": 1100,
+        "window": 300,
+        "sink_tokens": 3,
+    },
+    "window and cap": {
+        "name": "LogKERPLE",
+        "causal": False,
+        "batch": 1,
+        "tokens": 600,
+        "keys": 700,
+        "window": 100,
+        "soft_cap": 2.0,
+    },
+    "dropout": {
+        "name": "LogKERPLE",
+        "causal": True,
+        "padding": 5,
+        "dropout": 0.3,
+    },
+}
+"""Arguments of `find_errors`."""
 
 
 def compute_plainly(
@@ -137,7 +202,7 @@ def find_errors(name, causal, *, batch=2, tokens=40, heads=4, **options):
         )
 
     def fused(query, key, value, parameters):
-        return attend_in_kernels(
+        return pallas_kernels.attend(
             *(plan, query, key, value),
             parameters=parameters,
             query_positions=None if bias is None else positions[:, -tokens:],
@@ -207,16 +272,150 @@ def find_pair_error(name, causal):
     return float(error)
 
 
+CASES = {
+    "polar": {"encoding": PoPE, "num_key_value_heads": 2},
+    "factors and shared heads": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "score_factor": "head",
+        "num_key_value_heads": 2,
+        "scale_scores": False,
+    },
+    "window, cap and sinks": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "sliding_window": 4,
+        "sink_tokens": 2,
+        "logit_soft_cap": 1.5,
+        "use_sinks": True,
+    },
+    "window in both directions": {
+        "sliding_window": 3,
+        "sink_tokens": 2,
+        "score_factor": "log_length",
+    },
+    "adaptive": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "score_factor": "adaptive",
+    },
+    "trained length": {
+        "encoding": LogKERPLE,
+        "use_causal_mask": True,
+        "train_length": 4,
+    },
+}
+
+REAL = np.ones((2, 20), bool)
+# Padding between real tokens too, so that ranks are not indices.
+REAL[1, [6, 7, 15, 16, 17, 18, 19]] = False
+
+
+def find_layer_error(encoding=None, use_causal_mask=False, **options):
+    """Error of outputs and gradients; the first call must really be fused."""
+    random = np.random.default_rng(0)
+    layer = MultiHeadAttention(
+        4, 16, encoding=encoding and encoding(), **options
+    )
+    inputs = jnp.array(random.normal(size=(2, 20, 24)), "float32")
+    layer(inputs, inputs)
+    weights, fixed = (
+        [weight.value for weight in weights]
+        for weights in (
+            layer.trainable_variables,
+            layer.non_trainable_variables,
+        )
+    )
+
+    def score(weights):
+        outputs, _ = layer.stateless_call(
+            *(weights, fixed, inputs, inputs),
+            value_mask=jnp.array(REAL),
+            use_causal_mask=use_causal_mask,
+        )
+        return jnp.sum(jnp.cos(outputs)), outputs
+
+    results = []
+    for fused_or_not in (True, False):
+        layer.fused = fused_or_not
+        differentiate = jax.jit(jax.grad(score, has_aux=True))
+        results.append(jax.tree.leaves(differentiate(weights)))
+    found, expected = results
+    scale = max(float(jnp.max(jnp.abs(array))) for array in expected)
+    return max(
+        float(jnp.max(jnp.abs(a - b))) / scale
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+def find_sharded_errors():
+    """Errors on two devices that share the batch: of fused attention, and of
+    its dropout, which is that of one device."""
+    case = CASES["window, cap and sinks"]
+    devices = keras.distribution.DataParallel(devices=jax.devices())
+    alone = drop_alone()
+    keras.distribution.set_distribution(devices)
+    found = {"devices": find_layer_error(**case)}
+    shared = drop_alone()
+    keras.distribution.set_distribution(None)
+    found["dropout"] = float(jnp.max(jnp.abs(alone - shared)))
+    return found
+
+
+def drop_alone():
+    layer = MultiHeadAttention(2, 8, dropout=0.5, fused=True, seed=3)
+    layer.build((2, 20, 24), (2, 20, 24))
+    for weight in layer.weights:
+        weight.assign(
+            jnp.cos(jnp.arange(weight.value.size)).reshape(weight.shape)
+        )
+    inputs = jnp.sin(jnp.arange(960.0)).reshape(2, 20, 24)
+    return np.array(layer(inputs, inputs, training=True))
+
+
+REFUSED = {
+    "weights": ({}, {"return_attention_scores": True}),
+    "mask": ({}, {"attention_mask": np.ones((5, 5), bool)}),
+    "length": ({"score_factor": "log_length", "logit_soft_cap": 2.0}, {}),
+    "entmax": ({"use_entmax": True}, {}),
+    "sampled": ({"encoding": RandomizedALiBi()}, {}),
+}
+
+
+def find_refusal(arguments, options):
+    """What `fused=True` says where it is not possible."""
+    inputs = jnp.ones((2, 5, 24))
+    try:
+        layer = MultiHeadAttention(2, 8, fused=True, **arguments)
+        layer(inputs, inputs, **options)
+    except ValueError as error:
+        return str(error)
+
+
+def find_errors_of_encoding(name):
+    found = [find_pair_error(name, causal) for causal in (False, True)]
+    # Kernels get the bias as a function, so that one of them is enough, but for
+    # the one whose buckets differ.
+    for causal in (False, True) if name == "T5Bias" else (True,):
+        found += find_errors(name, causal)
+    return found
+
+
 def main(path):
-    found = {name: find_errors(**case) for name, case in OPTIONS.items()}
-    for name in ENCODINGS:
-        found[name] = [
-            find_pair_error(name, causal) for causal in (False, True)
-        ]
-        # Kernels get the bias as a function, so that one of them is enough,
-        # but for the one whose buckets differ.
-        for causal in (False, True) if name == "T5Bias" else (True,):
-            found[name] += find_errors(name, causal)
+    refusals = {"device": find_refusal({}, {})}
+    fused.INTERPRET = True
+    refusals |= {name: find_refusal(*row) for name, row in REFUSED.items()}
+    found = {
+        "refusals": refusals,
+        "plans": {name: find_errors(**plan) for name, plan in PLANS.items()},
+        "encodings": {
+            name: find_errors_of_encoding(name) for name in ENCODINGS
+        },
+        "layers": {
+            **{name: find_layer_error(**case) for name, case in CASES.items()},
+            **find_sharded_errors(),
+        },
+    }
     pathlib.Path(path).write_text(json.dumps(found))
 
 

@@ -18,7 +18,6 @@ from keras_lengen.layers.attention.masks import (
 )
 from keras_lengen.layers.attention.windows import place_tokens, show_window
 from keras_lengen.layers.encodings.bias import BiasEncoding
-from tests.keras_lengen.layers.attention import fused_cases
 from tests.shell import run_on_jax
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 5, 12)).astype("float32")
@@ -66,41 +65,29 @@ def test_counts_are_those_of_the_masks(causal, padded, size, sink_tokens):
 
 
 @pytest.mark.process
-def test_layers_compute_the_same_on_jax(tmp_path):
+def test_kernels_and_layers_equal_the_definition(tmp_path):
     pytest.importorskip("jax")
     path = tmp_path / "errors.json"
-    module = "tests.keras_lengen.layers.attention.fused_layers"
+    module = "tests.keras_lengen.layers.attention.fused_outputs"
+    # Two devices, which share a batch.
     devices = "--xla_force_host_platform_device_count=2"
     run_on_jax(module, path, XLA_FLAGS=devices)
     found = json.loads(path.read_text())
-    assert len(found["errors"]) == 8
-    for name, error in found["errors"].items():
+    for name, errors in {**found["plans"], **found["encodings"]}.items():
+        # Of float32 in sums of at most 1,100 terms.
+        assert max(errors) < 5e-6, name
+    for name, error in found["layers"].items():
         assert error < 3e-6, name
     assert found["refusals"].keys() == REASONS.keys()
     for name, reason in REASONS.items():
         assert reason in found["refusals"][name]
-
-
-@pytest.mark.process
-def test_kernels_equal_the_definition(tmp_path):
-    pytest.importorskip("jax")
-    path = tmp_path / "errors.json"
-    module = "tests.keras_lengen.layers.attention.fused_outputs"
-    run_on_jax(module, path)
-    errors = json.loads(path.read_text())
-    assert list(errors) == [*fused_cases.OPTIONS, *fused_cases.ENCODINGS]
-    for name, found in errors.items():
-        # Of float32 in sums of at most 1,100 terms.
-        assert max(found) < 5e-6, (name, found)
-
-
-def test_every_bias_of_two_positions_is_compared():
+    # Every bias of two positions is compared.
     fusible = {
         cls.bias_of_pair
         for cls in ENCODINGS.values()
         if issubclass(cls, BiasEncoding)
     } - {BiasEncoding.bias_of_pair}
-    compared = [ENCODINGS[name] for name in fused_cases.ENCODINGS]
+    compared = [ENCODINGS[name] for name in found["encodings"]]
     assert fusible == {cls.bias_of_pair for cls in compared}
     assert {cls().find_pair_obstacle() for cls in compared} == {None}
 
