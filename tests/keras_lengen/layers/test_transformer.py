@@ -9,10 +9,8 @@ from keras import ops
 
 from keras_lengen.layers import (
     ALiBi,
-    GeometricAttention,
     MultiHeadAttention,
     RoPE,
-    T5Bias,
     TransformerBlock,
 )
 from tests.covering import cover
@@ -142,45 +140,6 @@ def embed(token_ids, dtype="float32"):
     keras.utils.set_random_seed(0)
     layer = keras.layers.Embedding(9, WIDTH, mask_zero=True, dtype=dtype)
     return layer(np.array(token_ids))
-
-
-@pytest.mark.parametrize("normalization", ["post", "pre"])
-@pytest.mark.parametrize("attention", [None, GeometricAttention])
-def test_a_cache_changes_nothing(normalization, attention):
-    block = TransformerBlock(
-        HEADS,
-        normalization=normalization,
-        encoding=None if attention else ALiBi(),
-        attention=attention,
-        cross_attention=True,
-        cross_encoding=T5Bias(),
-        num_key_value_heads=1,
-        use_causal_mask=True,
-    )
-    positions = np.array([0, 3, 4, 9, 30, 31])
-    mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 1, 1]], "bool")
-    shared = {
-        "memory_positions": np.arange(9),
-        "memory_mask": MEMORY_MASK,
-        "mask": mask,
-    }
-    full = block(X, positions=positions, memory=MEMORY, **shared)
-    cache = block.make_cache(2, TOKENS, MEMORY)
-    assert cache["cross_attention"][0].shape == (2, 9, 1, WIDTH // HEADS)
-    for start, end in ((0, 3), (3, 4), (4, 6)):
-        output, cache = block(
-            X[:, start:end],
-            positions=positions[start:end],
-            key_positions=positions,
-            memory=MEMORY if start == 0 else None,
-            cache=cache,
-            cache_update_index=start,
-            **shared,
-        )
-        real = mask[:, start:end]
-        np.testing.assert_allclose(
-            output[real], full[:, start:end][real], atol=1e-5
-        )
 
 
 def test_hidden_tokens_are_as_good_as_absent():

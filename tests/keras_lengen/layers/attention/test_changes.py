@@ -1,6 +1,7 @@
 """What must not change the outputs of attention."""
 
 import functools
+import itertools
 
 import keras
 import numpy as np
@@ -43,6 +44,8 @@ KINDS = {kind: name for name, (kind, *_) in reversed(SUBJECTS.items())}
 REAL = np.array(
     [[1, 1, 0, 1, 1, 1, 0, 0, 1], [0, 0, 1, 1, 1, 1, 1, 1, 1]], "bool"
 )
+# Tokens after each piece: some, a long prompt and one by one, one and the rest.
+PIECES = [(4, 5, 8, 9), (6, 7, 8, 9), (1, 9)]
 # A number that comes again is another document.
 SEGMENTS = np.array([[3] * 4 + [0] + [3] * 4, [1] * 3 + [2] * 6])
 
@@ -159,7 +162,8 @@ def test_pieces_of_a_padded_sequence_with_a_cache(name):
     if layer.encoding.counts_tokens or layer.encoding.reads_ranks:
         slots = None
     assert {part.shape[1] for part in cache} == {slots or TOKENS}
-    for start, end in ((0, 4), (4, 5), (5, 8), (8, 9)):
+    ends = PIECES[list(SUBJECTS).index(name) % len(PIECES)]
+    for start, end in itertools.pairwise((0, *ends)):
         part = STATES[:, start:end]
         output, cache = layer(
             *(part, part),

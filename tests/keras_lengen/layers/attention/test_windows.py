@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from keras_lengen.layers import MultiHeadAttention, RoPE
 from tests.covering import cover
-from tests.keras_lengen.layers.encodings.table import make
 
 BATCH, TOKENS, WIDTH = 2, 13, 16
 STATES = np.random.default_rng(5).normal(size=(BATCH, TOKENS, WIDTH))
@@ -69,40 +68,6 @@ def call_with_cache(layer, x, slots=TOKENS, **arguments):
         "cache_update_index": 0,
     }
     return layer(x, x, **{**call, **arguments})
-
-
-PIECES = {
-    "tokens": [1] * TOKENS,
-    "pieces": [5, 3, 1, 4],
-    "prompt": [9, 1, 1, 1, 1],
-    "long": [2, 11],
-}
-
-
-@pytest.mark.parametrize(
-    ("encoding", "padding", "pieces"),
-    cover(["NoPE", "RoPE", "ALiBi", "CoPE"], list(MASKS), list(PIECES)),
-)
-def test_a_short_cache_is_the_full_pass(encoding, padding, pieces):
-    layer, mask = make_windowed(make(encoding), use_sinks=True), MASKS[padding]
-    full = layer(
-        STATES, STATES, use_causal_mask=True, query_mask=mask, value_mask=mask
-    )
-    cache, outputs, start = layer.make_cache(BATCH, TOKENS), [], 0
-    slots = TOKENS if encoding == "CoPE" else 4 + 2
-    assert {part.shape[1] for part in cache} == {slots}
-    for size in PIECES[pieces]:
-        output, cache = call_with_cache(
-            layer,
-            tf.constant(STATES[:, start : start + size]),
-            value_mask=None if padding == "none" else mask,
-            cache=cache,
-            cache_update_index=start,
-        )
-        outputs.append(output)
-        start += size
-    found = np.concatenate(outputs, axis=1)
-    np.testing.assert_allclose(found[mask], full.numpy()[mask], atol=1e-5)
 
 
 def test_a_cache_for_a_short_sequence_has_no_more_entries():
