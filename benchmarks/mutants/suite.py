@@ -107,14 +107,21 @@ class Suite:
         """Returns the seconds of the tests that run some lines, cheapest first.
 
         Lines that run when the file is imported belong to no test: for them,
-        the tests are those that run any line of the file.
+        the tests are those that run any line of the file, and those of the file
+        of tests that is named after it.
         """
         found, others = {}, {}
+        named_after = f"/test_{pathlib.Path(path).stem}.py::"
         for file in sorted((self.root / "records").glob("*.gz")):
             record = json.loads(gzip.decompress(file.read_bytes()))
             for line, tests in record["lines"].get(path, {}).items():
                 chosen = found if int(line) in lines else others
                 chosen |= {test: record["seconds"][test] for test in tests}
+            others |= {
+                test: seconds
+                for test, seconds in record["seconds"].items()
+                if named_after in test
+            }
         found = found or others
         return dict(sorted(found.items(), key=lambda item: item[1]))
 

@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_lengen.layers import (
+    ALiBi,
     AxialEncoding,
     CoupledPositions,
     GridPositions,
@@ -13,10 +14,16 @@ from keras_lengen.layers import (
     RandomizedPositions,
     RoPE,
     SelectiveRoPE,
+    SinusoidalEncoding,
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
-from keras_lengen.models import TransformerDecoder
+from keras_lengen.models import (
+    EncoderDecoder,
+    LoopedDecoder,
+    TransformerDecoder,
+    TransformerEncoder,
+)
 from tests.keras_lengen.layers.positions import table as samplers
 
 HEADS, WIDTH, TOKENS = 2, 8, 12
@@ -141,3 +148,66 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 def test_what_cannot_be_packed_is_refused(call, arguments, message):
     with pytest.raises(ValueError, match=message):
         call(**arguments)
+
+
+MODELS = {
+    "encoder": (TransformerEncoder, {"encoding": ALiBi(), "output_size": 9}),
+    "decoder": (TransformerDecoder, {}),
+    "looped": (LoopedDecoder, {"loops": 2}),
+    "window": (
+        TransformerDecoder,
+        {"sliding_window": [3, None], "sink_tokens": 1},
+    ),
+    "added": (
+        TransformerEncoder,
+        {"encoding": SinusoidalEncoding(), "output_size": 9},
+    ),
+}
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[] if name in ("decoder", "added") else [pytest.mark.product],
+        )
+        for name in MODELS
+    ],
+)
+def test_models(name):
+    kind, options = MODELS[name]
+    model = make_model(kind, **options)
+    inputs = {"token_ids": IDS, "segment_ids": SEGMENTS, "padding_mask": REAL}
+    model.compile(jit_compile=True)
+    packed = model.predict_on_batch(inputs)
+    for row, part in split(mask=REAL):
+        expected = model({"token_ids": IDS[row : row + 1, part]})
+        np.testing.assert_allclose(packed[row, part], expected[0], atol=1e-5)
+
+
+def test_a_target_reads_its_own_source():
+    model = make_model(EncoderDecoder)
+    targets = RANDOM.integers(9, size=(2, 6), dtype="int32")
+    segments = np.array([[4, 4, 4, 5, 5, 6], [1, 1, 2, 2, 2, 2]])
+    sources = np.array([[4] * 5 + [5] + [6] * 6, [2] * 4 + [1] * 8])
+    packed = model(
+        {
+            "token_ids": IDS,
+            "segment_ids": sources,
+            "target_ids": targets,
+            "target_segment_ids": segments,
+        }
+    )
+    for row, part in split(segments):
+        source = sources[row] == segments[row, part[0]]
+        expected = model(
+            {
+                "token_ids": IDS[row : row + 1, source],
+                "target_ids": targets[row : row + 1, part],
+            }
+        )
+        np.testing.assert_allclose(
+            packed[row].numpy()[part], expected[0], atol=1e-5
+        )
