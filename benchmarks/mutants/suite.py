@@ -104,9 +104,10 @@ class Suite:
         }
 
     def find_tests(self, path, lines):
-        """Returns the seconds of the tests that run some lines, cheapest first.
+        """Returns the seconds of the tests that run some lines, by their order.
 
-        Lines that run when the file is imported belong to no test: for them,
+        First come those of the file that is named after the source, then the
+        cheapest. Lines that run when the file is imported belong to no test: for them,
         the tests are those that run any line of the file, and those of the file
         of tests that is named after it.
         """
@@ -123,7 +124,12 @@ class Suite:
                 if named_after in test
             }
         found = found or others
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+        return dict(
+            sorted(
+                found.items(),
+                key=lambda one: (named_after not in one[0], one[1]),
+            )
+        )
 
     def try_mutant(self, mutant, number):
         """Runs the tests of the lines of a mutant until one fails.

@@ -49,6 +49,7 @@ def choose(logits, draws=DRAWS, program=sample_tokens, **options):
 @hypothesis.example(np.zeros(9, "float32"), 1.0, None, 0.3)
 @hypothesis.example(np.float32([0, 2, 1, 2, 2]), 1.0, 2, None)
 @hypothesis.example(np.float32([-INF, 2, -INF, 2]), 3e38, 3, 0.95)
+@hypothesis.example(np.float32([-1, 2, 1.5]), 1.2e-38, None, None)
 @hypothesis.example(np.log(np.float32([0.1, 0.4, 0.2, 0.3])), 1.0, 3, 0.75)
 def test_tokens_have_their_share_of_the_numbers(
     logits, temperature, top_k, top_p
