@@ -107,9 +107,9 @@ class Suite:
         """Returns the seconds of the tests that run some lines, by their order.
 
         First come those of the file that is named after the source, then the
-        cheapest. Lines that run when the file is imported belong to no test: for them,
-        the tests are those that run any line of the file, and those of the file
-        of tests that is named after it.
+        cheapest. Lines that run when the file is imported belong to no test:
+        for them, the tests are those that run any line of the file, and those
+        of the file of tests that is named after it.
         """
         found, others = {}, {}
         named_after = f"/test_{pathlib.Path(path).stem}.py::"
