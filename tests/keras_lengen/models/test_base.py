@@ -167,3 +167,22 @@ WRONG_ARGUMENTS = [
 def test_wrong_arguments_raise(name, changes, message):
     with pytest.raises(ValueError, match=message):
         MODELS[name](**changes)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_keras_calls_it(name):
+    """In a functional model, and to predict."""
+    model = MODELS[name](ALiBi())
+    batch = inputs(model, IDS, lengths=np.array([4, 6]))
+    symbols = {
+        key: keras.Input(value.shape[1:] and (None,), dtype="int32", name=key)
+        for key, value in batch.items()
+    }
+    outer = keras.Model(symbols, model(symbols))
+    assert outer.output.shape == (None, None, OUTPUT_SIZE)
+    expected = model(batch)
+    np.testing.assert_allclose(outer(batch), expected, atol=1e-6)
+    if name == "encoder":
+        np.testing.assert_allclose(
+            model.predict(batch, verbose=0), expected, atol=1e-5
+        )
