@@ -104,32 +104,30 @@ class Suite:
         }
 
     def find_tests(self, path, lines):
-        """Returns the seconds of the tests that run some lines, by their order.
+        """Returns the seconds of the tests for some lines, in their order.
 
-        First come those of the file that is named after the source, then the
-        cheapest. Lines that run when the file is imported belong to no test:
-        for them, the tests are those that run any line of the file, and those
-        of the file of tests that is named after it.
+        First come those of the file that is named after the source. TensorFlow
+        converts what it compiles, so that not all lines are seen that they run.
+        Then come the tests that run the lines. In both, the cheapest come first.
+        Lines that run when the file is imported belong to no test: for them,
+        the tests are those that run any line of the file.
         """
-        found, others = {}, {}
+        own, found, others = {}, {}, {}
         named_after = f"/test_{pathlib.Path(path).stem}.py::"
         for file in sorted((self.root / "records").glob("*.gz")):
             record = json.loads(gzip.decompress(file.read_bytes()))
+            seconds = record["seconds"]
+            own |= {
+                test: seconds[test] for test in seconds if named_after in test
+            }
             for line, tests in record["lines"].get(path, {}).items():
                 chosen = found if int(line) in lines else others
-                chosen |= {test: record["seconds"][test] for test in tests}
-            others |= {
-                test: seconds
-                for test, seconds in record["seconds"].items()
-                if named_after in test
-            }
-        found = found or others
-        return dict(
-            sorted(
-                found.items(),
-                key=lambda one: (named_after not in one[0], one[1]),
-            )
-        )
+                chosen |= {test: seconds[test] for test in tests}
+
+        def by_seconds(tests):
+            return dict(sorted(tests.items(), key=lambda one: one[1]))
+
+        return {**by_seconds(own), **by_seconds(found or others)}
 
     def try_mutant(self, mutant, number):
         """Runs the tests of the lines of a mutant until one fails.
