@@ -108,7 +108,7 @@ class Suite:
 
         First come those of the file that is named after the source. TensorFlow
         converts what it compiles, so that not all lines are seen that they run.
-        Then come the tests that run the lines. In both, the cheapest come first.
+        Then come tests that run the lines. In both, the cheapest come first.
         Lines that run when the file is imported belong to no test: for them,
         the tests are those that run any line of the file.
         """
