@@ -264,6 +264,7 @@ WRONG = [
     ),
     (lambda: attention(chunk_size="all"), "chunk_size must .* got 'all'"),
     (lambda: attention()(X), "value is missing"),
+    (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
     (lambda: attention()(None, X), "query must be a tensor"),
     (
         lambda: build(attention())(X, X[..., :3]),
