@@ -112,7 +112,7 @@ def evaluate_by_length(
         },
         examples={length: each.count for length, each in found.items()},
         trained=known,
-        lower_is_better=_list_lower_is_better(model),
+        lower_is_better=("loss", *_list_directed(model, "down")),
     )
 
 
@@ -165,9 +165,14 @@ def _measure(
         for state in states
         if len(states) > 1
     ]
+    # Those of Keras that are better when higher are at most 1.
+    shares = _list_directed(model, "up")
     return {
         name: jackknife_estimate(
-            value, np.array([each[name] for each in without]), examples.count
+            value,
+            np.array([each[name] for each in without]),
+            examples.count,
+            is_share=name in shares and 0 <= value <= 1,
         )
         for name, value in values.items()
     }
@@ -307,11 +312,10 @@ def _find_fixed_width(model: keras.Model) -> int | None:
     return None
 
 
-def _list_lower_is_better(model: keras.Model) -> tuple[str, ...]:
-    """Returns the names of the loss and of metrics that are errors."""
-    names = [
+def _list_directed(model: keras.Model, direction: str) -> list[str]:
+    """Returns the names of metrics that are better "up" or "down"."""
+    return [
         metric.name
         for metric in _list_metrics(model)
-        if getattr(metric, "_direction", None) == "down"
+        if getattr(metric, "_direction", None) == direction
     ]
-    return ("loss", *names)

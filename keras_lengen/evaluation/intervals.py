@@ -41,37 +41,51 @@ def wilson_interval(share: float, count: float) -> tuple[float, float]:
     >>> round(wilson_interval(1.0, 100)[0], 3)
     0.963
     """
-    center = share + Z**2 / (2 * count)
-    half = Z * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
-    scale = 1 + Z**2 / count
+    return _wilson_interval(share, count, Z)
+
+
+def _wilson_interval(
+    share: float, count: float, quantile: float
+) -> tuple[float, float]:
+    square = quantile**2
+    center = share + square / (2 * count)
+    half = quantile * math.sqrt(
+        share * (1 - share) / count + square / (4 * count**2)
+    )
+    scale = 1 + square / count
     return (
         min(max((center - half) / scale, 0.0), share),
         max(min((center + half) / scale, 1.0), share),
     )
 
 
-def jackknife_estimate(value: float, without: Array, count: int) -> Estimate:
+def jackknife_estimate(
+    value: float, without: Array, count: int, *, is_share: bool
+) -> Estimate:
     """Estimates the 95% interval of a statistic of examples in groups.
 
-    Delete-a-group jackknife (Kott, 2001). Where all values are between 0 and
-    1, it is the Wilson interval of as many trials as have the same standard
-    error, so that a share of 0 or 1 keeps an interval.
+    Delete-a-group jackknife (Kott, 2001). That of a share is the Wilson
+    interval of as many trials as have the same standard error, so that a share
+    of 0 or 1 keeps an interval.
 
     Args:
         value: float. The statistic of all examples.
         without: float `(G,)`. The statistic without each group in turn.
         count: int. Number of examples.
+        is_share: bool. Whether the statistic is from 0 to 1 for every example.
     """
     groups = len(without)
     if groups < 2 or not np.all(np.isfinite(without)):
         return Estimate(value, math.nan, math.nan)
     variance = (groups - 1) / groups * np.sum((without - np.mean(without)) ** 2)
-    error = math.sqrt(variance)
-    if 0 <= value <= 1 and np.all((without >= 0) & (without <= 1)):
+    quantile = _student_quantile(groups - 1)
+    if is_share:
         spread = value * (1 - value)
         trials = spread / variance if spread and variance else count
-        return Estimate(value, *wilson_interval(value, max(trials, 1.0)))
-    half = _student_quantile(groups - 1) * error
+        return Estimate(
+            value, *_wilson_interval(value, max(trials, 1.0), quantile)
+        )
+    half = quantile * math.sqrt(variance)
     return Estimate(value, value - half, value + half)
 
 
