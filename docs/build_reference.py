@@ -19,6 +19,7 @@ from docs.examples import (
     ATTENTIONS,
     CLASSES,
     ENCODINGS,
+    EVALUATION,
     HEADS,
     METHODS,
     MODEL_WIDTH,
@@ -38,7 +39,10 @@ DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {*CLASSES, *MODELS, *WITH_MODELS, *RETROFIT, *ANALYSIS}
+LINKED = {
+    *(*CLASSES, *MODELS, *WITH_MODELS, *RETROFIT),
+    *(*ANALYSIS, *EVALUATION),
+}
 
 INTRODUCTION = f"""\
 # Reference
@@ -123,6 +127,7 @@ def make_page():
                 ("Every attention", ATTENTIONS),
                 ("Blocks and models", {**MODELS, **WITH_MODELS}),
                 ("Models of KerasHub", RETROFIT),
+                ("Evaluation", EVALUATION),
                 ("Analysis", ANALYSIS),
             )
             for text in (

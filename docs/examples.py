@@ -4,7 +4,7 @@ import ast
 import doctest
 import inspect
 
-from keras_lengen import analysis, layers, models, retrofit
+from keras_lengen import analysis, evaluation, layers, models, retrofit
 
 HEADS, WIDTH = 8, 8
 MODEL_WIDTH = HEADS * WIDTH
@@ -34,6 +34,7 @@ WITH_MODELS = {
 """What models are used with, by name."""
 RETROFIT = {"Retrofitted": retrofit.Retrofitted}
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
+EVALUATION = {name: getattr(evaluation, name) for name in evaluation.__all__}
 METHODS = (
     *("generate", "stream", "start_conversation", "settle"),
     *("make_task", "refresh", "restore"),

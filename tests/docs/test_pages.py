@@ -72,7 +72,7 @@ INLINE = [
     # Names of programs, without the flags and runs that they need.
     if " --" in command
 ]
-LONG = ("extending.md", "first_model.md", "windows.md")
+LONG = ("extending.md", "first_model.md", "measuring.md", "windows.md")
 """Pages whose programs train a model, or generate with a large one."""
 
 
