@@ -18,6 +18,7 @@ from tests.keras_lengen.layers.encodings.table import random_inputs
 from tests.keras_lengen.layers.positions.table import reset
 
 QUERY, KEY = random_inputs("rotation")
+NOTHING = NoPE()
 
 
 @pytest.mark.parametrize("cls", [RoPE, ALiBi, RelativeEncoding])
@@ -65,6 +66,9 @@ def test_one_encoding_is_for_one_kind_of_attention(encoding, heads, width):
         other.build((1, 5, 16), (1, 5, 16))
     with pytest.raises(ValueError, match=r"built for; .*: make another"):
         encoding(np.ones((1, 5, heads, width), "float32"))
+    # Without positions, they are all alike.
+    for heads, width in ((2, 8), (1, 4)):
+        NOTHING(np.ones((1, 5, heads, width), "float32"))
 
 
 @pytest.mark.parametrize("cls", [NoPE, RoPE, ALiBi, SinusoidalEncoding])
