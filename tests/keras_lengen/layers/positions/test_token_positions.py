@@ -141,6 +141,7 @@ def test_padding_has_position_zero_and_changes_nothing(name):
 def test_wrong_arguments_raise(changes, message):
     with pytest.raises(ValueError, match=message):
         coupled(**changes)
+    assert coupled(items=[2**31 - 1]).items == (2**31 - 1,)
 
 
 REFUSED = {
