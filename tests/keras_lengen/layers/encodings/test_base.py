@@ -67,8 +67,8 @@ def test_one_encoding_is_for_one_kind_of_attention(encoding, heads, width):
     with pytest.raises(ValueError, match=r"built for; .*: make another"):
         encoding(np.ones((1, 5, heads, width), "float32"))
     # None is for all kinds.
-    for heads, width in ((2, 8), (heads, width)):
-        layer = MultiHeadAttention(heads, width, encoding=NOTHING)
+    for size in ((2, 8), (heads, width)):
+        layer = MultiHeadAttention(*size, encoding=NOTHING)
         layer.build((1, 5, 16), (1, 5, 16))
 
 
