@@ -229,8 +229,6 @@ def test_all_promises(name):
 
 
 WINDOW = "RoPE, window, softmax, adaptive, gate"
-# It reads as many scores as there are distances.
-RELATIVE = next(name for name in SUBJECTS if name.startswith("RelativeEnc"))
 COMPILED = {
     "xla": functools.partial(tf.function, jit_compile=True),
     "unknown sizes": functools.partial(
@@ -245,7 +243,7 @@ COMPILED = {
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("name", [*KINDS.values(), WINDOW, RELATIVE])
+@pytest.mark.parametrize("name", [*KINDS.values(), WINDOW])
 @pytest.mark.parametrize("compiled", COMPILED)
 def test_compiled_programs(name, compiled):
     """Of padded sequences in chunks, with gradients."""

@@ -11,6 +11,7 @@ from keras_lengen.layers import (
     LearnedEncoding,
     MultiHeadAttention,
     NoPE,
+    RandomizedPositions,
     RelativeEncoding,
     RoPE,
     SelectiveRoPE,
@@ -62,6 +63,15 @@ def test_columns_have_two_sides_in_causal_attention():
         np.testing.assert_array_equal(
             bias[:, part], np.repeat(expected, 2, axis=0)
         )
+    # Rows have two sides, too, if they may fall.
+    rows = RandomizedPositions(max_position=9, ordered=False)
+    sampler = GridPositions(width=WIDTH, row=rows)
+    encoding = AxialEncoding(row=ALiBi(), column=ALiBi(), sampler=sampler)
+    past, all_keys = (
+        encoding(QUERY, KEY, positions=GRID, causal=causal)
+        for causal in (True, False)
+    )
+    np.testing.assert_array_equal(past, all_keys)
 
 
 @pytest.mark.parametrize("row", [XPos(), T5Bias()])

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_lengen.layers import RelativeEncoding
 from tests.covering import cover
@@ -17,6 +18,13 @@ from tests.keras_lengen.layers.encodings.table import (
 QUERY, KEY = random_inputs("bias")
 SHARED = np.array([0, 2, 5, 11, 12, 40])
 OWN = np.stack([SHARED, [3, 4, 6, 7, 19, 25]])
+
+
+def test_a_program_for_all_lengths():
+    encoding = make_built("RelativeEncoding")
+    shape = tf.TensorSpec((None, None, HEADS, WIDTH))
+    program = tf.function(encoding, input_signature=[shape])
+    np.testing.assert_allclose(program(QUERY), encoding(QUERY), atol=1e-5)
 
 
 def sampled(positions, i, j):

@@ -75,6 +75,14 @@ def test_a_wrong_width_raises(width):
         GridPositions(width=width)
 
 
+def test_rows_and_columns_need_a_position_each():
+    short = RandomizedPositions(max_position=2)
+    for axis, message in (("row", "3 rows"), ("column", "4 columns")):
+        grid = GridPositions(width=4, **{axis: short})
+        with pytest.raises(ValueError, match=f"has {message}, but"):
+            grid.check_length(11)
+
+
 def test_encodings_of_an_axis_must_be_defined_at_its_positions():
     fractions = ContinuousPositions(max_position=9)
     below = AugmentedPositions(normalize=True)
