@@ -77,9 +77,11 @@ class Suite:
         settings.write_text(
             COVERAGE.format(sources=",".join(SOURCES), folder=work)
         )
+        # Other modules of tests are for other backends and processes.
+        names = "test_*.py" if folder.startswith("tests") else "*.py"
         done = _pytest(
             clone,
-            *sorted(str(p) for p in (clone / folder).glob("*.py")),
+            *sorted(str(p) for p in (clone / folder).glob(names)),
             *("-n", str(self.jobs), "--dist=loadscope", "-m", MARKS),
             *("--cov", f"--cov-config={settings}", "--cov-context=test"),
             *("--cov-report=", "-p", "benchmarks.mutants.plugin"),
