@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -158,21 +159,38 @@ class Suite:
 
     def _find_failure(self, clone, tests, number):
         listed = self.root / f"tests_{number}.txt"
-        listed.write_text("\n".join(tests))
-        try:
-            done = _pytest(
-                clone,
-                *(f"@{listed}", "-x", "-n", "0", "-m", MARKS, "--tb=no"),
-                timeout=120 + 3 * sum(tests.values()),
+        while tests:
+            listed.write_text("\n".join(tests))
+            try:
+                done = _pytest(
+                    clone,
+                    *(f"@{listed}", "-x", "-n", "0", "-m", MARKS, "--tb=no"),
+                    timeout=120 + 3 * sum(tests.values()),
+                )
+            except subprocess.TimeoutExpired:
+                return "time limit"
+            if done.returncode == 0:
+                return None
+            for line in done.stdout.splitlines():
+                if line.startswith(("FAILED ", "ERROR ")):
+                    return line.split()[1]
+            # Names of tests may have numbers that differ between two runs.
+            missing = tuple(
+                str(pathlib.Path(path).relative_to(clone))
+                for path in re.findall(
+                    r"^ERROR: not found: (\S+)",
+                    done.stdout + done.stderr,
+                    re.MULTILINE,
+                )
             )
-        except subprocess.TimeoutExpired:
-            return "time limit"
-        if done.returncode == 0:
-            return None
-        for line in done.stdout.splitlines():
-            if line.startswith(("FAILED ", "ERROR ")):
-                return line.split()[1]
-        return "collection"
+            if not missing:
+                return "collection"
+            tests = {
+                test: seconds
+                for test, seconds in tests.items()
+                if not test.startswith(missing)
+            }
+        return None
 
 
 def _test_folders(clone):

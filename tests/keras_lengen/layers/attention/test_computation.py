@@ -106,7 +106,7 @@ def test_weights_of_options_start_as_published():
         ({"encoding": ALiBi()}, 1 / TOKENS),
         ({"use_sinks": True}, 0),
     ],
-    ids=str,
+    ids=["softmax", "entmax", "bias", "sinks"],
 )
 def test_weights_of_a_query_without_keys(options, expected):
     layer = build(**options)
