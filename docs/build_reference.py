@@ -39,10 +39,7 @@ DOCS = pathlib.Path(__file__).parent
 PAGE = DOCS / "reference" / "index.md"
 PICTURES = DOCS / "images" / "reference"
 
-LINKED = {
-    *(*CLASSES, *MODELS, *WITH_MODELS, *RETROFIT),
-    *(*ANALYSIS, *EVALUATION),
-}
+LINKED = {*CLASSES, *MODELS, *WITH_MODELS, *RETROFIT, *ANALYSIS, *EVALUATION}
 
 INTRODUCTION = f"""\
 # Reference

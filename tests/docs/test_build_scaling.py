@@ -20,10 +20,11 @@ def test_the_page_is_up_to_date():
 
 
 def test_efficiency():
-    # Of a batch that grows: a second of products, then 75 GB twice over 100 GB
-    # a second.
+    # A batch that grows with the chips: one second of products, then 75 GB sent
+    # twice at 100 GB per second.
     weak = build_scaling.estimate_weak_efficiency(ROW, FOUR)
-    # Of a shared one: four seconds alone, one and the sum on each chip of four.
+    # A batch that the chips share: four seconds on one chip; on each of four,
+    # one second and the sum.
     strong = build_scaling.estimate_strong_efficiency(ROW, FOUR)
     assert [weak, strong] == pytest.approx([1 / 2.5] * 2, rel=1e-4)
     # The update moves its bytes on any number of chips, half a second here.

@@ -203,7 +203,7 @@ def test_many_lengths_are_padded_to_few_widths(model):
         model.call = predict
         model.make_test_function(force=True)
     assert list(found.examples) == [*range(3, 41)]
-    # 40, its half, its quarter, ...; and one length alone.
+    # 40, 20, 10, 5 and 3, and one length that is tried without padding.
     assert len(widths) <= 6
 
 

@@ -54,7 +54,7 @@ def choose(logits, draws=DRAWS, program=sample_tokens, **options):
 def test_tokens_have_their_share_of_the_numbers(
     logits, temperature, top_k, top_p
 ):
-    """Of equal tokens, the first ones are kept."""
+    """Among equal tokens, the first ones are kept."""
     top_k = top_k and min(top_k, len(logits))
     options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     with np.errstate(all="ignore"):

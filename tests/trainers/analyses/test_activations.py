@@ -95,7 +95,7 @@ def test_matrices_are_the_largest_weights_of_the_heads(tmp_path):
     (weights,) = layers.values()
     assert weights.shape == (3, 10, 10)
     assert counted.all()
-    # Of two heads, whose rows sum to 1.
+    # The larger weights of two heads, in each of which a row sums to 1.
     sums = weights.sum(axis=-1)
     assert np.all((sums >= 1 - 1e-5) & (sums <= 2))
 

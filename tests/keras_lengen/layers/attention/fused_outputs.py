@@ -202,8 +202,8 @@ def find_layer_error(use_causal_mask=False, **case):
 RATE = 0.3
 
 
-def drop():
-    """Weights before and after dropout, and how wrong a slope of theirs is."""
+def make_dropout():
+    """A layer with dropout that returns its weights, and its inputs."""
     layer = MultiHeadAttention(
         *(1, 20),
         encoding=LogKERPLE(),
@@ -222,28 +222,35 @@ def drop():
         weight.assign(numbers.reshape(weight.shape))
     for dense in (layer.value_dense, layer.output_dense):
         dense.kernel.assign(jnp.eye(20))
+    return layer, inputs
+
+
+def find_dropout_errors():
+    """Errors of the weights that are kept, of their share, and of a slope."""
+    layer, inputs = make_dropout()
     before = layer(*inputs)
     layer.fused = True
     score, weights = make_score(layer, training=True)
     gradient, after = jax.grad(score, has_aux=True)(weights, inputs)
+    kept = jnp.where(after > 0, before / (1 - RATE), 0)
     steps = [0.01 * jnp.sign(each) for each in gradient]
     ends = []
     for sign in (1, -1):
         moved = [w + sign * s for w, s in zip(weights, steps, strict=True)]
         ends.append(score(moved, inputs)[0])
     slope = sum(jnp.sum(g * s) for g, s in zip(gradient, steps, strict=True))
-    error = abs((ends[0] - ends[1]) / 2 / slope - 1)
-    return before, after, float(error)
-
-
-def find_dropout_errors():
-    before, after, error = drop()
-    kept = jnp.where(after > 0, before / (1 - RATE), 0)
     return {
         "weights": float(jnp.max(jnp.abs(after - kept))),
         "share": float(jnp.mean(after == 0) - RATE),
-        "slope": error,
+        "slope": float(abs((ends[0] - ends[1]) / 2 / slope - 1)),
     }
+
+
+def drop():
+    """The weights after fused dropout."""
+    layer, inputs = make_dropout()
+    layer.fused = True
+    return np.array(layer(*inputs, training=True))
 
 
 def find_sharded_errors():
@@ -251,12 +258,12 @@ def find_sharded_errors():
     its dropout, which is that of one device."""
     case = CASES["window, cap and sinks"]
     devices = keras.distribution.DataParallel(devices=jax.devices())
-    _, alone, _ = drop()
+    on_one_device = drop()
     keras.distribution.set_distribution(devices)
     found = {"devices": find_layer_error(**case)}
-    _, shared, _ = drop()
+    on_both = drop()
     keras.distribution.set_distribution(None)
-    found["dropout"] = float(jnp.max(jnp.abs(alone - shared)))
+    found["dropout"] = float(np.abs(on_one_device - on_both).max())
     return found
 
 

@@ -76,7 +76,7 @@ def test_kernels_and_layers_equal_the_definition(tmp_path):
     for name, errors in found["encodings"].items():
         assert max(errors) < 5e-6, name
     for name, error in found["layers"].items():
-        # Of float32 in sums of at most 1,100 terms.
+        # The rounding of float32, in sums of up to 1,100 terms.
         assert error < 5e-6, name
     assert found["dropout"]["weights"] < 3e-6
     assert abs(found["dropout"]["share"]) < 0.06
