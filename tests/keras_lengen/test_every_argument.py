@@ -18,6 +18,7 @@ from keras_lengen.models import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.arguments import assert_is_attribute, differ
 from tests.keras_lengen.models.small import inputs, token_ids
 
@@ -34,14 +35,6 @@ class SharperAttention(MultiHeadAttention):
         self.query_dense.kernel.assign(4 * self.query_dense.kernel)
 
 
-OF_MODELS = {
-    "vocabulary_size": 7,
-    "output_size": 3,
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 16,
-    "feedforward_dim": 8,
-}
 SMALL = {
     MultiHeadAttention: {
         "num_heads": 2,
@@ -55,10 +48,10 @@ SMALL = {
         "attention_dropout": 0.1,
         "cross_attention": True,
     },
-    TransformerEncoder: OF_MODELS,
-    TransformerDecoder: OF_MODELS,
-    EncoderDecoder: OF_MODELS,
-    LoopedDecoder: {**OF_MODELS, "loops": 2},
+    TransformerEncoder: SIZES,
+    TransformerDecoder: SIZES,
+    EncoderDecoder: SIZES,
+    LoopedDecoder: {**SIZES, "loops": 2},
 }
 """Arguments of the smallest layers in which others show."""
 TOGETHER = {

@@ -5,10 +5,8 @@ from keras import ops
 
 from keras_lengen.analysis import attention_weights, block_activations
 from keras_lengen.layers import ALiBi, RandomizedRoPE, RelativeEncoding
-from keras_lengen.models import EncoderDecoder, TransformerEncoder
 from tests.keras_lengen.layers.positions.table import reset
-
-SMALL = {"vocabulary_size": 7, "output_size": 7, "num_heads": 2, "model_dim": 8}
+from tests.keras_lengen.models.small import encoder, encoder_decoder
 
 
 def draw(tokens, seed=0):
@@ -17,11 +15,9 @@ def draw(tokens, seed=0):
 
 
 def test_weights_of_an_encoder_are_those_of_its_layer():
-    model = TransformerEncoder(
-        num_layers=1, normalization=None, encoding=ALiBi(), **SMALL
-    )
+    model = encoder(ALiBi(), normalization=None)
     (weights,) = attention_weights(model, draw(5)).values()
-    x = np.asarray(model.embedding(draw(5))) * np.sqrt(8)
+    x = np.asarray(model.embedding(draw(5))) * 4
     _, wanted = model.blocks[0].attention_layer(
         x, x, return_attention_scores=True
     )
@@ -29,11 +25,8 @@ def test_weights_of_an_encoder_are_those_of_its_layer():
 
 
 def test_layers_by_name():
-    model = EncoderDecoder(
-        **{"num_layers": 2, "num_decoder_layers": 1, "chunk_size": 2},
-        encoding=RelativeEncoding(),
-        **SMALL,
-    )
+    options = {"num_layers": 2, "num_decoder_layers": 1, "chunk_size": 2}
+    model = encoder_decoder(RelativeEncoding(), **options)
     inputs = {"token_ids": draw(5), "target_ids": draw(3, seed=1)}
     before = ops.convert_to_numpy(model(inputs))
     shapes = [w.shape for w in attention_weights(model, inputs).values()]
@@ -46,8 +39,7 @@ def test_layers_by_name():
 
 
 def test_outputs_are_those_of_the_same_random_positions():
-    encoding = RandomizedRoPE(max_position=50, seed=1)
-    model = TransformerEncoder(num_layers=1, encoding=encoding, **SMALL)
+    model = encoder(RandomizedRoPE(max_position=50, seed=1))
     model(draw(5))
     sampler = model.blocks[0].attention_layer.encoding.sampler
     reset(sampler)
@@ -59,17 +51,13 @@ def test_outputs_are_those_of_the_same_random_positions():
 
 
 def test_activations_of_blocks_are_those_before_the_head():
-    model = TransformerEncoder(
-        num_layers=2,
-        encoding=RandomizedRoPE(max_position=32, evaluation="even"),
-        dtype="mixed_bfloat16",
-        **SMALL,
-    )
+    encoding = RandomizedRoPE(max_position=32, evaluation="even")
+    model = encoder(encoding, num_layers=2, dtype="mixed_bfloat16")
     outputs = ops.convert_to_numpy(model(draw(6)))
     found = block_activations(model, draw(6))
     first, last = found.values()
     assert [path.rpartition("/")[2] for path in found] == ["block_0", "block_1"]
-    assert first.shape == last.shape == (3, 6, 8)
+    assert first.shape == last.shape == (3, 6, 16)
     assert first.dtype == last.dtype == np.dtype("float32")
     assert not np.allclose(first, last)
     logits = ops.convert_to_numpy(model.logits(last))
@@ -80,7 +68,7 @@ def test_activations_of_blocks_are_those_before_the_head():
 
 
 def test_what_has_no_such_layers():
-    model = TransformerEncoder(num_layers=1, **SMALL)
+    model = encoder()
     with pytest.raises(ValueError, match=r"model \(attention\); got 'cross'"):
         attention_weights(model, draw(4), name="cross")
     for function in (attention_weights, block_activations):

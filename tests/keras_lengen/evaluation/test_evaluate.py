@@ -6,7 +6,7 @@ import pytest
 
 from keras_lengen.evaluation import Estimate, LengthResults, evaluate_by_length
 from keras_lengen.layers import RoPE
-from keras_lengen.models import TransformerEncoder
+from tests.keras_lengen.models.small import encoder
 
 LENGTHS = [3, 5, 12, 40]
 COUNT = 50
@@ -47,14 +47,7 @@ def tagger():
 
 
 def attending():
-    return TransformerEncoder(
-        vocabulary_size=3,
-        output_size=2,
-        num_layers=1,
-        num_heads=2,
-        model_dim=8,
-        encoding=RoPE(),
-    )
+    return encoder(RoPE(), output_size=2)
 
 
 def compile_model(model, **options):

@@ -11,16 +11,9 @@ from keras_lengen.layers import (
     RoPE,
     TransformerBlock,
 )
-from keras_lengen.models import LoopedDecoder
 from keras_lengen.models.base import TokenModel
 from tests.covering import cover
-from tests.keras_lengen.models.small import (
-    decoder,
-    encoder,
-    encoder_decoder,
-    inputs,
-    token_ids,
-)
+from tests.keras_lengen.models import small
 from tests.loading import compute
 
 pytestmark = [
@@ -53,19 +46,13 @@ MODELS = {
     "block": lambda dtype: of_features(
         TransformerBlock(num_heads=2, encoding=RoPE(), dtype=dtype), times=1
     ),
-    "decoder": lambda dtype: decoder(
+    "decoder": lambda dtype: small.decoder(
         RoPE(), output_size=None, tie_embeddings=True, dtype=dtype
     ),
-    "looped": lambda dtype: LoopedDecoder(
-        vocabulary_size=7,
-        num_layers=2,
-        num_heads=2,
-        model_dim=16,
-        loops=2,
-        encoding=RoPE(),
-        dtype=dtype,
+    "looped": lambda dtype: small.looped_decoder(
+        RoPE(), num_layers=2, output_size=None, dtype=dtype
     ),
-    "encoder-decoder": lambda dtype: encoder_decoder(RoPE(), dtype=dtype),
+    "encoder-decoder": lambda dtype: small.encoder_decoder(RoPE(), dtype=dtype),
 }
 
 
@@ -93,7 +80,8 @@ def test_a_quantized_model_is_saved_and_loaded_and_saved(
 ):
     model = MODELS[name](dtype)
     of_tokens = isinstance(model, TokenModel)
-    batch = inputs(model, token_ids()) if of_tokens else FEATURES
+    ids = small.token_ids()
+    batch = small.inputs(model, ids) if of_tokens else FEATURES
     (before,) = compute(model, batch)
     model.quantize(config=CONFIGS[config]())
     (expected,) = compute(model, batch)
@@ -105,5 +93,5 @@ def test_a_quantized_model_is_saved_and_loaded_and_saved(
 
 
 def test_a_model_that_is_not_quantized_has_one_policy():
-    config = encoder(RoPE()).get_config()
+    config = small.encoder(RoPE()).get_config()
     assert config["dtype"]["class_name"] == "DTypePolicy"

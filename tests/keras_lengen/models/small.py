@@ -12,11 +12,11 @@ from keras_lengen.models import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.encodings import table as encodings
-from tests.keras_lengen.layers.encodings.table import HEADS, MODEL_DIM
 from tests.keras_lengen.layers.positions import table as samplers
 
-VOCABULARY_SIZE, OUTPUT_SIZE = 7, 3
+VOCABULARY_SIZE, OUTPUT_SIZE = SIZES["vocabulary_size"], SIZES["output_size"]
 
 
 def token_ids(tokens=6, batch_size=2):
@@ -26,18 +26,7 @@ def token_ids(tokens=6, batch_size=2):
 
 
 def _small(model, encoding, changes):
-    return model(
-        **{
-            "vocabulary_size": VOCABULARY_SIZE,
-            "output_size": OUTPUT_SIZE,
-            "num_layers": 1,
-            "num_heads": HEADS,
-            "model_dim": MODEL_DIM,
-            "feedforward_dim": 8,
-            "encoding": encoding,
-            **changes,
-        }
-    )
+    return model(**{**SIZES, "encoding": encoding, **changes})
 
 
 def encoder(encoding=None, **changes):

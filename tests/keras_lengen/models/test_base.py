@@ -119,11 +119,6 @@ WRONG_INPUTS = [
         "at most one of lengths and padding_mask",
     ),
     (
-        "encoder",
-        {"token_ids": IDS, "segment_ids": IDS, "reference_length": 4},
-        "at most one of segment_ids and reference_length",
-    ),
-    (
         "decoder",
         {"token_ids": IDS, "memory": IDS},
         "must not have the key 'memory'. It may",
@@ -169,18 +164,21 @@ def test_wrong_arguments_raise(name, changes, message):
         MODELS[name](**changes)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, "features"])
 def test_keras_calls_it(name):
-    """In a functional model, and to predict."""
-    model = MODELS[name](ALiBi())
+    """In a functional model, to predict, and for the shape of its outputs."""
+    changes = {"output_size": None} if name == "features" else {}
+    model = MODELS.get(name, encoder)(ALiBi(), **changes)
     batch = inputs(model, IDS, lengths=np.array([4, 6]))
     symbols = {
         key: keras.Input(value.shape[1:] and (None,), dtype="int32", name=key)
         for key, value in batch.items()
     }
     outer = keras.Model(symbols, model(symbols))
-    assert outer.output.shape == (None, None, OUTPUT_SIZE)
     expected = model(batch)
+    shapes = {key: value.shape for key, value in batch.items()}
+    assert model.compute_output_shape(shapes) == expected.shape
+    assert outer.output.shape == (None, None, expected.shape[-1])
     np.testing.assert_allclose(outer(batch), expected, atol=1e-6)
     if name == "encoder":
         np.testing.assert_allclose(

@@ -251,13 +251,22 @@ def test_a_sequence_ends_at_its_first_end_token(rope):
     assert len(streamed) == max(lengths)
 
 
-def test_given_positions_are_those_of_prompts_and_new_tokens(rope):
-    positions = np.array([3, 4, 9, 20, 21, 30, 31, 40, 50])
-    inputs = {"token_ids": PROMPTS, "positions": positions}
+@pytest.mark.parametrize(
+    ("subject", "given"),
+    [
+        ("rotation", {"positions": np.arange(9) ** 2}),
+        ("length", {"reference_length": 100}),
+    ],
+    ids=["positions", "reference length"],
+)
+def test_inputs_hold_for_new_tokens(subject, given):
+    model, inputs = SUBJECTS[subject](), {"token_ids": PROMPTS, **given}
     with eagerly():
-        tokens, logits = rope.generate(inputs, NEW_TOKENS, return_logits=True)
+        tokens, logits = model.generate(inputs, 4, return_logits=True)
+        _, others = model.generate(PROMPTS, 4, return_logits=True)
     whole = {**inputs, "token_ids": np.append(PROMPTS, tokens, axis=1)}
-    np.testing.assert_allclose(rope(whole)[:, 4:-1], logits, atol=1e-3)
+    np.testing.assert_allclose(model(whole)[:, 4:-1], logits, atol=1e-3)
+    assert not np.allclose(logits, others, atol=1e-2)
 
 
 def test_programs_are_compiled_once_for_a_shape():
@@ -431,17 +440,6 @@ def test_wrong_arguments_raise(rope, inputs, options, message):
 def test_a_stream_checks_before_it_is_read(rope, count, options, message):
     with pytest.raises(ValueError, match=message):
         rope.stream(PROMPTS, count, **options)
-
-
-def test_a_reference_length_is_heeded():
-    model = SUBJECTS["length"]()
-    inputs = {"token_ids": PROMPTS, "reference_length": 100}
-    with eagerly():
-        tokens, logits = model.generate(inputs, 4, return_logits=True)
-        _, others = model.generate(PROMPTS, 4, return_logits=True)
-    whole = {**inputs, "token_ids": np.append(PROMPTS, tokens, axis=1)}
-    np.testing.assert_allclose(model(whole)[:, 4:-1], logits, atol=1e-3)
-    assert not np.allclose(logits, others, atol=1e-2)
 
 
 def test_a_seed_repeats_the_draw(flat):

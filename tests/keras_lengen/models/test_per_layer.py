@@ -96,14 +96,7 @@ def lists():
 
 
 @pytest.mark.product
-@pytest.mark.parametrize(
-    "name",
-    [
-        "one sampler",
-        pytest.param("two samplers", marks=pytest.mark.product),
-        pytest.param("bias", marks=pytest.mark.product),
-    ],
-)
+@pytest.mark.parametrize("name", ["one sampler", "two samplers", "bias"])
 def test_a_saved_model_shares_as_much(name, tmp_path, loading):
     model = with_random_weights(decoder(lists()[name], num_layers=4))
     batch = inputs(model, IDS, positions=np.array([1, 4, 5, 11, 30, 47]))

@@ -16,6 +16,7 @@ from keras_lengen.models import (
     TransformerEncoder,
     presets,
 )
+from tests.keras_lengen.layers.attention.oracle import project
 from tests.keras_lengen.models.small import token_ids, with_random_weights
 
 MODELS = {
@@ -145,11 +146,6 @@ def test_weights_of_gpt2_start_small():
             assert abs(np.std(weight) / 0.02 - 1) < 0.045
 
 
-def linear(x, dense):
-    kernel, *bias = map(np.asarray, dense.weights)
-    return x @ kernel + sum(bias)
-
-
 def normalize(x, layer, epsilon):
     """Layer normalization with two weights, or by the RMS with one."""
     gain, *offset = map(np.asarray, layer.weights)
@@ -167,7 +163,7 @@ def forward(
     width = model.model_dim // model.num_heads
 
     def split(x, dense):
-        heads = linear(x, dense).reshape(*ids.shape, -1, width)
+        heads = project(dense, x).reshape(*ids.shape, -1, width)
         return np.moveaxis(heads, 2, 1)
 
     later = np.triu(np.ones((ids.shape[1],) * 2, "bool"), k=1)
@@ -187,14 +183,14 @@ def forward(
         weights = np.exp(np.where(later, -np.inf, scores))
         weights /= weights.sum(axis=-1, keepdims=True)
         attended = np.moveaxis(weights @ value, 1, 2).reshape(x.shape)
-        x = x + linear(attended, attention.output_dense)
+        x = x + project(attention.output_dense, attended)
         normed = norm(x, block.feedforward_norm)
-        hidden = linear(normed, block.hidden_dense)
+        hidden = project(block.hidden_dense, normed)
         if model.gated_feedforward:
-            hidden = activate(linear(normed, block.gate_dense)) * hidden
+            hidden = activate(project(block.gate_dense, normed)) * hidden
         else:
             hidden = activate(hidden)
-        x = x + linear(hidden, block.output_dense)
+        x = x + project(block.output_dense, hidden)
     return norm(x, model.final_norm)
 
 
@@ -271,7 +267,7 @@ def test_llama_computes_what_its_code_does(tied):
         rotate=rotate,
         scale=4**-0.5,
     )
-    logits = x @ tokens.T if tied else linear(x, model.head)
+    logits = x @ tokens.T if tied else project(model.head, x)
     np.testing.assert_allclose(model(IDS), logits, atol=1e-4)
 
 
@@ -301,30 +297,3 @@ def test_layers_of_gemma_3_and_swan(name):
     assert layers[0].norm_epsilon == (1e-6 if is_gemma else 1e-5)
     # All layers share positions.
     assert not model.places_by_layer()
-
-
-def test_swan_sharpens_the_layers_that_see_more_than_in_training():
-    """By `log(n) / log(train_length)`, in evaluation only."""
-    model = with_random_weights(
-        make_small(
-            "swan", num_layers=2, train_length=3, sliding_window=[None, 2]
-        )
-    )
-    free, near = (block.attention_layer for block in model.blocks)
-    x = np.random.default_rng(0).normal(size=(1, 6, 16)).astype("float32")
-    weights = {}
-    for layer in (free, near):
-        for training in (False, True):
-            _, weights[layer, training] = layer(
-                x,
-                x,
-                use_causal_mask=True,
-                return_attention_scores=True,
-                training=training,
-            )
-    np.testing.assert_array_equal(weights[near, False], weights[near, True])
-    seen = np.arange(1, 7)[:, None]
-    factor = np.maximum(np.log(seen) / np.log(3), 1)
-    sharper = np.asarray(weights[free, True]) ** factor
-    sharper /= sharper.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(weights[free, False], sharper, atol=1e-5)

@@ -36,18 +36,17 @@ ENCODINGS = {
 }
 """Arguments of every encoding whose bias is a function of two positions."""
 
+CAUSAL = {"encoding": LogKERPLE, "use_causal_mask": True}
 CASES = {
     "polar": {"encoding": PoPE, "num_key_value_heads": 2},
     "factors and shared heads": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
+        **CAUSAL,
         "score_factor": "head",
         "num_key_value_heads": 2,
         "scale_scores": False,
     },
     "window, cap and sinks": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
+        **CAUSAL,
         "sliding_window": 4,
         "sink_tokens": 2,
         "logit_soft_cap": 1.5,
@@ -58,33 +57,19 @@ CASES = {
         "sink_tokens": 2,
         "score_factor": "log_length",
     },
-    "adaptive": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
-        "score_factor": "adaptive",
-    },
-    "trained length": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
-        "train_length": 4,
-    },
+    "adaptive": {**CAUSAL, "score_factor": "adaptive"},
+    "trained length": {**CAUSAL, "train_length": 4},
     "odd widths": {"num_heads": 3, "key_dim": 8, "value_dim": 5},
     "wide heads": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
+        **CAUSAL,
         "num_heads": 8,
         "key_dim": 64,
         "value_dim": 32,
         "num_key_value_heads": 2,
     },
-    "more keys": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
-        "keys": 50,
-    },
+    "more keys": {**CAUSAL, "keys": 50},
     "several blocks": {
-        "encoding": LogKERPLE,
-        "use_causal_mask": True,
+        **CAUSAL,
         "tokens": 1100,
         "keys": 1100,
         "sliding_window": 300,

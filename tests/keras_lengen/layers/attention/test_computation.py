@@ -17,13 +17,13 @@ from keras_lengen.layers import (
     RoPE,
     StickBreakingAttention,
 )
-from keras_lengen.models import TransformerEncoder
 from tests.keras_lengen.layers.attention.subjects import (
     BATCH,
     FEATURES,
     STATES,
     TOKENS,
 )
+from tests.keras_lengen.models.small import encoder
 
 
 def build(kind=MultiHeadAttention, **arguments):
@@ -205,14 +205,7 @@ def test_causal_attentions_need_a_mask(kind):
     with pytest.raises(ValueError, match=f"{kind.__name__} is for causal"):
         kind(2, 4)(STATES, STATES)
     with pytest.raises(ValueError, match=f"attention={kind.__name__} is for"):
-        TransformerEncoder(
-            vocabulary_size=3,
-            output_size=3,
-            num_layers=1,
-            num_heads=2,
-            model_dim=8,
-            attention=kind,
-        )
+        encoder(attention=kind)
 
 
 @pytest.mark.parametrize("symbolic", [False, True])

@@ -1,22 +1,14 @@
-"""Sliding windows, and caches that hold only the keys in them."""
+"""Caches that hold only the keys in a sliding window."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import MultiHeadAttention, RoPE
-from tests.covering import cover
 
 BATCH, TOKENS, WIDTH = 2, 13, 16
 STATES = np.random.default_rng(5).normal(size=(BATCH, TOKENS, WIDTH))
 STATES = STATES.astype("float32")
-NUMBERS = np.arange(TOKENS)
-MASKS = {
-    "none": np.ones((BATCH, TOKENS), bool),
-    "behind": np.array([NUMBERS < 13, NUMBERS < 8]),
-    "before": np.array([NUMBERS >= 0, NUMBERS >= 5]),
-    "between": np.array([NUMBERS % 3 > 0, NUMBERS % 4 != 2]),
-}
 
 
 def make_windowed(encoding=None, **arguments):
@@ -24,41 +16,6 @@ def make_windowed(encoding=None, **arguments):
     layer = MultiHeadAttention(2, 8, encoding=encoding, **arguments)
     layer.build(STATES.shape, STATES.shape)
     return layer
-
-
-def find_visible(mask, window, sinks, causal):
-    """Which keys each query sees, `(B, T, S)`, token by token."""
-    visible = np.zeros((BATCH, TOKENS, TOKENS), bool)
-    for example, real in enumerate(mask):
-        tokens = np.flatnonzero(real)
-        for rank, query in enumerate(tokens):
-            for other, key in enumerate(tokens):
-                near = abs(rank - other) < window or other < sinks
-                visible[example, query, key] = near and (
-                    other <= rank or not causal
-                )
-    return visible
-
-
-@pytest.mark.parametrize(
-    ("padding", "window", "sinks", "causal"),
-    cover(list(MASKS), [1, 3, 4], [0, 2], [True, False]),
-)
-def test_the_window_shows_the_nearest_real_tokens(
-    padding, window, sinks, causal
-):
-    mask = MASKS[padding]
-    layer = make_windowed(sliding_window=window, sink_tokens=sinks)
-    _, weights = layer(
-        *(STATES, STATES),
-        query_mask=mask,
-        value_mask=mask,
-        use_causal_mask=causal,
-        return_attention_scores=True,
-    )
-    seen = np.asarray(weights)[:, 0] > 0
-    expected = find_visible(mask, window, sinks, causal)
-    np.testing.assert_array_equal(seen[mask], expected[mask])
 
 
 def call_with_cache(layer, x, slots=TOKENS, **arguments):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import MultiHeadAttention, PoPE
+from keras_lengen.layers import PoPE
 from tests.keras_lengen.layers.encodings.table import (
     HEADS,
     TOKENS,
@@ -68,5 +68,3 @@ def test_what_it_does_not_fit_is_refused():
     flat.build((None, None, WIDTH))
     with pytest.raises(ValueError, match=r"width 1 x 8, .* got 2 x 8: make"):
         flat(np.ones((2, TOKENS, HEADS, WIDTH), "float32"))
-    with pytest.raises(ValueError, match="cannot compute the wider keys of Po"):
-        MultiHeadAttention(2, 4, flash_attention=True, encoding=PoPE())

@@ -7,12 +7,7 @@ import pytest
 import tensorflow as tf
 from scipy import special
 
-from keras_lengen.layers import (
-    AxialEncoding,
-    MultiHeadAttention,
-    RoPE,
-    SelectiveRoPE,
-)
+from keras_lengen.layers import MultiHeadAttention, SelectiveRoPE
 from tests.keras_lengen.layers.encodings.table import HEADS, WIDTH
 from tests.keras_lengen.models.small import decoder
 
@@ -113,8 +108,6 @@ def test_what_it_does_not_fit_is_refused():
         attention(x, x + 1)
     with pytest.raises(ValueError, match="between two sequences"):
         decoder(cross_attention=True, cross_encoding=SelectiveRoPE())
-    with pytest.raises(ValueError, match="no use for rows"):
-        AxialEncoding(row=RoPE(), column=SelectiveRoPE())
     with pytest.raises(ValueError, match="width of a head is 3"):
         SelectiveRoPE()(np.ones((1, 2, 2, 3), "float32"))
 

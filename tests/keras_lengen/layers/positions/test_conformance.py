@@ -87,6 +87,15 @@ def test_positions_are_distinct_and_in_range(variant):
             assert len(set(example.tolist())) == TOKENS
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_shapes_are_known_before(name):
+    sampler = make(name)
+    lengths = {"lengths": np.array([3, 6, 8])}
+    for shapes, given in (((), {}), (((BATCH,),), lengths)):
+        expected = sampler.compute_output_shape(INPUTS.shape, *shapes)
+        assert tuple(expected) == tuple(sampler(INPUTS, **given).shape)
+
+
 def test_samplers_claim_no_more_freedom_than_they_take():
     negative = set()
     for variant, (name, _) in VARIANTS.items():

@@ -4,7 +4,6 @@ import collections
 import itertools
 import math
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -247,19 +246,3 @@ def test_too_long_a_sequence_raises(cls, evaluation):
     assert len(np.unique(sampler(np.zeros((1, 10))))) == 10
     with pytest.raises(ValueError, match=r"11 tokens.*10: raise max_position"):
         sampler(np.zeros((1, 11)))
-
-
-@pytest.mark.parametrize("floatx", ["float16", "bfloat16"])
-def test_draws_span_the_range_under_any_floatx(floatx):
-    before, inputs = keras.config.floatx(), np.zeros((1, 2000))
-    try:
-        keras.config.set_floatx(floatx)
-        whole = RandomizedPositions(max_position=2000, seed=1)
-        means = [np.mean(whole(inputs[:, :20])) for _ in range(50)]
-        continuous = ContinuousPositions(max_position=2000, seed=1)
-        fractions = np.asarray(continuous(inputs))
-    finally:
-        keras.config.set_floatx(before)
-    assert abs(np.mean(means) - 999.5) < 60
-    assert fractions.dtype == "float32"
-    assert len(set(fractions.tolist())) > 1990
