@@ -18,15 +18,10 @@ from keras_lengen.layers import (
 )
 from keras_lengen.models import TransformerDecoder
 from tests.covering import cover
+from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
-from tests.keras_lengen.models.small import (
-    MODELS,
-    VOCABULARY_SIZE,
-    decoder,
-    eagerly,
-    make,
-)
+from tests.keras_lengen.models import small
 from tests.keras_lengen.wrong import Wrong
 
 OPTIONS = {
@@ -34,7 +29,7 @@ OPTIONS = {
     "pre": {"normalization": "pre", "rms_norm": True},
     "chunks": {"chunk_size": 2, "num_key_value_heads": 1},
     "window": {"sliding_window": 3, "sink_tokens": 1},
-    "tied": {"tie_embeddings": True, "output_size": VOCABULARY_SIZE},
+    "tied": {"tie_embeddings": True, "output_size": small.VOCABULARY_SIZE},
     "draws by layer": {"draw": "layer", "num_layers": 2},
     "scores": {
         "score_factor": "log_length",
@@ -71,7 +66,7 @@ def rows():
         model = "decoder" if causal else "encoder_decoder"
         yield model, encoding, None, options
     given = itertools.cycle(first_of_each_kind(SAMPLERS))
-    pairs = cover([*MODELS], [*OPTIONS])
+    pairs = cover([*small.MODELS], [*OPTIONS])
     for (model, options), sampler in zip(pairs, given, strict=False):
         if model != "encoder_decoder" or options in ("window", "tied"):
             yield model, "RoPE", sampler, options
@@ -92,7 +87,7 @@ ROWS = [
 )
 def test_models_keep_the_promises(model, encoding, sampler, options, compiled):
     changes = {"sampler": samplers.make(sampler)} if sampler else {}
-    model = make(
+    model = small.make(
         model,
         encoding,
         encoding_changes=changes,
@@ -100,15 +95,15 @@ def test_models_keep_the_promises(model, encoding, sampler, options, compiled):
         embedding_scale=48.0,
         **OPTIONS[options],
     )
-    with contextlib.nullcontext() if compiled else eagerly():
+    with contextlib.nullcontext() if compiled else small.eagerly():
         check_conformance(model)
 
 
 @pytest.mark.product
 @pytest.mark.parametrize("attention", ATTENTIONS)
 def test_attentions_keep_the_promises_in_a_model(attention):
-    with eagerly():
-        check_conformance(decoder(attention=ATTENTIONS[attention]))
+    with small.eagerly():
+        check_conformance(small.decoder(attention=ATTENTIONS[attention]))
 
 
 WRONG = Wrong()
@@ -219,17 +214,12 @@ class Changing(TransformerDecoder):
 )
 def test_broken_promises_are_named(name):
     cls, promise = WRONG[name]
-    model = cls(
-        vocabulary_size=VOCABULARY_SIZE,
-        num_layers=1,
-        num_heads=2,
-        model_dim=8,
-        encoding=RandomizedRoPE(max_position=1002)
-        if name == "Endless"
-        else LearnedEncoding(max_position=1002, initializer="normal"),
-        embedding_scale=48.0,
-    )
-    compiled = contextlib.nullcontext() if name == "Changing" else eagerly()
+    encoding = LearnedEncoding(max_position=1002, initializer="normal")
+    if name == "Endless":
+        encoding = RandomizedRoPE(max_position=1002)
+    sizes = {**SIZES, "output_size": None, "embedding_scale": 48.0}
+    model = cls(encoding=encoding, **sizes)
+    running = contextlib.nullcontext if name == "Changing" else small.eagerly
     message = f"^{name} {promise}"
-    with compiled, pytest.raises(AssertionError, match=message):
+    with running(), pytest.raises(AssertionError, match=message):
         check_conformance(model)

@@ -20,12 +20,7 @@ from keras_lengen.layers import (
     RoPE,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
-from tests.keras_lengen.models.small import (
-    VOCABULARY_SIZE,
-    decoder,
-    encoder,
-    token_ids,
-)
+from tests.keras_lengen.models import small
 
 # Keras' own, on JAX.
 pytestmark = pytest.mark.filterwarnings(
@@ -41,8 +36,10 @@ def exported(model, tmp_path):
 
 
 MODELS = {
-    "chunks": lambda: encoder(RandomizedALiBi(**EVEN), chunk_size=4),
-    "decoder": lambda: decoder(ALiBi(), output_size=VOCABULARY_SIZE),
+    "chunks": lambda: small.encoder(RandomizedALiBi(**EVEN), chunk_size=4),
+    "decoder": lambda: small.decoder(
+        ALiBi(), output_size=small.VOCABULARY_SIZE
+    ),
 }
 
 
@@ -55,9 +52,9 @@ def test_a_trained_model_is_served_integers_of_any_length(name, tmp_path):
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         run_eagerly=True,
     )
-    model.fit(token_ids(), token_ids() % 2, verbose=0)
+    model.fit(small.token_ids(), small.token_ids() % 2, verbose=0)
     loaded = exported(model, tmp_path)
-    for ids in (token_ids(), token_ids(11, batch_size=3)):
+    for ids in (small.token_ids(), small.token_ids(11, batch_size=3)):
         np.testing.assert_allclose(
             loaded.serve(tf.constant(ids)), model(ids), atol=1e-5
         )
@@ -67,16 +64,16 @@ def with_encoding(name):
     changes = {}
     if "evaluation" in encodings.ENCODINGS[name].arguments():
         changes["evaluation"] = "max" if name == "SHAPE" else "even"
-    return decoder(encodings.make(name, **changes))
+    return small.decoder(encodings.make(name, **changes))
 
 
 FILES = {
     **{name: functools.partial(with_encoding, name) for name in encodings.ROWS},
-    "chunks": lambda: decoder(ALiBi(), chunk_size=4),
-    "chunks with a window": lambda: encoder(
+    "chunks": lambda: small.decoder(ALiBi(), chunk_size=4),
+    "chunks with a window": lambda: small.encoder(
         RoPE(), chunk_size=4, sliding_window=3
     ),
-    "grid": lambda: encoder(
+    "grid": lambda: small.encoder(
         AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=4))
     ),
 }
@@ -130,7 +127,7 @@ def test_files_of_other_runtimes_compute_the_same(kind, name, tmp_path):
     model = FILES[name]()
     path = tmp_path / f"model.{'onnx' if kind == 'onnx' else 'tflite'}"
     model.export(path, format=kind, verbose=False)
-    for ids in (token_ids(), token_ids(11, batch_size=3)):
+    for ids in (small.token_ids(), small.token_ids(11, batch_size=3)):
         run = run_onnx if kind == "onnx" else run_litert
         np.testing.assert_allclose(run(path, ids), model(ids), atol=1e-5)
 
@@ -140,9 +137,12 @@ def test_files_of_other_runtimes_compute_the_same(kind, name, tmp_path):
 @pytest.mark.parametrize(
     ("make_model", "operation"),
     [
-        (lambda: decoder(attention=PaTHAttention), "MatrixTriangularSolve"),
         (
-            lambda: encoder(SHAPE(max_shift=9, evaluation="random")),
+            lambda: small.decoder(attention=PaTHAttention),
+            "MatrixTriangularSolve",
+        ),
+        (
+            lambda: small.encoder(SHAPE(max_shift=9, evaluation="random")),
             "StatelessRandomUniform",
         ),
     ],

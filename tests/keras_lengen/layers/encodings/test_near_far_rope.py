@@ -16,11 +16,7 @@ from tests.keras_lengen.layers.encodings.table import (
     random_inputs,
 )
 from tests.keras_lengen.layers.encodings.turns import rotated
-from tests.keras_lengen.models.small import (
-    decoder,
-    token_ids,
-    with_random_weights,
-)
+from tests.keras_lengen.models import small
 
 TOKENS = 12
 ORDINAL = np.arange(TOKENS)
@@ -88,12 +84,12 @@ def test_every_pair_has_the_distance_of_the_paper(
 
 @pytest.mark.parametrize("cls", DISTANCES)
 def test_short_sequences_are_those_of_rope(cls):
-    model, plain = (decoder(each) for each in (make(cls), RoPE()))
-    with_random_weights(model)
+    model, plain = (small.decoder(each) for each in (make(cls), RoPE()))
+    small.with_random_weights(model)
     plain.set_weights(model.get_weights())
-    ids = token_ids(tokens=make(cls).far_distance)
+    ids = small.token_ids(tokens=make(cls).far_distance)
     np.testing.assert_array_equal(model(ids), plain(ids))
-    longer = token_ids(tokens=TOKENS)
+    longer = small.token_ids(tokens=TOKENS)
     difference = np.abs(np.asarray(model(longer)) - plain(longer))
     assert difference[:, : ids.shape[1]].max() < 1e-6
     assert difference.max() > 1e-3
