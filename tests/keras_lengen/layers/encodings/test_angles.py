@@ -58,7 +58,7 @@ def test_a_small_angle_is_as_exact_as_a_product():
 @every_way
 def test_differences_are_exact_if_rates_are_tensors(how):
     def turn_by_forty(positions, scales):
-        positions = ops.convert_to_tensor(positions)
+        positions, scales = map(ops.convert_to_tensor, (positions, scales))
         rates = ops.convert_to_tensor(RATES, "float32") / scales
         return compute_angles(positions + 40, rates) - compute_angles(
             positions, rates
