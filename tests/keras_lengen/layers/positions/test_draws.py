@@ -88,12 +88,7 @@ EACH = np.full(DRAWS, 3)
                 (0, *rest) for rest in itertools.combinations(range(1, 7), 2)
             ),
         ),
-        (
-            SkippedPositions(max_position=7, seed=1),
-            4,
-            None,
-            skip(4, 7, 2),
-        ),
+        (SkippedPositions(max_position=7, seed=1), 4, None, skip(4, 7, 2)),
         (
             SkippedPositions(max_position=7, num_pieces=3, seed=1),
             4,
@@ -104,12 +99,7 @@ EACH = np.full(DRAWS, 3)
         (ShiftedPositions(max_shift=20, seed=1), 5, None, shift(5, 20)),
         # The padding is dealt to both ends.
         (ShiftedPositions(max_shift=None, seed=1), 8, EACH, shift(3, 6)),
-        (
-            ShiftedPositions(max_shift=None, seed=1),
-            8,
-            np.array(3),
-            shift(3, 6),
-        ),
+        (ShiftedPositions(max_shift=None, seed=1), 8, np.array(3), shift(3, 6)),
         (ShiftedPositions(max_shift=None, seed=1), 8, None, shift(8, 1)),
     ],
 )
