@@ -23,6 +23,7 @@ from tests.datasets.tasks.row import (
     strings,
     threshold_on_ones,
     valid_strings,
+    with_small,
 )
 
 
@@ -145,13 +146,12 @@ def has_a_winner(letters):
     return len(ranked) == 1 or ranked[0][1] > ranked[1][1]
 
 
-def make_majority(letters, **fields):
+def make_majority(letters):
     return Row(
         published=(letters, letters, CONTEXT_SENSITIVE, 1 / 26),
         oracle=most_frequent_letter,
         outcomes=valid_strings(letters, has_a_winner),
         floor_rules=constants(letters),
-        **fields,
     )
 
 
@@ -171,14 +171,13 @@ def orders_of(symbols):
     return outcomes
 
 
-def make_unique(symbols, oracle, **fields):
+def make_unique(symbols, oracle):
     return Row(
         published=(symbols, symbols, CONTEXT_SENSITIVE, 1 / 150),
         oracle=oracle,
         outcomes=orders_of(symbols),
         floor_rules=most_frequent(range(symbols)),
         output_length=lambda length: length,
-        **fields,
     )
 
 
@@ -244,28 +243,18 @@ ROWS = {
         floor_rules=constants(2),
         enumerated_lengths=range(1, 8),
     ),
-    "majority": make_majority(
-        26,
-        small=make_majority(
-            3,
-            task=Majority(input_vocabulary_size=3, output_vocabulary_size=3),
-            enumerated_lengths=range(1, 7),
-        ),
+    "majority": with_small(
+        make_majority(26), make_majority(3), Majority, range(1, 7)
     ),
-    **{
-        name: make_unique(
-            *(150, oracle),
-            small=make_unique(
-                *(4, oracle),
-                task=cls(input_vocabulary_size=4, output_vocabulary_size=4),
-                enumerated_lengths=range(1, 7),
-            ),
-        )
-        for name, cls, oracle in (
-            ("unique_copy", UniqueCopy, list),
-            ("unique_sort", UniqueSort, sorted),
-        )
-    },
+    "unique_copy": with_small(
+        make_unique(150, list), make_unique(4, list), UniqueCopy, range(1, 7)
+    ),
+    "unique_sort": with_small(
+        make_unique(150, sorted),
+        make_unique(4, sorted),
+        UniqueSort,
+        range(1, 7),
+    ),
 }
 
 

@@ -5,10 +5,10 @@ import itertools
 import os
 import pathlib
 import sys
-import time
 
 from tests.checkout import ROOT
 from tests.loading import FORKS
+from tests.shell import wait_for
 from tests.trainers.sweeps.files import make_run
 from trainers import sweep
 from trainers.options.command import run
@@ -85,13 +85,6 @@ class Sweep:
         output = self._log.read_text()
         assert self._process.exitcode == status, output
         return output
-
-
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def find_runs(root, name):
