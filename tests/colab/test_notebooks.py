@@ -1,16 +1,13 @@
 """Notebooks are their scripts without outputs, and run from top to bottom."""
 
-import configparser
 import re
 import time
 
 import pytest
 
-from tests.checkout import ROOT
+from tests.checkout import ROOT, SETUP
 
 SCRIPTS = sorted((ROOT / "colab").glob("*.py"))
-SETUP = configparser.ConfigParser()
-SETUP.read(ROOT / "setup.cfg")
 ADDRESS = SETUP["metadata"]["url"]
 
 each_notebook = pytest.mark.parametrize(

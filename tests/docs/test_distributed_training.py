@@ -5,14 +5,13 @@ import functools
 import json
 import os
 import re
-import subprocess
 
 import pytest
 import tensorflow as tf
 
 from tests.checkout import ROOT
 from tests.docs.test_pages import TEXTS, check_flags, parse
-from tests.shell import write_command
+from tests.shell import run, write_command
 from trainers.devices import tensorflow_strategy
 
 GUIDE = TEXTS["docs/guides/distributed_training.md"]
@@ -64,13 +63,8 @@ def template(node):
 def in_shell(script, path, shell="bash", **variables):
     """Lines that a shell script prints, with commands of `path` first."""
     search = f"{path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [shell, "-c", script],
-        env={"PATH": search, "HOME": str(path), **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {"PATH": search, "HOME": str(path), **variables}
+    done = run(shell, "-c", script, env=environment)
     assert not done.stderr
     return done.stdout.splitlines()
 

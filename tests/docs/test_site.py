@@ -4,7 +4,6 @@ import html
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import urllib.parse
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.checkout import copy_checkout
 from tests.docs.test_pages import TEXTS
-from tests.shell import write_command
+from tests.shell import run, write_command
 
 (COMMAND,) = re.findall(
     r"^```bash\n(.*sphinx.*)\n```$", TEXTS["docs/start/install.md"], re.M
@@ -34,14 +33,8 @@ def site(tmp_path_factory):
     write_command(pip, 'echo "pip $*"')
     python = pathlib.Path(sys.executable).parent
     path = os.pathsep.join(map(str, (pip.parent, python, os.environ["PATH"])))
-    done = subprocess.run(
-        ["bash", "-c", COMMAND],
-        cwd=source,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert not done.returncode, done.stderr
+    environment = {**os.environ, "PATH": path}
+    done = run("bash", "-c", COMMAND, cwd=source, env=environment)
     assert done.stdout.startswith("pip install -e .[docs]\n")
     return source / "docs" / "_build" / "html"
 

@@ -3,12 +3,11 @@
 import os
 import pathlib
 import re
-import subprocess
 
 import pytest
 
 from tests.docs.test_pages import TEXTS, make_config, parse
-from tests.shell import write_command
+from tests.shell import run, write_command
 from trainers import sweep
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import parse_shard, split_flags
@@ -57,13 +56,8 @@ def test_slurm_gives_each_task_its_shard(tmp_path):
     write_command(tmp_path / "python", 'echo "$@"; exit 1')
     write_command(tmp_path / "scontrol", f"touch {tmp_path}/requeued")
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", SLURM],
-        env={**os.environ, **VARIABLES, "PATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert done.returncode == 1
+    environment = {**os.environ, **VARIABLES, "PATH": path}
+    done = run("bash", "-c", SLURM, env=environment, status=1)
     assert not (tmp_path / "requeued").exists()
     (line,) = done.stdout.splitlines()
     assert line.startswith("-m trainers.sweep ")
@@ -81,14 +75,9 @@ def test_kubernetes_gives_each_pod_its_shard():
     assert spec["completionMode"] == "Indexed"
     (container,) = spec["template"]["spec"]["containers"]
     shell, (script,) = container["command"], container["args"]
-    done = subprocess.run(
-        # Instead of the command, prints it.
-        [*shell, script.replace("exec", "exec echo")],
-        env={**os.environ, **VARIABLES},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    # Instead of the command, prints it.
+    command = (*shell, script.replace("exec", "exec echo"))
+    done = run(*command, env={**os.environ, **VARIABLES})
     assert done.stdout.startswith("python -m trainers.sweep ")
     config = read(done.stdout)
     assert parse_shard(config.shard) == (7, spec["completions"])

@@ -29,14 +29,12 @@ def test_an_import_by_another_program_has_no_effect(tmp_path):
     (package / "__init__.py").write_text(NO_EFFECT)
     (package / "program.py").touch()
     paths = f"{tmp_path}{os.pathsep}{ROOT}"
-    done = run_python(
-        "-m", "other.program", PYTHONPATH=paths, KERAS_BACKEND="torch"
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    variables = {"PYTHONPATH": paths, "KERAS_BACKEND": "torch"}
+    assert not run_python("-m", "other.program", **variables).stderr
 
 
 def test_errors_of_the_start_are_shown():
-    done = run_python("-m", "trainers.algorithmic", KERAS_BACKEND="numpy")
-    assert done.returncode == 2
+    command = ("-m", "trainers.algorithmic")
+    done = run_python(*command, KERAS_BACKEND="numpy", status=2)
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: Keras is set to numpy, but trainers run on")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import venv
 from unittest import mock
 
@@ -11,6 +10,7 @@ import pytest
 
 from keras_lengen.layers import ENCODINGS, SAMPLERS
 from tests.checkout import ROOT
+from tests.shell import run
 from trainers import tpu_compile
 from trainers.errors import ConfigError, DataError, TrainingError
 from trainers.options.fields import resolve
@@ -292,23 +292,15 @@ def test_tensorflow_itself_lowers_steps_for_tpus(tmp_path):
     if not python:
         venv.create(tmp_path / "venv", with_pip=True)
         python = tmp_path / "venv" / "bin" / "python"
-        install = [python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]"]
-        subprocess.run(install, check=True)
+        run(python, "-m", "pip", "install", "-q", f"{ROOT}[tpu]")
     # Without those of the other compiler, and not to ask where there is no TPU.
     variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("TPU_")
     }
-    done = subprocess.run(
-        [python, "-m", "tests.trainers.tpu_lowering"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**variables, "TPU_SKIP_MDS_QUERY": "1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    variables["TPU_SKIP_MDS_QUERY"] = "1"
+    done = run(python, "-m", "tests.trainers.tpu_lowering", env=variables)
     rows = [line.split() for line in done.stdout.splitlines()]
     assert len(rows) == 4
     for _, mode, sums in rows:

@@ -1,8 +1,6 @@
 """What every task of JAX promises, by the oracles of TensorFlow's tasks."""
 
 import functools
-import os
-import subprocess
 import sys
 
 import jax
@@ -12,7 +10,7 @@ import pytest
 from datasets.jax_tasks import JAX_TASKS
 from datasets.tasks import TASKS
 from tests.datasets.tasks.test_conformance import ROWS, assert_follow
-from tests.test_readme import ROOT
+from tests.shell import run_python
 
 PADDED = 24
 
@@ -117,6 +115,4 @@ for task in JAX_TASKS.values():
 
 @pytest.mark.process
 def test_neither_tensorflow_nor_keras_is_needed():
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-c", PROGRAM]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    run_python("-c", PROGRAM, JAX_PLATFORMS="cpu")

@@ -79,6 +79,16 @@ class TerminatedRow(Row):
     floor_examples: float = 4096
 
 
+def with_small(row, small, task_class, lengths):
+    """A row, with that of a smaller task of the class at some lengths."""
+    inputs, outputs, *_ = small.published
+    task = task_class(
+        input_vocabulary_size=inputs, output_vocabulary_size=outputs
+    )
+    small = dataclasses.replace(small, task=task, enumerated_lengths=lengths)
+    return dataclasses.replace(row, small=small)
+
+
 def uniform(values):
     return dict.fromkeys(values, 1 / len(values))
 

@@ -1,4 +1,4 @@
-"""Binary numbers: the draw, and arithmetic against Python's integers."""
+"""Binary numbers: rows of their tasks, the draw, and arithmetic."""
 
 import collections
 import itertools
@@ -10,8 +10,93 @@ import pytest
 import tensorflow as tf
 
 from datasets.tasks import binary_numbers
-from tests.datasets.tasks.bits import from_bits, to_bits
 from tests.datasets.tasks.chi_square import assert_counts_follow
+from tests.datasets.tasks.row import (
+    CONTEXT_SENSITIVE,
+    Row,
+    TerminatedRow,
+    constants,
+    equally_likely,
+    threshold_on_ones,
+)
+
+
+def from_bits(bits):
+    return sum(bit << place for place, bit in enumerate(bits))
+
+
+def to_bits(number, count):
+    return [number >> place & 1 for place in range(count)]
+
+
+def operands(tokens):
+    separator = tokens.index(2) if 2 in tokens else len(tokens)
+    return from_bits(tokens[:separator]), from_bits(tokens[separator + 1 :])
+
+
+def terminated(number, outputs):
+    bits = to_bits(number, max(number.bit_length(), 1))
+    return [*bits[: outputs - 1], 2, *[0] * (outputs - 1 - len(bits))]
+
+
+def two_numbers(length):
+    if length < 3:
+        return equally_likely(
+            tuple(to_bits(number, length)) for number in range(2**length - 1)
+        )
+    outcomes = {}
+    for count in range(1, length - 1):
+        rest = length - 1 - count
+        pairs = list(itertools.product(range(1, 2**count), range(1, 2**rest)))
+        for first, second in pairs:
+            inputs = (*to_bits(first, count), 2, *to_bits(second, rest))
+            outcomes[inputs] = 1 / (length - 2) / len(pairs)
+    return outcomes
+
+
+def compute_numbers(compute, more):
+    """The row of a task that computes a number from two others.
+
+    An answer has `more` tokens than the two numbers together.
+    """
+    return TerminatedRow(
+        published=(3, 3, CONTEXT_SENSITIVE, 0.5),
+        oracle=lambda tokens: terminated(
+            compute(operands(tokens)), len(tokens) + more
+        ),
+        outcomes=two_numbers,
+        floor_rules=lambda inputs: [
+            *threshold_on_ones(inputs),
+            np.full((1, 1), 2),
+        ],
+        output_length=lambda length: length + more,
+        enumerated_lengths=range(1, 11),
+    )
+
+
+def root(tokens):
+    number = from_bits(tokens[::-1])
+    return to_bits(math.isqrt(number), (len(tokens) + 1) // 2)[::-1]
+
+
+def numbers_from_one(length):
+    return equally_likely(
+        tuple(to_bits(number, length)[::-1]) for number in range(1, 2**length)
+    )
+
+
+ROWS = {
+    "binary_addition": compute_numbers(sum, 1),
+    "binary_multiplication": compute_numbers(math.prod, 0),
+    "compute_sqrt": Row(
+        published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+        oracle=root,
+        outcomes=numbers_from_one,
+        floor_rules=constants(2),
+        output_length=lambda length: (length + 1) // 2,
+        enumerated_lengths=range(1, 9),
+    ),
+}
 
 
 def rows(numbers, width):

@@ -51,7 +51,7 @@ def texts_with_keys(symbols, keys, reach):
     return outcomes
 
 
-def make_row(symbols, keys, reach, **fields):
+def make_row(symbols, keys, reach):
     ids = symbols + keys
     return row.Row(
         published=(ids + 2 * reach, ids, row.REGULAR, 1 / 32),
@@ -60,17 +60,9 @@ def make_row(symbols, keys, reach, **fields):
         floor_rules=row.most_frequent(range(symbols)),
         input_length=lambda length: max(length, 4),
         floor_examples=4096,
-        **fields,
     )
 
 
-ROW = make_row(
-    *(16, 16, 4),
-    small=make_row(
-        *(2, 2, 1),
-        task=IndirectIndexing(
-            input_vocabulary_size=6, output_vocabulary_size=4
-        ),
-        enumerated_lengths=range(1, 7),
-    ),
+ROW = row.with_small(
+    make_row(16, 16, 4), make_row(2, 2, 1), IndirectIndexing, range(1, 7)
 )

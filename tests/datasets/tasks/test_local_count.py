@@ -36,7 +36,7 @@ def make_runs(symbols, longest):
     return outcomes
 
 
-def make_row(symbols, longest, **fields):
+def make_row(symbols, longest):
     return row.Row(
         published=(symbols, longest, row.REGULAR, 1 / 48),
         oracle=equal_tokens_before,
@@ -44,15 +44,7 @@ def make_row(symbols, longest, **fields):
         floor_rules=row.constants(longest),
         output_length=lambda length: length,
         floor_examples=4096,
-        **fields,
     )
 
 
-ROW = make_row(
-    *(16, 48),
-    small=make_row(
-        *(3, 4),
-        task=LocalCount(input_vocabulary_size=3, output_vocabulary_size=4),
-        enumerated_lengths=range(1, 8),
-    ),
-)
+ROW = row.with_small(make_row(16, 48), make_row(3, 4), LocalCount, range(1, 8))

@@ -8,7 +8,7 @@ from datasets.tasks.mqar import MQAR
 from tests.datasets.tasks import row
 
 
-def make_row(values, **fields):
+def make_row(values):
     def count_pairs(length):
         return max(1, min(length // 4, values - 1))
 
@@ -56,15 +56,7 @@ def make_row(values, **fields):
             3 * count_pairs(length) + max(0, length - 4 * (values - 1))
         ),
         output_length=lambda tokens: min(tokens // 3, values - 1),
-        **fields,
     )
 
 
-ROW = make_row(
-    32,
-    small=make_row(
-        3,
-        task=MQAR(input_vocabulary_size=6, output_vocabulary_size=3),
-        enumerated_lengths=range(1, 12),
-    ),
-)
+ROW = row.with_small(make_row(32), make_row(3), MQAR, range(1, 12))

@@ -64,12 +64,7 @@ def find_asked_pair(inputs, targets):
     return found
 
 
-ROW = make_row(
-    16,
-    laws=(row.Law(30, 5000, find_asked_pair, row.uniform(range(4))),),
-    small=make_row(
-        2,
-        task=MQMTAR(input_vocabulary_size=5, output_vocabulary_size=2),
-        enumerated_lengths=range(5, 12),
-    ),
+CHOICES = row.Law(30, 5000, find_asked_pair, row.uniform(range(4)))
+ROW = row.with_small(
+    make_row(16, laws=(CHOICES,)), make_row(2), MQMTAR, range(5, 12)
 )

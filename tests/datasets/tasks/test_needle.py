@@ -6,7 +6,7 @@ from datasets.tasks.needle import Needle
 from tests.datasets.tasks import row
 
 
-def make_row(symbols, keys, **fields):
+def make_row(symbols, keys):
     def value_after_the_key(tokens):
         *haystack, query = tokens
         needles = sum(token >= symbols for token in haystack)
@@ -32,15 +32,7 @@ def make_row(symbols, keys, **fields):
         floor_rules=row.most_frequent(range(symbols)),
         input_length=lambda length: max(length, 3),
         floor_examples=4096,
-        **fields,
     )
 
 
-ROW = make_row(
-    *(16, 16),
-    small=make_row(
-        *(2, 4),
-        task=Needle(input_vocabulary_size=6, output_vocabulary_size=2),
-        enumerated_lengths=range(1, 7),
-    ),
-)
+ROW = row.with_small(make_row(16, 16), make_row(2, 4), Needle, range(1, 7))

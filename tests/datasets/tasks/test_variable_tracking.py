@@ -9,7 +9,7 @@ from datasets.tasks.variable_tracking import VariableTracking
 from tests.datasets.tasks import row
 
 
-def make_row(values, variables, **fields):
+def make_row(values, variables):
     first = 1 + values
 
     def resolve_every_variable(tokens):
@@ -71,17 +71,9 @@ def make_row(values, variables, **fields):
         floor_rules=variables_by_count,
         input_length=lambda length: max(length, 5),
         output_length=lambda tokens: min((tokens - 1) // 4, 5, variables // 2),
-        **fields,
     )
 
 
-ROW = make_row(
-    *(16, 16),
-    small=make_row(
-        *(2, 4),
-        task=VariableTracking(
-            input_vocabulary_size=7, output_vocabulary_size=4
-        ),
-        enumerated_lengths=range(4, 11),
-    ),
+ROW = row.with_small(
+    make_row(16, 16), make_row(2, 4), VariableTracking, range(4, 11)
 )

@@ -4,18 +4,6 @@ import math
 import re
 
 
-def read_number(text):
-    return int(text.replace(" ", ""))
-
-
-def write_digits(number):
-    return ("- " if number < 0 else "") + " ".join(str(abs(number)))
-
-
-def read_words(prompt, verb):
-    return re.fullmatch(rf"{verb}: (.+) \[SEP\]", prompt)[1].split()
-
-
 def read_runs(prompt):
     """Returns the numbers of an aligned prompt, and the digits of each.
 

@@ -47,11 +47,9 @@ def test_workers_train_as_replicas_of_one_process(undisturbed, tmp_path):
     assert len(losses) == FLAGS["steps"]
     np.testing.assert_allclose(losses, train_losses(tmp_path), rtol=2e-5)
     first, second = (
-        np.load(undisturbed.with_name(f"run-{index}.npz")) for index in (0, 1)
+        dict(np.load(undisturbed.with_name(f"run-{n}.npz"))) for n in (0, 1)
     )
-    assert first.files == second.files
-    for name in first.files:
-        np.testing.assert_array_equal(first[name], second[name])
+    np.testing.assert_equal(first, second)
 
 
 def test_killed_and_stopped_workers_come_back(undisturbed, nursery, tmp_path):

@@ -87,11 +87,8 @@ def test_runs_that_are_wrong():
 
 @pytest.mark.process
 def test_a_wrong_flag_needs_no_tensorflow():
-    done = run_python(
-        "-X", "importtime", "-m", "trainers.algorithmic", "--lr=1"
-    )
-    assert done.returncode == 2
-    lines = done.stderr.splitlines()
+    command = ("-X", "importtime", "-m", "trainers.algorithmic", "--lr=1")
+    lines = run_python(*command, status=2).stderr.splitlines()
     imported = {line.rpartition("| ")[2].strip() for line in lines}
     assert "absl.flags" in imported
     assert not {"tensorflow", "keras", "jax", "numpy"} & imported

@@ -1,14 +1,14 @@
-"""A sweep of `fake_trainer`, forked from a process that has its imports."""
+"""A sweep of `fake_trainer`, forked from a process that has imported Keras."""
 
 import dataclasses
 import itertools
-import multiprocessing
 import os
 import pathlib
 import sys
-import time
 
 from tests.checkout import ROOT
+from tests.loading import FORKS
+from tests.shell import wait_for
 from tests.trainers.sweeps.files import make_run
 from trainers import sweep
 from trainers.options.command import run
@@ -19,8 +19,6 @@ from trainers.sweeps.options import SweepConfig
 from trainers.sweeps.root import SweepRoot
 
 TRAINER = "tests.trainers.sweeps.fake_trainer"
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__])
 NUMBERS = itertools.count()
 
 
@@ -87,13 +85,6 @@ class Sweep:
         output = self._log.read_text()
         assert self._process.exitcode == status, output
         return output
-
-
-def wait_for(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def find_runs(root, name):

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.trainers.sweeps.fake_sweep import Sweep, find_runs, wait_for
+from tests.shell import wait_for
+from tests.trainers.sweeps.fake_sweep import Sweep, find_runs
 
 pytestmark = [
     pytest.mark.process,

@@ -1,3 +1,5 @@
+"""Pictures and numbers of attention matrices and of activations."""
+
 import json
 
 import numpy as np
@@ -5,8 +7,8 @@ import pytest
 from matplotlib import image
 
 from keras_lengen.analysis import block_activations
-from tests.trainers.toy import build_toy
-from trainers.analyses import activations
+from tests.trainers.toy import build_toy, stand_in_problem
+from trainers.analyses import activations, matrices
 from trainers.analyses.activations import find_activations, write_activations
 from trainers.analyses.loaded import Loaded, read
 from trainers.analyses.matrices import find_matrices, write_matrices
@@ -40,9 +42,9 @@ def test_files_of_a_run(trainer, tmp_path, capsys):
     write_activations(loaded, (longest,), 3)
     lengths = {problem.longest_trained, longest}
 
-    matrices = np.load(tmp_path / "attention_matrices.npz")
-    assert len(matrices.files) == len(lengths)
-    for name, values in matrices.items():
+    stored = np.load(tmp_path / "attention_matrices.npz")
+    assert len(stored.files) == len(lengths)
+    for name, values in stored.items():
         length = int(name.rpartition("length_")[2])
         lengths.remove(length)
         assert len(values) == 2
@@ -110,3 +112,19 @@ def test_what_cannot_be_drawn(tmp_path):
         variable.assign(variable * 0)
     with pytest.raises(ConfigError, match="cannot draw the activations of"):
         write_activations(loaded, (5,), 2)
+
+
+def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, figures):
+    found = {
+        n: ({"attention": np.ones((1, n, n))}, np.ones((1, n), bool))
+        for n in (3, 4)
+    }
+    path = tmp_path / "matrices.png"
+    matrices._draw(path, stand_in_problem(2, 4), found)
+    (plot,) = figures
+    labels = [axes.get_ylabel().partition("\n")[0] for axes in plot.axes]
+    assert labels == ["length 3", "length 4 (trained)"]
+    for axes in plot.axes:
+        assert all(tick == int(tick) for tick in axes.get_yticks())
+    # The title is wider than one block.
+    assert image.imread(path).shape[1] > 120 * plot.get_figwidth()
