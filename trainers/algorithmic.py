@@ -9,16 +9,27 @@ encoding and with its randomized form, both curves in one plot.
 """
 
 import dataclasses
+import functools
 
-from datasets.curricula import CURRICULA
-from datasets.tasks import TASKS, batches
+from datasets.curricula import CURRICULA, Curriculum
+from datasets.tasks import TASKS, Task, batches
 from keras_lengen.models import TransformerDecoder
 from trainers.engine.losses import sum_answer_losses, sum_answer_metrics
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
+from trainers.options.calls import construct, parse_call
 from trainers.options.fields import LengthsConfig, option
 from trainers.options.layers import build, model_arguments
+from trainers.options.own_classes import split_name
 from trainers.populations import model
+
+
+@functools.cache
+def make_task(text):
+    """Makes the task that a value of `--task` names."""
+    if text in TASKS:
+        return TASKS[text]
+    return construct(*parse_call("--task", text, {}, Task))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +37,11 @@ class AlgorithmicConfig(LengthsConfig):
     """Options of this trainer; every field is a flag."""
 
     task: str = option(
-        "even_pairs", "Task.", choices=TASKS, changes_program=True
+        "even_pairs",
+        "Task, by name.",
+        choices=TASKS,
+        base=Task,
+        changes_program=True,
     )
     model: str = option(
         "encoder",
@@ -40,6 +55,7 @@ class AlgorithmicConfig(LengthsConfig):
         "Uniform",
         "Length of each training step, by name or call.",
         registry=CURRICULA,
+        base=Curriculum,
     )
 
     def validate(self):
@@ -49,7 +65,7 @@ class AlgorithmicConfig(LengthsConfig):
 
     def total_length(self, length):
         """Returns the tokens of a problem that the model reads."""
-        task = TASKS[self.task]
+        task = make_task(self.task)
         if self.model == "decoder":
             return task.causal_length(length)
         return task.total_length(length)
@@ -63,7 +79,7 @@ PRESETS = {
 
 def build_model(config):
     """Builds the model of a configuration."""
-    task = TASKS[config.task]
+    task = make_task(config.task)
     if config.model == "encoder":
         return model.build_model(config, task)
     return TransformerDecoder(
@@ -88,8 +104,8 @@ class TaskProblem(Problem):
 
     def __init__(self, config):
         super().__init__(config)
-        self.title = config.task
-        self.task = TASKS[config.task]
+        _, self.title = split_name(config.task)
+        self.task = make_task(config.task)
         self.is_causal = config.model == "decoder"
         self.drawing = {
             "seed": config.seed,

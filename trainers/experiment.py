@@ -35,6 +35,7 @@ from trainers.options.layers import (
     check_fused,
     with_max_position,
 )
+from trainers.options.own_classes import name_of, split_name
 from trainers.records.checkpoints import Checkpoints, find_checkpoints
 from trainers.records.initial_weights import (
     InitialWeights,
@@ -89,9 +90,9 @@ class Experiment:
     def main(self, config):
         """Trains one model, or one for each variant of the demonstration."""
         problem = self.make_problem(config)
-        name = config.encoding.partition("(")[0] or "demonstration"
+        name = name_of(config.encoding) or "demonstration"
         path = pathlib.Path(
-            config.workdir or pathlib.Path("runs", problem.title, name)
+            config.workdir or pathlib.Path("runs", name_of(problem.title), name)
         )
         if config.encoding:
             self.train(config, path)
@@ -293,9 +294,8 @@ class _Run:
 
     def __post_init__(self):
         config, path = self.config, self.workdir.path
-        self.name = ", ".join(
-            filter(None, (self.problem.title, config.encoding, config.sampler))
-        )
+        layers = [split_name(t)[1] for t in (config.encoding, config.sampler)]
+        self.name = ", ".join(filter(None, (self.problem.title, *layers)))
         self.metrics = Metrics(path, self.problem)
         self.checkpoints = Checkpoints(
             path,
@@ -394,7 +394,8 @@ class _Run:
             found = describe_coverage(self.problem, encoding)
             results["final"].update(positions, **found)
         results["final"].update(of_model)
-        plot_results(path, {self.config.encoding: results}, self.problem)
+        label = split_name(self.config.encoding)[1]
+        plot_results(path, {label: results}, self.problem)
         # The last file: a run that has it is finished.
         self.workdir.write_json("results.json", results)
         for line in (

@@ -4,9 +4,9 @@
     python -m trainers.export RUN --format=saved_model --evaluation=even
 
 RUN is the working directory of a run, or one of its checkpoints. A `.keras`
-file loads with `keras` and `keras_lengen`; a SavedModel loads with TensorFlow
-alone. Beside it, `*_example.npz` has inputs and, where the model draws no
-positions, the outputs for them.
+file loads with `keras`, `keras_lengen` and your own classes, if it has any; a
+SavedModel loads with TensorFlow alone. Beside it, `*_example.npz` has inputs
+and, where the model draws no positions, the outputs for them.
 """
 
 import contextlib
@@ -24,8 +24,10 @@ from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
 from trainers.options.option import option
+from trainers.options.own_classes import name_module
 from trainers.records.files import writing
 from trainers.records.opened_run import open_run
+from trainers.records.workdir import find_sources
 
 EXAMPLES = 4
 """Number of examples in `*_example.npz`."""
@@ -87,7 +89,9 @@ def main(config, text):
     print(f"  output: {outputs.dtype} {describe_shape(outputs)}")
     print(f"  example: {example_path}")
     if config.format == "keras":
-        print("  load: import keras_lengen, then keras.saving.load_model")
+        own = {name_module(name) for name in find_sources(opened.config)}
+        modules = ["keras_lengen", *sorted(own)]
+        print(f"  load: import {', '.join(modules)}; keras.saving.load_model")
     if note:
         print(note)
     if is_random:

@@ -20,6 +20,7 @@ from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses, run
 from trainers.options.fields import CheckpointConfig, TrainerConfig
 from trainers.options.option import option, options, select_options
+from trainers.options.own_classes import name_of
 from trainers.options.parsing import find_request
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import read_config
@@ -95,7 +96,7 @@ def train(config, text, opened):
 def name_run(config):
     """Returns a name of the positions and the scores of a run."""
     calls = config.sampler, config.encoding or "demonstration"
-    names = [call.partition("(")[0] for call in calls]
+    names = [name_of(call) for call in calls]
     if config.score_factor != "none":
         names.append(config.score_factor)
     return "-".join(filter(None, names))

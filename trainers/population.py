@@ -18,6 +18,7 @@ from trainers.engine.optimizer import Constant, make_optimizer
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.command import run
 from trainers.options.layers import with_max_position
+from trainers.options.own_classes import name_of
 from trainers.populations.model import build_model
 from trainers.populations.options import PRESETS, PopulationConfig
 from trainers.populations.population import Population
@@ -65,7 +66,7 @@ def main(config):
             f"{keras.backend.backend()}: set KERAS_BACKEND=jax."
         )
     config = with_max_position(config)
-    name = config.encoding.partition("(")[0]
+    name = name_of(config.encoding)
     path = pathlib.Path(
         config.workdir or pathlib.Path("runs", "population", config.task, name)
     )

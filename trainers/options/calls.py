@@ -10,6 +10,7 @@ from keras_lengen.checks.arguments import (
 )
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice, described
+from trainers.options.own_classes import find_class, split_name
 
 MAX_CHARACTERS = 1000
 """Largest number of characters of a call."""
@@ -17,7 +18,7 @@ MAX_CHARACTERS = 1000
 _NESTED = ("row", "column", "encoding")
 
 
-def parse_call(flag, text, registry):
+def parse_call(flag, text, registry, base=None):
     """Returns class and arguments of `Name` or `Name(argument=value, ...)`.
 
     Values are literals, but `row`, `column` and `encoding` are names or calls
@@ -29,12 +30,21 @@ def parse_call(flag, text, registry):
         flag: str. Name of the flag, for messages.
         text: str. Value of the flag.
         registry: Dict of classes by name.
+        base: The class that classes of one's own are subclasses of, which are
+            named with their module, as `own_classes` says; `None`: there are
+            none.
 
     Raises:
         ConfigError: If the text has another form, or for an unknown name.
     """
+    module, call = split_name(text) if base else ("", text)
     try:
-        return _read(flag, _parse(text), registry)
+        tree = _parse(call)
+        if module:
+            name = re.match(r"\s*(\w+)", call)[1]
+            own = find_class(flag, module, name, base)
+            registry = {**registry, name: own}
+        return _read(flag, tree, registry)
     # Deeply nested expressions exhaust the parser.
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         raise ConfigError(
@@ -107,6 +117,8 @@ def _read_value(flag, keyword, parts):
 
 
 def _make_example(registry):
+    if not registry:
+        return "my_project.layers:MyClass(argument=1)"
     for name, kind in registry.items():
         for argument, parameter in constructor_arguments(kind).items():
             if isinstance(parameter.default, int | float):

@@ -45,6 +45,8 @@ class Flag:
     def check(self, name, value):
         """Raises `ConfigError` for a value that cannot work."""
         value = self.option.normalize(value)
+        if self.option.names_own(value):
+            return  # The program itself imports it.
         self.option.check(name, value)
         if self.called and value != self.option.default:
             called = value.partition("(")[0].strip()
@@ -232,6 +234,8 @@ class _Source:
                 known[keyword.arg] = self.read(keyword.value)
             except UnknownError:
                 continue
+        if any(keyword.arg == "base" for keyword in keywords):
+            known["base"] = object
         called = known.pop("registry", ())
         field = option(self._read_default(kind, default), "", **known)
         return Flag(kind, field.metadata["option"], called)

@@ -5,7 +5,12 @@ import dataclasses
 import keras
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, LARGEST_WIDTH
-from keras_lengen.layers import ATTENTIONS
+from keras_lengen.layers import (
+    ATTENTIONS,
+    MultiHeadAttention,
+    PositionalEncoding,
+    PositionSampler,
+)
 from trainers.engine.optimizer import SCHEDULES
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice
@@ -104,18 +109,21 @@ class TrainerConfig(DeviceConfig):
         "Positional encoding, by name or call; none: compare RoPE with "
         "RandomizedRoPE.",
         registry=ALL_ENCODINGS,
+        base=PositionalEncoding,
         changes_program=True,
     )
     sampler: str = option(
         "",
         "Position sampler, by name or call.",
         registry=ALL_SAMPLERS,
+        base=PositionSampler,
         changes_program=True,
     )
     attention: str = option(
         "MultiHeadAttention",
         "Attention, by name.",
         choices=ATTENTIONS,
+        base=MultiHeadAttention,
         changes_program=True,
     )
     score_factor: str = option(

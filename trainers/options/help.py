@@ -119,6 +119,11 @@ def _format_flag(config_class, presets, name):
     text = option.help
     if option.choices and not option.names:
         text += f" One of {', '.join(option.choices)}."
+    if option.base:
+        text += (
+            f" Or a subclass of {option.base.__name__} of your own, as "
+            "my_project.layers:Name or path/file.py:Name."
+        )
     # A preset leaves a flag that it does not set at the default of the class.
     values = {
         preset: fields.get(name, option.default)
@@ -215,7 +220,7 @@ def _read_arguments(cls):
     texts = {}
     for base in bases:
         for paragraph in inspect.cleandoc(base.__doc__ or "").split("\n\n"):
-            if not paragraph.startswith("Args:"):
+            if not paragraph.startswith(("Args:", "Attributes:")):
                 continue
             entries = re.split(r"\n    (?=\w+: )", paragraph)[1:]
             for entry in entries:

@@ -62,6 +62,23 @@ def build_encoding(config):
     return _make(config, kind, arguments)
 
 
+def find_attention(config):
+    """Returns the class of attention that a configuration names.
+
+    Raises:
+        ConfigError: If it is given arguments.
+    """
+    if config.attention in ATTENTIONS:
+        return ATTENTIONS[config.attention]
+    kind, arguments = _parse(config, "--attention")
+    if arguments:
+        raise ConfigError(
+            f"--attention takes a class without arguments: write "
+            f"--attention={config.attention.partition('(')[0]}."
+        )
+    return kind
+
+
 def model_arguments(config):
     """Returns the arguments of a model that flags of all trainers set."""
     return {
@@ -70,7 +87,7 @@ def model_arguments(config):
         "model_dim": config.model_dim,
         "dropout": config.dropout,
         "encoding": build_encoding(config),
-        "attention": ATTENTIONS[config.attention],
+        "attention": find_attention(config),
         **_score_arguments(config),
         "use_entmax": config.attention_weights == "entmax",
         "chunk_size": config.chunk_size or "auto",
@@ -168,9 +185,8 @@ def range_of_run(remedy):
 
 def _parse(config, flag):
     name = flag.removeprefix("--")
-    return parse_call(
-        flag, getattr(config, name), options(config)[name].registry
-    )
+    known = options(config)[name]
+    return parse_call(flag, getattr(config, name), known.registry, known.base)
 
 
 def _make(config, kind, arguments):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice, described
+from trainers.options.own_classes import split_name, with_whole_path
 
 LARGEST_INTEGER = 2**31 - 1
 """Largest value of a flag with integers, unless its option says otherwise."""
@@ -27,6 +28,8 @@ class Option:
         registry: Dict from names to classes. The value is such a name, or a
             call of it with arguments; `trainers.options.layers.build` makes
             the object. `--help` describes the classes.
+        base: The class that classes of one's own are subclasses of, which the
+            flag also takes, with their modules; `None`: it takes none.
         least: Smallest allowed value, or `None`.
         above: Number that values must be above, or `None`.
         most: Largest allowed value, or `None`.
@@ -43,6 +46,7 @@ class Option:
     help: str
     choices: Collection = ()
     registry: Mapping = dataclasses.field(default_factory=dict)
+    base: type | None = None
     least: float | None = None
     above: float | None = None
     most: float | None = None
@@ -66,6 +70,8 @@ class Option:
         """Returns a value of the user without what has no meaning."""
         if self.is_path:
             return os.path.expanduser(value)
+        if self.base:
+            return with_whole_path(value.strip())
         if isinstance(value, str) and not self.is_text:
             return value.strip()
         return value
@@ -77,17 +83,22 @@ class Option:
         self._check_kind(flag, value)
         if isinstance(value, str):
             check_text(flag, value)
-        if self.choices:
+        is_own = self.names_own(value)
+        if self.choices and not is_own:
             check_choice(flag, value, self.choices)
-        if self.registry:
+        if self.registry or is_own:
             # Flags are read before Keras is imported.
             from trainers.options.calls import parse_call
 
-            parse_call(flag, value, self.registry)
+            parse_call(flag, value, self.registry, self.base)
         if self.is_path:
             _check_path(flag, value)
         if isinstance(value, int | float):
             self._check_number(flag, value)
+
+    def names_own(self, value):
+        """Whether a value names a class of one's own, with its module."""
+        return self.base is not None and bool(split_name(value)[0])
 
     def _check_kind(self, flag, value):
         # Configurations are also read from files.

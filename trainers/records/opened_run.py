@@ -19,7 +19,9 @@ from trainers.records.checkpoints import (
 from trainers.records.workdir import (
     check_data,
     check_digest,
+    check_sources,
     find_fixed,
+    find_sources,
     make_digest,
     read_config,
 )
@@ -242,7 +244,9 @@ def open_run(text, which="newest", data_dir=""):
         config = _with_data_dir(config, data_dir, experiment.name)
     config.validate()
     fixed = find_fixed(config, record["config"])
-    check_digest(path, record, make_digest(record["trainer"], fixed))
+    sources = find_sources(config)
+    check_sources(path, record, sources)
+    check_digest(path, record, make_digest(record["trainer"], fixed, sources))
     opened = OpenedRun(
         path,
         experiment,

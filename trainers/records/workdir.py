@@ -9,6 +9,12 @@ import pathlib
 from trainers.engine.problem import DATA_DIGEST
 from trainers.errors import ConfigError, OtherDataError, TrainingError
 from trainers.options.option import options
+from trainers.options.own_classes import (
+    digest_source,
+    find_class,
+    name_of,
+    split_name,
+)
 from trainers.records.files import read_bytes, replacing
 from trainers.records.lock import lock_directory
 from trainers.records.results import describe_results
@@ -48,6 +54,7 @@ class Workdir(contextlib.AbstractContextManager):
             field.name: field.default for field in dataclasses.fields(config)
         }
         self._fixed = find_fixed(config, self.config)
+        self._sources = find_sources(config)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -78,7 +85,7 @@ class Workdir(contextlib.AbstractContextManager):
             self._check_same(record)
         # Without the flags that are newer than the run.
         fixed = {n: began_with[n] for n in self._fixed if n in began_with}
-        self.digest = make_digest(self._trainer, fixed)
+        self.digest = make_digest(self._trainer, fixed, self._sources)
         if record is not None:
             check_digest(self.path, record, self.digest)
         stored = {
@@ -92,6 +99,7 @@ class Workdir(contextlib.AbstractContextManager):
                 "trainer": self._trainer,
                 "digest": self.digest,
                 "data_digest": self._data_digest,
+                "sources": self._sources,
                 "config": stored,
             },
         )
@@ -143,6 +151,7 @@ class Workdir(contextlib.AbstractContextManager):
                 f"{self.path} holds a run with another configuration "
                 f"({'; '.join(changed)}): choose another --workdir."
             )
+        check_sources(self.path, record, self._sources)
         check_data(
             self.path,
             record.get("data_digest", ""),
@@ -249,14 +258,51 @@ def check_data(path, known, found, refusal):
     )
 
 
-def make_digest(trainer, fixed):
+def find_sources(config):
+    """Finds the source of the classes of one's own that flags name.
+
+    Args:
+        config: Configuration of the run.
+
+    Returns:
+        Dict from names, as `my_project.layers:LogBias`, to digests.
+    """
+    found = {}
+    for flag, known in options(config).items():
+        value = getattr(config, flag)
+        if known.names_own(value):
+            module, _ = split_name(value)
+            cls = find_class(f"--{flag}", module, name_of(value), known.base)
+            found[f"{module}:{cls.__name__}"] = digest_source(cls)
+    return found
+
+
+def check_sources(path, record, sources):
+    """Raises `ConfigError` if the source of a class is not that of a run.
+
+    Args:
+        path: `pathlib.Path` of its working directory.
+        record: Dict, the content of its `config.json`.
+        sources: Dict, the result of `find_sources` now.
+    """
+    began = record.get("sources", {})
+    changed = [name for name in sources if began.get(name) != sources[name]]
+    if changed:
+        raise ConfigError(
+            f"{path} began with another source of {' and '.join(changed)}: "
+            "restore it, or begin another run."
+        )
+
+
+def make_digest(trainer, fixed, sources):
     """Returns the digest of a configuration, 16 hexadecimal digits.
 
     Args:
         trainer: str. Name of the experiment.
         fixed: Dict from names to values, those that change the result.
+        sources: Dict, the result of `find_sources`.
     """
-    content = json.dumps([trainer, fixed], sort_keys=True)
+    content = json.dumps([trainer, {**fixed, **sources}], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

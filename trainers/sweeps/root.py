@@ -19,6 +19,7 @@ from trainers.records.files import writing
 from trainers.records.opened_run import registered
 from trainers.records.workdir import (
     find_fixed,
+    find_sources,
     make_digest,
     read_config,
     read_results,
@@ -117,9 +118,11 @@ class SweepRoot:
             for name, value in dataclasses.asdict(config).items()
             if name in record["config"]
         }
-        fixed = find_fixed(config, values)
+        digest = make_digest(
+            run.trainer, find_fixed(config, values), find_sources(config)
+        )
         return (
-            results.get("digest") == make_digest(run.trainer, fixed)
+            results.get("digest") == digest
             and results.get("train", {}).get("steps") == config.steps
         )
 

@@ -25,6 +25,8 @@ SYNTAX = (
     *("NAME(x=" + "-" * 900 + "1)", "NAME(x=1, x=1)", "NAME(**{'x': 1}, x=1)"),
     *("NAME(*[])", "NAME(3)", "NAME(x=open('x'))", "NAME(self=1)", "lambda: 0"),
     *("NAME(__class__=1)", "NAME(name='x')", "NAME(dtype='float16')", "NAME?"),
+    *("x.py:NAME", "no_such_module:NAME", "json:NAME", ".:NAME", ":NAME(x=1)"),
+    *("x" * 300 + ".py:NAME", "\0.py:NAME", "../x:NAME", "os.path:join"),
     *("NAME(x='\\d')", "NAME(x='\0')", "NAME(x=0777)", "NAME\udcff", "-NAME"),
 )
 """Values that are no call that a flag takes; `NAME` is a name that it takes."""

@@ -34,7 +34,9 @@ def change_record(path, remove=(), **changes):
     fixed = set(open_workdir(path)._fixed)
     record["config"] = config
     record["digest"] = make_digest(
-        record["trainer"], {n: v for n, v in config.items() if n in fixed}
+        record["trainer"],
+        {n: v for n, v in config.items() if n in fixed},
+        {},
     )
     (path / "config.json").write_text(json.dumps(record))
     return record["digest"]

@@ -1,0 +1,128 @@
+"""Flags that name classes of a user, in a module or a file."""
+
+import sys
+
+import pytest
+
+from tests.trainers.toy import toy_config
+from trainers.algorithmic import EXPERIMENT, make_task
+from trainers.errors import ConfigError
+from trainers.options.layers import build_encoding, find_attention
+from trainers.records.opened_run import open_run
+
+SOURCE = """
+import dataclasses
+import keras
+from datasets.curricula import Fixed
+from datasets.tasks.parity_check import ParityCheck
+from keras_lengen.layers import ALiBi, MultiHeadAttention, OrdinalPositions
+
+
+@keras.saving.register_keras_serializable(package="{name}")
+class Slopes(ALiBi):
+    pass
+
+
+@keras.saving.register_keras_serializable(package="{name}")
+class Indices(OrdinalPositions):
+    pass
+
+
+@keras.saving.register_keras_serializable(package="{name}")
+class Attention(MultiHeadAttention):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Parity(ParityCheck):
+    odd: bool = False
+
+
+class Longest(Fixed):
+    pass
+"""
+
+
+@pytest.fixture(params=["file", "module"])
+def own(request, tmp_path, monkeypatch):
+    """The name of a module, as flags have it, and its file."""
+    name = f"own_classes_in_a_{request.param}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(SOURCE.replace("{name}", name))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    if request.param == "module":
+        sys.path.append(str(tmp_path))
+        return name, path
+    monkeypatch.chdir(tmp_path)
+    return path.name, path
+
+
+def test_a_run_of_own_classes(own, tmp_path):
+    module, path = own
+    config = toy_config(
+        encoding=f"{module}:Slopes(alibi_bias_max=4)",
+        sampler=f"{module}:Indices",
+        attention=f"{module}:Attention",
+        task=f"{module}:Parity(odd=True)",
+        curriculum=f"{module}:Longest",
+    )
+    encoding = build_encoding(config)
+    assert encoding.alibi_bias_max == 4
+    assert type(encoding.sampler).__name__ == "Indices"
+    assert find_attention(config).__name__ == "Attention"
+    assert make_task(config.task).odd
+
+    run = tmp_path / "run"
+    results = EXPERIMENT.train(config, run)
+    assert open_run(str(run)).config == config
+    assert EXPERIMENT.train(config, run) == results
+
+    # The run is of this source alone.
+    with path.open("a") as file:
+        file.write("CONSTANT = 1\n")
+    for use in (
+        lambda: open_run(str(run)),
+        lambda: EXPERIMENT.train(config, run),
+    ):
+        with pytest.raises(ConfigError, match=r"another source .*Slopes and"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Slope", r"takes a subclass of PositionalEncoding, but .* It has S"),
+        ("Parity", "has a Parity that is no subclass of PositionalEncoding"),
+        ("Slopes(max=1)", "Slopes has no argument 'max'"),
+    ],
+)
+def test_names_that_a_module_lacks(own, name, message):
+    with pytest.raises(ConfigError, match=message):
+        build_encoding(toy_config(encoding=f"{own[0]}:{name}"))
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "message"),
+    [
+        ("json.py", "", "another module json, .*: rename the file"),
+        ("broken_1.py", "def f(:", r"SyntaxError: .*broken_1\.py, line 1\)"),
+        ("broken_2.py", "\n1 / 0", r"ZeroDivision.*broken_2\.py, line 2\)"),
+        ("broken_3.py", "import nowhere_at_all", "No module named 'nowhere_"),
+    ],
+)
+def test_files_that_cannot_be_imported(tmp_path, file, source, message):
+    path = tmp_path / file
+    path.write_text(source)
+    with pytest.raises(ConfigError, match=message):
+        toy_config(encoding=f"{path}:Slopes")
+
+
+def test_where_nothing_is_found(tmp_path):
+    with pytest.raises(ConfigError, match=r"there is no file .*nothing\.py"):
+        toy_config(encoding=f"{tmp_path}/nothing.py:Slopes")
+    with pytest.raises(ConfigError, match=r"no module nothing\.here here"):
+        toy_config(encoding="nothing.here:Slopes")
+    with pytest.raises(ConfigError, match="attention takes a class without"):
+        find_attention(
+            toy_config(attention="keras_lengen.layers:PaTHAttention(a=1)")
+        )
