@@ -41,7 +41,8 @@ def choose(logits, draws=DRAWS, program=sample_tokens, **options):
 
 @hypothesis.given(
     LOGITS,
-    st.sampled_from([1.2e-38, 0.3, 1.0, 7.0, 3e38]),
+    # XLA multiplies by the reciprocal, which is 0 above 8.5e37.
+    st.sampled_from([1.2e-38, 0.3, 1.0, 7.0, 8e37]),
     st.none() | st.integers(1, 9),
     st.none() | st.sampled_from([1e-9, 0.3, 0.5, 0.75, 0.95]),
 )
