@@ -20,7 +20,7 @@ OPERANDS = {
     **dict.fromkeys(("population", "sweep", "tpu_compile"), ""),
     **dict.fromkeys(trainers.EXPERIMENTS, ""),
 }
-COMPUTED = ("default", "help", "choices", "registry")
+COMPUTED = ("default", "help", "choices", "registry", "base")
 """Attributes of options that the source may compute."""
 
 
@@ -40,6 +40,7 @@ def test_the_source_says_what_the_program_says(name):
                 assert value == getattr(expected, attribute), flag
         assert found.option.choices in ((), tuple(expected.choices))
         assert found.called == tuple(expected.registry)
+        assert bool(found.option.base) == bool(expected.base)
 
 
 def test_what_only_a_run_knows_is_not_read():

@@ -46,7 +46,7 @@ class Longest(Fixed):
 @pytest.fixture(params=["file", "module"])
 def own(request, tmp_path, monkeypatch):
     """The name of a module, as flags have it, and its file."""
-    name = f"own_classes_in_a_{request.param}"
+    name = f"own_classes_of_{tmp_path.name}"
     path = tmp_path / f"{name}.py"
     path.write_text(SOURCE.replace("{name}", name))
     monkeypatch.setattr(sys, "path", [*sys.path])
