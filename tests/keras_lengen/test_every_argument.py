@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
     ALiBi,
     MultiHeadAttention,
@@ -72,6 +73,8 @@ VALUES = {
     "target_vocabulary_size": 9,
 }
 """Values in place of the declared examples."""
+OTHER_DEFAULTS = ("dropout", "norm_epsilon", "use_bias", "kernel_initializer")
+"""Arguments whose defaults in attention are those of Keras."""
 HOW = ("chunk_size", "fused", "flash_attention")
 """Arguments that change how, and not what, layers compute."""
 
@@ -140,6 +143,14 @@ def compute_plainly(kind, argument):
 
 
 @pytest.mark.product
+def test_blocks_and_models_have_the_defaults_of_attention():
+    attention = constructor_arguments(MultiHeadAttention)
+    for kind in SMALL:
+        for name, parameter in constructor_arguments(kind).items():
+            if name in attention and name not in OTHER_DEFAULTS:
+                assert parameter.default == attention[name].default, name
+
+
 @pytest.mark.parametrize(("kind", "argument"), [*list_arguments()])
 def test_it_is_an_attribute_and_counts(kind, argument):
     value = choose_value(kind, argument)

@@ -181,6 +181,10 @@ def load_unregistered():
             lambda: TransformerBlock(2, cross_attention=True)(X),
             "needs `memory`",
         ),
+        (
+            lambda: TransformerBlock(2)(keras.Input((16,))),
+            r"inputs must have shape \(B, T, M\); got \(None, 16\)",
+        ),
         (load_unregistered, "no registered class 'Unregistered'"),
     ],
 )

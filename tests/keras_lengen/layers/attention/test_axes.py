@@ -114,6 +114,11 @@ def test_attention_masks(shape):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_sizes_of_axes_may_be_unknown():
+    query, value = (keras.Input((size, 4, 8)) for size in (3, None))
+    assert attention(2)(query, value, query).shape == (None, 3, 4, 8)
+
+
 @pytest.mark.parametrize(
     ("axes", "x", "message"),
     [

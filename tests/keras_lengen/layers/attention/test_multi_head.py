@@ -266,6 +266,11 @@ WRONG = [
     (lambda: attention()(X), "value is missing"),
     (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
     (lambda: attention()(None, X), "query must be a tensor"),
+    (lambda: attention()(np.full(9, "a"), X), "query must be .* got str32 of"),
+    (
+        lambda: attention()(X[0], X, self_attention=True),
+        r"query must have shape \(B, T, M\); got \(6, 16\)",
+    ),
     (
         lambda: build(attention())(X, X[..., :3]),
         "value has width 3, but this",

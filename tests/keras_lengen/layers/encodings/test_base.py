@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 
@@ -48,6 +49,8 @@ def test_queries_and_keys_of_other_numbers_need_positions(cls):
         np.testing.assert_allclose(result[1], full[1])
     with pytest.raises(ValueError, match=r"2 queries and 6 keys .*pass `pos"):
         encoding(query, KEY)
+    with pytest.raises(ValueError, match=r"key must have shape \(B, S, H, D\)"):
+        encoding(keras.Input(QUERY.shape[1:]), keras.Input(KEY.shape[2:]))
 
 
 @pytest.mark.parametrize(
