@@ -10,11 +10,11 @@ import sys
 import pytest
 
 from tests.checkout import ROOT
+from tests.docs.test_pages import TEXTS, find_blocks
 from tests.shell import run, run_python, wait_for
 from tests.trainers.toy import assert_same_weights
 
-PAGE = (ROOT / "docs" / "guides" / "after_training.md").read_text()
-BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
+PAGE = TEXTS["docs/guides/after_training.md"]
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 
 # Minutes of commands, each of which has tests of its own.
@@ -58,8 +58,7 @@ def walked(tmp_path_factory):
     killed.kill()
     killed.wait()
 
-    commands = "".join(text for kind, text in BLOCKS if kind == "bash")
-    command = ("bash", "-e", "-c", commands)
+    command = ("bash", "-e", "-c", "".join(find_blocks(PAGE, "bash")))
     done = run(*command, cwd=directory, env=environment())
     return directory, done.stdout
 
@@ -110,7 +109,7 @@ def test_the_weights_of_a_run_learn_another_encoding(walked):
 
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
     directory, _ = walked
-    programs = [text for kind, text in BLOCKS if kind == "python"]
+    programs = find_blocks(PAGE, "python")
     assert len(programs) == 2
     for program in programs:
         program += (

@@ -6,16 +6,15 @@ import re
 
 import pytest
 
-from tests.docs.test_pages import TEXTS, make_config, parse
+from tests.docs.test_pages import TEXTS, find_blocks, make_config, parse
 from tests.shell import run, write_command
 from trainers import sweep
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import parse_shard, split_flags
 
 GUIDE = TEXTS["docs/guides/sweeps.md"]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE, re.DOTALL | re.M)
-(SLURM,) = (text for _, text in BLOCKS if "#SBATCH" in text)
-(KUBERNETES,) = (text for kind, text in BLOCKS if kind == "yaml")
+(SLURM,) = (text for text in find_blocks(GUIDE, "bash") if "#SBATCH" in text)
+(KUBERNETES,) = find_blocks(GUIDE, "yaml")
 COMMANDS = re.findall(
     r"python -m trainers\.sweep(?: --\w+=(?:\"[^\"]*\"|[^\s`\"&])+)+",
     re.sub(r" *\\\n\s*", " ", GUIDE),

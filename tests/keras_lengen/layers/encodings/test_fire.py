@@ -5,25 +5,11 @@ import pytest
 
 from keras_lengen.layers import FIRE
 from tests.keras_lengen.layers.encodings.table import make_built, random_inputs
+from tests.keras_lengen.models.small import with_random_weights
 
 QUERY, KEY = random_inputs("bias")
-RANDOM = np.random.default_rng(1)
 NEAR = np.array([0, 1, 4, 30, 31, 63])
 FAR = np.array([2, 60, 64, 65, 900, 2000.5])
-
-
-def trained(**kwargs):
-    """An encoding with random weights."""
-    encoding = make_built("FIRE", threshold=64, **kwargs)
-    encoding.set_weights(
-        [
-            np.asarray(RANDOM.normal(size=w.shape), "float32")
-            for w in encoding.weights
-        ]
-    )
-    # A threshold of 32, whatever the sign.
-    encoding.m.assign(-0.5)
-    return encoding
 
 
 def score(encoding, i, j, denominator_position):
@@ -61,7 +47,9 @@ def test_published_argument():
 @pytest.mark.parametrize("positions", [NEAR, FAR, np.stack([NEAR, FAR])])
 def test_definition(positions, causal):
     """For past keys, it is the published causal form."""
-    encoding = trained()
+    encoding = with_random_weights(make_built("FIRE", threshold=64))
+    # A threshold of 32, whatever the sign.
+    encoding.m.assign(-0.5)
     bias = encoding(QUERY, KEY, positions=positions, causal=causal)
     for example, own in zip(bias, np.atleast_2d(positions), strict=True):
         for t, s in np.ndindex(6, 6):

@@ -14,6 +14,7 @@ from tests.keras_lengen.layers.encodings.table import (
     make_built,
     random_inputs,
 )
+from tests.keras_lengen.models.small import with_random_weights
 
 QUERY, KEY = random_inputs("bias")
 SHARED = np.array([0, 2, 5, 11, 12, 40])
@@ -56,16 +57,6 @@ def score(encoding, query, key, distance):
     return np.array(scores) / math.sqrt(WIDTH)
 
 
-def trained(**kwargs):
-    """An encoding whose small weights are large enough to be seen."""
-    encoding = make_built("RelativeEncoding", **kwargs)
-    generator = np.random.default_rng(1)
-    encoding.set_weights(
-        [generator.normal(size=w.shape) for w in encoding.weights]
-    )
-    return encoding
-
-
 @pytest.mark.parametrize(
     ("positions", "max_wavelength", "distances", "by_table"),
     cover([SHARED, OWN], [100, 10000], ["positions", "sampled"], [True, False]),
@@ -75,7 +66,10 @@ def test_both_ways_follow_the_definition(
 ):
     distance = {"positions": of_positions, "sampled": sampled}[distances]
     by_table = by_table and positions is SHARED
-    encoding = trained(distances=distances, max_wavelength=max_wavelength)
+    encoding = make_built(
+        "RelativeEncoding", distances=distances, max_wavelength=max_wavelength
+    )
+    with_random_weights(encoding)
     monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)
     bias = encoding(QUERY, KEY, positions=positions)
     of_examples = np.broadcast_to(positions, QUERY.shape[:2])
