@@ -1,8 +1,6 @@
 """The walk from training to a model in use runs as it stands."""
 
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -11,10 +9,13 @@ import pytest
 
 from tests.checkout import ROOT
 from tests.docs.test_pages import TEXTS, find_blocks
-from tests.shell import run, run_python, wait_for
+from tests.shell import PYTHON, run, run_python, wait_for, with_commands
 from tests.trainers.toy import assert_same_weights
 
 PAGE = TEXTS["docs/guides/after_training.md"]
+ENVIRONMENT = with_commands(
+    PYTHON, PYTHONPATH=str(ROOT), TF_CPP_MIN_LOG_LEVEL="3"
+)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 
 # Minutes of commands, each of which has tests of its own.
@@ -26,19 +27,9 @@ def start(directory, *flags):
     return subprocess.Popen(
         [*command, "--encoding=RandomizedRoPE", *flags],
         cwd=directory,
-        env=environment(),
+        env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
     )
-
-
-def environment():
-    path = pathlib.Path(sys.executable).parent
-    return {
-        **os.environ,
-        "PATH": f"{path}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +50,7 @@ def walked(tmp_path_factory):
     killed.wait()
 
     command = ("bash", "-e", "-c", "".join(find_blocks(PAGE, "bash")))
-    done = run(*command, cwd=directory, env=environment())
+    done = run(*command, cwd=directory, env=ENVIRONMENT)
     return directory, done.stdout
 
 
