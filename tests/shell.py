@@ -1,11 +1,15 @@
 """Runs commands, and Python without what imports here have set."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
 
 from tests.checkout import ROOT
+
+PYTHON = pathlib.Path(sys.executable).parent
+"""The directory of Python, and of the programs that were installed with it."""
 
 JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 """Variables with which Keras computes by JAX, on CPUs."""
@@ -52,6 +56,12 @@ def run_python(*arguments, cwd=ROOT, status=0, **variables):
     environment.update(variables)
     command = (sys.executable, *arguments)
     return run(*command, cwd=cwd, status=status, env=environment)
+
+
+def with_commands(*folders, **variables):
+    """Variables of an environment in which commands of folders come first."""
+    path = os.pathsep.join(map(str, (*folders, os.environ["PATH"])))
+    return {**os.environ, "PATH": path, **variables}
 
 
 def wait_for(condition, seconds=120):

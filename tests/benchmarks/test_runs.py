@@ -8,20 +8,12 @@ import pytest
 from absl import flags
 
 from tests.benchmarks.modules import imported, load
+from tests.trainers.toy import TOY
 from trainers.records.workdir import read_results
 
 runs = load("runs")
 
-FLAGS = {
-    "task": "even_pairs",
-    "seed": 3,
-    "steps": 1,
-    "num_layers": 1,
-    "batch_size": 8,
-    "train_length": "1-3",
-    "test_lengths": "5,6",
-    "evaluation_examples": 10,
-}
+FLAGS = {**TOY, "task": "even_pairs", "seed": 3, "steps": 1, "model_dim": 16}
 TRAINING = (
     *("addition", "answers", "evidence", "frontier", "images", "kinds"),
     *("language", "long_multiplication", "multiplication", "published_tasks"),

@@ -1,8 +1,6 @@
 """The walk from training to a model in use runs as it stands."""
 
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -10,11 +8,14 @@ import sys
 import pytest
 
 from tests.checkout import ROOT
-from tests.shell import run, run_python, wait_for
+from tests.docs.test_pages import TEXTS, find_blocks
+from tests.shell import PYTHON, run, run_python, wait_for, with_commands
 from tests.trainers.toy import assert_same_weights
 
-PAGE = (ROOT / "docs" / "guides" / "after_training.md").read_text()
-BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, re.DOTALL)
+PAGE = TEXTS["docs/guides/after_training.md"]
+ENVIRONMENT = with_commands(
+    PYTHON, PYTHONPATH=str(ROOT), TF_CPP_MIN_LOG_LEVEL="3"
+)
 (FLAGS,) = re.findall(r"FLAGS=\"(.*)\"", PAGE)
 
 # Minutes of commands, each of which has tests of its own.
@@ -26,19 +27,9 @@ def start(directory, *flags):
     return subprocess.Popen(
         [*command, "--encoding=RandomizedRoPE", *flags],
         cwd=directory,
-        env=environment(),
+        env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
     )
-
-
-def environment():
-    path = pathlib.Path(sys.executable).parent
-    return {
-        **os.environ,
-        "PATH": f"{path}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +49,8 @@ def walked(tmp_path_factory):
     killed.kill()
     killed.wait()
 
-    commands = "".join(text for kind, text in BLOCKS if kind == "bash")
-    command = ("bash", "-e", "-c", commands)
-    done = run(*command, cwd=directory, env=environment())
+    command = ("bash", "-e", "-c", "".join(find_blocks(PAGE, "bash")))
+    done = run(*command, cwd=directory, env=ENVIRONMENT)
     return directory, done.stdout
 
 
@@ -110,7 +100,7 @@ def test_the_weights_of_a_run_learn_another_encoding(walked):
 
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
     directory, _ = walked
-    programs = [text for kind, text in BLOCKS if kind == "python"]
+    programs = find_blocks(PAGE, "python")
     assert len(programs) == 2
     for program in programs:
         program += (

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.checkout import ROOT
-from tests.docs.test_pages import TEXTS, check_flags, parse
+from tests.docs.test_pages import TEXTS, check_flags, find_blocks, parse
 from tests.shell import run, write_command
 from trainers.devices import tensorflow_strategy
 
@@ -20,9 +20,8 @@ COMMANDS = re.findall(
     r"python -m trainers\.\w+(?: --\w+=(?:'[^']*'|\"[^\"]*\"|[^\s`'\"])+)+",
     re.sub(r" *\\\n\s*", " ", GUIDE),
 )
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
-(SLURM,) = (text for _, text in BLOCKS if "#SBATCH" in text)
-(KUBERNETES,) = (text for kind, text in BLOCKS if kind == "yaml")
+(SLURM,) = (text for text in find_blocks(GUIDE, "bash") if "#SBATCH" in text)
+(KUBERNETES,) = find_blocks(GUIDE, "yaml")
 MESSAGES = re.findall(
     r"^\| `([^`]+)`[^|]*\| ?([\d, ]*) \|",
     GUIDE.partition("## Error messages")[2].partition("Other programs")[0],

@@ -1,17 +1,14 @@
 """The site builds without a warning, and its pages are complete."""
 
 import html
-import os
-import pathlib
 import re
-import sys
 import urllib.parse
 
 import pytest
 
 from tests.checkout import copy_checkout
 from tests.docs.test_pages import TEXTS
-from tests.shell import run, write_command
+from tests.shell import PYTHON, run, with_commands, write_command
 
 (COMMAND,) = re.findall(
     r"^```bash\n(.*sphinx.*)\n```$", TEXTS["docs/start/install.md"], re.M
@@ -31,9 +28,7 @@ def site(tmp_path_factory):
     # A stand-in: the packages are installed.
     pip = tmp_path_factory.mktemp("bin") / "pip"
     write_command(pip, 'echo "pip $*"')
-    python = pathlib.Path(sys.executable).parent
-    path = os.pathsep.join(map(str, (pip.parent, python, os.environ["PATH"])))
-    environment = {**os.environ, "PATH": path}
+    environment = with_commands(pip.parent, PYTHON)
     done = run("bash", "-c", COMMAND, cwd=source, env=environment)
     assert done.stdout.startswith("pip install -e .[docs]\n")
     return source / "docs" / "_build" / "html"

@@ -1,21 +1,19 @@
 """The guide to sweeps agrees with the command."""
 
-import os
 import pathlib
 import re
 
 import pytest
 
-from tests.docs.test_pages import TEXTS, make_config, parse
-from tests.shell import run, write_command
+from tests.docs.test_pages import TEXTS, find_blocks, make_config, parse
+from tests.shell import run, with_commands, write_command
 from trainers import sweep
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.options import parse_shard, split_flags
 
 GUIDE = TEXTS["docs/guides/sweeps.md"]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE, re.DOTALL | re.M)
-(SLURM,) = (text for _, text in BLOCKS if "#SBATCH" in text)
-(KUBERNETES,) = (text for kind, text in BLOCKS if kind == "yaml")
+(SLURM,) = (text for text in find_blocks(GUIDE, "bash") if "#SBATCH" in text)
+(KUBERNETES,) = find_blocks(GUIDE, "yaml")
 COMMANDS = re.findall(
     r"python -m trainers\.sweep(?: --\w+=(?:\"[^\"]*\"|[^\s`\"&])+)+",
     re.sub(r" *\\\n\s*", " ", GUIDE),
@@ -55,8 +53,7 @@ def test_every_grid_is_in_the_table():
 def test_slurm_gives_each_task_its_shard(tmp_path):
     write_command(tmp_path / "python", 'echo "$@"; exit 1')
     write_command(tmp_path / "scontrol", f"touch {tmp_path}/requeued")
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    environment = {**os.environ, **VARIABLES, "PATH": path}
+    environment = with_commands(tmp_path, **VARIABLES)
     done = run("bash", "-c", SLURM, env=environment, status=1)
     assert not (tmp_path / "requeued").exists()
     (line,) = done.stdout.splitlines()
@@ -77,7 +74,7 @@ def test_kubernetes_gives_each_pod_its_shard():
     shell, (script,) = container["command"], container["args"]
     # Instead of the command, prints it.
     command = (*shell, script.replace("exec", "exec echo"))
-    done = run(*command, env={**os.environ, **VARIABLES})
+    done = run(*command, env=with_commands(**VARIABLES))
     assert done.stdout.startswith("python -m trainers.sweep ")
     config = read(done.stdout)
     assert parse_shard(config.shard) == (7, spec["completions"])

@@ -27,16 +27,21 @@ HEAD_SIZES = {"num_heads": HEADS, "key_dim": WIDTH}
 NAN, INF = float("nan"), float("inf")
 
 
-def make(cls, **arguments):
-    """An object of a class, by the examples of the arguments it needs."""
-    if "max_position" in cls.arguments():
-        arguments = {"max_position": 64, **arguments}
+def complete(cls, arguments):
+    """Arguments of a class, and examples of the others that it needs."""
     needed = {
         name: cls.arguments()[name].examples[0]
         for name, parameter in constructor_arguments(cls).items()
         if parameter.default is parameter.empty and name not in arguments
     }
-    return cls(**needed, **arguments)
+    return {**needed, **arguments}
+
+
+def make(cls, **arguments):
+    """An object of a class, by the examples of the arguments it needs."""
+    if "max_position" in cls.arguments():
+        arguments = {"max_position": 64, **arguments}
+    return cls(**complete(cls, arguments))
 
 
 def floats(*shape):
@@ -230,6 +235,9 @@ HOWS = {
 }.get(keras.backend.backend(), ("eager",))
 """How functions are called on the backend of this process."""
 
+SILENT = [how for how in HOWS if how in ("XLA", "jit")]
+"""Programs without assertions."""
+
 
 def compiled(function, right, how):
     """A function of arrays by name, as a program for arrays of any sizes."""
@@ -274,13 +282,12 @@ def find_fault(call, named, how="eager"):
         result = call()
     except Exception as error:
         text = find_message(error)
-        silent = how in ("XLA", "jit")
         if isinstance(error, expected) and (
-            silent or re.search(rf"\b({named})\b", text)
+            how in SILENT or re.search(rf"\b({named})\b", text)
         ):
             return None
         return f"{type(error).__name__}: {text}"
-    void = how in ("XLA", "jit") and is_void(result)
+    void = how in SILENT and is_void(result)
     return None if void else f"no error, in {how}"
 
 

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,15 +43,11 @@ def test_images_of_all_sizes(tmp_path):
 
 def test_only_missing_sizes_are_decoded(tmp_path, monkeypatch):
     open_(make_grays(), tmp_path, [SMALL])
-    decoded = []
-
-    def watched(content, sizes):
-        decoded.append(sizes)
-        return decode(content, sizes)
-
+    watched = mock.Mock(wraps=decode)
     monkeypatch.setattr(module, "decode", watched)
     for _ in range(2):
         assert_grays(open_(make_grays(), tmp_path))
+        decoded = [call.args[1] for call in watched.mock_calls]
         assert decoded == [[LARGE]] * 4
 
 

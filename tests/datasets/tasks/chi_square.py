@@ -1,4 +1,4 @@
-"""Whether counts could have come from given probabilities."""
+"""Whether counts and numbers could have come from given distributions."""
 
 import numpy as np
 from scipy import stats
@@ -17,3 +17,9 @@ def assert_counts_follow(counts, probabilities):
         seen = [counts.get(outcome, 0) for outcome in probabilities]
         expected = sum(seen) * np.array(list(probabilities.values()))
         assert stats.chisquare(seen, expected).pvalue > 1 / 30_000
+
+
+def assert_drawn_from(distribution, numbers):
+    """Kolmogorov's test of a distribution of SciPy, as good as the other."""
+    found = stats.kstest(np.ravel(numbers), distribution.cdf)
+    assert found.pvalue > 1 / 30_000

@@ -12,10 +12,13 @@ from keras_lengen.checks.guards import (
     mark_like,
 )
 from keras_lengen.checks.inputs import guard_same_size
-from tests.keras_lengen.bad_inputs import HOWS, NAN, compiled, find_fault
-
-SILENT = [how for how in HOWS if how in ("XLA", "jit")]
-"""Programs without assertions."""
+from tests.keras_lengen.bad_inputs import (
+    HOWS,
+    NAN,
+    SILENT,
+    compiled,
+    find_fault,
+)
 
 
 def run(function, array, how):

@@ -1,10 +1,8 @@
 """The tests of `Retrofitted` on other backends."""
 
-import importlib.util
-
 import pytest
 
-from tests.shell import run_python
+from tests.keras_lengen.test_backends import run
 
 pytest.importorskip("keras_hub")
 FILE = "tests/keras_lengen/retrofit/test_retrofitted.py"
@@ -21,13 +19,6 @@ NARROW = [
 @pytest.mark.process
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_backends(backend):
-    # Not imported: PyTorch beside TensorFlow ends some processes.
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
-    done = run_python(
-        *("-m", "pytest", "-q", "-n", "0", "-m", "product and not slow"),
-        *(f"{FILE}::test_{name}" for name in NARROW),
-        KERAS_BACKEND=backend,
-        JAX_PLATFORMS="cpu",
-    )
-    assert f"{len(NARROW)} passed" in done.stdout, done.stdout[-3000:]
+    paths = [f"{FILE}::test_{name}" for name in NARROW]
+    marks = ("-m", "product and not slow")
+    run(backend, "pytest", "-q", "-n", "0", *marks, *paths)

@@ -3,11 +3,11 @@
 Imports no backend, so that every backend can compute what the rows describe.
 """
 
-from keras_lengen.checks.arguments import Choice, constructor_arguments
+from keras_lengen.checks.arguments import Choice
 from keras_lengen.conformance import encodings as conformance
 from keras_lengen.layers import ENCODINGS
 from keras_lengen.layers.encodings.randomized import FixedSampler
-from tests.keras_lengen.layers.positions.table import Row, halve
+from tests.keras_lengen.layers.positions.table import make_row
 
 BATCH, TOKENS = conformance.BATCH, conformance.TOKENS
 HEADS, WIDTH = conformance.HEADS, conformance.WIDTH
@@ -42,38 +42,6 @@ CONDITIONS = {
 """Arguments to construct an encoding with, where its defaults show less."""
 
 
-def make_row(name, cls):
-    """Makes the row of an encoding from its class."""
-    declared = cls.arguments()
-    needed = {
-        argument: declared[argument].examples[0]
-        for argument, parameter in constructor_arguments(cls).items()
-        if parameter.default is parameter.empty
-    }
-    arguments = {
-        **needed,
-        **({"max_position": LONGEST} if "max_position" in declared else {}),
-        **({"seed": 1} if "seed" in declared else {}),
-        **CONDITIONS.get(name, {}),
-    }
-    encoding = cls(**arguments)
-    refused = {"seed", "sampler"} if encoding.counts_tokens else {"seed"}
-    return Row(
-        arguments=arguments,
-        alternatives={
-            argument: find_others(declaration, getattr(encoding, argument))
-            for argument, declaration in declared.items()
-            if argument not in refused
-        },
-    )
-
-
-def find_others(declaration, value):
-    """Lists the examples other than the value in use; at least one."""
-    others = [other for other in declaration.examples if other != value]
-    return others or [halve(value)]
-
-
 def list_variants(cls):
     """Lists the arguments that choose between formulas.
 
@@ -94,7 +62,15 @@ def list_variants(cls):
     ]
 
 
-ROWS = {name: make_row(name, cls) for name, cls in ENCODINGS.items()}
+def make_row_of(name):
+    cls = ENCODINGS[name]
+    conditions = CONDITIONS.get(name, {})
+    if "max_position" in cls.arguments():
+        conditions = {"max_position": LONGEST, **conditions}
+    return make_row(cls, conditions)
+
+
+ROWS = {name: make_row_of(name) for name in ENCODINGS}
 
 VARIANTS = {
     **{name: (name, row.arguments) for name, row in ROWS.items()},

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_lengen.layers import SinusoidalEncoding
 from keras_lengen.layers.encodings.angles import compute_angles
+from tests.keras_lengen.bad_inputs import HOWS, compiled
 
 RATES = 10000.0 ** (-np.arange(16) / 16)
 FARTHEST = 2**24
@@ -23,20 +24,13 @@ FRACTIONS = np.concatenate(
 ).astype("float32")
 
 
-def compiled(how, function):
-    backend = keras.backend.backend()
-    if how == "eager" or backend == "torch":
-        return function
-    if backend == "jax":
-        import jax
-
-        return jax.jit(function)
-    import tensorflow as tf
-
-    return tf.function(function, jit_compile=how == "XLA")
+def run(function, how, **arrays):
+    tensors = keras.tree.map_structure(ops.convert_to_tensor, arrays)
+    found = compiled(function, arrays, how)(**tensors)
+    return ops.convert_to_numpy(found)
 
 
-every_way = pytest.mark.parametrize("how", ["eager", "graph", "XLA"])
+every_way = pytest.mark.parametrize("how", HOWS)
 
 
 def on_circle(angles):
@@ -46,12 +40,13 @@ def on_circle(angles):
 @every_way
 @pytest.mark.parametrize("positions", [WHOLE.astype("int32"), FRACTIONS])
 def test_an_angle_is_that_of_double_precision(positions, how):
-    angles = compiled(how, lambda positions: compute_angles(positions, RATES))
-    found = angles(ops.convert_to_tensor(positions))
-    expected = positions.astype("float64")[:, None] * RATES
-    np.testing.assert_allclose(
-        on_circle(ops.convert_to_numpy(found)), on_circle(expected), atol=2e-6
+    found = run(
+        lambda positions: compute_angles(positions, RATES),
+        how,
+        positions=positions,
     )
+    expected = positions.astype("float64")[:, None] * RATES
+    np.testing.assert_allclose(on_circle(found), on_circle(expected), atol=2e-6)
 
 
 def test_a_small_angle_is_as_exact_as_a_product():
@@ -74,11 +69,9 @@ def test_differences_are_exact_if_rates_are_tensors(how):
 
     scales = np.array([[[1.0]], [[3.0]]], "float32")
     positions = np.stack([np.abs(WHOLE), WHOLE // 7]).astype("int32") - 40
-    found = compiled(how, turn_by_forty)(
-        ops.convert_to_tensor(positions), ops.convert_to_tensor(scales)
-    )
+    found = run(turn_by_forty, how, positions=positions, scales=scales)
     np.testing.assert_allclose(
-        on_circle(ops.convert_to_numpy(found)),
+        on_circle(found),
         np.broadcast_to(on_circle(40 * RATES / scales), found.shape),
         atol=1e-5,
     )

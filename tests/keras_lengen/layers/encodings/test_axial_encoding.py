@@ -138,10 +138,7 @@ def test_half_of_the_heads_are_biased(cls, causal):
             lambda: AxialEncoding(row=RoPE(), column=RoPE())(QUERY),
             "sampler=GridPositions",
         ),
-        (
-            lambda: axial(RoPE(), RoPE())(QUERY, start_index=3),
-            "start_index=3",
-        ),
+        (lambda: axial(RoPE(), RoPE())(QUERY, start_index=3), "start_index=3"),
     ],
 )
 def test_what_cannot_work(call, message):

@@ -174,10 +174,7 @@ def test_published_numbers():
     features, positions = make_features(5), np.arange(5)
     for cls, expected in (
         (PowerKERPLE, [0, -0.5, -1.414214, -2.598076, -4]),
-        (
-            LogKERPLE,
-            [0, -0.608198, -1.039721, -1.374436, -1.647918],
-        ),
+        (LogKERPLE, [0, -0.608198, -1.039721, -1.374436, -1.647918]),
     ):
         bias = with_weights(cls(), weights)(features, positions=positions)
         np.testing.assert_allclose(bias[0, 0, 0], expected, rtol=1e-5)

@@ -138,9 +138,6 @@ def test_the_window_of_string_follows_from_the_length():
         assert query[0] == window - far
     # 0.29 * 100 is 28.999999999999996.
     assert STRING(original_length=100, shift_fraction=0.29).far_distance == 29
-
-
-def test_a_wide_window_raises():
     message = "window=7 must be at most 6, .* rounded down"
     with pytest.raises(ValueError, match=message):
         make(STRING, window=7)

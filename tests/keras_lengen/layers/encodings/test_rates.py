@@ -132,12 +132,7 @@ def test_fractions_give_the_number_that_they_were_computed_from():
     ("encoding", "width", "length", "expected"),
     [
         *(
-            (
-                NTKRoPE(scaling_factor=factor),
-                64,
-                None,
-                plain_rates(64, base),
-            )
+            (NTKRoPE(scaling_factor=factor), 64, None, plain_rates(64, base))
             for factor, base in ((2, 20452.23), (4, 41829.37))
         ),
         # The slowest pair is slowed by the factor, the fastest one is kept.
@@ -325,11 +320,7 @@ def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
             "high_frequency_factor=4 and low_frequency_factor=4",
         ),
         (make_long, {"long_factors": (1, 2)}, "long_factors .* the 4 .* got 2"),
-        (
-            make_long,
-            {"rotary_fraction": 0.5},
-            "short_.* the 2 .* got 4",
-        ),
+        (make_long, {"rotary_fraction": 0.5}, "short_.* the 2 .* got 4"),
         (
             YaRN,
             {"original_length": 40, "beta_fast": 1},

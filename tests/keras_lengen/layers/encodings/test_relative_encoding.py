@@ -7,13 +7,13 @@ import tensorflow as tf
 from keras_lengen.layers import RelativeEncoding
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import (
-    BATCH,
     HEADS,
     MODEL_DIM,
     WIDTH,
     make_built,
     random_inputs,
 )
+from tests.keras_lengen.models.small import with_random_weights
 
 QUERY, KEY = random_inputs("bias")
 SHARED = np.array([0, 2, 5, 11, 12, 40])
@@ -27,43 +27,26 @@ def test_a_program_for_all_lengths():
     np.testing.assert_allclose(program(QUERY), encoding(QUERY), atol=1e-5)
 
 
-def sampled(positions, i, j):
-    step = positions[abs(j - i)] - positions[0]
-    return step if j > i else -step
+def find_steps(positions, distances):
+    """Signed distances from queries to keys, `(T, T)`."""
+    if distances == "positions":
+        return positions - positions[:, None]
+    ranks = np.arange(len(positions))
+    steps = ranks - ranks[:, None]
+    return np.sign(steps) * (positions[abs(steps)] - positions[0])
 
 
-def of_positions(positions, i, j):
-    return positions[j] - positions[i]
-
-
-def score(encoding, query, key, distance):
-    """Bias of all heads for one pair, by the definition."""
-    sines, cosines = [], []
-    for pair in range(MODEL_DIM // 2):
-        angle = distance / encoding.max_wavelength ** (2 * pair / MODEL_DIM)
-        sines.append(math.sin(angle))
-        cosines.append(math.cos(angle))
-    sinusoid = np.array(sines + cosines)
-    content, position = encoding.content_bias, encoding.position_bias
-    kernel = np.asarray(encoding.kernel)
-    scores = []
-    for head in range(HEADS):
-        mapped = sinusoid @ kernel[:, head]
-        scores.append(
-            np.dot(content[head], key[head])
-            + np.dot(query[head] + np.asarray(position[head]), mapped)
-        )
-    return np.array(scores) / math.sqrt(WIDTH)
-
-
-def trained(**kwargs):
-    """An encoding whose small weights are large enough to be seen."""
-    encoding = make_built("RelativeEncoding", **kwargs)
-    generator = np.random.default_rng(1)
-    encoding.set_weights(
-        [generator.normal(size=w.shape) for w in encoding.weights]
-    )
-    return encoding
+def find_bias(encoding, steps):
+    """Bias of all heads for steps `(B, T, T)`, by the definition."""
+    pairs = np.arange(MODEL_DIM // 2)
+    rates = float(encoding.max_wavelength) ** (-2 * pairs / MODEL_DIM)
+    angles = steps[..., None] * rates
+    sinusoids = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+    mapped = np.einsum("bijm,mhd->bijhd", sinusoids, encoding.kernel)
+    content = np.einsum("bjhd,hd->bhj", KEY, encoding.content_bias)
+    query = QUERY + np.asarray(encoding.position_bias)
+    position = np.einsum("bihd,bijhd->bhij", query, mapped)
+    return (content[:, :, None] + position) / math.sqrt(WIDTH)
 
 
 @pytest.mark.parametrize(
@@ -73,22 +56,17 @@ def trained(**kwargs):
 def test_both_ways_follow_the_definition(
     positions, max_wavelength, distances, by_table, monkeypatch
 ):
-    distance = {"positions": of_positions, "sampled": sampled}[distances]
     by_table = by_table and positions is SHARED
-    encoding = trained(distances=distances, max_wavelength=max_wavelength)
+    encoding = make_built(
+        "RelativeEncoding", distances=distances, max_wavelength=max_wavelength
+    )
+    with_random_weights(encoding)
     monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)
     bias = encoding(QUERY, KEY, positions=positions)
     of_examples = np.broadcast_to(positions, QUERY.shape[:2])
-    for example, i, j in np.ndindex(BATCH, 6, 6):
-        expected = score(
-            encoding,
-            QUERY[example, i],
-            KEY[example, j],
-            distance(of_examples[example], i, j),
-        )
-        np.testing.assert_allclose(
-            bias[example, :, i, j], expected, rtol=1e-3, atol=1e-3
-        )
+    steps = [find_steps(example, distances) for example in of_examples]
+    expected = find_bias(encoding, np.array(steps))
+    np.testing.assert_allclose(bias, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_an_odd_width_raises():

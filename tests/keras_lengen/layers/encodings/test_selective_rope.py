@@ -112,17 +112,14 @@ def test_what_it_does_not_fit_is_refused():
         SelectiveRoPE()(np.ones((1, 2, 2, 3), "float32"))
 
 
-@pytest.mark.parametrize(
-    "width, groups, message",
-    [
+def test_other_features_and_heads_need_another_encoding():
+    encoding = make_attention().encoding
+    for width, groups, message in (
         (MODEL_WIDTH + 4, None, "built for inputs of width 12; got .* 16"),
         (MODEL_WIDTH, 1, f"built for keys of {HEADS} heads; got .* 1 heads"),
-    ],
-)
-def test_other_features_and_heads_need_another_encoding(width, groups, message):
-    encoding = make_attention().encoding
-    attention = MultiHeadAttention(
-        HEADS, WIDTH, encoding=encoding, num_key_value_heads=groups
-    )
-    with pytest.raises(ValueError, match=message):
-        attention.build((None, None, width), (None, None, width))
+    ):
+        attention = MultiHeadAttention(
+            HEADS, WIDTH, encoding=encoding, num_key_value_heads=groups
+        )
+        with pytest.raises(ValueError, match=message):
+            attention.build((None, None, width), (None, None, width))

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -8,15 +6,9 @@ from keras_lengen.layers import SinusoidalEncoding
 
 def sinusoid(position, width, layout, max_wavelength=10000):
     """One row, by the definition."""
-    row = [0.0] * width
-    for pair in range(width // 2):
-        angle = position / max_wavelength ** (2 * pair / width)
-        if layout == "concatenated":
-            sine, cosine = pair, pair + width // 2
-        else:
-            sine, cosine = 2 * pair, 2 * pair + 1
-        row[sine], row[cosine] = math.sin(angle), math.cos(angle)
-    return row
+    angles = position / max_wavelength ** (np.arange(0, width, 2) / width)
+    pairs = np.stack([np.sin(angles), np.cos(angles)])
+    return np.ravel(pairs if layout == "concatenated" else pairs.T)
 
 
 def encoded(positions, width, **kwargs):

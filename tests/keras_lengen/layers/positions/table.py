@@ -1,11 +1,11 @@
 """All samplers as the tests know them, from what their classes declare."""
 
 import dataclasses
-import inspect
 
 import keras
 
 from keras_lengen.layers import SAMPLERS, TOKEN_SAMPLERS
+from tests.keras_lengen.bad_inputs import complete
 
 PLUS, EQUALS = 10, 11
 """Ids of tokens; 0 to 9 are digits."""
@@ -42,33 +42,28 @@ class Row:
     alternatives: dict
 
 
-def make_row(name, cls):
-    """Makes the row of a sampler from its class."""
+def make_row(cls, conditions):
+    """Makes the row of a sampler or of an encoding from its class."""
     declared = cls.arguments()
-    defaults = {
-        argument: parameter.default
-        for argument, parameter in inspect.signature(cls).parameters.items()
-        if parameter.default is not parameter.empty
-    }
-    examples = {
-        argument: list(declaration.examples)
-        for argument, declaration in declared.items()
-    }
-    arguments = {"seed": 1} if "seed" in declared else {}
-    for argument in declared.keys() - defaults.keys():
-        arguments[argument] = examples[argument][0]
-        examples[argument].append(halve(arguments[argument]))
-    arguments |= CONDITIONS.get(name, {})
-    given = {**defaults, **arguments}
-    others = {
-        argument: [value for value in values if value != given[argument]]
-        for argument, values in examples.items()
-        if argument != "seed"
-    }
+    seed = {"seed": 1} if "seed" in declared else {}
+    arguments = complete(cls, {**seed, **conditions})
+    layer = cls(**arguments)
+    refuses_samplers = getattr(layer, "counts_tokens", False)
+    refused = {"seed", "sampler"} if refuses_samplers else {"seed"}
     return Row(
         arguments=arguments,
-        alternatives={**others, **OTHERS.get(name, {})},
+        alternatives={
+            argument: find_others(declaration, getattr(layer, argument))
+            for argument, declaration in declared.items()
+            if argument not in refused
+        },
     )
+
+
+def find_others(declaration, value):
+    """Lists the examples other than the value in use; at least one."""
+    others = [other for other in declaration.examples if other != value]
+    return others or [halve(value)]
 
 
 def halve(value):
@@ -78,9 +73,19 @@ def halve(value):
     return value // 2
 
 
-ROWS = {name: make_row(name, cls) for name, cls in SAMPLERS.items()}
+def make_rows(classes):
+    rows = {
+        name: make_row(cls, CONDITIONS.get(name, {}))
+        for name, cls in classes.items()
+    }
+    for name in OTHERS.keys() & rows.keys():
+        rows[name].alternatives.update(OTHERS[name])
+    return rows
 
-TOKEN_ROWS = {name: make_row(name, cls) for name, cls in TOKEN_SAMPLERS.items()}
+
+ROWS = make_rows(SAMPLERS)
+
+TOKEN_ROWS = make_rows(TOKEN_SAMPLERS)
 """Those that read token ids."""
 
 
