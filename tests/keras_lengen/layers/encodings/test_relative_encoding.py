@@ -20,11 +20,21 @@ SHARED = np.array([0, 2, 5, 11, 12, 40])
 OWN = np.stack([SHARED, [3, 4, 6, 7, 19, 25]])
 
 
-def test_a_program_for_all_lengths():
-    encoding = make_built("RelativeEncoding")
-    shape = tf.TensorSpec((None, None, HEADS, WIDTH))
-    program = tf.function(encoding, input_signature=[shape])
-    np.testing.assert_allclose(program(QUERY), encoding(QUERY), atol=1e-5)
+@pytest.mark.parametrize("positions", [SHARED, OWN])
+@pytest.mark.parametrize("distances", ["positions", "sampled"])
+def test_a_program_for_all_lengths(distances, positions):
+    encoding = make_built("RelativeEncoding", distances=distances)
+
+    def compute(query, positions):
+        return encoding(query, positions=positions)
+
+    shapes = (
+        tf.TensorSpec((None, None, HEADS, WIDTH)),
+        tf.TensorSpec([None] * positions.ndim, "int64"),
+    )
+    program = tf.function(compute, input_signature=shapes)
+    expected = compute(QUERY, positions)
+    np.testing.assert_allclose(program(QUERY, positions), expected, atol=1e-5)
 
 
 def find_steps(positions, distances):
