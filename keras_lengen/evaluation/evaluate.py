@@ -15,6 +15,14 @@ from keras_lengen.types import Array
 GROUPS = 20
 """Number of groups of examples that a confidence interval comes from."""
 
+CORRELATIONS = (
+    keras.metrics.CosineSimilarity,
+    keras.metrics.R2Score,
+    keras.metrics.PearsonCorrelation,
+    keras.metrics.ConcordanceCorrelation,
+)
+"""Metrics of Keras that are at most 1 and may be negative."""
+
 MOST_WIDTHS = 3
 """Number of widths that are compiled one by one, before padding is tried."""
 
@@ -165,8 +173,7 @@ def _measure(
         for state in states
         if len(states) > 1
     ]
-    # Those of Keras that are better when higher are at most 1.
-    shares = _list_directed(model, "up")
+    shares = _list_shares(model)
     return {
         name: jackknife_estimate(
             value,
@@ -310,6 +317,20 @@ def _find_fixed_width(model: keras.Model) -> int | None:
             width: int | None = tensor.shape[1]
             return width
     return None
+
+
+def _list_shares(model: keras.Model) -> list[str]:
+    """Returns the names of metrics that are from 0 to 1.
+
+    They are those of Keras that are better when higher, but no correlations.
+    """
+    correlations = {
+        metric.name
+        for metric in _list_metrics(model)
+        if isinstance(metric, CORRELATIONS)
+    }
+    names = _list_directed(model, "up")
+    return [name for name in names if name not in correlations]
 
 
 def _list_directed(model: keras.Model, direction: str) -> list[str]:

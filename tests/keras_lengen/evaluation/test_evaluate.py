@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_lengen.evaluation import Estimate, LengthResults, evaluate_by_length
+from keras_lengen.evaluation.evaluate import CORRELATIONS
 from keras_lengen.layers import RoPE
 from tests.keras_lengen.models.small import encoder
 
@@ -221,6 +222,17 @@ def test_intervals_of_losses_have_two_equal_sides(results):
         assert value - low == pytest.approx(high - value)
     for value, low, high in results["accuracy"].values():
         assert 0 <= low < value < high <= 1
+
+
+@pytest.mark.parametrize("metric", CORRELATIONS)
+def test_correlations_are_no_shares(metric):
+    x = np.random.default_rng(0).normal(size=(40, 5)).astype("float32")
+    model = keras.Sequential([keras.layers.Identity()])
+    model.compile(loss="mse", metrics=[metric(name="metric")])
+    y = 0.6 * x[::-1] + x
+    found = evaluate_by_length(model, {5: (x, y)})["metric"][5]
+    assert 0 < found.value < 1
+    assert found.value - found.low == pytest.approx(found.high - found.value)
 
 
 def results_of(values, **others):
