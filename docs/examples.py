@@ -32,7 +32,11 @@ WITH_MODELS = {
     "set_evaluation": models.set_evaluation,
 }
 """What models are used with, by name."""
-RETROFIT = {"Retrofitted": retrofit.Retrofitted}
+RETROFIT = {
+    name: getattr(retrofit, name)
+    for name in retrofit.__all__
+    if name != "FAMILIES"
+}
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
 EVALUATION = {name: getattr(evaluation, name) for name in evaluation.__all__}
 METHODS = (

@@ -6,5 +6,14 @@ extra `retrofit` installs it.
 
 from keras_lengen.retrofit.families import FAMILIES
 from keras_lengen.retrofit.retrofitted import Retrofitted
+from keras_lengen.retrofit.rope_parameters import (
+    from_rope_parameters,
+    to_rope_parameters,
+)
 
-__all__ = ["FAMILIES", "Retrofitted"]
+__all__ = [
+    "FAMILIES",
+    "Retrofitted",
+    "from_rope_parameters",
+    "to_rope_parameters",
+]
