@@ -12,34 +12,18 @@ from trainers.records.opened_run import open_run
 
 SOURCE = """
 import dataclasses
-import keras
 from datasets.curricula import Fixed
 from datasets.tasks.parity_check import ParityCheck
 from keras_lengen.layers import ALiBi, MultiHeadAttention, OrdinalPositions
 
-
-@keras.saving.register_keras_serializable(package="{name}")
-class Slopes(ALiBi):
-    pass
-
-
-@keras.saving.register_keras_serializable(package="{name}")
-class Indices(OrdinalPositions):
-    pass
-
-
-@keras.saving.register_keras_serializable(package="{name}")
-class Attention(MultiHeadAttention):
-    pass
-
+class Slopes(ALiBi): pass
+class Indices(OrdinalPositions): pass
+class Attention(MultiHeadAttention): pass
+class Longest(Fixed): pass
 
 @dataclasses.dataclass(frozen=True)
 class Parity(ParityCheck):
     odd: bool = False
-
-
-class Longest(Fixed):
-    pass
 """
 
 
@@ -48,7 +32,7 @@ def own(request, tmp_path, monkeypatch):
     """The name of a module, as flags have it, and its file."""
     name = f"own_classes_of_{tmp_path.name}"
     path = tmp_path / f"{name}.py"
-    path.write_text(SOURCE.replace("{name}", name))
+    path.write_text(SOURCE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     if request.param == "module":
         sys.path.append(str(tmp_path))
