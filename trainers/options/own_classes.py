@@ -70,6 +70,7 @@ def find_class(flag, module, name, base):
     imported = _import(flag, module)
     found = getattr(imported, name, None)
     if inspect.isclass(found) and issubclass(found, base):
+        _check_registered(flag, found)
         return found
     others = [
         other
@@ -89,6 +90,21 @@ def find_class(flag, module, name, base):
         f"{flag} takes a subclass of {base.__name__}, but {module} {problem}."
         f"{hint}"
     )
+
+
+def _check_registered(flag, cls):
+    """Raises `ConfigError` for a layer that Keras could not load again."""
+    # Flags are read before Keras is imported.
+    import keras
+
+    is_layer = issubclass(cls, keras.layers.Layer)
+    if is_layer and keras.saving.get_registered_name(cls) == cls.__name__:
+        raise ConfigError(
+            f"{flag}: {cls.__name__} is not registered, so that Keras could "
+            "not load a saved model: write `@keras.saving."
+            'register_keras_serializable(package="my_project")` above the '
+            "class."
+        )
 
 
 def digest_source(cls):

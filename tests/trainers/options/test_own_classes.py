@@ -12,14 +12,21 @@ from trainers.records.opened_run import open_run
 
 SOURCE = """
 import dataclasses
+import keras
 from datasets.curricula import Fixed
 from datasets.tasks.parity_check import ParityCheck
 from keras_lengen.layers import ALiBi, MultiHeadAttention, OrdinalPositions
 
-class Slopes(ALiBi): pass
-class Indices(OrdinalPositions): pass
-class Attention(MultiHeadAttention): pass
+class Forgotten(ALiBi): pass
 class Longest(Fixed): pass
+
+register = keras.saving.register_keras_serializable(package=__name__)
+@register
+class Slopes(ALiBi): pass
+@register
+class Indices(OrdinalPositions): pass
+@register
+class Attention(MultiHeadAttention): pass
 
 @dataclasses.dataclass(frozen=True)
 class Parity(ParityCheck):
@@ -78,6 +85,7 @@ def test_a_run_of_own_classes(own, tmp_path):
         ("Slope", r"takes a subclass of PositionalEncoding, but .* It has S"),
         ("Parity", "has a Parity that is no subclass of PositionalEncoding"),
         ("Slopes(max=1)", "Slopes has no argument 'max'"),
+        ("Forgotten", r"Forgotten is not registered, .* `@keras\.saving\.reg"),
     ],
 )
 def test_names_that_a_module_lacks(own, name, message):
