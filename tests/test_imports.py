@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+import datasets
 from tests.checkout import ROOT
 
 FILES = "datasets.files"
@@ -83,3 +84,9 @@ def test_no_part_of_the_trainers_imports_one_below_it(index):
 def test_every_folder_of_the_trainers_has_its_layer():
     folders = {path.parent.name for path in ROOT.glob("trainers/*/__init__.py")}
     assert folders <= {name for layer in LAYERS for name in layer}
+
+
+def test_names_of_hugging_face_are_explained():
+    with pytest.raises(ImportError, match="load_dataset is of the package"):
+        from datasets import load_dataset  # noqa: F401
+    assert not hasattr(datasets, "anything_else")
