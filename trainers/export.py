@@ -1,16 +1,18 @@
 """Writes a trained model to a file that needs no trainer.
 
     python -m trainers.export RUN --format=keras
-    python -m trainers.export RUN --format=saved_model --evaluation=even
+    python -m trainers.export RUN --format=onnx --evaluation=even
 
 RUN is the working directory of a run, or one of its checkpoints. A `.keras`
 file loads with `keras`, `keras_lengen` and your own classes, if it has any; a
-SavedModel loads with TensorFlow alone. Beside it, `*_example.npz` has inputs
-and, where the model draws no positions, the outputs for them.
+SavedModel loads with TensorFlow alone, an ONNX file with ONNX Runtime, and a
+`.tflite` file with LiteRT. Beside it, `*_example.npz` has inputs and, where the
+model draws no positions, the outputs for them.
 """
 
 import contextlib
 import dataclasses
+import importlib.util
 import pathlib
 import shutil
 
@@ -19,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.engine.backend import make_strategy
-from trainers.errors import ConfigError, OtherDataError
+from trainers.errors import ConfigError, OtherDataError, as_config_errors
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
@@ -28,6 +30,14 @@ from trainers.options.own_classes import name_module
 from trainers.records.files import writing
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import find_sources
+
+FILES = {
+    "keras": "model.keras",
+    "saved_model": "saved_model",
+    "onnx": "model.onnx",
+    "litert": "model.tflite",
+}
+"""Name of the file or directory of each format."""
 
 EXAMPLES = 4
 """Number of examples in `*_example.npz`."""
@@ -38,7 +48,7 @@ class ExportConfig(RunConfig):
     """Flags of this command."""
 
     format: str = option(
-        "keras", "Kind of file to write.", choices=("keras", "saved_model")
+        "keras", "Kind of file to write.", choices=tuple(FILES)
     )
     output: str = option(
         "", "Directory to write to; none: RUN/export.", is_path=True
@@ -47,10 +57,14 @@ class ExportConfig(RunConfig):
     def validate(self):
         """Raises `ConfigError` for the first value that cannot work."""
         super().validate()
-        if self.format == "saved_model" and keras.backend.backend() == "jax":
+        if self.format != "keras" and keras.backend.backend() == "jax":
             raise ConfigError(
-                "--format=saved_model needs KERAS_BACKEND=tensorflow, which "
+                f"--format={self.format} needs KERAS_BACKEND=tensorflow, which "
                 "also reads the checkpoints of JAX."
+            )
+        if self.format == "onnx" and not importlib.util.find_spec("tf2onnx"):
+            raise ConfigError(
+                "--format=onnx needs tf2onnx: pip install -e '.[onnx]'."
             )
 
 
@@ -77,10 +91,9 @@ def main(config, text):
         del example["outputs"]
 
     directory = pathlib.Path(config.output or opened.path / "export")
-    save = {"keras": save_keras, "saved_model": save_saved_model}[config.format]
     with writing(directory, "nothing was exported"):
         directory.mkdir(parents=True, exist_ok=True)
-        path = save(model, directory, inputs, example)
+        path = save_model(model, directory, config.format, inputs, example)
     example_path = name_example(path)
 
     print(f"exported {opened.checkpoint}, step {step}, to {path}")
@@ -118,26 +131,38 @@ def draw_inputs(problem):
     }
 
 
-def save_keras(model, directory, inputs, example):
-    """Writes `model.keras` and its example; returns the path of the model."""
-    path = directory / "model.keras"
+def save_model(model, directory, file_format, inputs, example):
+    """Writes a model and its example; returns the path of the model.
+
+    Raises:
+        ConfigError: If the format lacks an operation that the model needs.
+        OSError: If they cannot be written.
+    """
+    path = directory / FILES[file_format]
     with replacing_export(path, example) as beside:
-        model.save(beside)
+        if file_format == "keras":
+            model.save(beside)
+        else:
+            _export(model, beside, file_format, inputs)
     return path
 
 
-def save_saved_model(model, directory, inputs, example):
-    """Does the same with the directory `saved_model`."""
-    path = directory / "saved_model"
+def _export(model, path, file_format, inputs):
     signature = {
         name: keras.InputSpec(
             shape=(None,) * values.ndim, dtype=values.dtype.name, name=name
         )
         for name, values in inputs.items()
     }
-    with replacing_export(path, example) as beside:
-        model.export(beside, input_signature=[signature], verbose=False)
-    return path
+    with as_config_errors(ValueError):
+        model.export(
+            path,
+            format={"saved_model": "tf_saved_model"}.get(
+                file_format, file_format
+            ),
+            input_signature=[signature],
+            verbose=False,
+        )
 
 
 @contextlib.contextmanager
@@ -177,7 +202,7 @@ def replacing_export(path, example):
 
 def name_example(path):
     """Returns the path of the example of an exported model."""
-    return path.with_name(f"{path.stem}_example.npz")
+    return path.with_name(f"{path.name}_example.npz")
 
 
 def describe_shape(values):

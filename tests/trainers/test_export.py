@@ -1,5 +1,7 @@
 """Exported models answer without the trainers."""
 
+import importlib.util
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import tensorflow as tf
 from tests.shell import run_python
 from trainers import export
 from trainers.errors import ConfigError
-from trainers.export import ExportConfig
+from trainers.export import FILES, ExportConfig
 from trainers.options.fields import resolve
 
 CHECK = """
@@ -26,7 +28,17 @@ outputs = model.serve(inputs).numpy()
 np.testing.assert_allclose(outputs, expected, atol=1e-5)
 assert not any(name.startswith("keras_lengen") for name in sys.modules)
 import keras, keras_lengen.layers
-inputs, expected = read("model")
+program = tf.lite.Interpreter(str(path / "model.tflite"))
+inputs, expected = read("model.tflite")
+outputs = program.get_signature_runner()(**inputs)
+np.testing.assert_allclose(*outputs.values(), expected, atol=1e-5)
+if (path / "model.onnx").exists():
+    import onnxruntime
+    inputs, expected = read("model.onnx")
+    session = onnxruntime.InferenceSession(path / "model.onnx")
+    (outputs,) = session.run(None, inputs)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+inputs, expected = read("model.keras")
 model = keras.saving.load_model(path / "model.keras")
 outputs = keras.ops.convert_to_numpy(model(inputs))
 np.testing.assert_allclose(outputs, expected, atol=1e-5)
@@ -48,9 +60,12 @@ def export_run(finished, tmp_path):
 
 
 @pytest.mark.process
+# Of tf2onnx.
+@pytest.mark.filterwarnings("ignore")
 def test_files_load_without_trainers_and_data(export_run, tmp_path):
-    for kind in ("keras", "saved_model"):
-        export_run(format=kind, evaluation="even")
+    for kind in FILES:
+        if kind != "onnx" or importlib.util.find_spec("tf2onnx"):
+            export_run(format=kind, evaluation="even")
     run_python("-c", CHECK, tmp_path)
 
 
@@ -64,7 +79,7 @@ def test_a_file_of_the_weights_of_the_run(export_run, tmp_path):
     # A model that draws positions has no outputs to compare with.
     for flags, names in (({"evaluation": "even"}, {"outputs"}), ({}, set())):
         export_run(**flags)
-        with np.load(tmp_path / "model_example.npz") as example:
+        with np.load(tmp_path / "model.keras_example.npz") as example:
             assert {*example} == {"token_ids", "lengths", *names}
 
 
@@ -94,14 +109,14 @@ def test_a_full_disk_leaves_what_was_exported(tmp_path, monkeypatch):
     (tmp_path / "saved_model.partial").mkdir()
     monkeypatch.setattr(keras.Model, "export", fail_to_export)
     with pytest.raises(OSError, match=r"No space left$"):
-        export.save_saved_model(make_model(), tmp_path, {}, {})
+        export.save_model(make_model(), tmp_path, "saved_model", {}, {})
     assert {*tmp_path.rglob("*")} == before
 
 
 def test_an_export_takes_the_place_of_another(tmp_path):
     for size in (1, 2):
         example = {"x": np.zeros(size)}
-        path = export.save_keras(make_model(), tmp_path, {}, example)
+        path = export.save_model(make_model(), tmp_path, "keras", {}, example)
         with np.load(export.name_example(path)) as found:
             assert found["x"].size == size
     assert {*tmp_path.iterdir()} == {path, export.name_example(path)}
