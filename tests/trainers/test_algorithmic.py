@@ -7,20 +7,13 @@ import pytest
 import tensorflow as tf
 
 from datasets.tasks.batches import assemble
-from tests.trainers.toy import (
-    EACH_STEP,
-    TOY,
-    build_toy,
-    run_toy,
-    toy_config,
-    train_losses,
-)
+from tests.trainers import toy
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
 
-RUN = {**EACH_STEP, "evaluate_every": 1}
+RUN = {**toy.EACH_STEP, "evaluate_every": 1}
 """Flags of the run that `finished` makes."""
 
 
@@ -31,14 +24,14 @@ def test_what_cannot_be_is_refused(tmp_path):
         ({"encoding": "RandomizedALiBi(max_position=10)"}, "12 tokens, but"),
     ):
         with pytest.raises(ConfigError, match=message):
-            run_toy(tmp_path / "run", **changes)
+            toy.run_toy(tmp_path / "run", **changes)
     assert not (tmp_path / "run").exists()
 
 
 def compute(**changes):
     """Outputs for a batch, lengths of steps, and an evaluation's outputs."""
     flags = {"encoding": "RandomizedRoPE", "num_layers": 2, **changes}
-    model, _, problem = build_toy(**flags)
+    model, _, problem = toy.build_toy(**flags)
     sample = problem.task.sample((0, 1), 2, 3)
     inputs = problem.inputs(assemble(problem.task, sample, 8))
     lengths = [int(problem.tokens_at(tf.constant(n))) for n in range(9)]
@@ -88,7 +81,7 @@ def test_a_run_leaves_what_it_promises(finished):
 def test_a_finished_run_is_not_repeated(finished, capsys):
     path, results = finished()
     before = (path / "metrics.csv").read_text()
-    assert run_toy(path, **RUN) == results
+    assert toy.run_toy(path, **RUN) == results
     assert "already finished" in capsys.readouterr().out
     assert (path / "metrics.csv").read_text() == before
 
@@ -96,16 +89,16 @@ def test_a_finished_run_is_not_repeated(finished, capsys):
 @pytest.mark.product
 def test_equal_seeds_give_equal_runs(finished, tmp_path):
     path, results = finished()
-    again = run_toy(tmp_path / "again", **RUN)
-    other = run_toy(tmp_path / "other", **RUN, seed=1)
+    again = toy.run_toy(tmp_path / "again", **RUN)
+    other = toy.run_toy(tmp_path / "other", **RUN, seed=1)
     assert again["final"] == results["final"] != other["final"]
-    losses = [train_losses(tmp_path / name) for name in ("again", "other")]
-    assert losses[0] == train_losses(path) != losses[1]
+    losses = [toy.train_losses(tmp_path / name) for name in ("again", "other")]
+    assert losses[0] == toy.train_losses(path) != losses[1]
 
 
 @pytest.mark.product
 def test_the_demonstration_trains_both_variants(tmp_path):
-    changes = {**TOY, "encoding": "", "steps": 1, "workdir": str(tmp_path)}
+    changes = {**toy.TOY, "encoding": "", "steps": 1, "workdir": str(tmp_path)}
     EXPERIMENT.main(resolve(EXPERIMENT.config, EXPERIMENT.presets, changes))
     assert (tmp_path / "length_generalization.png").stat().st_size > 10_000
     for variant in ("RoPE", "RandomizedRoPE"):
@@ -113,6 +106,6 @@ def test_the_demonstration_trains_both_variants(tmp_path):
 
 
 def test_positions_reach_beyond_the_longest_sequence_by_default():
-    config = toy_config(encoding="RandomizedALiBi", max_position=0)
+    config = toy.toy_config(encoding="RandomizedALiBi", max_position=0)
     # 2 * 6 tokens and a quarter more.
     assert with_max_position(config).max_position == 16

@@ -17,8 +17,6 @@ AXIAL = {
     "column=RandomizedPositions(max_position=16))",
     "model_dim": 16,
 }
-
-
 make_parts = functools.partial(build_toy, "imagenet")
 
 

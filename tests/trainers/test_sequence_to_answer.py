@@ -14,8 +14,6 @@ from trainers.errors import ConfigError
 from trainers.sequence_to_answer import EXPERIMENT
 
 TRAINER = "sequence_to_answer"
-
-
 make_parts = functools.partial(build_toy, TRAINER)
 
 

@@ -63,8 +63,7 @@ def row_of(program, **changes):
 
 @pytest.mark.product
 @pytest.mark.parametrize(
-    ("mode", "share"),
-    [("train", 8 // 4), ("evaluate", 500 // 4)],
+    ("mode", "share"), [("train", 8 // 4), ("evaluate", 500 // 4)]
 )
 def test_a_program_has_its_share_of_the_batch_and_sums_over_all(mode, share):
     (program,) = programs(mode=mode, **TOY)
@@ -258,8 +257,7 @@ def test_committed_rows_compile_and_are_those_of_the_page():
 
 @pytest.mark.tpu_compile
 @pytest.mark.parametrize(
-    ("backend", "topology"),
-    [("tensorflow", "v4:2x2x1"), ("jax", "v6e:2x4")],
+    ("backend", "topology"), [("tensorflow", "v4:2x2x1"), ("jax", "v6e:2x4")]
 )
 def test_compiles_for_a_real_slice(tmp_path, backend, topology):
     pytest.importorskip("libtpu")

@@ -93,6 +93,11 @@ def uniform(values):
     return dict.fromkeys(values, 1 / len(values))
 
 
+def uniform_law(length, find, count):
+    """That numbers below `count` are found equally often."""
+    return Law(length, 20_000, find, uniform(range(count)))
+
+
 def always(*values):
     return {values if len(values) > 1 else values[0]: 1.0}
 

@@ -6,40 +6,28 @@ import tensorflow as tf
 
 from datasets.tasks import TASKS
 from datasets.tasks import batches as task_batches
+from datasets.tasks.batches import assemble, assemble_causal
 from tests.datasets.tasks.test_conformance import SMALL_ROWS
 from tests.datasets.test_indexed import batches
+
+SAMPLES = {
+    "reverse_string": ([1, 0, 1], [1, 0], [1, 0]),
+    "mqar": ([9, 40, 9], [7], [1]),
+}
 
 
 # 2 is the empty token of an encoder; of a causal model it ends the input, and
 # 4 is the output 1. Answers of mqar are in place.
 @pytest.mark.parametrize(
-    ("function", "name", "sample", "token_ids", "places"),
+    ("function", "name", "token_ids", "places"),
     [
-        (
-            task_batches.assemble,
-            "reverse_string",
-            ([1, 0, 1], [1, 0], [1, 0]),
-            [1, 0, 1, 2, 2, 0, 0],
-            [3, 4],
-        ),
-        (
-            task_batches.assemble_causal,
-            "reverse_string",
-            ([1, 0, 1], [1, 0], [1, 0]),
-            [1, 0, 1, 2, 4, 0, 0],
-            [3, 4],
-        ),
-        (
-            task_batches.assemble_causal,
-            "mqar",
-            ([9, 40, 9], [7], [1]),
-            [9, 40, 9, 0, 0],
-            [2],
-        ),
+        (assemble, "reverse_string", [1, 0, 1, 2, 2, 0, 0], [3, 4]),
+        (assemble_causal, "reverse_string", [1, 0, 1, 2, 4, 0, 0], [3, 4]),
+        (assemble_causal, "mqar", [9, 40, 9, 0, 0], [2]),
     ],
 )
-def test_layout_of_a_batch(function, name, sample, token_ids, places):
-    inputs, targets, mask = (tf.constant([part]) for part in sample)
+def test_layout_of_a_batch(function, name, token_ids, places):
+    inputs, targets, mask = (tf.constant([part]) for part in SAMPLES[name])
     sample = {"inputs": inputs, "targets": targets, "mask": mask > 0}
     batch = function(TASKS[name], sample, len(token_ids))
     expected = {

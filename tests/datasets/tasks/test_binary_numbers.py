@@ -10,15 +10,8 @@ import pytest
 import tensorflow as tf
 
 from datasets.tasks import binary_numbers
+from tests.datasets.tasks import row
 from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import (
-    CONTEXT_SENSITIVE,
-    Row,
-    TerminatedRow,
-    constants,
-    equally_likely,
-    threshold_on_ones,
-)
 
 
 def from_bits(bits):
@@ -41,7 +34,7 @@ def terminated(number, outputs):
 
 def two_numbers(length):
     if length < 3:
-        return equally_likely(
+        return row.equally_likely(
             tuple(to_bits(number, length)) for number in range(2**length - 1)
         )
     outcomes = {}
@@ -59,14 +52,14 @@ def compute_numbers(compute, more):
 
     An answer has `more` tokens than the two numbers together.
     """
-    return TerminatedRow(
-        published=(3, 3, CONTEXT_SENSITIVE, 0.5),
+    return row.TerminatedRow(
+        published=(3, 3, row.CONTEXT_SENSITIVE, 0.5),
         oracle=lambda tokens: terminated(
             compute(operands(tokens)), len(tokens) + more
         ),
         outcomes=two_numbers,
         floor_rules=lambda inputs: [
-            *threshold_on_ones(inputs),
+            *row.threshold_on_ones(inputs),
             np.full((1, 1), 2),
         ],
         output_length=lambda length: length + more,
@@ -80,7 +73,7 @@ def root(tokens):
 
 
 def numbers_from_one(length):
-    return equally_likely(
+    return row.equally_likely(
         tuple(to_bits(number, length)[::-1]) for number in range(1, 2**length)
     )
 
@@ -88,11 +81,11 @@ def numbers_from_one(length):
 ROWS = {
     "binary_addition": compute_numbers(sum, 1),
     "binary_multiplication": compute_numbers(math.prod, 0),
-    "compute_sqrt": Row(
-        published=(2, 2, CONTEXT_SENSITIVE, 0.5),
+    "compute_sqrt": row.Row(
+        published=(2, 2, row.CONTEXT_SENSITIVE, 0.5),
         oracle=root,
         outcomes=numbers_from_one,
-        floor_rules=constants(2),
+        floor_rules=row.constants(2),
         output_length=lambda length: (length + 1) // 2,
         enumerated_lengths=range(1, 9),
     ),
@@ -104,7 +97,7 @@ def rows(numbers, width):
 
 
 def integers(bits):
-    return [from_bits(row) for row in bits.numpy().tolist()]
+    return [from_bits(number) for number in bits.numpy().tolist()]
 
 
 def notable(size):

@@ -27,6 +27,10 @@ def count_repetitions(inputs, targets):
     return found
 
 
+def find_first_word(inputs, targets):
+    return np.nonzero(inputs == targets[:, :1])[1]
+
+
 ROW = row.Row(
     published=(1000, 1000, row.CONTEXT_SENSITIVE, 1 / 1000),
     oracle=three_most_frequent,
@@ -45,17 +49,7 @@ ROW = row.Row(
             )
             for length, common, most in ((24, 4, 1), (2000, 18, 2))
         ),
-        row.Law(
-            20,
-            20_000,
-            lambda inputs, targets: targets.ravel() // 50,
-            row.uniform(range(20)),
-        ),
-        row.Law(
-            20,
-            20_000,
-            lambda inputs, targets: np.nonzero(inputs == targets[:, :1])[1],
-            row.uniform(range(20)),
-        ),
+        row.uniform_law(20, lambda inputs, targets: targets.ravel() // 50, 20),
+        row.uniform_law(20, find_first_word, 20),
     ),
 )

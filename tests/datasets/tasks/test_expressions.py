@@ -11,14 +11,8 @@ from datasets.tasks.bracketed_expressions import (
     draw_expressions,
 )
 from datasets.tasks.modular_arithmetic import MINUS, PLUS, TIMES, evaluate
+from tests.datasets.tasks import row
 from tests.datasets.tasks.chi_square import assert_counts_follow
-from tests.datasets.tasks.row import (
-    CONTEXT_FREE,
-    REGULAR,
-    Row,
-    constants,
-    equally_likely,
-)
 
 
 def value(tokens):
@@ -30,7 +24,7 @@ def expressions(length):
         [5, 6, 7] if index % 2 else [0, 1, 2, 3, 4]
         for index in range(length - (length % 2 == 0))
     ]
-    return equally_likely(itertools.product(*alternating))
+    return row.equally_likely(itertools.product(*alternating))
 
 
 def bracketed(size, operators):
@@ -87,25 +81,25 @@ def equations(length):
 
 
 ROWS = {
-    "modular_arithmetic": Row(
-        published=(9, 5, REGULAR, 0.2),
+    "modular_arithmetic": row.Row(
+        published=(9, 5, row.REGULAR, 0.2),
         oracle=value,
         outcomes=expressions,
-        floor_rules=constants(5),
+        floor_rules=row.constants(5),
         input_length=lambda length: length if length % 2 else length - 1,
     ),
-    "modular_arithmetic_brackets": Row(
-        published=(11, 5, CONTEXT_FREE, 0.2),
+    "modular_arithmetic_brackets": row.Row(
+        published=(11, 5, row.CONTEXT_FREE, 0.2),
         oracle=value,
         outcomes=bracketed_expressions,
-        floor_rules=constants(5),
+        floor_rules=row.constants(5),
         enumerated_lengths=range(1, 10),
     ),
-    "solve_equation": Row(
-        published=(11, 5, CONTEXT_FREE, 0.2),
+    "solve_equation": row.Row(
+        published=(11, 5, row.CONTEXT_FREE, 0.2),
         oracle=solution,
         outcomes=equations,
-        floor_rules=constants(5),
+        floor_rules=row.constants(5),
         enumerated_lengths=range(1, 12),
     ),
 }

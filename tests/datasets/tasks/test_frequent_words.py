@@ -27,17 +27,11 @@ ROW = row.Row(
     output_length=lambda tokens: 3,
     enumerated_lengths=range(0),
     laws=(
-        row.Law(
-            50,
-            20_000,
-            lambda inputs, targets: targets[:, 2],
-            row.uniform(range(128)),
-        ),
-        row.Law(
+        row.uniform_law(50, lambda inputs, targets: targets[:, 2], 128),
+        row.uniform_law(
             20,
-            20_000,
             lambda inputs, targets: np.nonzero(inputs == 1 + targets[:, :1])[1],
-            row.uniform(range(20)),
+            20,
         ),
     ),
 )

@@ -11,29 +11,16 @@ from datasets.tasks import TASKS
 from datasets.tasks.majority import Majority
 from datasets.tasks.unique_copy import UniqueCopy
 from datasets.tasks.unique_sort import UniqueSort
-from tests.datasets.tasks.row import (
-    CONTEXT_FREE,
-    CONTEXT_SENSITIVE,
-    REGULAR,
-    Row,
-    TerminatedRow,
-    constants,
-    equally_likely,
-    most_frequent,
-    strings,
-    threshold_on_ones,
-    valid_strings,
-    with_small,
-)
+from tests.datasets.tasks import row
 
 
-def rearrange(oracle, level=CONTEXT_SENSITIVE, times=1):
+def rearrange(oracle, level=row.CONTEXT_SENSITIVE, times=1):
     """The row of a task that repeats its input, or changes its order."""
-    return Row(
+    return row.Row(
         published=(2, 2, level, 0.5),
         oracle=oracle,
-        outcomes=strings(2),
-        floor_rules=most_frequent(range(2)),
+        outcomes=row.strings(2),
+        floor_rules=row.most_frequent(range(2)),
         output_length=lambda length: times * length,
     )
 
@@ -90,7 +77,7 @@ def final_stack(tokens):
 
 def stacks_and_instructions(length):
     if length == 1:
-        return strings(2)(1)
+        return row.strings(2)(1)
     outcomes = {}
     for height in range(1, length):
         parts = [[0, 1]] * height + [[2, 3, 4]] * (length - height)
@@ -118,12 +105,12 @@ def two_before(tokens):
 def zero_and_symbols(length):
     return {
         (0, *(1 + symbol for symbol in symbols)): probability
-        for symbols, probability in strings(15)(length - 1).items()
+        for symbols, probability in row.strings(15)(length - 1).items()
     }
 
 
 def zero_or_most_frequent(inputs):
-    return [np.zeros((1, 1)), 1 + most_frequent(range(1, 16))(inputs)[0]]
+    return [np.zeros((1, 1)), 1 + row.most_frequent(range(1, 16))(inputs)[0]]
 
 
 def bits_without_ties(length):
@@ -147,11 +134,11 @@ def has_a_winner(letters):
 
 
 def make_majority(letters):
-    return Row(
-        published=(letters, letters, CONTEXT_SENSITIVE, 1 / 26),
+    return row.Row(
+        published=(letters, letters, row.CONTEXT_SENSITIVE, 1 / 26),
         oracle=most_frequent_letter,
-        outcomes=valid_strings(letters, has_a_winner),
-        floor_rules=constants(letters),
+        outcomes=row.valid_strings(letters, has_a_winner),
+        floor_rules=row.constants(letters),
     )
 
 
@@ -163,7 +150,7 @@ def orders_of(symbols):
         orders = list(itertools.permutations(range(symbols)))
         blocks = [orders] * whole
         blocks.append(list(itertools.permutations(range(symbols), rest)))
-        return equally_likely(
+        return row.equally_likely(
             tuple(itertools.chain(*string))
             for string in itertools.product(*blocks)
         )
@@ -172,11 +159,11 @@ def orders_of(symbols):
 
 
 def make_unique(symbols, oracle):
-    return Row(
-        published=(symbols, symbols, CONTEXT_SENSITIVE, 1 / 150),
+    return row.Row(
+        published=(symbols, symbols, row.CONTEXT_SENSITIVE, 1 / 150),
         oracle=oracle,
         outcomes=orders_of(symbols),
-        floor_rules=most_frequent(range(symbols)),
+        floor_rules=row.most_frequent(range(symbols)),
         output_length=lambda length: length,
     )
 
@@ -184,51 +171,51 @@ def make_unique(symbols, oracle):
 ROWS = {
     "repeat_copy": rearrange(list),
     "duplicate_string": rearrange(lambda bits: 2 * bits, times=2),
-    "reverse_string": rearrange(lambda bits: bits[::-1], CONTEXT_FREE),
+    "reverse_string": rearrange(lambda bits: bits[::-1], row.CONTEXT_FREE),
     # Indices count from zero.
     "odds_first": rearrange(lambda bits: bits[1::2] + bits[::2]),
-    "parity_check": Row(
-        published=(2, 2, REGULAR, 0.5),
+    "parity_check": row.Row(
+        published=(2, 2, row.REGULAR, 0.5),
         oracle=lambda bits: [bits.count(1) % 2],
-        outcomes=strings(2),
-        floor_rules=constants(2),
+        outcomes=row.strings(2),
+        floor_rules=row.constants(2),
     ),
-    "even_pairs": Row(
-        published=(2, 2, REGULAR, 0.5),
+    "even_pairs": row.Row(
+        published=(2, 2, row.REGULAR, 0.5),
         oracle=unequal_pairs,
-        outcomes=strings(2),
+        outcomes=row.strings(2),
         floor_rules=unequal_ends_if_balanced,
     ),
-    "cycle_navigation": Row(
-        published=(3, 5, REGULAR, 0.2),
+    "cycle_navigation": row.Row(
+        published=(3, 5, row.REGULAR, 0.2),
         oracle=walk,
-        outcomes=strings(3),
-        floor_rules=constants(5),
+        outcomes=row.strings(3),
+        floor_rules=row.constants(5),
     ),
-    "bucket_sort": Row(
-        published=(5, 5, CONTEXT_SENSITIVE, 0.2),
+    "bucket_sort": row.Row(
+        published=(5, 5, row.CONTEXT_SENSITIVE, 0.2),
         oracle=sorted,
-        outcomes=strings(5),
-        floor_rules=most_frequent(range(5)),
+        outcomes=row.strings(5),
+        floor_rules=row.most_frequent(range(5)),
         output_length=lambda length: length,
     ),
-    "missing_duplicate_string": Row(
-        published=(4, 2, CONTEXT_SENSITIVE, 0.5),
+    "missing_duplicate_string": row.Row(
+        published=(4, 2, row.CONTEXT_SENSITIVE, 0.5),
         oracle=hidden_bit,
-        outcomes=valid_strings(4, is_doubled),
-        floor_rules=threshold_on_ones,
+        outcomes=row.valid_strings(4, is_doubled),
+        floor_rules=row.threshold_on_ones,
         enumerated_lengths=range(1, 9),
     ),
-    "stack_manipulation": TerminatedRow(
-        published=(5, 3, CONTEXT_FREE, 0.5),
+    "stack_manipulation": row.TerminatedRow(
+        published=(5, 3, row.CONTEXT_FREE, 0.5),
         oracle=final_stack,
         outcomes=stacks_and_instructions,
         floor_rules=termination_after_many_pops,
         output_length=lambda length: length + 1,
         enumerated_lengths=range(1, 8),
     ),
-    "two_back": Row(
-        published=(16, 16, REGULAR, 1 / 16),
+    "two_back": row.Row(
+        published=(16, 16, row.REGULAR, 1 / 16),
         oracle=two_before,
         outcomes=zero_and_symbols,
         floor_rules=zero_or_most_frequent,
@@ -236,20 +223,20 @@ ROWS = {
         enumerated_lengths=range(1, 4),
         floor_examples=4096,
     ),
-    "binary_majority": Row(
-        published=(2, 2, CONTEXT_FREE, 0.5),
+    "binary_majority": row.Row(
+        published=(2, 2, row.CONTEXT_FREE, 0.5),
         oracle=lambda bits: [int(bits.count(1) > bits.count(0))],
         outcomes=bits_without_ties,
-        floor_rules=constants(2),
+        floor_rules=row.constants(2),
         enumerated_lengths=range(1, 8),
     ),
-    "majority": with_small(
+    "majority": row.with_small(
         make_majority(26), make_majority(3), Majority, range(1, 7)
     ),
-    "unique_copy": with_small(
+    "unique_copy": row.with_small(
         make_unique(150, list), make_unique(4, list), UniqueCopy, range(1, 7)
     ),
-    "unique_sort": with_small(
+    "unique_sort": row.with_small(
         make_unique(150, sorted),
         make_unique(4, sorted),
         UniqueSort,

@@ -1,11 +1,6 @@
 import pytest
 
-from datasets.text_tasks import TEXT_TASKS, TextTaskError
-from datasets.text_tasks.examples import (
-    length_examples,
-    training_examples,
-    validation_examples,
-)
+from datasets.text_tasks import TEXT_TASKS, TextTaskError, examples
 from tests.datasets.text_tasks.row import Row
 
 ROWS = {
@@ -35,10 +30,10 @@ def open_task(tmp_path):
 
 def test_files(open_task):
     task = open_task()
-    training = training_examples(task, [1, 2], size=0)
+    training = examples.training_examples(task, [1, 2], size=0)
     # The only problem of its length is left for validation.
     assert training.counts == (9, 0)
-    left = [validation_examples(training, length) for length in (1, 2)]
+    left = [examples.validation_examples(training, length) for length in (1, 2)]
     found = [training.write(training.problem(n)) for n in range(9)]
     found += [validation.write(validation.problem(0)) for validation in left]
     lines = zip(LINES["train.src"], LINES["train.tgt"], strict=True)
@@ -46,7 +41,7 @@ def test_files(open_task):
         (f"Solve: {command}[SEP] ", answer) for command, answer in lines
     )
     # The longest prompt and the longest answer, each of another problem.
-    ((prompt, answer),) = length_examples(task, 3).longest()
+    ((prompt, answer),) = examples.length_examples(task, 3).longest()
     assert prompt == f"Solve: {LINES['test.src'][0]}[SEP] "
     assert answer == LINES["test.tgt"][1]
 

@@ -42,8 +42,6 @@ def test_distance_by_hand():
 
 
 RIGHT = draw_weights(0, heads=1)
-
-
 ACROSS = draw_weights(0, heads=1, keys=7)
 NONE, FLOATS = {"queries": np.zeros((2, 5), bool)}, {"queries": np.ones((2, 5))}
 

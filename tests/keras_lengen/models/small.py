@@ -1,6 +1,7 @@
 """Small models to test with."""
 
 import contextlib
+import functools
 
 import keras
 import numpy as np
@@ -25,25 +26,14 @@ def token_ids(tokens=6, batch_size=2):
     return generator.integers(VOCABULARY_SIZE, size=shape, dtype="int32")
 
 
-def _small(model, encoding, changes):
+def _small(model, encoding=None, **changes):
     return model(**{**SIZES, "encoding": encoding, **changes})
 
 
-def encoder(encoding=None, **changes):
-    return _small(TransformerEncoder, encoding, changes)
-
-
-def decoder(encoding=None, **changes):
-    return _small(TransformerDecoder, encoding, changes)
-
-
-def encoder_decoder(encoding=None, **changes):
-    return _small(EncoderDecoder, encoding, changes)
-
-
-def looped_decoder(encoding=None, **changes):
-    return _small(LoopedDecoder, encoding, {"loops": 2, **changes})
-
+encoder = functools.partial(_small, TransformerEncoder)
+decoder = functools.partial(_small, TransformerDecoder)
+encoder_decoder = functools.partial(_small, EncoderDecoder)
+looped_decoder = functools.partial(_small, LoopedDecoder, loops=2)
 
 MODELS = {
     "encoder": encoder,
@@ -98,6 +88,12 @@ def with_large_kernels(model):
         if len(weight.shape) > 1:
             weight.assign(generator.normal(size=weight.shape) / 2)
     return model
+
+
+def attentive(model, encoding=None, **changes):
+    """A model whose next token depends on more than the last one."""
+    sizes = {"vocabulary_size": 9, "output_size": None}
+    return with_large_kernels(model(encoding, **{**sizes, **changes}))
 
 
 def reset_samplers(model):

@@ -16,16 +16,9 @@ from keras_lengen.layers import (
     XPos,
     YaRN,
 )
-from tests.keras_lengen.models.small import (
-    MODELS,
-    OUTPUT_SIZE,
-    decoder,
-    encoder,
-    inputs,
-    token_ids,
-)
+from tests.keras_lengen.models import small
 
-IDS = token_ids()
+IDS = small.token_ids()
 
 
 @pytest.mark.parametrize(
@@ -38,7 +31,7 @@ IDS = token_ids()
     ids=lambda encoding: type(encoding).__name__,
 )
 def test_each_sequence_has_its_reference_length(encoding):
-    model = decoder(encoding, embedding_scale=48.0)
+    model = small.decoder(encoding, embedding_scale=48.0)
 
     def logits(length, tokens=6):
         batch = {"token_ids": IDS[:, :tokens], "reference_length": length}
@@ -63,7 +56,7 @@ def test_each_sequence_has_its_reference_length(encoding):
     ids=["relative", "learned", "randomized", "none"],
 )
 def test_the_encoding_is_a_template(encoding, copies):
-    models = [encoder(encoding, num_layers=3) for _ in "12"]
+    models = [small.encoder(encoding, num_layers=3) for _ in "12"]
     used = [
         {
             id(layer)
@@ -86,17 +79,17 @@ def test_the_encoding_is_a_template(encoding, copies):
 
 @pytest.mark.parametrize("name", ["encoder", "encoder_decoder"])
 def test_losses_leave_out_padding(name):
-    model = MODELS[name](ALiBi(), dropout=0)
+    model = small.MODELS[name](ALiBi(), dropout=0)
     model.compile(
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         run_eagerly=True,
     )
     lengths = np.array([3, 6])
-    batch = inputs(model, IDS, lengths=lengths)
+    batch = small.inputs(model, IDS, lengths=lengths)
     if name == "encoder_decoder":
         batch["lengths"] = lengths[::-1]
     mask = np.arange(6) < lengths[:, None]
-    targets = IDS % OUTPUT_SIZE
+    targets = IDS % small.OUTPUT_SIZE
     logits = np.asarray(model(batch), "float64")
     chances = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     losses = -np.take_along_axis(chances, targets[..., None], -1)[..., 0]
@@ -108,21 +101,13 @@ def test_losses_leave_out_padding(name):
 BOTH = {"token_ids": IDS, "target_ids": IDS}
 WRONG_INPUTS = [
     ("encoder", {"tokens": IDS}, "the key 'tokens': did you mean token_ids"),
-    (
-        "encoder",
-        {"lengths": IDS[:, 0]},
-        "inputs must have token_ids, .* got lengths",
-    ),
+    ("encoder", {"lengths": IDS[:, 0]}, "must have token_ids, .* got lengths"),
     (
         "decoder",
         {"token_ids": IDS, "lengths": 3, "padding_mask": IDS > 0},
         "at most one of lengths and padding_mask",
     ),
-    (
-        "decoder",
-        {"token_ids": IDS, "memory": IDS},
-        "must not have the key 'memory'. It may",
-    ),
+    ("decoder", {"token_ids": IDS, "memory": IDS}, "not have the key 'memory'"),
     ("encoder_decoder", IDS, "at least token_ids and target_ids; got .*Tens"),
     (
         "encoder_decoder",
@@ -135,7 +120,7 @@ WRONG_INPUTS = [
 @pytest.mark.parametrize(("name", "batch", "message"), WRONG_INPUTS)
 def test_wrong_inputs_raise(name, batch, message):
     with pytest.raises(ValueError, match=message):
-        MODELS[name]()(batch)
+        small.MODELS[name]()(batch)
 
 
 CROSS = {"cross_attention": True}
@@ -161,15 +146,15 @@ WRONG_ARGUMENTS = [
 @pytest.mark.parametrize(("name", "changes", "message"), WRONG_ARGUMENTS)
 def test_wrong_arguments_raise(name, changes, message):
     with pytest.raises(ValueError, match=message):
-        MODELS[name](**changes)
+        small.MODELS[name](**changes)
 
 
-@pytest.mark.parametrize("name", [*MODELS, "features"])
+@pytest.mark.parametrize("name", [*small.MODELS, "features"])
 def test_keras_calls_it(name):
     """In a functional model, to predict, and for the shape of its outputs."""
     changes = {"output_size": None} if name == "features" else {}
-    model = MODELS.get(name, encoder)(ALiBi(), **changes)
-    batch = inputs(model, IDS, lengths=np.array([4, 6]))
+    model = small.MODELS.get(name, small.encoder)(ALiBi(), **changes)
+    batch = small.inputs(model, IDS, lengths=np.array([4, 6]))
     symbols = {
         key: keras.Input(value.shape[1:] and (None,), dtype="int32", name=key)
         for key, value in batch.items()

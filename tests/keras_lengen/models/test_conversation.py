@@ -20,7 +20,6 @@ from keras_lengen.layers import (
     T5Bias,
 )
 from tests.keras_lengen.models import small
-from tests.keras_lengen.models.small import eagerly, with_large_kernels
 
 MAX_LENGTH, VOCABULARY_SIZE = 20, 9
 RANDOM = np.random.default_rng(0)
@@ -38,16 +37,13 @@ def _eager(request):
     if request.node.originalname == "test_a_copy_is_a_branch":
         yield
         return
-    with eagerly():
+    with small.eagerly():
         yield
 
 
 def decoder(encoding=None, **changes):
-    """A decoder whose next token depends on more than the last one."""
-    sizes = {"vocabulary_size": VOCABULARY_SIZE, "output_size": None}
-    return with_large_kernels(
-        small.decoder(encoding, **{**sizes, "num_layers": 2, **changes})
-    )
+    changes = {"num_layers": 2, **changes}
+    return small.attentive(small.decoder, encoding, **changes)
 
 
 def talk(conversation, lengths=None, **options):
@@ -226,41 +222,29 @@ def test_a_copy_is_a_branch(make_copy):
 
 
 @pytest.mark.parametrize(
-    ("changes", "arguments", "message"),
+    ("encoding", "arguments", "message"),
     [
-        ({}, {"max_length": 0}, "max_length must be a positive integer; got 0"),
-        (
-            {"encoding": LearnedEncoding(max_position=8)},
-            {"max_length": 9},
-            "max_position",
-        ),
-        (
-            {"encoding": RandomizedRoPE(max_position=8)},
-            {"max_length": 9},
-            "9 tokens.*max_position=8",
-        ),
-        (
-            {"cross_attention": True},
-            {"max_length": 9},
-            "without cross_attention",
-        ),
-        (
-            {"encoding": RoPE()},
-            {"max_length": 9, "positions": np.arange(8)},
-            "got 8 for 9 tokens",
-        ),
+        (None, {"max_length": 0}, "max_length .* positive integer; got 0"),
+        (LearnedEncoding(max_position=8), {}, "max_position"),
+        (RandomizedRoPE(max_position=8), {}, "9 tokens.*max_position=8"),
+        (RoPE(), {"positions": np.arange(8)}, "got 8 for 9 tokens"),
         # Positions that only later tokens would have.
         (
-            {"encoding": LearnedEncoding(max_position=9)},
-            {"max_length": 9, "positions": np.arange(1, 10)},
+            LearnedEncoding(max_position=9),
+            {"positions": np.arange(1, 10)},
             "from 0 to 8",
         ),
     ],
 )
-def test_what_no_conversation_can_have(changes, arguments, message):
-    model = decoder(**changes)
+def test_what_no_conversation_can_have(encoding, arguments, message):
+    arguments = {"max_length": 9, **arguments}
     with pytest.raises(ValueError, match=message):
-        model.start_conversation(**arguments).generate(TURNS[0], 2)
+        decoder(encoding).start_conversation(**arguments).generate(TURNS[0], 2)
+
+
+def test_a_conversation_has_no_memory():
+    with pytest.raises(ValueError, match="without cross_attention"):
+        decoder(cross_attention=True).start_conversation(max_length=9)
 
 
 @pytest.mark.parametrize(

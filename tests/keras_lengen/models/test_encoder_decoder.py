@@ -10,19 +10,14 @@ from keras_lengen.layers import (
     RoPE,
     SinusoidalEncoding,
 )
-from tests.keras_lengen.models.small import (
-    encoder_decoder,
-    reset_samplers,
-    token_ids,
-    with_random_weights,
-)
+from tests.keras_lengen.models import small
 
-SOURCE, TARGET = token_ids(6), token_ids(9)[:, 5:]
+SOURCE, TARGET = small.token_ids(6), small.token_ids(9)[:, 5:]
 
 
 def telling(encoding=None, **changes):
     """A model whose attention can tell tokens apart."""
-    return encoder_decoder(encoding, embedding_scale=48.0, **changes)
+    return small.encoder_decoder(encoding, embedding_scale=48.0, **changes)
 
 
 def translate(model, **others):
@@ -37,8 +32,8 @@ def translate(model, **others):
 def test_the_decoder_reads_what_the_encoder_returns(
     normalization, cross_encoding
 ):
-    model = with_random_weights(
-        encoder_decoder(
+    model = small.with_random_weights(
+        small.encoder_decoder(
             SinusoidalEncoding(),
             num_layers=2,
             num_decoder_layers=3,
@@ -77,7 +72,7 @@ def test_the_decoder_reads_what_the_encoder_returns(
 def test_source_and_target_have_positions_of_their_own(encoding, others):
     """Also for the cross-encoding, whose own sampler is ignored."""
     model = telling(encoding, cross_encoding=RoPE())
-    reset_samplers(model)
+    small.reset_samplers(model)
     encoder, decoder = model.encoder.encoding, model.decoder.encoding
     assert encoder.sampler is not decoder.sampler
     given = {
@@ -88,7 +83,7 @@ def test_source_and_target_have_positions_of_their_own(encoding, others):
             TARGET, reference_length=others.get("target_reference_length")
         ),
     }
-    reset_samplers(model)
+    small.reset_samplers(model)
     np.testing.assert_allclose(
         translate(model, **others), translate(model, **given), atol=1e-5
     )

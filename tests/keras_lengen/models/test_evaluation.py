@@ -25,7 +25,9 @@ def functional(encoding):
 
 
 @pytest.mark.product
-@pytest.mark.parametrize("make", [decoder, functional])
+@pytest.mark.parametrize(
+    "make", [decoder, functional], ids=["decoder", "functional"]
+)
 def test_compiled_programs_have_the_new_positions(make):
     model = make(RandomizedRoPE(**WIDE))
     model.compile("sgd", "mse")

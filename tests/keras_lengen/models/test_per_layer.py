@@ -17,17 +17,9 @@ from keras_lengen.layers import (
     T5Bias,
     XPos,
 )
-from tests.keras_lengen.models.small import (
-    Witness,
-    decoder,
-    encoder,
-    encoder_decoder,
-    inputs,
-    token_ids,
-    with_random_weights,
-)
+from tests.keras_lengen.models import small
 
-IDS = token_ids()
+IDS = small.token_ids()
 WINDOWS = [3, None, 2]
 
 
@@ -45,8 +37,10 @@ def encodings_of(model):
 )
 def test_each_block_has_its_own_encoding_and_window(windows):
     given = [RoPE(max_wavelength=100), None, ALiBi()]
-    model = with_random_weights(
-        encoder(given, num_layers=3, sliding_window=windows, sink_tokens=1)
+    model = small.with_random_weights(
+        small.encoder(
+            given, num_layers=3, sliding_window=windows, sink_tokens=1
+        )
     )
     found = encodings_of(model)
     assert [type(each).__name__ for each in found] == ["RoPE", "NoPE", "ALiBi"]
@@ -65,13 +59,13 @@ def test_each_block_has_its_own_encoding_and_window(windows):
 
 def test_an_encoding_in_several_entries_is_one():
     shared = T5Bias()
-    model = encoder([shared, T5Bias(), shared], num_layers=3)
+    model = small.encoder([shared, T5Bias(), shared], num_layers=3)
     first, second, third = encodings_of(model)
     assert first is third
     assert first is not second
     # Whose weights are those of a layer.
     own = RelativeEncoding()
-    model = encoder([own, own], num_layers=2)
+    model = small.encoder([own, own], num_layers=2)
     first, second = encodings_of(model)
     assert first.weights[0] is not second.weights[0]
 
@@ -98,8 +92,10 @@ def lists():
 @pytest.mark.product
 @pytest.mark.parametrize("name", ["one sampler", "two samplers", "bias"])
 def test_a_saved_model_shares_as_much(name, tmp_path, loading):
-    model = with_random_weights(decoder(lists()[name], num_layers=4))
-    batch = inputs(model, IDS, positions=np.array([1, 4, 5, 11, 30, 47]))
+    model = small.with_random_weights(
+        small.decoder(lists()[name], num_layers=4)
+    )
+    batch = small.inputs(model, IDS, positions=np.array([1, 4, 5, 11, 30, 47]))
     loading.check(model, tmp_path / "model.keras", batch)
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     for get in (lambda each: each, lambda each: each.sampler):
@@ -113,8 +109,8 @@ def test_a_saved_model_shares_as_much(name, tmp_path, loading):
 
 @pytest.fixture
 def seen(monkeypatch):
-    monkeypatch.setattr(Witness, "seen", [])
-    return Witness.seen
+    monkeypatch.setattr(small.Witness, "seen", [])
+    return small.Witness.seen
 
 
 def same(positions):
@@ -133,15 +129,17 @@ def same(positions):
     ],
 )
 def test_layers_share_the_draw_of_their_sampler(name, draw, expected, seen):
-    model = decoder(lists()[name], num_layers=4, attention=Witness, draw=draw)
+    model = small.decoder(
+        lists()[name], num_layers=4, attention=small.Witness, draw=draw
+    )
     model(IDS)
     assert same(seen) == expected
 
 
 @pytest.mark.parametrize("given", [list, tuple])
 def test_positions_are_given_for_each_layer_or_all(given, seen):
-    model = decoder(
-        given(lists()["two samplers"]), num_layers=4, attention=Witness
+    model = small.decoder(
+        given(lists()["two samplers"]), num_layers=4, attention=small.Witness
     )
     one, other = np.arange(6), np.arange(6) ** 2
     model({"token_ids": IDS, "positions": one})
@@ -153,39 +151,39 @@ def test_positions_are_given_for_each_layer_or_all(given, seen):
 
 UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
 WRONG = [
-    (decoder, {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
-    (decoder, {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
-    (decoder, {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
+    ("decoder", {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
+    ("decoder", {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
+    ("decoder", {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
     (
-        decoder,
+        "decoder",
         {"encoding": [None, SinusoidalEncoding()], "num_layers": 2},
         "encoding of layer 1 is a SinusoidalEncoding, which is added to",
     ),
     (
-        encoder,
+        "encoder",
         {"encoding": [None, XPos()], "num_layers": 2},
         "encoding=XPos is for causal attention",
     ),
     (
-        encoder_decoder,
+        "encoder_decoder",
         {"encoding": lambda n: RoPE(), **UNEQUAL},
         "as many layers in the decoder as in the encoder; got 1 and 2",
     ),
     (
-        encoder_decoder,
+        "encoder_decoder",
         {"sliding_window": lambda n: n + 1, **UNEQUAL},
         "sliding_window .* as many layers",
     ),
     (
-        decoder,
+        "decoder",
         {"sliding_window": [2, 3], "num_layers": 3},
         "one entry for each of the 3 layers; got",
     ),
-    (decoder, {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
+    ("decoder", {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
 ]
 
 
-@pytest.mark.parametrize(("make", "arguments", "message"), WRONG)
-def test_wrong_values_raise(make, arguments, message):
+@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
+def test_wrong_values_raise(name, arguments, message):
     with pytest.raises(ValueError, match=message):
-        make(**arguments)
+        small.MODELS[name](**arguments)

@@ -5,18 +5,11 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import ALiBi
-from tests.keras_lengen.models.small import (
-    VOCABULARY_SIZE,
-    decoder,
-    encoder_decoder,
-    inputs,
-    token_ids,
-    with_random_weights,
-)
+from tests.keras_lengen.models import small
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*quantize:UserWarning")
 
-SIZES = {"output_size": VOCABULARY_SIZE, "num_layers": 1}
+SIZES = {"output_size": small.VOCABULARY_SIZE, "num_layers": 1}
 
 
 def enable_lora(model):
@@ -61,18 +54,18 @@ def next_logits(model, batch):
 
 @pytest.mark.product
 @pytest.mark.parametrize(
-    ("make", "change", "jit_compile"),
+    ("name", "change", "jit_compile"),
     [
-        *((decoder, change, False) for change in CHANGES),
-        (decoder, "enable_lora", True),
-        (encoder_decoder, "enable_lora", False),
+        *(("decoder", change, False) for change in CHANGES),
+        ("decoder", "enable_lora", True),
+        ("encoder_decoder", "enable_lora", False),
     ],
 )
-def test_generation_follows_the_model(make, change, jit_compile):
-    model = with_random_weights(make(ALiBi(), **SIZES))
+def test_generation_follows_the_model(name, change, jit_compile):
+    model = small.with_random_weights(small.MODELS[name](ALiBi(), **SIZES))
     if change == "unfrozen":
         freeze(model)
-    batch = inputs(model, token_ids())
+    batch = small.inputs(model, small.token_ids())
 
     def generated():
         _, logits = model.generate(
@@ -90,18 +83,18 @@ def test_generation_follows_the_model(make, change, jit_compile):
 
 
 def test_programs_of_an_unchanged_model_are_kept():
-    model = decoder(ALiBi(), **SIZES)
-    model.generate(token_ids(), 2, jit_compile=False)
+    model = small.decoder(ALiBi(), **SIZES)
+    model.generate(small.token_ids(), 2, jit_compile=False)
     kept = dict(model.programs._programs)
     model.set_weights([weight / 2 for weight in model.get_weights()])
-    model.generate(token_ids(), 2, jit_compile=False)
+    model.generate(small.token_ids(), 2, jit_compile=False)
     assert kept == model.programs._programs
 
 
 @pytest.mark.product
 def test_tied_embeddings_survive_quantization():
-    model = decoder(ALiBi(), **SIZES, tie_embeddings=True)
-    before = np.asarray(model(token_ids()))
+    model = small.decoder(ALiBi(), **SIZES, tie_embeddings=True)
+    before = np.asarray(model(small.token_ids()))
     model.quantize("int8")
-    after = np.asarray(model(token_ids()))
+    after = np.asarray(model(small.token_ids()))
     np.testing.assert_allclose(after, before, atol=0.05 * np.ptp(before))

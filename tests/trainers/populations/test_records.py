@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from trainers.errors import ConfigError
+from trainers.populations import records
 from trainers.populations.members import Member
-from trainers.populations.records import (
-    Evaluation,
-    MemberLosses,
-    describe_members,
-)
 
 
 @dataclasses.dataclass
@@ -26,7 +22,7 @@ class Members:
 
 
 def begin_losses(path, step=0):
-    losses = MemberLosses(path, Members())
+    losses = records.MemberLosses(path, Members())
     losses.on_train_begin({"step": step})
     return losses
 
@@ -63,8 +59,8 @@ def test_an_evaluation_continues_that_of_the_same_step(
 ):
     sums = np.arange(6.0).reshape(1, 6)
     for length in (12, 13):
-        Evaluation(tmp_path, "ab", 9, 1).add(length, sums, 1.5)
-    again = Evaluation(tmp_path, digest, step, 1)
+        records.Evaluation(tmp_path, "ab", 9, 1).add(length, sums, 1.5)
+    again = records.Evaluation(tmp_path, digest, step, 1)
     assert again.seconds == 3 * kept
     known = dict.fromkeys((12, 13), sums.tolist())
     assert again.sums == (known if kept else {})
@@ -75,7 +71,7 @@ def test_a_damaged_evaluation_begins_again(sums, tmp_path, capsys):
     content = '{"digest": "ab", "step": 9, "seconds": 1, "sums": {"5": %s}}'
     content %= sums
     (tmp_path / "evaluation.json").write_text(content)
-    assert Evaluation(tmp_path, "ab", 9, 1).sums == {}
+    assert records.Evaluation(tmp_path, "ab", 9, 1).sums == {}
     assert "damaged: evaluating again" in capsys.readouterr().out
 
 
@@ -91,7 +87,7 @@ SUMS = {
 
 
 def test_scores_are_means_over_unseen_lengths():
-    found = describe_members(Members(), [0.5, 0.25, 1.0], SUMS, 2, {})
+    found = records.describe_members(Members(), [0.5, 0.25, 1.0], SUMS, 2, {})
     first, second, third = found["members"]
     assert first["accuracy_by_length"] == {"2": 0.5, "3": 0.4, "4": 0.2}
     assert first["exact_match_by_length"]["2"] == 0.5
@@ -117,7 +113,9 @@ def test_scores_are_means_over_unseen_lengths():
 def test_members_that_have_diverged_have_no_scores():
     # The best one and the only one of its learning rate.
     diverged = {1: 4, 2: 9}
-    found = describe_members(Members(), [0.5, 0.1, np.nan], SUMS, 2, diverged)
+    found = records.describe_members(
+        Members(), [0.5, 0.1, np.nan], SUMS, 2, diverged
+    )
     first, *_, third = found["members"]
     assert third == {"seed": 0, "learning_rate": 1e-2, "diverged_in_step": 9}
     assert found["final"] == first and first["score"] == pytest.approx(0.3)

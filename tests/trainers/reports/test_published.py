@@ -4,16 +4,7 @@ import csv
 
 import pytest
 
-from trainers.reports.published import (
-    DIRECTORY,
-    PublishedNumber,
-    find_published,
-    find_setting,
-    find_statistic,
-    list_published,
-    name_table,
-    read_published,
-)
+from trainers.reports import published
 from trainers.sweeps.grids import find_match
 
 RUOSS = "ruoss_2023_table"
@@ -54,19 +45,21 @@ def test_cells_have_their_number(file, statistic, cell, length, printed):
     wanted = find_match(file)(*cell)
     if length:
         wanted["evaluated_length"] = length
-    found = find_published(f"{file}.csv", statistic, **wanted)
+    found = published.find_published(f"{file}.csv", statistic, **wanted)
     assert (found and found.text) == printed
     assert found is None or found.value == float(printed)
 
 
 def find_doubts(name):
-    rows = [row for row in read_published(name) if row["value"]]
-    doubts = (PublishedNumber("1", note=row["note"]).doubt for row in rows)
+    rows = [row for row in published.read_published(name) if row["value"]]
+    doubts = (
+        published.PublishedNumber("1", note=row["note"]).doubt for row in rows
+    )
     return [doubt for doubt in doubts if doubt]
 
 
 def test_doubts_are_told_from_other_notes():
-    doubts = {name: {*find_doubts(name)} for name in list_published()}
+    doubts = {name: {*find_doubts(name)} for name in published.list_published()}
     assert "Table 4 has 99.4" in doubts[f"{RUOSS}_5"]
     assert sum(map(len, doubts.values())) == 10
     # Those of the method, and of the largest maximum position.
@@ -74,26 +67,26 @@ def test_doubts_are_told_from_other_notes():
 
 
 def test_every_file_is_whole():
-    columns = set(read_published(f"{RUOSS}_1")[0])
-    for name in list_published():
-        rows = read_published(name)
+    columns = set(published.read_published(f"{RUOSS}_1")[0])
+    for name in published.list_published():
+        rows = published.read_published(name)
         assert set(rows[0]) == columns
         for row in rows:
             assert row["value"] or row["note"], row
             float(row["value"] or 0)
         statistics = {row["statistic"] for row in rows}
         assert statistics <= {"max", "min", "mean", "std", "value"}
-        assert name_table(name)
-    with (DIRECTORY / "settings.csv").open() as file:
+        assert published.name_table(name)
+    with (published.DIRECTORY / "settings.csv").open() as file:
         names = {row["file"] for row in csv.DictReader(file)}
-    assert names <= {*list_published()}
+    assert names <= {*published.list_published()}
 
 
 def test_settings():
-    setting = find_setting(f"{RUOSS}_1")
+    setting = published.find_setting(f"{RUOSS}_1")
     assert (setting["seeds"], setting["steps"]) == (10, 2_000_000)
-    assert "seeds" not in find_setting("warping_table_3")
-    assert find_setting("") == {}
-    assert find_statistic(f"{RUOSS}_1") == "max"
-    assert find_statistic(f"{RUOSS}_4") == "mean"
-    assert find_statistic(f"{CONFOUNDING}_1") == "min"
+    assert "seeds" not in published.find_setting("warping_table_3")
+    assert published.find_setting("") == {}
+    assert published.find_statistic(f"{RUOSS}_1") == "max"
+    assert published.find_statistic(f"{RUOSS}_4") == "mean"
+    assert published.find_statistic(f"{CONFOUNDING}_1") == "min"

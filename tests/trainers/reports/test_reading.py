@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.trainers.reports.toy_grid import (
-    make_grid,
-    make_row,
-    read_runs,
-    write_population,
-    write_runs,
-)
+from tests.trainers.reports import toy_grid
 from tests.trainers.toy import change
 from trainers.errors import ConfigError
 from trainers.records.opened_run import make_problem
@@ -19,21 +13,17 @@ FOUR_MEMBERS = {"seeds": "0,4", "learning_rates": "1e-3,1e-4"}
 
 @pytest.mark.parametrize(
     ("scores", "diverged"),
-    [
-        ([0.9, 0.7, 0.5, 0.3], ()),
-        ([0.9, 0.7, 0.5, 0.3], (1, 2)),
-        (None, ()),
-    ],
+    [([0.9, 0.7, 0.5, 0.3], ()), ([0.9, 0.7, 0.5, 0.3], (1, 2)), (None, ())],
 )
 def test_members_of_a_population_are_runs(tmp_path, scores, diverged):
-    write_population(
+    toy_grid.write_population(
         *(tmp_path, "even_pairs", scores), diverged=diverged, **FOUR_MEMBERS
     )
     found = read_saved(tmp_path)
     pairs = [(s.config["seed"], s.config["learning_rate"]) for s in found]
     assert pairs == [(0, 1e-4), (4, 1e-4), (0, 1e-3), (4, 1e-3)]
     assert make_problem(vars(found[0])).title == "even_pairs"
-    grid = make_grid()
+    grid = toy_grid.make_grid()
     for number, saved in enumerate(found):
         assert saved.trainer == "algorithmic"
         run = report_run(grid.runs[0], saved, grid)
@@ -64,10 +54,10 @@ BROKEN = {"score": "x", "accuracy_by_length": {"5": [1]}}
     ],
 )
 def test_damage_is_one_clear_message(tmp_path, file, name, value, message):
-    grid = make_row()
-    write_runs(tmp_path, grid, [0.5])
+    grid = toy_grid.make_row()
+    toy_grid.write_runs(tmp_path, grid, [0.5])
     (path,) = (tmp_path / "runs").iterdir()
     change(path / f"{file}.json", **{name: value})
     with pytest.raises(ConfigError, match=message) as caught:
-        read_runs(tmp_path, grid)
+        toy_grid.read_runs(tmp_path, grid)
     assert "--workdir" not in str(caught.value)
