@@ -165,10 +165,10 @@ def _make_dynamic(settings: Mapping[str, Any], common: dict[str, Any]) -> RoPE:
 def _make_yarn(settings: Mapping[str, Any], common: dict[str, Any]) -> RoPE:
     factor = _need(settings, "factor")
     magnitude = settings.get("attention_factor")
-    parts = [settings.get(name) for name in ("mscale", "mscale_all_dim")]
-    if magnitude is None and all(parts):
-        first, second = (0.1 * part * math.log(factor) + 1 for part in parts)
-        magnitude = first / second
+    part, share = settings.get("mscale"), settings.get("mscale_all_dim")
+    if magnitude is None and part and share:
+        log = 0.1 * math.log(factor)
+        magnitude = (part * log + 1) / (share * log + 1)
     truncate = settings.get("truncate")
     return YaRN(
         original_length=_need(settings, _LENGTH),
@@ -311,7 +311,8 @@ def _describe_yarn(encoding: YaRN) -> dict[str, Any]:
 
 
 def _describe_long(encoding: LongRoPE) -> dict[str, Any]:
-    if None in (encoding.short_factors, encoding.long_factors):
+    short, long = encoding.short_factors, encoding.long_factors
+    if short is None or long is None:
         raise ValueError(
             "rope_parameters need the short_factors and long_factors of "
             "LongRoPE, one for each pair: give both."
@@ -320,8 +321,8 @@ def _describe_long(encoding: LongRoPE) -> dict[str, Any]:
         "rope_type": "longrope",
         "factor": encoding.scaling_factor,
         _LENGTH: encoding.original_length,
-        "short_factor": list(encoding.short_factors),
-        "long_factor": list(encoding.long_factors),
+        "short_factor": list(short),
+        "long_factor": list(long),
     }
 
 
