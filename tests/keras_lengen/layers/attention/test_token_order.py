@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 from scipy.special import softmax
 
 from keras_lengen.layers import (
     DAPE,
     ALiBi,
+    BiasEncoding,
     CoupledPositions,
     LogKERPLE,
     MultiHeadAttention,
@@ -124,8 +126,16 @@ def test_new_tokens_must_not_stand_before_those_of_a_cache(masked):
             step(start, end, np.array(positions))
 
 
+class Distances(BiasEncoding):
+    """Without a part that layers share."""
+
+    def attention_bias(self, query, key, after, before, *, causal=False):
+        steps = ops.cast(after[:, None] - before, "float32")
+        return -(steps if causal else ops.abs(steps))[None, None]
+
+
 @pytest.mark.parametrize(
-    "encoding", [T5Bias(), ALiBi(), LogKERPLE(asymmetry=0.5)]
+    "encoding", [T5Bias(), ALiBi(), LogKERPLE(asymmetry=0.5), Distances()]
 )
 def test_biases_have_two_sides_if_the_sampler_does_not_keep_the_order(encoding):
     encoding.sampler = CoupledPositions(**COUPLED)
@@ -136,5 +146,5 @@ def test_biases_have_two_sides_if_the_sampler_does_not_keep_the_order(encoding):
     head = np.ones((1, 5, 2, 4), "float32")
     bias = np.asarray(encoding(head, positions=FALLING))
     scores = np.where(np.tri(5, dtype=bool), bias, -np.inf)
-    expected = np.repeat(softmax(scores, axis=-1), 2, axis=0)
+    expected = np.broadcast_to(softmax(scores, axis=-1), weights.shape)
     np.testing.assert_allclose(weights, expected, atol=1e-6)
