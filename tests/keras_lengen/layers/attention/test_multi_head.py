@@ -266,6 +266,7 @@ WRONG = [
     (lambda: attention()(X), "value is missing"),
     (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
     (lambda: attention()(None, X), "query must be a tensor"),
+    (lambda: attention(fused=True, use_entmax=True), "fused=True .*entmax"),
     (lambda: attention()(np.full(9, "a"), X), "query must be .* got str32 of"),
     (
         lambda: attention()(X[0], X, self_attention=True),
