@@ -11,7 +11,7 @@ from trainers.enwik8 import EXPERIMENT
 from trainers.errors import ConfigError, OtherDataError
 from trainers.options.fields import resolve
 from trainers.records.checkpoints import GoneError
-from trainers.records.opened_run import open_run
+from trainers.records.opened_run import are_of_other_data, open_run
 from trainers.records.workdir import Workdir
 
 TEXT = bytes(range(256)) * 8
@@ -136,3 +136,16 @@ def test_what_cannot_be_opened(copied, tmp_path):
         change(path / "config.json", **changes)
         with pytest.raises(ConfigError, match=message):
             open_run(str(path))
+
+
+def test_data_of_other_names_are_meant_to_differ():
+    first, changed, other = (
+        {
+            "trainer": "enwik8",
+            "config": {"dataset": name},
+            "data_digest": digest,
+        }
+        for name, digest in (("a", "1"), ("a", "2"), ("b", "3"))
+    )
+    assert are_of_other_data(first, changed)
+    assert not are_of_other_data(first, other)
