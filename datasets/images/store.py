@@ -73,8 +73,6 @@ class PixelStore:
             of labels.
         """
 
-        # Threads do not parse source: Python 3.11.7 fails when two do.
-        @tf.autograph.experimental.do_not_convert
         def read(indices, size):
             images = self.images[tuple(size.tolist())]
             return images[indices], self.labels[indices]

@@ -152,8 +152,6 @@ class Corpus:
             int32 tensor `(B, T)`.
         """
 
-        # Threads do not parse source: Python 3.11.7 fails when two do.
-        @tf.autograph.experimental.do_not_convert
         def read(starts, size):
             windows = np.zeros((len(starts), size), self.dtype)
             for window, start in zip(windows, starts.tolist(), strict=True):

@@ -65,8 +65,6 @@ def read_batch(examples_at, vocabulary, length, indices, padded_length):
         `"problem_lengths"`, int32 `(B,)`.
     """
 
-    # Threads do not parse source: Python 3.11.7 fails when two do.
-    @tf.autograph.experimental.do_not_convert
     def tokenize(length, indices, padded_length):
         examples = examples_at(int(length))
         tokens = np.zeros((len(indices), padded_length + 1), np.int32)

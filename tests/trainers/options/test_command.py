@@ -34,7 +34,9 @@ def test_a_text_that_changed_during_training(tmp_path, capsys):
     path = tmp_path / "text"
     path.write_bytes(bytes(9))
     corpus = Corpus([Part(path, 0, 9)])
-    windows = tf.data.Dataset.range(9).map(
+    # One window: threads that write tracebacks parse source, during which
+    # Python 3.11.7 cannot parse source elsewhere, as the next tests do.
+    windows = tf.data.Dataset.range(5, 6).map(
         lambda start: corpus.read_windows(start[None], 4)
     )
     path.write_bytes(bytes(5))
