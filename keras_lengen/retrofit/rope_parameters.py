@@ -19,7 +19,7 @@ _READ = {
     *("mscale", "mscale_all_dim", "short_factor", "long_factor"),
     *("low_freq_factor", "high_freq_factor"),
 }
-"""Keys that are read; the type says which of them count."""
+"""Keys that are read. Which of them matter depends on the type."""
 
 
 def from_rope_parameters(
@@ -95,16 +95,14 @@ def from_rope_parameters(
 def _find_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings of a config as those of `rope_parameters`."""
     nested = config.get("rope_parameters", config.get("rope_scaling"))
-    if nested is None and not {"rope_type", "type"} & config.keys():
-        nested = {}
     if nested is None:
-        settings = dict(config)
-    elif isinstance(nested, Mapping):
-        settings = dict(nested)
-    else:
+        # The settings themselves, or a model without scaling.
+        nested = config if {"rope_type", "type"} & config.keys() else {}
+    if not isinstance(nested, Mapping):
         raise ValueError(
             f"rope_parameters must be a dict; got {described(nested)}."
         )
+    settings = dict(nested)
     kinds = [n for n, of in settings.items() if isinstance(of, Mapping)]
     if kinds:
         raise ValueError(

@@ -60,7 +60,7 @@ def export_run(finished, tmp_path):
 
 
 @pytest.mark.process
-# Of tf2onnx.
+# tf2onnx warns.
 @pytest.mark.filterwarnings("ignore")
 def test_files_load_without_trainers_and_data(export_run, tmp_path):
     for kind in FILES:

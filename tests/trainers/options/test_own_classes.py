@@ -68,7 +68,7 @@ def test_a_run_of_own_classes(own, tmp_path):
     assert open_run(str(run)).config == config
     assert EXPERIMENT.train(config, run) == results
 
-    # The run is of this source alone.
+    # With another source, the run neither resumes nor opens.
     with path.open("a") as file:
         file.write("CONSTANT = 1\n")
     for use in (
