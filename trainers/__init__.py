@@ -8,6 +8,7 @@ start.begin()
 EXPERIMENTS = {
     "algorithmic": "trainers.algorithmic",
     "enwik8": "trainers.enwik8",
+    "examples": "trainers.examples",
     "imagenet": "trainers.imagenet",
     "sequence_to_answer": "trainers.sequence_to_answer",
     "wikitext103": "trainers.wikitext103",

@@ -89,6 +89,7 @@ class Experiment:
 
     def main(self, config):
         """Trains one model, or one for each variant of the demonstration."""
+        config = config.resolved
         problem = self.make_problem(config)
         name = name_of(config.encoding) or "demonstration"
         path = pathlib.Path(
@@ -133,7 +134,7 @@ class Experiment:
             contextlib.ExitStack() as stack,
         ):
             check_same_flags(strategy, config)
-            config = with_max_position(config)
+            config = with_max_position(config.resolved)
             check_share(strategy.num_replicas, config)
             check_fused(config)
             parts = model, _, problem = self.make_parts(config, strategy)

@@ -17,8 +17,10 @@ import sys
 import numpy as np
 
 from datasets.files import only_files
+from trainers.answers.problem import AnswerProblem
 from trainers.engine.backend import make_strategy
-from trainers.errors import ConfigError, as_config_errors
+from trainers.errors import ConfigError
+from trainers.labelled.problem import ClassProblem
 from trainers.options.command import run
 from trainers.options.evaluation import with_evaluation
 from trainers.options.fields import RunConfig
@@ -45,8 +47,8 @@ class GenerateConfig(RunConfig):
     )
     max_new_tokens: int = option(
         0,
-        "Number of tokens to generate; 0: 200, or the most that an answer "
-        "takes, if that is more.",
+        "Number of tokens to generate; 0: 200 of a text; of an answer, as "
+        "many as the longest one or the prompt has.",
         least=0,
         most=2**20,
     )
@@ -80,7 +82,7 @@ def main(config, text):
     opened = open_run(text, config.checkpoint, config.data_dir)
     changed = with_evaluation(opened.config, config.evaluation)
     problem = opened.experiment.make_problem(changed)
-    asked, new_tokens = None, config.max_new_tokens or 200
+    describe, new_tokens = None, config.max_new_tokens or 200
     if isinstance(problem, TextProblem):
         vocabulary = problem.vocabulary
         if vocabulary is None:
@@ -88,10 +90,18 @@ def main(config, text):
             vocabulary = problem.splits["train"].vocabulary
         prompt = [vocabulary.begin, *vocabulary.tokenize(read_prompt(config))]
         known, decode, end_token = prompt[1:], vocabulary.detokenize, None
-    elif hasattr(problem, "end_token"):
-        asked, prompt = read_problem(read_prompt(config), problem)
+    elif isinstance(problem, AnswerProblem):
+        prompt, describe = problem.read_prompt(read_prompt(config))
         known, decode, end_token = prompt, problem.read, problem.end_token
-        new_tokens = config.max_new_tokens or max(200, len(prompt))
+        longest = changed.longest_answer(problem.lengths[-1])
+        new_tokens = config.max_new_tokens or max(longest, len(prompt))
+    elif isinstance(problem, ClassProblem):
+        model, _, _ = opened.experiment.make_parts(
+            changed, make_strategy("one_device")
+        )
+        opened.load(model)
+        print("\n".join(problem.classify(model, read_prompt(config))))
+        return
     else:
         raise ConfigError(
             f"{text} is a run of {opened.experiment.name}, which has no text "
@@ -113,37 +123,9 @@ def main(config, text):
         seed=config.seed,
     )
     found = write_stream(known, stream, decode)
-    if asked is not None:
-        words = problem.vocabulary.detokenize(found[len(known) :])
-        described = problem.task.describe_answer(asked, words)
-        if described:
-            print(described)
-
-
-def read_problem(text, problem):
-    """Reads a problem of a text task as a person may type it.
-
-    Args:
-        text: str. The problem, or its prompt in the words of the task.
-        problem: The `Problem` of a run that is trained on answers.
-
-    Returns:
-        The problem of the task, `None` for a prompt that no problem has, and
-        the ids of the prompt, a list of int.
-    """
-    vocabulary, task = problem.vocabulary, problem.task
-    with as_config_errors(ValueError):
-        asked = task.read_problem(text)
-    prompt = text if asked is None else task.write_prompt(asked)
-    tokens = vocabulary.tokenize(prompt)
-    if not tokens or vocabulary.unknown in tokens:
-        prompt = problem.prompt(problem.lengths[0], 0)
-        example = task.typed or " ".join(vocabulary.detokenize(prompt))
-        raise ConfigError(
-            f"--prompt={text!r} is not a problem of {problem.title}: write "
-            f"it like {example!r}."
-        )
-    return asked, tokens
+    described = describe(found[len(known) :]) if describe else ""
+    if described:
+        print(described)
 
 
 def write_stream(prompt, stream, decode):

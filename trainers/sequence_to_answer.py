@@ -25,6 +25,7 @@ from keras_lengen.models import LoopedDecoder, TransformerDecoder
 from keras_lengen.models.presets import presets
 from trainers.answers.options import DEMONSTRATIONS, PRESETS, AnswersConfig
 from trainers.answers.problem import AnswerProblem
+from trainers.errors import ConfigError, as_config_errors
 from trainers.experiment import Experiment
 from trainers.options.layers import model_arguments
 
@@ -43,6 +44,24 @@ class WrittenAnswer(AnswerProblem):
     def prepare(self):
         if self.task.digest:
             self.keep_digest([self.task])
+
+    def inputs(self, batch):
+        found, config = super().inputs(batch), self.config
+        if not config.is_looped:
+            return found
+        # An evaluation marks the examples that it counts.
+        if "used" in batch and config.evaluated_loops == "settled":
+            most = config.find_loops(max(self.lengths))
+            return {**found, "loops": most, "scored": batch["scored"]}
+        loops = batch["problem_lengths"]
+        if config.loops != "length":
+            loops = config.find_loops(0)
+        return {**found, "loops": loops}
+
+    def prepare_model(self, model, length):
+        if self.config.is_looped:
+            # The cache has room for so many loops.
+            model.loops = self.config.find_loops(length)
 
     @functools.cached_property
     def training(self):
@@ -105,6 +124,27 @@ class WrittenAnswer(AnswerProblem):
     def answer(self, length, index):
         examples = self.evaluated[length]
         return self.task.write_answer(examples.problem(index))
+
+    def read_prompt(self, text):
+        vocabulary, task = self.vocabulary, self.task
+        with as_config_errors(ValueError):
+            asked = task.read_problem(text)
+        prompt = text if asked is None else task.write_prompt(asked)
+        tokens = vocabulary.tokenize(prompt)
+        if not tokens or vocabulary.unknown in tokens:
+            prompt = self.prompt(self.lengths[0], 0)
+            example = task.typed or self.read(prompt)
+            raise ConfigError(
+                f"--prompt={text!r} is not a problem of {self.title}: write "
+                f"it like {example!r}."
+            )
+
+        def describe(answer):
+            if asked is None:
+                return ""
+            return task.describe_answer(asked, vocabulary.detokenize(answer))
+
+        return tokens, describe
 
     def read(self, tokens):
         return " ".join(self.vocabulary.detokenize(tokens))

@@ -188,7 +188,7 @@ def test_what_written_answers_count_as():
 
 def test_long_prompts_are_answered_a_few_at_a_time(monkeypatch):
     _, _, problem = make_parts(task="reverse", test_lengths="6")
-    width, _ = problem.config.written_sizes(6, exact=False)
+    width, _ = problem.written_sizes(6, exact=False)
     monkeypatch.setattr(answers, "PAIRS", 3 * width**2)
     model = Scripted(lambda prompt: [])
     assert len(list(problem._write(model, 6, 10))) == 10

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from datasets.files import write_whole
+from datasets.labelled import KINDS
 from trainers.engine.backend import make_strategy
 from trainers.engine.problem import Metric
 from trainers.options.fields import resolve
@@ -45,12 +46,21 @@ TOY_OF_TEXT = {
 }
 # Several processes read it, and keep tokens there.
 WIKITEXT103 = pathlib.Path(tempfile.gettempdir(), "keras_lengen_wikitext103")
+# The same for the examples of a file.
+EXAMPLES = pathlib.Path(tempfile.gettempdir(), "keras_lengen_examples")
 TOYS = {
     "algorithmic": TOY,
     "enwik8": {
         **TOY_OF_TEXT,
         "dataset": "files",
         "data_dir": str(pathlib.Path(__file__).parents[2] / "docs"),
+    },
+    "examples": {
+        **SMALLEST,
+        "data": str(EXAMPLES / "label.jsonl"),
+        "data_dir": str(EXAMPLES),
+        "evaluation_examples": 5,
+        "generated_examples": 2,
     },
     "imagenet": {
         **SMALLEST,
@@ -90,6 +100,8 @@ def toy_config(trainer="algorithmic", **changes):
     made = registered()[trainer]
     if trainer == "wikitext103":
         make_wikitext103(WIKITEXT103)
+    if trainer == "examples":
+        make_examples(EXAMPLES)
     flags = {**TOYS[trainer], **changes}
     if flags.get("dataset") == "python_source":
         del flags["data_dir"]
@@ -111,6 +123,26 @@ def make_wikitext103(directory):
         if not path.exists():
             with write_whole(path) as file:
                 file.write(text.encode())
+
+
+def make_examples(directory):
+    """Writes examples of each kind, unless they are there."""
+    directory.mkdir(exist_ok=True)
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice([*"abc"], n % 6 + 1)) for n in range(300)]
+    for kind in KINDS:
+        path = directory / f"{kind}.jsonl"
+        if path.exists():
+            continue
+        with write_whole(path) as file:
+            for text in texts:
+                input_, target = {
+                    "label": (text, int(text[0] == text[-1])),
+                    "answer": (text, f"{text[::-1]}!"),
+                    "tags": ([*text], [*text.upper()]),
+                }[kind]
+                row = {"input": input_, "target": target}
+                file.write(f"{json.dumps(row)}\n".encode())
 
 
 def run_toy(path, unchecked=None, trainer="algorithmic", **changes):

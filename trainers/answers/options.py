@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import re
 
-from datasets.buckets import length_buckets
 from datasets.text_tasks import TEMPLATES, TEXT_TASKS, TextTaskError
 from datasets.text_tasks.base import split_words
 from datasets.text_tasks.examples import length_examples
@@ -13,7 +12,6 @@ from datasets.text_tasks.structured_digits import UNIFORM
 from datasets.text_tasks.vocabulary import WordVocabulary
 from keras_lengen.layers import TOKEN_SAMPLERS
 from keras_lengen.models.presets import presets
-from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import described
 from trainers.options.fields import LengthsConfig
@@ -300,26 +298,6 @@ class AnswersConfig(LengthsConfig):
     def longest_answer(self, length):
         """Returns the largest number of tokens of an answer with its end."""
         return _count_longest(self.text_task, length, self.fields)[1]
-
-    def written_sizes(self, length, *, exact):
-        """Returns the padded numbers of tokens of prompts and of answers.
-
-        Args:
-            length: int. One of the evaluated lengths.
-            exact: bool. Whether they are those of the length, and not of a
-                few longer ones; each pair needs a program.
-        """
-        lengths = self.evaluated_lengths
-        answers = [self.longest_answer(n) for n in lengths]
-        totals = [self.total_length(n) for n in lengths]
-        prompts = [t - n for t, n in zip(totals, answers, strict=True)]
-        number = lengths.index(length)
-        needed = prompts[number], answers[number]
-        padded = tuple(
-            min(n for n in length_buckets(sizes, PROGRAMS) if n >= wanted)
-            for sizes, wanted in zip((prompts, answers), needed, strict=True)
-        )
-        return needed if exact or sum(padded) > max(totals) else padded
 
 
 @functools.cache

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 from keras import ops
 
+from datasets.buckets import length_buckets
 from keras_lengen.evaluation import wilson_interval
-from trainers.engine.evaluation_sizes import PAIRS
+from trainers.engine.evaluation_sizes import PAIRS, PROGRAMS
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem, average_unseen
 from trainers.engine.seed_states import find_seed_states
@@ -24,10 +25,10 @@ class AnswerProblem(Problem):
     """The answer to a prompt, token by token.
 
     A batch has `"token_ids"` and `"targets"`, int32 `(B, T)`; `"scored"`, bool
-    `(B, T)`: whether a target is of the answer or its end; and `"lengths"`
-    and `"problem_lengths"`, int32 `(B,)`. If there are `kinds`, an evaluation
-    batch also has `"kinds"`, int32 `(B,)`, the number of each example's kind. A
-    subclass gives the batches.
+    `(B, T)`: whether a target is of the answer or its end; and `"lengths"`,
+    int32 `(B,)`. If there are `kinds`, an evaluation batch also has `"kinds"`,
+    int32 `(B,)`, the number of each example's kind. A subclass gives the
+    batches.
 
     While a model trains, an example is an exact match if each scored token is
     the most likely one after the right tokens before it; greedy generation then
@@ -35,8 +36,8 @@ class AnswerProblem(Problem):
     subclass judges what they say: steps before the answer do not count then.
 
     Args:
-        config: `AnswersConfig`, of which this reads `generated_examples`,
-            `longest_answer` and how often blocks are applied.
+        config: Configuration of the run, with `generated_examples` and
+            `longest_answer`, too.
 
     Attributes:
         end_token: int. Token that ends an answer.
@@ -51,19 +52,6 @@ class AnswerProblem(Problem):
         Metric("token_accuracy"),
         Metric("loss", "nats", higher_is_better=False),
     )
-
-    def inputs(self, batch):
-        found, config = super().inputs(batch), self.config
-        if not config.is_looped:
-            return found
-        # An evaluation marks the examples that it counts.
-        if "used" in batch and config.evaluated_loops == "settled":
-            most = config.find_loops(max(self.lengths))
-            return {**found, "loops": most, "scored": batch["scored"]}
-        loops = batch["problem_lengths"]
-        if config.loops != "length":
-            loops = config.find_loops(0)
-        return {**found, "loops": loops}
 
     def loss(self, outputs, batch):
         losses = cross_entropies(outputs, batch["targets"])
@@ -141,6 +129,21 @@ class AnswerProblem(Problem):
     @abc.abstractmethod
     def answer(self, length, index):
         """Returns the right answer to a prompt, a str."""
+
+    @abc.abstractmethod
+    def read_prompt(self, text):
+        """Reads a prompt as a person may type it.
+
+        Args:
+            text: str.
+
+        Returns:
+            The ids of the prompt, a list of int; and a function from the ids
+            of an answer to a line that says what it means, a str, or `""`.
+
+        Raises:
+            ConfigError: If it is no prompt.
+        """
 
     @abc.abstractmethod
     def read(self, tokens):
@@ -245,15 +248,35 @@ class AnswerProblem(Problem):
             "mistakes": mistakes,
         }
 
+    def prepare_model(self, model, length):
+        """Prepares a model for writing answers to prompts of a length."""
+
+    def written_sizes(self, length, *, exact):
+        """Returns the padded numbers of tokens of prompts and of answers.
+
+        Args:
+            length: int. One of `lengths`.
+            exact: bool. Whether they are those of the length, and not of a
+                few longer ones; each pair needs a program.
+        """
+        answers = [self.config.longest_answer(n) for n in self.lengths]
+        totals = list(map(self.tokens, self.lengths))
+        prompts = [t - n for t, n in zip(totals, answers, strict=True)]
+        number = self.lengths.index(length)
+        needed = prompts[number], answers[number]
+        padded = tuple(
+            min(n for n in length_buckets(sizes, PROGRAMS) if n >= wanted)
+            for sizes, wanted in zip((prompts, answers), needed, strict=True)
+        )
+        return needed if exact or sum(padded) > max(totals) else padded
+
     def _write(self, model, length, count):
         """Yields the tokens of answers to all prompts of a length."""
         prompts = [self.prompt(length, index) for index in range(count)]
         longest = self.config.longest_answer(length)
-        if self.config.is_looped:
-            # The cache has room for so many loops.
-            model.loops = self.config.find_loops(length)
+        self.prepare_model(model, length)
         sampler = model.encoding.sampler
-        width, new_tokens = self.config.written_sizes(
+        width, new_tokens = self.written_sizes(
             # Positions are drawn for as many tokens as there may be.
             length,
             exact=(sampler.draws or sampler.stretches)

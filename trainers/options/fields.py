@@ -299,6 +299,11 @@ class TrainerConfig(DeviceConfig):
             )
 
     @property
+    def resolved(self):
+        """The configuration with what the data say in place of `auto`."""
+        return self
+
+    @property
     def token_meanings(self):
         """Arguments of samplers that read token ids, as far as known."""
         return {}

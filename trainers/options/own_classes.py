@@ -92,6 +92,23 @@ def find_class(flag, module, name, base):
     )
 
 
+def find_function(flag, text):
+    """Imports a function, as of `my_project.data:read` or `data.py:read`.
+
+    Args:
+        flag: str. Name of the flag, for messages.
+        text: str. Its module, or the path of its file, and its name there.
+
+    Raises:
+        ConfigError: If there is no such function.
+    """
+    module, name = split_name(with_whole_path(text))
+    found = getattr(_import(flag, module), name, None)
+    if not callable(found):
+        raise ConfigError(f"{flag}: {module} has no function {name}.")
+    return found
+
+
 def _check_registered(flag, cls):
     """Raises `ConfigError` for a layer that Keras could not load again."""
     # Flags are read before Keras is imported.

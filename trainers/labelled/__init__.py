@@ -1,0 +1,1 @@
+"""Labelled sequences: options and problems of examples."""
