@@ -245,8 +245,8 @@ def guess_kind(peeked):
 
     Returns:
         `"tags"` where inputs and targets are lists, most of equal lengths;
-        `"label"` where targets are texts of which there are few, each of them twice on
-        average; and `"answer"` otherwise.
+        `"label"` where targets are texts of which there are few, each of them
+        twice on average; and `"answer"` otherwise.
     """
     pairs = [(text, target) for _, text, target, _ in peeked]
     if all(isinstance(target, list) for _, target in pairs):
