@@ -119,7 +119,13 @@ class _Conversion:
             return keras.models.clone_model(layer, clone_function=self._copy)
         if type(layer) is Functional:
             return keras.models.clone_model(
-                layer, clone_function=self._copy, call_function=self._call
+                layer,
+                # Keras would name them after the tensors.
+                input_tensors=keras.tree.map_structure(
+                    _copy_input, layer.input
+                ),
+                clone_function=self._copy,
+                call_function=self._call,
             )
         if isinstance(layer, keras.Layer) and _has_attention(layer):
             raise ValueError(_explain_class(layer))
@@ -158,6 +164,15 @@ class _Conversion:
                 self._encodings[sizes] = copy_encoding(self._encoding)
             config["encoding"] = self._encodings[sizes]
         return MultiHeadAttention.from_config(config)
+
+
+def _copy_input(tensor: keras.KerasTensor) -> keras.KerasTensor:
+    return keras.Input(
+        batch_shape=tensor.shape,
+        dtype=tensor.dtype,
+        sparse=tensor.sparse,
+        name=tensor._keras_history.operation.name,
+    )
 
 
 def _has_attention(layer: keras.Layer) -> bool:
