@@ -123,7 +123,7 @@ def make_page():
                 ("Every sampler", SAMPLERS),
                 ("Every attention", ATTENTIONS),
                 ("Blocks and models", {**MODELS, **WITH_MODELS}),
-                ("Models of KerasHub", RETROFIT),
+                ("Retrofit existing models", RETROFIT),
                 ("Evaluation", EVALUATION),
                 ("Analysis", ANALYSIS),
             )

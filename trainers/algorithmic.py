@@ -97,6 +97,7 @@ class TaskProblem(Problem):
         Metric("exact_match"),
         Metric("loss", "nats", higher_is_better=False),
     )
+    examples_sum = 3
     floor_labels = {
         "floor": "tokens without positions",
         "position_only": "positions without tokens",

@@ -3,9 +3,15 @@
     python -m trainers.compare RUN RUN ...
 
 RUN is the working directory of a run that has finished, or a file of
-`trainers.evaluate`. A curve is labelled with what differs from the other runs.
-All runs must be of one problem, on the same data, and scored at the same
-lengths; `python -m trainers.report` shows several problems in one table.
+`trainers.evaluate`. Runs that differ only in their seed are one curve, their
+mean. A curve is labelled with what differs from the others. All runs must be of
+one problem, on the same data, and scored at the same lengths; `python -m
+trainers.report` shows several problems in one table.
+
+At the end stands which setting is best: the one whose score has a 95% interval
+apart from those of all others. If there is none, no difference is seen. The
+interval is that of Student's t for the mean of two or more seeds; for one seed,
+that of its test examples, which leaves out how much seeds differ.
 """
 
 import dataclasses
@@ -13,6 +19,7 @@ import itertools
 import os
 import pathlib
 
+from keras_lengen.evaluation import Estimate
 from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.options.command import run
@@ -26,10 +33,14 @@ from trainers.records.opened_run import (
 )
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric, find_floor, find_reach
+from trainers.records.seeds import estimate_score, group_seeds, merge_seeds
 from trainers.records.workdir import naming_damage, read_results
 
 LENGTHS = 8
 """Most lengths with a column of their own."""
+
+NAMED = 3
+"""Most labels that a sentence names."""
 
 LONGEST_LABEL = 60
 """Most characters of a label of several values, without a path."""
@@ -62,13 +73,20 @@ def main(config, *runs):
     for path, found in zip(paths[1:], results[1:], strict=True):
         check_same_problem(paths[0], results[0], path, found)
     metric = results[0]["score_metric"]
-    labelled = dict(zip(find_labels(paths, results), results, strict=True))
     # If runs were trained on different lengths, the plot shows the longest.
     problem = max(map(make_problem, results), key=lambda p: p.longest_trained)
+    groups = group_seeds(results)
+    merged = [merge_seeds([results[n] for n in g], problem) for g in groups]
+    named = [
+        paths[g[0]] if len(g) == 1 else find_common([paths[n] for n in g])
+        for g in groups
+    ]
+    labelled = dict(zip(find_labels(named, merged), merged, strict=True))
     directory = pathlib.Path(config.output or find_common(paths))
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
     text = make_table(labelled, metric, problem)
+    verdict = describe_winner(labelled, problem)
     names = name_runs(paths, directory)
     compared = f"Runs: {', '.join(map(code, names))}"
     path, is_same = choose_path(
@@ -76,12 +94,15 @@ def main(config, *runs):
         compared,
     )
     with replacing(path) as file:
-        file.write(f"{text}\n\n{compared}\n".encode())
+        parts = filter(None, (text, verdict, compared))
+        file.write(("\n\n".join(parts) + "\n").encode())
     print(text)
     print(f"table{', replaced' * is_same}: {path}")
     # Matplotlib would read what is between two dollar signs as a formula.
     shown = {label.replace("$", r"\$"): of for label, of in labelled.items()}
     plot_results(path.with_suffix(".png"), shown, problem)
+    if verdict:
+        print(verdict)
 
 
 def read(path):
@@ -287,10 +308,10 @@ def make_table(labelled, metric, problem):
         rows.append(
             (
                 code(label),
-                *(f"{curves[label][length]:.4g}" for length in common),
-                f"{found['final'][score]:.4g}",
+                *(_show(_estimate(found, metric, n)) for n in common),
+                _show(estimate_score(found, problem)),
                 "" if best is None else f"{best:.4g}",
-                f"{found['final']['step']:,}",
+                f"{found['final']['step']:,.0f}",
             )
         )
     named = (problem.describe_length(int(length)) for length in common)
@@ -309,6 +330,77 @@ def make_table(labelled, metric, problem):
         shown = ("" if v is None else f"{v:.4g}" for v in values)
         rows.append(("floor", *shown, f"{mean:.4g}", "", "", ""))
     return table(head, rows)
+
+
+def _estimate(found, metric, length):
+    """Returns the metric at a length, and its interval if that is known."""
+    final = found["final"]
+    bounds = (
+        final.get(f"{metric}_{end}_by_length", {}).get(length)
+        for end in ("low", "high")
+    )
+    return Estimate(final[f"{metric}_by_length"][length], *bounds)
+
+
+def _show(estimate):
+    value, low, high = estimate
+    return f"{value:.4g}" + (
+        "" if low is None else f" ({low:.3g} to {high:.3g})"
+    )
+
+
+def describe_winner(labelled, problem):
+    """Says which results are best, or that no difference is seen.
+
+    Args:
+        labelled: Dict from labels to results, of `merge_seeds`.
+        problem: Their `Problem`.
+
+    Returns:
+        str; `""`: there is only one.
+    """
+    if len(labelled) == 1:
+        return ""
+    found = {
+        code(label): estimate_score(results, problem)
+        for label, results in labelled.items()
+    }
+    choose = max if problem.metrics[0].higher_is_better else min
+    best = choose(found, key=lambda label: found[label].value)
+    unknown = [label for label, each in found.items() if each.low is None]
+    if unknown:
+        return (
+            "No difference can be seen, because no interval is known of "
+            f"{_name(unknown)}: train at least two seeds of each."
+        )
+    close = [
+        label
+        for label, each in found.items()
+        if label != best
+        and each.low <= found[best].high
+        and each.high >= found[best].low
+    ]
+    counts = sorted({results["seeds"] for results in labelled.values()})
+    kinds = "; ".join(
+        f"Student's t over {count} seeds"
+        if count > 1
+        else "of the test examples where there is one seed"
+        for count in counts
+    )
+    if close:
+        verdict = (
+            f"No difference seen between {best} and {_name(close)}: the "
+            "intervals of their scores overlap"
+        )
+    else:
+        verdict = f"Best: {best}, with the interval of its score apart from all"
+    return f"{verdict} (95% intervals, {kinds})."
+
+
+def _name(labels):
+    """Names labels, the first ones of many."""
+    named = ", ".join(labels[:NAMED])
+    return f"{named}, ..." if len(labels) > NAMED else named
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from trainers.engine.loop import train
 from trainers.engine.problem import Problem
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options import command
+from trainers.options.fields import describe_changes
 from trainers.options.layers import (
     build,
     build_encoding,
@@ -164,7 +165,10 @@ class Experiment:
             if finished:
                 print(f"{workdir.path}: already finished, see results.json")
             else:
-                run = _Run(config, workdir, strategy, stop, *parts, initial)
+                run = _Run(
+                    *(config, workdir, strategy, stop, *parts, initial),
+                    presets=self.presets,
+                )
                 results = run.train()
         return results if strategy.is_chief else None
 
@@ -292,6 +296,7 @@ class _Run:
     optimizer: keras.optimizers.Optimizer
     problem: Problem
     initial: InitialWeights | None
+    presets: dict
 
     def __post_init__(self):
         config, path = self.config, self.workdir.path
@@ -319,8 +324,11 @@ class _Run:
             The results; `None` on all workers but the first.
         """
         config = self.config
-        for field, value in dataclasses.asdict(config).items():
-            print(f"  {field} = {value!r}")
+        print(f"{self.name}: {describe_changes(config, self.presets)}")
+        print(
+            f"  other settings: --preset={config.preset}, all of them in "
+            f"{self.workdir.path}/config.json"
+        )
         print(
             f"  {describe(self.strategy, config)}; "
             f"{self.model.count_params():,} parameters"

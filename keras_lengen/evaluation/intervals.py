@@ -1,6 +1,7 @@
 """Confidence intervals of 95%."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,10 @@ from keras_lengen.types import Array
 
 Z = 1.96
 """Quantile 0.975 of the normal distribution, rounded as is usual."""
+
+
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Quantiles 0.975 of Student's t for 1, 2, ... degrees of freedom."""
 
 
 class Estimate(NamedTuple):
@@ -59,6 +64,22 @@ def _wilson_interval(
     )
 
 
+def student_estimate(values: Sequence[float]) -> Estimate:
+    """Estimates the mean of normal values and its 95% interval.
+
+    Args:
+        values: List of floats, such as one for each seed. Of fewer than two,
+            no interval is known.
+    """
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Estimate(mean, math.nan, math.nan)
+    deviation = float(np.std(values, ddof=1))
+    quantile = _student_quantile(len(values) - 1)
+    half = quantile * deviation / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
 def jackknife_estimate(
     value: float, without: Array, count: int, *, is_share: bool
 ) -> Estimate:
@@ -91,6 +112,9 @@ def jackknife_estimate(
 
 def _student_quantile(freedom: int) -> float:
     """Quantile 0.975 of Student's t (Abramowitz and Stegun, 26.7.5)."""
+    if freedom <= len(_STUDENT):
+        # The series is only good for many degrees.
+        return _STUDENT[freedom - 1]
     return (
         Z
         + (Z**3 + Z) / (4 * freedom)

@@ -1,9 +1,10 @@
-"""New positions for models of KerasHub that already exist.
+"""New positions for models of Keras and KerasHub that already exist.
 
 KerasHub is imported when a backbone is loaded from a file, and only then: the
 extra `retrofit` installs it.
 """
 
+from keras_lengen.retrofit.conversion import convert
 from keras_lengen.retrofit.families import FAMILIES
 from keras_lengen.retrofit.retrofitted import Retrofitted
 from keras_lengen.retrofit.rope_parameters import (
@@ -14,6 +15,7 @@ from keras_lengen.retrofit.rope_parameters import (
 __all__ = [
     "FAMILIES",
     "Retrofitted",
+    "convert",
     "from_rope_parameters",
     "to_rope_parameters",
 ]

@@ -87,10 +87,15 @@ def test_a_finished_run_is_not_repeated(finished, capsys):
 
 
 @pytest.mark.product
-def test_equal_seeds_give_equal_runs(finished, tmp_path):
+def test_equal_seeds_give_equal_runs(finished, tmp_path, capsys):
     path, results = finished()
     again = toy.run_toy(tmp_path / "again", **RUN)
+    capsys.readouterr()
     other = toy.run_toy(tmp_path / "other", **RUN, seed=1)
+    changed, rest, *_ = capsys.readouterr().out.splitlines()
+    assert changed.startswith("reverse_string, RoPE: --encoding=RoPE")
+    assert " --seed=1 " in changed and "--clip_norm" not in changed
+    assert rest.endswith(f"{tmp_path}/other/config.json")
     assert again["final"] == results["final"] != other["final"]
     losses = [toy.train_losses(tmp_path / name) for name in ("again", "other")]
     assert losses[0] == toy.train_losses(path) != losses[1]

@@ -1,10 +1,12 @@
 """Several runs in one plot and one table."""
 
+import json
 import pathlib
 import re
 
 import pytest
 
+from keras_lengen.evaluation import wilson_interval
 from tests.trainers.reports.toy_grid import write_files
 from tests.trainers.toy import change, toy_config
 from trainers import compare
@@ -43,7 +45,10 @@ def test_a_table_and_a_plot_above_the_runs(tmp_path, capsys):
         "| floor | 0.5 | 0.4 | 0.4 |  |  |  |",
     ]
     text = (tmp_path / "comparison.md").read_text()
-    assert text.splitlines() == [*lines[:5], "", "Runs: `ALiBi`, `RoPE`"]
+    verdict = lines[-1]
+    assert verdict.endswith(" seeds of each.")
+    runs = "Runs: `ALiBi`, `RoPE`"
+    assert text.splitlines() == [*lines[:5], "", verdict, "", runs]
     assert (tmp_path / "comparison.png").exists()
 
 
@@ -53,12 +58,69 @@ def test_no_report_of_other_runs_is_replaced(tmp_path, capsys, monkeypatch):
     written = []
     for some in (runs[:2], runs[1:], runs[1::-1]):
         compare_runs(*some)
-        written.append(capsys.readouterr().out.splitlines()[-1])
+        written.append(capsys.readouterr().out.splitlines()[-2])
     assert written == [
         f"table: {tmp_path}/comparison.md",
         f"table: {tmp_path}/comparison-2.md",
         f"table, replaced: {tmp_path}/comparison.md",
     ]
+
+
+ONE_SEED = "of the test examples where there is one seed"
+
+
+@pytest.mark.parametrize(
+    ("rope", "alibi", "cell", "verdict"),
+    [
+        # 12.706 * 0.01 / 2 ** 0.5 on both sides of the mean.
+        (
+            [0.51, 0.53],
+            [0.8, 0.8],
+            "0.52 (0.393 to 0.647)",
+            "Best: `ALiBi`, with the interval of its score apart from all (95% "
+            "intervals, Student's t over 2 seeds).",
+        ),
+        (
+            [0.5, 0.7, 0.6],
+            [0.65],
+            "0.6 (0.352 to 0.848)",
+            "No difference seen between `ALiBi, seed=0` and `RoPE, seed=0,1,2`"
+            ": the intervals of their scores overlap (95% intervals, "
+            f"{ONE_SEED}; Student's t over 3 seeds).",
+        ),
+        (
+            [0.5],
+            [0.6],
+            "0.5 (0.404 to 0.596)",
+            "No difference seen between `ALiBi` and `RoPE`: the intervals of "
+            f"their scores overlap (95% intervals, {ONE_SEED}).",
+        ),
+    ],
+)
+def test_seeds_are_one_curve_and_the_best_is_named(
+    rope, alibi, cell, verdict, tmp_path, capsys, figures
+):
+    runs = []
+    for encoding, scores in (("RoPE", rope), ("ALiBi", alibi)):
+        for seed, score in enumerate(scores):
+            path = tmp_path / encoding / str(seed)
+            flags = {"encoding": encoding, "seed": seed}
+            runs.append(write_run(path, (1, score), **flags))
+            low, high = wilson_interval(score, 100)
+            results = json.loads((path / "results.json").read_text())
+            final = {
+                **results["final"],
+                "accuracy_low_by_length": {"3": 0.9, "5": low},
+                "accuracy_high_by_length": {"3": 1, "5": high},
+            }
+            change(path / "results.json", final=final)
+    compare_runs(*runs)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("| `RoPE")
+    assert lines[2].split(" | ")[2] == lines[2].split(" | ")[3] == cell
+    assert lines[-1] == verdict
+    bands = [b for b in figures[0].axes[0].collections if b.get_paths()]
+    assert len(bands) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import abc
 import dataclasses
 import hashlib
 
+from keras_lengen.evaluation import wilson_interval
+
 DATA_DIGEST = "sha256:"
 """Beginning of a digest of all data. Runs of earlier versions have digests of
 samples, without it."""
@@ -73,6 +75,9 @@ class Problem(abc.ABC):
         floor_labels: Dict from the names of trivial predictors to
             descriptions of them.
         length_name: str. What a length is, for plots and tables.
+        examples_sum: int. Index in `sums` of the number of examples, if the
+            first metric is a mean of shares of these, whose 95% interval is
+            then measured; `None`: it is not.
         kinds: Tuple of str. Kinds of examples that evaluations count apart:
             the first metric of each is `{metric}_{kind}`; empty: one kind.
         note: str. What a reader of the results must know; empty: nothing.
@@ -87,6 +92,7 @@ class Problem(abc.ABC):
     metrics: tuple
     floor_labels: dict = {}
     length_name: str = "length"
+    examples_sum: int | None = None
     kinds: tuple = ()
     note: str = ""
     unmeasured: str = ""
@@ -210,12 +216,26 @@ class Problem(abc.ABC):
     def measure(self, sums):
         """Returns `{metric: value}`: each sum over its number.
 
+        `{metric}_low` and `{metric}_high` of the first one are the 95%
+        interval of so many trials as there are examples: at most too wide for
+        shares of examples that have several outputs.
+
         Args:
             sums: NumPy array, the results of `sums` added over all batches of
                 a length.
         """
-        sums = iter(sums.tolist())
-        return {metric.name: next(sums) / next(sums) for metric in self.metrics}
+        values = sums.tolist()
+        pairs = zip(values[::2], values[1::2], strict=False)
+        found = {
+            metric.name: total / count
+            for metric, (total, count) in zip(self.metrics, pairs, strict=False)
+        }
+        if self.examples_sum is None:
+            return found
+        first = self.metrics[0].name
+        low, high = wilson_interval(found[first], values[self.examples_sum])
+        # Before the metrics: the last of these ends the record.
+        return {f"{first}_low": low, f"{first}_high": high, **found}
 
     def measure_positions(self, sums):
         """Returns the first metric at the positions of a sequence.

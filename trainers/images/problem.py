@@ -20,6 +20,8 @@ class ClassificationProblem(Problem):
         Metric("loss", "nats", higher_is_better=False),
     )
 
+    examples_sum = 1
+
     def logits(self, outputs):
         """Returns the logits of sequences, float32 `(B, classes)`.
 

@@ -1,6 +1,7 @@
 """Options of trainers: fields of a frozen dataclass, each of them a flag."""
 
 import dataclasses
+import shlex
 
 import keras
 
@@ -367,3 +368,18 @@ def resolve(config_class, presets, given):
     config = config_class(**given)
     config.validate()
     return config
+
+
+def describe_changes(config, presets):
+    """Returns the flags that differ from those of the preset, as on a shell.
+
+    Args:
+        config: Configuration, with a `preset`.
+        presets: Dict from the name of a preset to the fields it sets.
+    """
+    preset = dataclasses.asdict(type(config)(**presets.get(config.preset, {})))
+    return " ".join(
+        f"--{name}={shlex.quote(str(value))}"
+        for name, value in dataclasses.asdict(config).items()
+        if value != preset[name]
+    )

@@ -3,6 +3,8 @@
 import dataclasses
 
 from datasets.jax_tasks import JAX_TASKS
+from trainers.errors import ConfigError
+from trainers.options.choices import check_choice
 from trainers.options.fields import LengthsConfig
 from trainers.options.option import check_options, option, select_options
 from trainers.populations.members import (
@@ -61,8 +63,19 @@ class PopulationConfig(
 
     def validate(self):
         """Raises `ConfigError` for the first invalid value."""
+        self._check_task()
         check_options(self)
         max(self.evaluated_lengths), self.members  # They raise errors.
+
+    def _check_task(self):
+        try:
+            check_choice("--task", self.task, JAX_TASKS)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error} Other tasks are drawn by TensorFlow, while the "
+                "program of a population draws its data itself: train them by "
+                "`python -m trainers.algorithmic`, one seed at a time."
+            ) from None
 
     @property
     def members(self):

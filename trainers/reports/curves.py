@@ -4,6 +4,7 @@ import io
 import re
 import statistics
 
+from keras_lengen.evaluation.intervals import student_estimate
 from keras_lengen.evaluation.plot import COLORS
 from trainers.records.opened_run import make_problem
 from trainers.records.plot import (
@@ -32,8 +33,8 @@ def draw_curves(grid, cells):
     """Draws the curves of each problem in one picture.
 
     A curve is that of the run with the best score or, of a grid of means, the
-    mean over the runs. In a picture of few curves, bands reach from the lowest
-    to the highest run.
+    mean over the runs. In a picture of few curves, bands are 95% intervals of
+    means (Student's t), or reach from the lowest to the highest run.
 
     Args:
         grid: The `Grid`.
@@ -69,7 +70,8 @@ def _draw(grid, groups):
     for label, group in zip(labels, groups, strict=True):
         _draw_cell(axes, grid, group, label, *colors[label])
     if len(groups) <= BANDS:
-        _draw_bands(axes, cells, [colors[label][0] for label in labels])
+        found = [colors[label][0] for label in labels]
+        _draw_bands(axes, cells, found, is_mean=grid.statistic == "mean")
     for (floor, label), style in zip(
         problem.floor_labels.items(), ("--", ":"), strict=False
     ):
@@ -127,16 +129,18 @@ def _draw_cell(axes, grid, group, label, color, style, marker):
         )
 
 
-def _draw_bands(axes, cells, colors):
-    name = "lowest to highest run"
+def _draw_bands(axes, cells, colors, *, is_mean):
+    name = "95% interval" if is_mean else "lowest to highest run"
     for cell, color in zip(cells, colors, strict=True):
         curves = [run.curve for run in cell.counted]
         if len(curves) < 2:
             continue
         lengths = sorted(set.intersection(*map(set, curves)))
+        columns = [[curve[n] for curve in curves] for n in lengths]
         low, high = (
-            [choose(curve[n] for curve in curves) for n in lengths]
-            for choose in (min, max)
+            zip(*[student_estimate(c)[1:] for c in columns], strict=True)
+            if is_mean
+            else ([choose(c) for c in columns] for choose in (min, max))
         )
         draw_band(axes, lengths, low, high, color, name)
         name = None

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from keras_lengen.evaluation.intervals import jackknife_estimate
+from keras_lengen.evaluation.intervals import (
+    jackknife_estimate,
+    student_estimate,
+)
 
 KINDS = {
     "shares": (True, lambda g, n: g.random(n) < 0.3, 0.3),
@@ -29,6 +32,15 @@ def test_jackknife(kind):
         hits.append(low <= true <= high)
     # Four deviations of a share of 2,000.
     assert abs(np.mean(hits) - 0.95) < 0.02
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 11, 40])
+def test_student(count):
+    drawn = np.random.default_rng(0).normal(7, 2, (2000, count))
+    found = [student_estimate(values) for values in drawn]
+    share = np.mean([low <= 7 <= high for _, low, high in found])
+    assert abs(share - 0.95) < 0.02
+    assert np.isnan(student_estimate([3.0]).low)
 
 
 def test_equal_values():

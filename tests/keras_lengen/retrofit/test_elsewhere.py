@@ -1,4 +1,4 @@
-"""The tests of `Retrofitted` on other backends."""
+"""The tests of `Retrofitted` and of `convert` on other backends."""
 
 import pytest
 
@@ -16,9 +16,15 @@ NARROW = [
 ]
 
 
+CONVERTED = (
+    "tests/keras_lengen/retrofit/test_conversion.py::"
+    "test_without_an_encoding_nothing_changes"
+)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_backends(backend):
-    paths = [f"{FILE}::test_{name}" for name in NARROW]
-    marks = ("-m", "product and not slow")
+    paths = [CONVERTED, *(f"{FILE}::test_{name}" for name in NARROW)]
+    marks = ("-m", "not slow")
     run(backend, "pytest", "-q", "-n", "0", *marks, *paths)

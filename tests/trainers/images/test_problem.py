@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from keras_lengen.evaluation import wilson_interval
 from trainers.images.problem import ClassificationProblem
 
 
@@ -41,6 +42,8 @@ def test_metrics(tokens):
     found = problem.measure(sums)
     # The class of the second example is the fifth best.
     assert found["accuracy"] == pytest.approx(2 / 3)
+    low, high = found["accuracy_low"], found["accuracy_high"]
+    assert (low, high) == wilson_interval(found["accuracy"], 3)
     assert found["top_5_accuracy"] == 1
     assert found["loss"] == pytest.approx(np.mean(losses[:3]), rel=1e-6)
     total, count = problem.loss(outputs, batch)

@@ -5,7 +5,7 @@ from trainers.algorithmic import EXPERIMENT
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.errors import ConfigError
 from trainers.experiment import find_padded_lengths
-from trainers.options.fields import resolve
+from trainers.options.fields import describe_changes, resolve
 
 
 def test_values_that_cannot_work():
@@ -37,3 +37,16 @@ def test_the_paper_preset_is_the_published_protocol():
     problem = EXPERIMENT.make_problem(config)
     assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
     assert len(find_padded_lengths(config, problem, "train")) == 4
+
+
+def test_what_differs_from_the_preset():
+    given = {
+        "preset": "paper",
+        "encoding": "RoPE(rotary_fraction=0.5)",
+        # As in the preset.
+        "batch_size": 128,
+        "seed": 1,
+    }
+    config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
+    expected = "--preset=paper --encoding='RoPE(rotary_fraction=0.5)' --seed=1"
+    assert describe_changes(config, EXPERIMENT.presets) == expected

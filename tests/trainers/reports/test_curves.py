@@ -86,6 +86,10 @@ def test_the_mean_curve_and_published_points(tmp_path, figures, monkeypatch):
     assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
     assert lines["published"] == pytest.approx({5: 0.8, 6: 0.8})
     assert axes.get_title().startswith("even_pairs: means")
+    # The interval of Student's t, with one degree of freedom.
+    (corners,) = find_bands(axes)
+    half = 12.706 * 0.1
+    assert {(5, round(0.5 - half, 3)), (5, round(0.5 + half, 3))} <= corners
 
 
 def test_no_picture_of_nothing(tmp_path):
