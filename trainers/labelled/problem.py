@@ -7,7 +7,7 @@ from keras import ops
 
 from datasets.labelled import LabelledError, batches, floors
 from datasets.labelled.tokens import ANSWER
-from trainers.answers.problem import AnswerProblem, find_interval
+from trainers.answers.problem import AnswerProblem
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.errors import ConfigError, DataError, as_config_errors
@@ -84,6 +84,8 @@ class ClassProblem(LabelledProblem):
         Metric("loss", "nats", higher_is_better=False),
     )
 
+    examples_sum = 3
+
     @property
     def floor_labels(self):
         if self.config.resolved.kind == "tags":
@@ -110,16 +112,6 @@ class ClassProblem(LabelledProblem):
                 *sum_counted(cross_entropies(outputs, targets), scored),
             ]
         )
-
-    def measure(self, sums):
-        hits, count, _, examples, *_ = sums.tolist()
-        # The tags of an example are not independent of each other.
-        low, high = find_interval(hits / count * examples, examples)
-        return {
-            "accuracy_low": low,
-            "accuracy_high": high,
-            **super().measure(sums),
-        }
 
     def floors(self):
         find = floors.label_floors
