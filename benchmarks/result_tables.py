@@ -110,7 +110,7 @@ def average_unseen_floor(result):
     return np.mean([value for length, value in floors if int(length) > 20])
 
 
-def _average_kinds(by_kind):
+def average_kinds(by_kind):
     """Finds the shares of uniform and, on average, of structured problems.
 
     Returns:
@@ -170,7 +170,7 @@ def _format_answers(by_length, longest):
 
 def _format_kinds(runs, length):
     """Formats the shares of uniform and of structured problems of some runs."""
-    pairs = [_average_kinds(run["by_kind"]) for run in runs]
+    pairs = [average_kinds(run["by_kind"]) for run in runs]
     return " / ".join(
         f"{_average(shares, length):.2f}" for shares in zip(*pairs, strict=True)
     )
@@ -463,7 +463,7 @@ def make_addition():
     ordinal, coupled = found["ordinal"], found["coupled"]
     far = list(coupled[0]["far"][WRITTEN])
     near, further = (
-        [_average_kinds(run["by_kind"]) for run in runs]
+        [average_kinds(run["by_kind"]) for run in runs]
         for runs in (coupled, [run["far"] for run in coupled])
     )
     cells = [
@@ -570,7 +570,7 @@ def make_long_multiplication():
     runs = read_rows("long_multiplication")
     shown = list(runs[0]["products"][UNIFORM])
     uniform, structured = zip(
-        *(_average_kinds(run["products"]) for run in runs), strict=True
+        *(average_kinds(run["products"]) for run in runs), strict=True
     )
     steps = [run["exact_match_by_length"] for run in runs]
     cells = [

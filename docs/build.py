@@ -11,8 +11,10 @@ from docs import (
     build_reference,
     build_scaling,
     class_tables,
+    explorer,
     figures,
     fused_table,
+    measured_curves,
     overview_table,
 )
 
@@ -69,6 +71,8 @@ def main():
     for page in PAGES:
         page.write_text(rebuild(page.read_text()))
     build_scaling.PAGE.write_text(build_scaling.make_page())
+    curves = explorer.dump_panels(measured_curves.make_panels())
+    explorer.CURVES.write_text(curves)
     build_reference.main()
 
 

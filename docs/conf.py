@@ -9,6 +9,8 @@ import re
 
 from sphinx import addnodes
 
+from docs import explorer
+
 project = "keras_lengen"
 _package = pathlib.Path(__file__).parents[1] / project / "__init__.py"
 # Read and not imported: the build does not need Keras.
@@ -30,7 +32,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app):
-    """Registers `offer_files` before Sphinx collects files to download."""
+    """Registers the explorer, and `offer_files` before files are collected."""
+    app.add_directive("explorer", explorer.Explorer)
     app.connect("doctree-read", offer_files, priority=100)
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from docs import build, build_reference, build_scaling
+from docs import (
+    build,
+    build_reference,
+    build_scaling,
+    explorer,
+    measured_curves,
+)
 from tests.docs.test_pages import TEXTS
 
 MARKERS = ("\n<!-- results:", "\n<!-- classes:", "\n<!-- figures\n")
@@ -46,7 +52,10 @@ def test_all_pages_are_written(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "PAGES", copies)
     monkeypatch.setattr(build_scaling, "PAGE", scaling)
     monkeypatch.setattr(build_reference, "main", lambda: calls.append(1))
+    curves = tmp_path / "curves.json"
+    monkeypatch.setattr(explorer, "CURVES", curves)
+    monkeypatch.setattr(measured_curves, "make_panels", lambda: [])
     build.main()
     assert [copy.read_text() for copy in copies] == current
     assert scaling.read_text() == build_scaling.make_page()
-    assert calls
+    assert (calls, curves.read_text()) == ([1], "[]\n")

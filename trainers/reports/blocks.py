@@ -67,3 +67,16 @@ class Picture:
     name: str
     text: str
     content: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves:
+    """Curves that a reader of HTML chooses among, and pictures of all.
+
+    Attributes:
+        panels: List of `trainers.reports.chart.Panel`s.
+        pictures: List of a `Picture` for each of them.
+    """
+
+    panels: list
+    pictures: list

@@ -43,13 +43,13 @@ SETTINGS = {
 """Flags of what both settings say, by its name in the published ones."""
 
 
-def make_blocks(grid, runs, pictures):
+def make_blocks(grid, runs, curves=None):
     """Returns the blocks of a report.
 
     Args:
         grid: The `Grid`.
         runs: List of a `ReportedRun` for each of its runs.
-        pictures: List of `Picture`s of its curves.
+        curves: The `Curves` of the runs; `None`: there are none.
     """
     cells = make_cells(grid, runs)
     finished = sum(run.finished for run in runs)
@@ -71,8 +71,8 @@ def make_blocks(grid, runs, pictures):
     settings = _make_settings(cells, runs)
     if settings.rows:
         blocks += [Heading("Settings"), settings]
-    if pictures:
-        blocks += [Heading("Curves"), *pictures]
+    if curves:
+        blocks += [Heading("Curves"), curves]
     return blocks
 
 

@@ -1,149 +1,180 @@
 """Curves of the runs of a table against length."""
 
-import io
-import re
 import statistics
 
-from keras_lengen.evaluation.intervals import student_estimate
-from keras_lengen.evaluation.plot import COLORS
+from keras_lengen.evaluation import wilson_interval
+from keras_lengen.evaluation.plot import find_spans
 from trainers.records.opened_run import make_problem
-from trainers.records.plot import (
-    describe_lengths,
-    draw_band,
-    finish_axes,
-    save_figure,
-    scale_lengths,
-    shade_lengths,
-)
-from trainers.reports.blocks import Picture
+from trainers.records.plot import describe_lengths
+from trainers.reports.chart import Curve, Panel
 from trainers.reports.reading import find_scale, name_curve
-from trainers.sweeps.grids.matching import RANDOMIZED
 
-BANDS = 4
-"""Most curves of a picture with bands: more would hide each other."""
-
-PUBLISHED = "published"
-"""Label of the published points, each in the color of its curve."""
-
-MARKERS = ("o", "s", "^", "v")
-"""Of the curves of one color."""
+KINDS = {"max": "best runs", "min": "best runs", "mean": "means"}
+"""What curves are, by the statistic of the table."""
 
 
-def draw_curves(grid, cells):
-    """Draws the curves of each problem in one picture.
+def make_panels(grid, cells):
+    """Makes the curves of each problem.
 
     A curve is that of the run with the best score or, of a grid of means, the
-    mean over the runs. In a picture of few curves, bands are 95% intervals of
-    means (Student's t), or reach from the lowest to the highest run.
+    mean over the runs. Its intervals reach from the lowest to the highest end
+    of those of the runs.
 
     Args:
         grid: The `Grid`.
         cells: List of its `Cell`s.
 
     Returns:
-        List of `Picture`s, one for each problem with a finished run.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
+        Dict with a `Panel` for each problem with a finished run.
     """
     by_problem: dict[str, dict] = {}
     for cell in cells:
         if any(run.curve for run in cell.counted):
             found = by_problem.setdefault(cell.problem, {})
             found.setdefault((cell.row, cell.column), []).append(cell)
-    return [_draw(grid, list(found.values())) for found in by_problem.values()]
+    return {
+        problem: _make_panel(grid, list(found.values()))
+        for problem, found in by_problem.items()
+    }
 
 
-def _draw(grid, groups):
-    from matplotlib import figure
+def estimate(values, low, high, count):
+    """Adds to the values of a run their 95% confidence intervals.
 
+    Args:
+        values: Dict from lengths to values.
+        low: Dict from lengths to the lower ends that were measured.
+        high: Dict from lengths to the upper ends.
+        count: Function of a length that returns the number of examples of
+            which a value is the share; 0: it is no share, or of unknown many.
+
+    Returns:
+        Dict from lengths to values and the ends of their intervals, which are
+        `None` if they are unknown.
+    """
+    found = {}
+    for length, value in values.items():
+        ends = low.get(length), high.get(length)
+        if None in ends and (examples := count(length)):
+            # An accuracy varies at most as much as a share of examples.
+            ends = wilson_interval(value, examples)
+        found[length] = (value, *ends)
+    return found
+
+
+def combine(method, runs, values, **known):
+    """Makes the `Curve` of several runs.
+
+    Args:
+        method: str.
+        runs: List of what `estimate` returns of each run.
+        values: Dict from lengths to values of the curve.
+        **known: Further attributes of the curve.
+    """
+    lengths = sorted(values)
+    ends = [
+        [[run[n][end] for run in runs if n in run] for n in lengths]
+        for end in (1, 2)
+    ]
+    low, high = (
+        [None if None in column else choose(column) for column in columns]
+        for choose, columns in zip((min, max), ends, strict=True)
+    )
+    curve = [values[n] for n in lengths]
+    return Curve(method, lengths, curve, low, high, runs=len(runs), **known)
+
+
+def find_metric(problem, measure):
+    """Returns the `Metric` of a measure, and the label of its axis."""
+    name = measure.removeprefix("generated_")
+    named = {metric.name: metric for metric in problem.metrics}
+    metric = named.get(name, problem.metrics[0])
+    label = measure.replace("_", " ")
+    has_unit = metric.unit not in ("", name.replace("_", " "))
+    return metric, f"{label} ({metric.unit})" if has_unit else label
+
+
+def _make_panel(grid, groups):
     cells = [group[0] for group in groups]
     first = next(run for run in cells[0].counted)
     problem = make_problem(first.results)
-    # The legend stands beside the curves.
-    height = max(4.5, 0.2 * (len(groups) + 4))
-    plot = figure.Figure(figsize=(8, height))
-    axes = plot.subplots()
-    name = name_curve(grid, first.results).removesuffix("_by_length")
-    labels = _label(cells)
-    colors = _choose_colors(labels)
-    for label, group in zip(labels, groups, strict=True):
-        _draw_cell(axes, grid, group, label, *colors[label])
-    if len(groups) <= BANDS:
-        found = [colors[label][0] for label in labels]
-        _draw_bands(axes, cells, found, is_mean=grid.statistic == "mean")
-    for (floor, label), style in zip(
-        problem.floor_labels.items(), ("--", ":"), strict=False
-    ):
-        is_of_metric = (
-            name.removeprefix("generated_") == problem.metrics[0].name
-        )
-        if is_of_metric and f"{floor}_by_length" in first.results:
-            by = first.results[f"{floor}_by_length"]
-            points = sorted((int(n), value) for n, value in by.items())
-            axes.plot(
-                *zip(*points, strict=True), style, color="0.4", label=label
-            )
-    kind = {"max": "best runs", "min": "best runs", "mean": "means"}
-    title = kind[grid.statistic]
+    measure = name_curve(grid, first.results).removesuffix("_by_length")
+    metric, label = find_metric(problem, measure)
     runs = [run for cell in cells for run in cell.counted]
     known = [make_problem(run.results).trained_lengths for run in runs]
     # The runs of a picture may differ in their trained lengths.
-    if len(set(known)) == 1:
-        shade_lengths(axes, problem)
-        title += f", trained on {describe_lengths(problem)}"
-    finish_axes(axes, problem, problem.length_name, title, name=name)
+    is_same = len(set(known)) == 1
     lengths = sorted({length for run in runs for length in run.curve})
-    scale_lengths(axes, problem, lengths)
-    file = io.BytesIO()
-    save_figure(plot, file)
-    readable = re.sub(r"\W+", "-", cells[0].problem).strip("-")
-    text = f"{problem.title}: {name.replace('_', ' ')} at each length"
-    return Picture(f"{readable}.png", text, file.getvalue())
+    names = [*map(problem.describe_length, lengths)]
+    trained = f", trained on {describe_lengths(problem)}" if is_same else ""
+    return Panel(
+        task=problem.title,
+        curves=[
+            _make_curve(grid, group, name, measure, metric)
+            for name, group in zip(_label(cells), groups, strict=True)
+        ],
+        measure=label,
+        trained=find_spans(problem.trained_lengths) if is_same else (),
+        floors=_find_floors(problem, first.results, measure),
+        is_share=metric.is_share,
+        higher_is_better=metric.higher_is_better,
+        note=KINDS[grid.statistic] + trained,
+        length_name=problem.length_name,
+        length_labels=() if names == [*map(str, lengths)] else names,
+    )
 
 
-def _draw_cell(axes, grid, group, label, color, style, marker):
+def _make_curve(grid, group, name, measure, metric):
     cell = group[0]
-    curves = [run.curve for run in cell.counted]
-    lengths = sorted(set.intersection(*map(set, curves)))
-    columns = [[curve[n] for curve in curves] for n in lengths]
+    counted = (
+        "generated_examples"
+        if measure.startswith("generated_")
+        else "evaluation_examples"
+    )
+    # 0 stands for all examples that there are.
+    runs = [
+        estimate(
+            run.curve,
+            run.low,
+            run.high,
+            lambda _, run=run: (
+                run.config.get(counted, 0) if metric.is_share else 0
+            ),
+        )
+        for run in cell.counted
+    ]
+    lengths = sorted(set.intersection(*map(set, runs)))
     if grid.statistic == "mean":
-        line = [statistics.fmean(column) for column in columns]
+        values = {n: statistics.fmean(r[n][0] for r in runs) for n in lengths}
     else:
         choose = {"max": max, "min": min}[grid.statistic]
         best = choose(cell.counted, key=lambda run: run.scores[cell.length])
-        line = [best.curve[n] for n in lengths]
-    few = marker if len(lengths) < 12 else ""
-    axes.plot(lengths, line, style, marker=few, ms=3, color=color, label=label)
-    published = [p for p in group if p.length is not None and p.published]
-    if published:
-        known = axes.get_legend_handles_labels()[1]
-        axes.plot(
-            [p.length for p in published],
-            [p.published.value / find_scale(grid) for p in published],
-            linestyle="",
-            marker="x" if style == "-" else "+",
-            ms=7,
-            color=color,
-            label=None if PUBLISHED in known else PUBLISHED,
-        )
+        values = {n: best.curve[n] for n in lengths}
+    published = {
+        p.length: p.published.value / find_scale(grid)
+        for p in group
+        if p.length is not None and p.published
+    }
+    seconds = [run.results["train"]["seconds"] for run in cell.counted]
+    return combine(
+        name,
+        runs,
+        values,
+        minutes=statistics.median(seconds) / 60,
+        published=published and [published.get(n) for n in lengths],
+    )
 
 
-def _draw_bands(axes, cells, colors, *, is_mean):
-    name = "95% interval" if is_mean else "lowest to highest run"
-    for cell, color in zip(cells, colors, strict=True):
-        curves = [run.curve for run in cell.counted]
-        if len(curves) < 2:
-            continue
-        lengths = sorted(set.intersection(*map(set, curves)))
-        columns = [[curve[n] for curve in curves] for n in lengths]
-        low, high = (
-            zip(*[student_estimate(c)[1:] for c in columns], strict=True)
-            if is_mean
-            else ([choose(c) for c in columns] for choose in (min, max))
-        )
-        draw_band(axes, lengths, low, high, color, name)
-        name = None
+def _find_floors(problem, results, measure):
+    if measure.removeprefix("generated_") != problem.metrics[0].name:
+        return []
+    floors = []
+    for floor, label in problem.floor_labels.items():
+        by_length = results.get(f"{floor}_by_length", {})
+        points = sorted((int(n), value) for n, value in by_length.items())
+        if points:
+            floors.append(Curve(label, *zip(*points, strict=True), runs=0))
+    return floors
 
 
 def _label(cells):
@@ -156,29 +187,3 @@ def _label(cells):
         ", ".join(n for n, shown in zip(key, differs, strict=True) if shown)
         for key in keys
     ]
-
-
-def _choose_colors(labels):
-    """Returns the color, line and marker of each curve.
-
-    A randomized form has the color of its encoding, which is dashed beside it.
-    """
-    forms = {label: _split(label) for label in labels}
-    plain = list(dict.fromkeys(name for name, _ in forms.values()))
-    chosen = {}
-    for label, (name, randomized) in forms.items():
-        index = plain.index(name)
-        beside = not randomized and (name, True) in forms.values()
-        chosen[label] = (
-            COLORS[index % len(COLORS)],
-            "--" if beside else "-",
-            MARKERS[index // len(COLORS) % len(MARKERS)],
-        )
-    return chosen
-
-
-def _split(label):
-    """Returns the encoding of a label, and whether it is randomized."""
-    name = label.removesuffix(", plain").removesuffix(", randomized")
-    randomized = RANDOMIZED in name or label.endswith(", randomized")
-    return name.replace(RANDOMIZED, "", 1), randomized

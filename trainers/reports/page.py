@@ -1,10 +1,9 @@
 """A report as one HTML page that needs no other file."""
 
-import base64
-import re
 from xml.etree import ElementTree
 
-from trainers.reports.blocks import Heading, Paragraph, Picture, Table
+from trainers.reports.blocks import Curves, Heading, Paragraph, Table
+from trainers.reports.explorer import make_fragment
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1d2129; --dim: #5d6673;
@@ -32,12 +31,11 @@ tbody th { font-weight: normal; white-space: normal; max-width: 40vw;
   min-width: min-content; overflow-wrap: break-word; }
 td small { display: block; color: var(--dim); }
 td.missing, td.unfinished { color: var(--warn); }
-.pictures { display: grid; gap: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
-figure { margin: 0; }
-figure img { width: 100%; height: auto; background: #fff; }
-figcaption { color: var(--dim); font-size: .875rem; }
 """
+
+
+CURVES = "curves"
+"""Comment in place of the curves, whose HTML is not XML."""
 
 
 def make_page(title, blocks):
@@ -60,15 +58,8 @@ def make_page(title, blocks):
     _add(head, "style", STYLE)
     body = ElementTree.SubElement(page, "body")
     _add(body, "h1", title)
-    pictures = None
+    fragment = ""
     for block in blocks:
-        if isinstance(block, Picture):
-            if pictures is None:
-                pictures = _add(body, "div", **{"class": "pictures"})
-            _add_picture(pictures, block)
-            continue
-        # Pictures that follow each other stand side by side.
-        pictures = None
         match block:
             case Heading(text):
                 _add(body, "h2", text)
@@ -76,7 +67,11 @@ def make_page(title, blocks):
                 _add(body, "p", text)
             case Table():
                 _add_table(body, block)
+            case Curves(panels):
+                body.append(ElementTree.Comment(CURVES))
+                fragment = make_fragment(panels)
     text = ElementTree.tostring(page, encoding="unicode", method="html")
+    text = text.replace(f"<!--{CURVES}-->", fragment)
     return f"<!DOCTYPE html>\n{text}\n".encode()
 
 
@@ -93,23 +88,13 @@ def _add_table(body, table):
     drawn = _add(_add(body, "div", **attributes), "table")
     row = _add(_add(drawn, "thead"), "tr")
     for name in table.head:
-        _add_name(row, name, scope="col")
+        _add(row, "th", name, scope="col")
     rows = _add(drawn, "tbody")
     for name, *entries in table.rows:
         row = _add(rows, "tr")
-        _add_name(row, name, scope="row")
+        _add(row, "th", name, scope="row")
         for entry in entries:
             _add_entry(row, entry)
-
-
-def _add_name(row, name, **attributes):
-    """Adds the name of a row or of a column."""
-    # Long names, such as `RandomizedRoPE` and `even_pairs`, may break before a
-    # capital and behind a line.
-    first, *parts = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=_)", name)
-    cell = _add(row, "th", first, **attributes)
-    for part in parts:
-        _add(cell, "wbr").tail = part
 
 
 def _add_entry(row, entry):
@@ -123,11 +108,3 @@ def _add_entry(row, entry):
         small = _add(cell, "small")
         shown = _add(small, "b") if entry.published_best else small
         shown.text = f"({entry.published}{entry.published_marks})"
-
-
-def _add_picture(parent, picture):
-    figure = _add(parent, "figure")
-    content = base64.b64encode(picture.content).decode()
-    source = f"data:image/png;base64,{content}"
-    _add(figure, "img", src=source, alt=picture.text)
-    _add(figure, "figcaption", picture.text)

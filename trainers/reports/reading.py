@@ -49,6 +49,8 @@ class ReportedRun:
         scores: Dict from lengths, or `None` for all of them, to scores in the
             unit of the table.
         curve: Dict from lengths to the metric that the scores are made of.
+        low: Dict from lengths to the lower ends of its measured intervals.
+        high: Dict from lengths to the upper ends.
         kinds: Dict from kinds of examples to the first metric of each, a dict
             from lengths to values in the unit of the table; empty: examples
             are not told apart.
@@ -60,6 +62,8 @@ class ReportedRun:
     results: dict = dataclasses.field(default_factory=dict)
     scores: dict = dataclasses.field(default_factory=dict)
     curve: dict = dataclasses.field(default_factory=dict)
+    low: dict = dataclasses.field(default_factory=dict)
+    high: dict = dataclasses.field(default_factory=dict)
     kinds: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -157,7 +161,12 @@ def report_run(planned, saved, grid):
         )
     with naming_damage(file):
         scores = _find_scores(grid, results, final)
-        curve = {} if grid.is_time else final[name_curve(grid, results)]
+        name = name_curve(grid, results)
+        curves = [{}] * 3
+        if not grid.is_time:
+            ends = (f"_{end}_by_length" for end in ("low", "high"))
+            names = [name.replace("_by_length", end) for end in ends]
+            curves = [final[name], *(final.get(each, {}) for each in names)]
         kinds = {} if grid.is_time else find_kinds(saved.results)
         # Thousands of runs are in memory at a time.
         kept = {n: v for n, v in results.items() if n != "best"}
@@ -167,7 +176,10 @@ def report_run(planned, saved, grid):
             saved.config,
             {**kept, "steps": final.get("step")},
             {length: value * scale for length, value in scores.items()},
-            {int(length): float(value) for length, value in curve.items()},
+            *(
+                {int(length): float(value) for length, value in curve.items()}
+                for curve in curves
+            ),
             {
                 kind: {int(n): value * scale for n, value in by_length.items()}
                 for kind, by_length in kinds.items()

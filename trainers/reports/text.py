@@ -1,7 +1,7 @@
 """A report as Markdown."""
 
 from trainers.records.markdown import escape, table
-from trainers.reports.blocks import Heading, Paragraph, Picture, Table
+from trainers.reports.blocks import Curves, Heading, Paragraph, Table
 
 
 def make_text(title, blocks):
@@ -20,8 +20,9 @@ def _format(block):
             return f"## {escape(text)}"
         case Paragraph(text):
             return escape(text)
-        case Picture(name, text):
-            return f"![{escape(text)}]({name})"
+        case Curves(_, pictures):
+            links = (f"![{escape(p.text)}]({p.name})" for p in pictures)
+            return "\n\n".join(links)
         case Table(head, rows):
             return table(
                 tuple(map(escape, head)),

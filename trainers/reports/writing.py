@@ -1,13 +1,15 @@
 """Writes the files of a report."""
 
+import re
 import tempfile
 
 from trainers.errors import ConfigError
 from trainers.records.files import replacing
-from trainers.reports.blocks import Paragraph
+from trainers.reports.blocks import Curves, Paragraph, Picture
 from trainers.reports.cells import make_cells
+from trainers.reports.chart import draw_panel
 from trainers.reports.contents import make_blocks, make_csv
-from trainers.reports.curves import draw_curves
+from trainers.reports.curves import make_panels
 from trainers.reports.page import make_page
 from trainers.reports.text import make_text
 
@@ -34,20 +36,23 @@ def write_report(directory, grid, runs, source):
             "--output."
         ) from None
     try:
-        pictures = draw_curves(grid, make_cells(grid, runs))
+        curves = _draw_curves(grid, runs)
     except ImportError:
-        print("no curves: matplotlib is not installed (extra: plots)")
-        pictures = []
+        print("no curves: vl-convert-python is not installed (extra: plots)")
+        curves = None
     blocks = [
         Paragraph(source),
-        *make_blocks(grid, runs, pictures),
+        *make_blocks(grid, runs, curves),
     ]
     is_new = not (directory / "report.md").exists()
     files = {
         "report.md": make_text(grid.title, blocks).encode(),
         "report.csv": make_csv(grid, runs),
         "report.html": make_page(grid.title, blocks),
-        **{picture.name: picture.content for picture in pictures},
+        **{
+            picture.name: picture.content
+            for picture in (curves.pictures if curves else ())
+        },
     }
     for name, content in files.items():
         with replacing(directory / name) as file:
@@ -56,3 +61,14 @@ def write_report(directory, grid, runs, source):
     print(f"{finished} of {len(runs)} runs have finished")
     which = "report" if is_new else "report, replaced"
     print(f"{which}: {directory / 'report.html'}")
+
+
+def _draw_curves(grid, runs):
+    """Returns the `Curves` of runs; `None`: none has finished."""
+    panels = make_panels(grid, make_cells(grid, runs))
+    pictures = []
+    for problem, panel in panels.items():
+        name = re.sub(r"\W+", "-", problem).strip("-")
+        text = f"{panel.task}: {panel.measure} at each {panel.length_name}"
+        pictures.append(Picture(f"{name}.png", text, draw_panel(panel)))
+    return Curves([*panels.values()], pictures) if panels else None

@@ -8,89 +8,86 @@ from tests.trainers.reports.toy_grid import (
     write_run,
     write_runs,
 )
+from tests.trainers.toy import change
 from trainers.reports import cells
 from trainers.reports.cells import make_cells
-from trainers.reports.curves import draw_curves
+from trainers.reports.chart import Curve
+from trainers.reports.curves import combine, estimate, make_panels
 from trainers.reports.published import PublishedNumber
 
 BOTH = ["RoPE", "RandomizedRoPE"]
 
 
-def read_lines(axes):
-    """Returns curves by label, as dicts from lengths to values."""
-    return {
-        line.get_label(): dict(zip(*line.get_data(), strict=True))
-        for line in axes.lines
-    }
+def make_panel(path, grid):
+    cells = make_cells(grid, read_runs(path, grid))
+    (panel,) = make_panels(grid, cells).values()
+    return panel
 
 
-def find_bands(axes):
-    """Returns the corners of each band; entries of the legend have none."""
-    return [
-        {(round(x), round(y, 3)) for x, y in band.get_paths()[0].vertices}
-        for band in axes.collections
-        if band.get_paths()
-    ]
-
-
-def draw(path, grid, scores):
-    return draw_curves(grid, make_cells(grid, write_runs(path, grid, scores)))
-
-
-def test_the_curve_of_the_best_run(tmp_path, figures):
-    (picture,) = draw(tmp_path, make_row(BOTH, seeds=2), [0.4, 0.6, 0.8, None])
-    assert picture.name == "algorithmic-even_pairs.png"
-    assert picture.text == "even_pairs: accuracy at each length"
-    assert picture.content.startswith(b"\x89PNG")
-    axes = figures[0].axes[0]
-    lines = read_lines(axes)
-    assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.6, 6: 0.7})
-    assert lines["RandomizedRoPE"] == pytest.approx({3: 1, 5: 0.8, 6: 0.9})
-    assert lines["tokens without positions"] == {3: 0.5, 5: 0.5, 6: 0.5}
-    assert lines["positions without tokens"] == {3: 0.5, 5: 0.5, 6: 0.3}
-    # From the lowest to the highest run of the only encoding with two.
-    (corners,) = find_bands(axes)
-    assert corners == {(3, 1), (5, 0.4), (5, 0.6), (6, 0.5), (6, 0.7)}
-    # One color for both forms, the plain one dashed.
-    plain, randomized = axes.lines[:2]
-    assert (plain.get_linestyle(), randomized.get_linestyle()) == ("--", "-")
-    assert plain.get_color() == randomized.get_color()
-
-
-def test_what_the_picture_says_of_its_runs(tmp_path, figures):
+def test_the_curve_of_the_best_run(tmp_path):
     grid = make_row(BOTH, seeds=2)
-    draw(tmp_path, grid, [0.4, 0.6, 0.8, None])
+    write_runs(tmp_path, grid, [0.4, 0.6, 0.8, None])
+    panel = make_panel(tmp_path, grid)
+    assert (panel.task, panel.measure) == ("even_pairs", "accuracy")
+    assert panel.note == "best runs, trained on lengths 1-3"
+    assert (panel.trained, panel.lengths) == ([(1, 3)], (3, 5, 6))
+    best, single = panel.curves
+    assert (best.method, best.runs) == ("RoPE", 2)
+    assert best.values == pytest.approx([1, 0.6, 0.7])
+    assert single.values == pytest.approx([1, 0.8, 0.9])
+    assert single.minutes == pytest.approx(120 * 0.85)
+    assert [(f.method, [*f.values]) for f in panel.floors] == [
+        ("tokens without positions", [0.5, 0.5, 0.5]),
+        ("positions without tokens", [0.5, 0.5, 0.3]),
+    ]
     # The last run is trained on other lengths.
     write_run(tmp_path, grid.runs[-1], {3: 1, 5: 0.7}, train_length="1-2")
-    draw_curves(grid, make_cells(grid, read_runs(tmp_path, grid)))
-    first, second = (figure.axes[0] for figure in figures)
-    assert first.get_title() == "even_pairs: best runs, trained on lengths 1-3"
-    assert second.get_title() == "even_pairs: best runs"
-    assert (len(first.patches), len(second.patches)) == (1, 0)
-    legends = [
-        [text.get_text() for text in axes.get_legend().get_texts()]
-        for axes in (first, second)
-    ]
-    assert ["trained lengths" in legend for legend in legends] == [True, False]
-    assert all("lowest to highest run" in legend for legend in legends)
+    panel = make_panel(tmp_path, grid)
+    assert (panel.note, panel.trained) == ("best runs", ())
 
 
-def test_the_mean_curve_and_published_points(tmp_path, figures, monkeypatch):
+def test_the_mean_curve_and_published_points(tmp_path, monkeypatch):
     published = PublishedNumber("80.0")
     monkeypatch.setattr(cells, "_find", lambda *_: published)
     by_length = {"score": "accuracy_by_length", "lengths": (5, 6)}
     grid = make_row(seeds=2, statistic="mean", **by_length)
-    draw(tmp_path, grid, [0.4, 0.6])
-    axes = figures[0].axes[0]
-    lines = read_lines(axes)
-    assert lines["RoPE"] == pytest.approx({3: 1, 5: 0.5, 6: 0.6})
-    assert lines["published"] == pytest.approx({5: 0.8, 6: 0.8})
-    assert axes.get_title().startswith("even_pairs: means")
-    # The interval of Student's t, with one degree of freedom.
-    (corners,) = find_bands(axes)
-    half = 12.706 * 0.1
-    assert {(5, round(0.5 - half, 3)), (5, round(0.5 + half, 3))} <= corners
+    write_runs(tmp_path, grid, [0.4, 0.6])
+    panel = make_panel(tmp_path, grid)
+    (curve,) = panel.curves
+    assert curve.values == pytest.approx([1, 0.5, 0.6])
+    assert curve.published == [None, 0.8, 0.8]
+    assert panel.note.startswith("means")
 
 
-def test_no_picture_of_nothing(tmp_path):
-    assert draw(tmp_path, make_row(seeds=2), [None, ...]) == []
+def test_the_interval_of_a_run_is_measured_or_follows_from_its_examples(
+    tmp_path,
+):
+    grid = make_row()
+    write_runs(tmp_path, grid, [0.5])
+    (path,) = tmp_path.rglob("results.json")
+    examples = read_runs(tmp_path, grid)[0].config["evaluation_examples"]
+    (curve,) = make_panel(tmp_path, grid).curves
+    wanted = estimate({5: 0.5}, {}, {}, lambda _: examples)[5]
+    assert (0.5, curve.low[1], curve.high[1]) == wanted
+    final = {"accuracy_by_length": {"5": 0.5}, "score": 0.5, "step": 2}
+    ends = {"low": 0.25, "high": 0.75}
+    more = {f"accuracy_{end}_by_length": {"5": v} for end, v in ends.items()}
+    change(path, final={**final, **more})
+    (curve,) = make_panel(tmp_path, grid).curves
+    assert (curve.low, curve.high) == ([0.25], [0.75])
+
+
+def test_intervals_of_runs_are_joined():
+    runs = [
+        estimate({2: 1.0, 4: 0.5}, {2: 0.9}, {2: 1.0}, lambda _: 0),
+        estimate({2: 0.8, 4: 0.6}, {2: 0.7}, {2: 0.85}, {4: 100}.get),
+    ]
+    assert combine("RoPE", runs, {4: 0.5, 2: 0.9}) == Curve(
+        "RoPE", [2, 4], [0.9, 0.5], [0.7, None], [1.0, None], runs=2
+    )
+
+
+def test_no_curves_of_nothing(tmp_path):
+    grid = make_row(seeds=2)
+    cells = make_cells(grid, write_runs(tmp_path, grid, [None, ...]))
+    assert make_panels(grid, cells) == {}

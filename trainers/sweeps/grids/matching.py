@@ -5,8 +5,7 @@ say of the cell's number, and of the column `note` a part. These suit several
 papers; others stand in the file of their paper.
 """
 
-RANDOMIZED = "Randomized"
-"""Beginning of the names of encodings with randomized positions."""
+from trainers.records.styles import RANDOMIZED
 
 
 def match_encoding(name):

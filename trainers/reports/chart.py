@@ -1,0 +1,248 @@
+"""Curves against length as a specification of Vega-Lite."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from trainers.records.styles import GRAY, choose_floor_styles, choose_styles
+
+LINEAR_RANGE = 10
+"""Longest length, over the longest trained one, up to which axes are linear."""
+
+
+MANY = 40
+"""Most lengths of a panel that have large points."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """What one method reached on a task, at each length.
+
+    Attributes:
+        method: str. Its name, unique in its panel.
+        lengths: Sequence of int, increasing.
+        values: Sequence of float, one for each length.
+        low: Sequence of float, the lower ends of intervals, `None` where it is
+            unknown; empty: none is known.
+        high: Sequence of float, the upper ends.
+        published: Sequence of published values, with `None`; or empty.
+        minutes: float. Median training time of a run; `None`: unknown.
+        runs: int. Number of runs that it summarizes; 0: it is a floor.
+    """
+
+    method: str
+    lengths: Sequence[int]
+    values: Sequence[float]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    published: Sequence[float | None] = ()
+    minutes: float | None = None
+    runs: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """A task, and the curves of all methods that were trained on it.
+
+    Attributes:
+        task: str. Its name.
+        curves: Sequence of `Curve`s, at least one.
+        measure: str. What values are, such as `"accuracy"`.
+        trained: Sequence of spans of trained lengths, pairs of the first and
+            the last length.
+        floors: Sequence of `Curve`s of trivial predictors.
+        is_share: bool. Whether values lie between 0 and 1.
+        higher_is_better: bool. Whether higher values are better.
+        note: str. What the curves are, such as `"means"`; may be empty.
+        length_name: str. What a length is.
+        length_labels: Sequence of str, the names of `lengths`; empty: the
+            numbers.
+    """
+
+    task: str
+    curves: Sequence[Curve]
+    measure: str = "accuracy"
+    trained: Sequence[tuple[int, int]] = ()
+    floors: Sequence[Curve] = ()
+    is_share: bool = True
+    higher_is_better: bool = True
+    note: str = ""
+    length_name: str = "length"
+    length_labels: Sequence[str] = ()
+
+    @property
+    def lengths(self):
+        """All lengths of its curves, a tuple of int, increasing."""
+        return tuple(sorted({n for each in self.curves for n in each.lengths}))
+
+    @property
+    def longest_trained(self):
+        """The longest trained length, an int; 0: none is known."""
+        return max((last for _, last in self.trained), default=0)
+
+    @property
+    def is_far(self):
+        """Whether its longest length is far beyond the trained ones."""
+        return self.lengths[-1] > LINEAR_RANGE * self.longest_trained > 0
+
+    def choose_styles(self):
+        """Returns the `Style` of each method and floor, a dict."""
+        methods = choose_styles(curve.method for curve in self.curves)
+        floors = choose_floor_styles(floor.method for floor in self.floors)
+        return {**methods, **floors}
+
+
+def draw_panel(panel):
+    """Draws all curves of a panel with a legend; returns bytes of a PNG file.
+
+    Raises:
+        ImportError: If vl-convert-python is not installed.
+    """
+    import vl_convert
+
+    spec = make_spec(panel)
+    spec["title"] = ": ".join(filter(None, [panel.task, panel.note]))
+    spec["background"] = "white"
+    spec["width"], spec["height"] = 560, 320
+    return vl_convert.vegalite_to_png(spec, scale=2)
+
+
+def make_spec(panel, *, legend=True):
+    """Returns a specification of Vega-Lite, a dict.
+
+    Its parameters `from` and `to` are the shortest and the longest length that
+    it shows. Removing items of `spec["data"]["values"]` hides curves.
+    """
+    lengths, styles = panel.lengths, panel.choose_styles()
+    ends = {"from": lengths[0], "to": lengths[-1]}
+    length = {"field": "length", "type": "quantitative"}
+    value = {"field": "value", "type": "quantitative", "title": panel.measure}
+    x = {**length, "title": panel.length_name, "scale": _scale_lengths(panel)}
+    x["axis"] = _mark_lengths(panel)
+    y = {**value, "scale": {"zero": False}}
+    if panel.is_share:
+        y["scale"] = {"domain": [0, 1]}
+    # Many points would hide each other.
+    size = 45 if len(lengths) <= MANY else 12
+    low = {"field": "low", "type": "quantitative", "title": panel.measure}
+    named = {"field": "method", "type": "nominal", "title": None}
+    below = {
+        "orient": "bottom",
+        "columns": 2 if len(styles) < 20 else 3,
+        "labelLimit": 0,
+        "symbolSize": 160,
+        "symbolStrokeWidth": 1.5,
+        "symbolOpacity": 1,
+        "rowPadding": 0,
+    }
+    shown = {"legend": below if legend else None}
+
+    def choose(read):
+        scale = {"domain": [*styles], "range": [*map(read, styles.values())]}
+        return {**named, "scale": scale, **shown}
+
+    color = choose(lambda style: style.color)
+    dash = choose(lambda style: list(style.dash) or [1, 0])
+    shape = choose(lambda style: style.marker)
+    tooltip = [
+        {**named, "title": "method"},
+        {**length, "title": panel.length_name},
+        {**value, "format": ".3f"},
+        {"field": "interval", "type": "nominal"},
+        {"field": "runs", "type": "quantitative"},
+        {"field": "minutes", "type": "quantitative", "format": ".1f"},
+    ]
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": f"{panel.task}: {panel.measure} by {panel.length_name}",
+        "params": [{"name": name, "value": end} for name, end in ends.items()],
+        "data": {"values": [*map(_make_row, (*panel.curves, *panel.floors))]},
+        "transform": [
+            {"flatten": ["length", "value", "low", "high", "published"]},
+            {"filter": "from <= datum.length && datum.length <= to"},
+            {
+                "as": "interval",
+                "calculate": "isValid(datum.low) ? format(datum.low, '.3f') + "
+                "' to ' + format(datum.high, '.3f') : 'unknown'",
+            },
+        ],
+        "encoding": {"x": x, "color": color},
+        "layer": [
+            _shade_trained(panel),
+            {
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "mark": {"type": "area", "opacity": 0.18},
+                "encoding": {"y": {**y, **low}, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 2, "clip": True},
+                "encoding": {"y": y, "strokeDash": dash},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": size}
+                | {"opacity": 1},
+                "encoding": {"y": y, "shape": shape, "tooltip": tooltip},
+            },
+            *_add_published(panel, y),
+        ],
+        "config": {"view": {"stroke": None}},
+    }
+
+
+def _make_row(curve):
+    """Returns a curve as a row of data, whose lists have one length."""
+    unknown = [None] * len(curve.lengths)
+    return {
+        "method": curve.method,
+        "length": [*curve.lengths],
+        "value": [*curve.values],
+        "low": [*curve.low] or unknown,
+        "high": [*curve.high] or unknown,
+        "published": [*curve.published] or unknown,
+        "minutes": curve.minutes,
+        "runs": curve.runs,
+    }
+
+
+def _scale_lengths(panel):
+    kind = {"type": "log"} if panel.is_far else {"zero": False}
+    ends = {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"}}
+    return {**kind, **ends, "nice": False}
+
+
+def _mark_lengths(panel):
+    """Returns the marks of the axis of lengths."""
+    axis = {"labelOverlap": True, "tickMinStep": 1, "format": ",d"}
+    if panel.length_labels:
+        names = dict(zip(panel.lengths, panel.length_labels, strict=True))
+        axis["values"] = [*names]
+        axis["labelExpr"] = f"{json.dumps(names)}[datum.value]"
+    elif panel.is_far:
+        digits = range(len(str(panel.lengths[-1])))
+        axis["values"] = [n * 10**digit for digit in digits for n in (1, 2, 5)]
+    return axis
+
+
+def _add_published(panel, y):
+    """Yields a layer of crosses, if there are published values."""
+    if any(curve.published for curve in panel.curves):
+        yield {
+            "transform": [{"filter": "isValid(datum.published)"}],
+            "mark": {"type": "point", "shape": "cross", "size": 90},
+            "encoding": {"y": {**y, "field": "published"}},
+        }
+
+
+def _shade_trained(panel):
+    spans = [{"first": first, "last": last} for first, last in panel.trained]
+    return {
+        "data": {"values": spans},
+        # The edge makes a single length visible.
+        "mark": {"type": "rect", "opacity": 0.15, "clip": True}
+        | {"stroke": GRAY, "strokeWidth": 3},
+        "encoding": {
+            "x": {"field": "first", "type": "quantitative"},
+            "x2": {"field": "last"},
+            "color": {"value": GRAY},
+        },
+    }
