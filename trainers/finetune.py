@@ -21,7 +21,7 @@ from trainers.options.command import errors_as_statuses, run
 from trainers.options.fields import CheckpointConfig, TrainerConfig
 from trainers.options.option import option, options, select_options
 from trainers.options.own_classes import name_of
-from trainers.options.parsing import find_request
+from trainers.options.parsing import find_operand, find_request
 from trainers.records.opened_run import open_run
 from trainers.records.workdir import read_config
 
@@ -120,24 +120,6 @@ def find_source(opened, text, workdir):
     kind = source.name.partition("-")[0]
     is_same = began.parent == source.parent and began.name.startswith(kind)
     return str(began if is_same else source)
-
-
-def find_operand(argv):
-    """Returns the first operand of a command line, or `None`.
-
-    Args:
-        argv: List of str. The program and its arguments; a flag without `=`
-            takes the next argument as its value.
-    """
-    is_value = False
-    for index, argument in enumerate(argv[1:], 1):
-        if argument == "--":
-            return next(iter(argv[index + 1 :]), None)
-        is_flag = argument.startswith("-")
-        if not is_flag and not is_value:
-            return argument
-        is_value = is_flag and "=" not in argument
-    return None
 
 
 def run_command():

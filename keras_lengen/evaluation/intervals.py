@@ -12,10 +12,6 @@ Z = 1.96
 """Quantile 0.975 of the normal distribution, rounded as is usual."""
 
 
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Quantiles 0.975 of Student's t for 1, 2, ... degrees of freedom."""
-
-
 class Estimate(NamedTuple):
     """A measured value and its 95% confidence interval.
 
@@ -75,7 +71,7 @@ def student_estimate(values: Sequence[float]) -> Estimate:
     if len(values) < 2:
         return Estimate(mean, math.nan, math.nan)
     deviation = float(np.std(values, ddof=1))
-    quantile = _student_quantile(len(values) - 1)
+    quantile = student_quantile(len(values) - 1)
     half = quantile * deviation / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)
 
@@ -99,7 +95,7 @@ def jackknife_estimate(
     if groups < 2 or not np.all(np.isfinite(without)):
         return Estimate(value, math.nan, math.nan)
     variance = (groups - 1) / groups * np.sum((without - np.mean(without)) ** 2)
-    quantile = _student_quantile(groups - 1)
+    quantile = student_quantile(groups - 1)
     if is_share:
         spread = value * (1 - value)
         trials = spread / variance if spread and variance else count
@@ -110,13 +106,39 @@ def jackknife_estimate(
     return Estimate(value, value - half, value + half)
 
 
-def _student_quantile(freedom: int) -> float:
-    """Quantile 0.975 of Student's t (Abramowitz and Stegun, 26.7.5)."""
-    if freedom <= len(_STUDENT):
-        # The series is only good for many degrees.
-        return _STUDENT[freedom - 1]
-    return (
-        Z
-        + (Z**3 + Z) / (4 * freedom)
-        + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * freedom**2)
-    )
+def student_quantile(freedom: int, level: float = 0.05) -> float:
+    """Returns the number that Student's t exceeds with probability `level`.
+
+    Both signs count: it is the half width of an interval of `1 - level`, in
+    standard errors.
+
+    >>> round(student_quantile(9), 3)
+    2.262
+
+    Args:
+        freedom: int, at least 1. Degrees of freedom.
+        level: float, above 0, below 1.
+    """
+    low, high = 0.0, 1.0
+    while _exceeds(high, freedom) > level:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        if _exceeds(middle, freedom) > level:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _exceeds(value: float, freedom: int) -> float:
+    """Probability of `|t| > value` (Abramowitz and Stegun, 26.7.3, 26.7.4)."""
+    angle = math.atan(value / math.sqrt(freedom))
+    cosine, is_odd = math.cos(angle), freedom % 2
+    term = cosine if is_odd else 1.0
+    total = 0.0
+    for number in range(2 + is_odd, freedom + 1, 2):
+        total += term
+        term *= cosine**2 * (number - 1) / number
+    total *= math.sin(angle)
+    return 1 - (2 / math.pi * (angle + total) if is_odd else total)

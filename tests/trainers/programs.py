@@ -11,6 +11,9 @@ def find_config_class(module):
     if module.__name__ == "trainers.finetune":
         made = importlib.import_module("trainers.algorithmic").EXPERIMENT
         return module.make_config_class(made.config(encoding="RoPE")), {}
+    if module.__name__ == "trainers.choose":
+        made = importlib.import_module("trainers.examples").EXPERIMENT
+        return module.make_config_class(made.config), made.presets
     (found,) = (
         value
         for value in vars(module).values()

@@ -104,3 +104,21 @@ def _check_flagfiles(arguments, seen=()):
                 f"cannot read --flagfile={path}: {reason}."
             ) from None
         _check_flagfiles(lines, (*seen, path))
+
+
+def find_operand(argv):
+    """Returns the first operand of a command line, or `None`.
+
+    Args:
+        argv: List of str. The program and its arguments; a flag without `=`
+            takes the next argument as its value.
+    """
+    is_value = False
+    for index, argument in enumerate(argv[1:], 1):
+        if argument == "--":
+            return next(iter(argv[index + 1 :]), None)
+        is_flag = argument.startswith("-")
+        if not is_flag and not is_value:
+            return argument
+        is_value = is_flag and "=" not in argument
+    return None

@@ -18,6 +18,13 @@ class Paragraph:
 
 
 @dataclasses.dataclass(frozen=True)
+class Code:
+    """Lines of Python code."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Entry:
     """An entry of a table.
 

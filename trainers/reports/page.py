@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from trainers.reports.blocks import Curves, Heading, Paragraph, Table
+from trainers.reports.blocks import Code, Curves, Heading, Paragraph, Table
 from trainers.reports.explorer import make_fragment
 
 STYLE = """
@@ -15,6 +15,7 @@ body { margin: 0 auto; max-width: 80rem; padding: 1rem; color: var(--text);
   background: var(--page); font: 1rem/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; line-height: 1.25; }
 h2 { font-size: 1.2rem; margin-top: 2rem; }
+pre { overflow-x: auto; padding: .6rem; background: var(--head); }
 p { max-width: 46rem; overflow-wrap: anywhere; }
 .scroll { overflow: auto; width: fit-content; max-width: 100%;
   max-height: 90vh; border: 1px solid var(--line); }
@@ -65,6 +66,8 @@ def make_page(title, blocks):
                 _add(body, "h2", text)
             case Paragraph(text):
                 _add(body, "p", text)
+            case Code(text):
+                _add(body, "pre", text)
             case Table():
                 _add_table(body, block)
             case Curves(panels):

@@ -1,7 +1,7 @@
 """A report as Markdown."""
 
 from trainers.records.markdown import escape, table
-from trainers.reports.blocks import Curves, Heading, Paragraph, Table
+from trainers.reports.blocks import Code, Curves, Heading, Paragraph, Table
 
 
 def make_text(title, blocks):
@@ -20,6 +20,8 @@ def _format(block):
             return f"## {escape(text)}"
         case Paragraph(text):
             return escape(text)
+        case Code(text):
+            return f"```python\n{text}\n```"
         case Curves(_, pictures):
             links = (f"![{escape(p.text)}]({p.name})" for p in pictures)
             return "\n\n".join(links)

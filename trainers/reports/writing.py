@@ -14,7 +14,7 @@ from trainers.reports.page import make_page
 from trainers.reports.text import make_text
 
 
-def write_report(directory, grid, runs, source):
+def write_report(directory, grid, runs, source, lead=()):
     """Writes the report of a grid.
 
     Args:
@@ -22,6 +22,7 @@ def write_report(directory, grid, runs, source):
         grid: The `Grid`.
         runs: List of a `ReportedRun` for each of its runs.
         source: str. Which runs they are.
+        lead: Blocks that stand before all others.
 
     Raises:
         ConfigError: If nothing can be written there.
@@ -41,6 +42,7 @@ def write_report(directory, grid, runs, source):
         print("no curves: vl-convert-python is not installed (extra: plots)")
         curves = None
     blocks = [
+        *lead,
         Paragraph(source),
         *make_blocks(grid, runs, curves),
     ]

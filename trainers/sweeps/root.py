@@ -304,7 +304,7 @@ def _root_in_place_of_workdir():
 def _resolve(trainer, flags):
     experiment = registered()[trainer]
     config = resolve(experiment.config, experiment.presets, json.loads(flags))
-    return with_max_position(config)
+    return with_max_position(config.resolved)
 
 
 def _read_logged(path):

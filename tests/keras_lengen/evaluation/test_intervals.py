@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from keras_lengen.evaluation.intervals import (
     jackknife_estimate,
     student_estimate,
+    student_quantile,
 )
 
 KINDS = {
@@ -34,13 +36,15 @@ def test_jackknife(kind):
     assert abs(np.mean(hits) - 0.95) < 0.02
 
 
-@pytest.mark.parametrize("count", [2, 3, 10, 11, 40])
-def test_student(count):
-    drawn = np.random.default_rng(0).normal(7, 2, (2000, count))
-    found = [student_estimate(values) for values in drawn]
-    share = np.mean([low <= 7 <= high for _, low, high in found])
-    assert abs(share - 0.95) < 0.02
-    assert np.isnan(student_estimate([3.0]).low)
+@pytest.mark.parametrize("level", [0.05, 0.01, 1e-4])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 30, 501])
+def test_student(freedom, level):
+    wanted = stats.t.ppf(1 - level / 2, freedom)
+    assert student_quantile(freedom, level) == pytest.approx(wanted)
+    values = np.random.default_rng(0).normal(7, 2, freedom + 1)
+    wanted = stats.t.interval(0.95, freedom, values.mean(), stats.sem(values))
+    assert student_estimate(values)[1:] == pytest.approx(wanted)
+    assert np.isnan(student_estimate(values[:1]).low)
 
 
 def test_equal_values():

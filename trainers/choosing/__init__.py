@@ -1,0 +1,1 @@
+"""The choice of an encoding: options, advice and its report."""

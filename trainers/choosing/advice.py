@@ -1,0 +1,171 @@
+"""What the runs of several candidates say: which one to choose."""
+
+import dataclasses
+import math
+import statistics
+
+from keras_lengen.evaluation import Estimate, LengthResults
+from keras_lengen.evaluation.intervals import student_quantile
+from trainers.records.results import choose_metric, find_reach
+
+USABLE = 0.9
+"""Share of the metric at trained lengths that a usable length keeps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What the runs of a candidate found.
+
+    Attributes:
+        scores: Tuple of float, one for each seed.
+        usable: int. The longest length at which the mean over the seeds keeps
+            the share `USABLE` of the metric at trained lengths; 0: none.
+        reach: int. The longest length up to which all seeds are above the
+            floor; 0: none. `None`: there is no floor.
+        minutes: float. Minutes of training, the median over the seeds.
+    """
+
+    scores: tuple
+    usable: int
+    reach: int | None
+    minutes: float
+
+    @property
+    def score(self):
+        """The mean of the scores."""
+        return statistics.fmean(self.scores)
+
+
+def measure_outcome(runs, problem):
+    """Returns the `Outcome` of the runs of a candidate.
+
+    Args:
+        runs: List of dicts, the contents of `results.json` of each seed.
+        problem: Their `Problem`.
+    """
+    first = problem.metrics[0]
+    metric, score = choose_metric(runs, first.name)
+    curves = [run["final"][f"{metric}_by_length"] for run in runs]
+    lengths = sorted(map(int, curves[0]))
+    means = {
+        length: statistics.fmean(curve[str(length)] for curve in curves)
+        for length in lengths
+    }
+    results = LengthResults(
+        {
+            metric: {
+                n: Estimate(mean, *[math.nan] * 2) for n, mean in means.items()
+            }
+        },
+        dict.fromkeys(lengths, 0),
+        trained=[n for n in lengths if n <= problem.longest_trained],
+        lower_is_better=() if first.higher_is_better else (metric,),
+    )
+    has_floor = any(
+        f"{name}_by_length" in runs[0] for name in problem.floor_labels
+    )
+    return Outcome(
+        tuple(run["final"][score] for run in runs),
+        results.usable_length(USABLE, metric),
+        min(find_reach(run, problem) for run in runs) if has_floor else None,
+        statistics.median(run["train"]["seconds"] for run in runs) / 60,
+    )
+
+
+def find_deviation(outcomes):
+    """Returns the standard deviation of a seed, pooled over candidates.
+
+    Args:
+        outcomes: Iterable of `Outcome`s.
+
+    Returns:
+        The deviation and its degrees of freedom; 0 of these: it is not known.
+    """
+    squares, freedom = 0.0, 0
+    for outcome in outcomes:
+        squares += sum((s - outcome.score) ** 2 for s in outcome.scores)
+        freedom += len(outcome.scores) - 1
+    return (math.sqrt(squares / freedom) if freedom else 0.0), freedom
+
+
+def find_best(outcomes, *, higher_is_better=True):
+    """Finds the best candidates: those that no other is seen to be better than.
+
+    Two candidates differ if a t test of their mean scores says so at the level
+    of 5%, corrected for the number of comparisons with the best one
+    (Bonferroni). The deviation of a seed is taken to be equal for all of them,
+    so that two seeds of each suffice for a first answer.
+
+    Args:
+        outcomes: Dict from candidates to `Outcome`s.
+        higher_is_better: bool. Which scores are best.
+
+    Returns:
+        List of candidates, the best one first.
+
+    >>> scores = {"a": (0.9, 0.92), "b": (0.89, 0.9), "c": (0.5, 0.52)}
+    >>> find_best({name: Outcome(s, 0, 0, 0) for name, s in scores.items()})
+    ['a', 'b']
+    """
+    ordered = sorted(
+        outcomes,
+        key=lambda name: outcomes[name].score,
+        reverse=higher_is_better,
+    )
+    best = outcomes[ordered[0]]
+    deviation, freedom = find_deviation(outcomes.values())
+    if not freedom:
+        return ordered
+    level = 0.05 / max(len(ordered) - 1, 1)
+    quantile = student_quantile(freedom, level)
+
+    def is_close(outcome):
+        counts = len(outcome.scores), len(best.scores)
+        half = quantile * deviation * math.sqrt(sum(1 / n for n in counts))
+        return abs(outcome.score - best.score) <= half
+
+    return [name for name in ordered if is_close(outcomes[name])]
+
+
+def advise(outcomes, problem):
+    """Returns one or two sentences of advice.
+
+    Args:
+        outcomes: Dict from candidates to `Outcome`s.
+        problem: Their `Problem`.
+    """
+    best = find_best(
+        outcomes, higher_is_better=problem.metrics[0].higher_is_better
+    )
+    if not is_above_floor(outcomes, problem):
+        return (
+            "No advice: no candidate is above the floor at a length above "
+            f"{problem.describe_length(problem.longest_trained)} with all "
+            "seeds. Train longer (--steps), or a larger model, before "
+            "comparing encodings."
+        )
+    seeds = sorted({len(outcomes[name].scores) for name in best})
+    count = f"{seeds[0]} seeds" if seeds[0] > 1 else "one seed"
+    if len(best) > 1:
+        names = f"{', '.join(best[:-1])} or {best[-1]}"
+        return f"{names}; no difference seen with {count}."
+    others = {name: o for name, o in outcomes.items() if name != best[0]}
+    second = find_best(
+        others, higher_is_better=problem.metrics[0].higher_is_better
+    )[0]
+    return (
+        f"{best[0]}: score {outcomes[best[0]].score:.3f} with {count}; the "
+        f"next one is {second}, {outcomes[second].score:.3f}."
+    )
+
+
+def is_above_floor(outcomes, problem):
+    """Returns whether a candidate is above the floor beyond training.
+
+    It is also true where there is no floor.
+    """
+    longest = problem.longest_trained
+    return any(
+        outcome.reach is None or outcome.reach > longest
+        for outcome in outcomes.values()
+    )
