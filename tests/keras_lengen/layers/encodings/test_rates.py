@@ -33,20 +33,23 @@ def plain_rates(width, base=10_000.0):
     return base ** (-2 * np.arange(width // 2) / width)
 
 
-def yarn_rates(width, original, scale, *, truncate=True):
+def yarn_rates(
+    width, original, scale, *, truncate=True, turns=(32, 1), base=10_000
+):
     """The rates of the pairs, and the first and last pair that is slowed."""
 
-    def correction(turns):
-        logarithm = math.log(original / (2 * math.pi * turns))
-        return width * logarithm / (2 * math.log(10_000))
-
-    low, high = correction(32), correction(1)
+    low, high = (
+        width
+        * math.log(original / (2 * math.pi * count))
+        / (2 * math.log(base))
+        for count in turns
+    )
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, width - 1)
     end = high if high > low else low + 0.001
     slowed = np.clip((np.arange(width // 2) - low) / (end - low), 0, 1)
-    rates = plain_rates(width)
+    rates = plain_rates(width, base)
     return rates * (1 - slowed) + rates / scale * slowed, (low, high)
 
 
@@ -198,6 +201,21 @@ def test_fractions_give_the_number_that_they_were_computed_from():
             for (width, original), scale in cover(
                 [(128, 2048), (64, 2048), (32, 256), (8, 40)], [1, 2, 8]
             )
+        ),
+        *(
+            (
+                YaRN(
+                    original_length=2048,
+                    scaling_factor=4,
+                    beta_fast=turns[0],
+                    beta_slow=turns[1],
+                    max_wavelength=base,
+                ),
+                64,
+                None,
+                yarn_rates(64, 2048, 4, turns=turns, base=base)[0],
+            )
+            for turns, base in (((16, 2), 10_000), ((32, 1), 500_000))
         ),
         # Pairs with few turns are slowed, also if it is all of them.
         *(

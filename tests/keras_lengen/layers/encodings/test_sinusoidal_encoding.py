@@ -22,8 +22,8 @@ def encoded(positions, width, **kwargs):
 def test_rows_follow_the_definition(layout, max_wavelength):
     positions = [0, 1, 2.5, 40, 500, 99_999]
     np.testing.assert_allclose(
-        encoded(positions, 12, layout=layout, max_wavelength=max_wavelength),
-        [sinusoid(p, 12, layout, max_wavelength) for p in positions],
+        encoded(positions, 16, layout=layout, max_wavelength=max_wavelength),
+        [sinusoid(p, 16, layout, max_wavelength) for p in positions],
         atol=1e-4,
     )
 
