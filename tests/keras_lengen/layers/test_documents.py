@@ -112,9 +112,6 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (attend, {"segment_ids": SEGMENTS[:, 1:]}, "got 11 for 12 tokens"),
-        (attend, {"segment_ids": SEGMENTS * 1.0}, "must be integers"),
-        (attend, {"segment_ids": SEGMENTS[0]}, r"shape \(B, T\)"),
         (attend, {"key_segment_ids": SEGMENTS}, "leave key_segment_ids out"),
         (attend, {"value": STATES.copy()}, "needs both segment_ids"),
         (attend, {"length": 20}, "Leave length out"),
@@ -124,7 +121,6 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
             {"reference_length": 9},
             "at most one of segment_ids and reference_length",
         ),
-        (call_model, {"segment_ids": SEGMENTS[:1]}, "got 1 for 2 examples"),
         (call_model, {"encoding": RoPE(sampler=COUPLED)}, "reads token ids"),
         (generate, {}, "a row of its own"),
     ],

@@ -173,15 +173,6 @@ def load_unregistered():
             "num_heads=3 does not divide the width 16",
         ),
         (
-            lambda: TransformerBlock(2, normalization="rms"),
-            "normalization .* 'rms'",
-        ),
-        (lambda: TransformerBlock(2, use_bias="all"), "use_bias .* got 'all'"),
-        (
-            lambda: TransformerBlock(2, cross_attention=True)(X),
-            "needs `memory`",
-        ),
-        (
             lambda: TransformerBlock(2)(keras.Input((16,))),
             r"inputs must have shape \(B, T, M\); got \(None, 16\)",
         ),

@@ -382,28 +382,12 @@ def test_outputs_must_be_inputs_to_go_on():
 
 
 WRONG = [
-    ({}, {"max_new_tokens": 0}, "max_new_tokens .* positive .* got 0"),
-    ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
-    ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
     ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
     ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
-    ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
-    ({}, {"repetition_penalty": 0}, "repetition_penalty .*above 0; got 0"),
-    ({}, {"end_token": 9}, "end_token .*from 0 to 8, or a tuple .*; got 9"),
-    ({}, {"end_token": []}, "end_token .*a tuple of one or more"),
-    ({}, {"end_token": [1, 9]}, "end_token .*from 0 to 8, or .*; got"),
-    ({}, {"num_beams": 0}, "num_beams must be a positive integer; got 0"),
-    ({}, {"num_beams": 2, "temperature": 1.0}, "temperature=0 instead of 1"),
     ({}, {"num_beams": 2, "return_logits": True}, "leave return_logits out"),
     ({}, {"num_beams": 2, "top_k": 3}, "leave one of them out"),
-    ({}, {"length_penalty": 2.0}, "length_penalty=2.0 .* num_beams above 1"),
-    ({}, {"num_beams": 2, "length_penalty": -1}, "length_penalty .*least 0"),
-    ({"lengths": np.array([5, 0, 2])}, {}, "lengths .* prompt 1 without a"),
-    ({"token_ids": PROMPTS[:, :0]}, {}, "token_ids must have at least one"),
-    ({"token_ids": PROMPTS[:0]}, {}, "token_ids must have at least one prompt"),
     ({"positions": np.arange(5)}, {}, "one number for each token: got 5 for 9"),
     ({"segment_ids": PROMPTS}, {}, "a row continues with one"),
-    ({"length": 3}, {}, "token_ids"),
 ]
 
 
