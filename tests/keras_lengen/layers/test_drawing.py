@@ -21,7 +21,6 @@ from keras_lengen.layers import (
 )
 from keras_lengen.layers.drawing import Dropout, find_seed_generators
 from tests.covering import cover
-from tests.keras_lengen.models.small import encoder
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
 
@@ -119,24 +118,6 @@ def test_draws_move_on_under_rematerialization():
         outputs = [np.asarray(run(layer, INPUTS)) for _ in range(3)]
     assert not np.allclose(outputs[0], outputs[1])
     assert not np.allclose(outputs[1], outputs[2])
-
-
-@pytest.mark.parametrize(
-    "run_eagerly", [True, pytest.param(False, marks=pytest.mark.product)]
-)
-def test_a_model_trains_under_rematerialization(run_eagerly):
-    with keras.RematScope(mode="full"):
-        model = encoder(randomized(), num_layers=2)
-        model.compile(
-            "adam",
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            run_eagerly=run_eagerly,
-        )
-        ids = np.random.default_rng(0).integers(5, size=(8, 6), dtype="int32")
-        history = model.fit(ids, ids % 2, epochs=3, verbose=0)
-    losses = history.history["loss"]
-    assert np.isfinite(losses).all()
-    assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize(

@@ -239,16 +239,6 @@ def test_rates(encoding, width, length, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_pairs_that_yarn_slows():
-    for (width, original), bounds in (
-        ((128, 2048), (16, 41)),
-        ((64, 2048), (8, 21)),
-        ((32, 256), (0, 7)),
-        ((8, 40), (0, 1)),
-    ):
-        assert yarn_rates(width, original, 2)[1] == bounds
-
-
 @pytest.mark.parametrize("width", [16, 128])
 @pytest.mark.parametrize("cls", [YaRN, RandomizedYaRN])
 def test_a_checkpoint_gives_its_own_factor_and_bounds(width, cls):
