@@ -1,4 +1,4 @@
-"""Processes of trainers, started and signalled by tests."""
+"""Processes of programs, started and signalled by tests."""
 
 import functools
 import json
@@ -23,13 +23,14 @@ PATIENCE = 600
 
 
 class Started:
-    """A trainer that has been started, in a fork that ends with the tests.
+    """A program that has been started, in a fork that ends with the tests.
 
     Its arguments are those of `run_program`.
     """
 
     def __init__(self, arguments, log, **options):
         self.log = log
+        log.touch()
         self.again = functools.partial(Started, arguments, log, **options)
         self._process = FORKS.Process(
             target=run_program,

@@ -17,6 +17,7 @@ from keras_lengen.models import (
     presets,
 )
 from tests.keras_lengen.layers.attention.oracle import project
+from tests.keras_lengen.layers.encodings.turns import rotated
 from tests.keras_lengen.models.small import token_ids, with_random_weights
 
 MODELS = {
@@ -239,16 +240,10 @@ def test_llama_computes_what_its_code_does(tied):
     """That of Touvron et al., 2023, with features in halves."""
 
     def rotate(x):
-        half = x.shape[-1] // 2
-        angles = np.arange(x.shape[2])[:, None] * (
-            500_000 ** (-np.arange(half) / half)
-        )
-        real, imaginary = x[..., :half], x[..., half:]
-        turned = (
-            real * np.cos(angles) - imaginary * np.sin(angles),
-            imaginary * np.cos(angles) + real * np.sin(angles),
-        )
-        return np.concatenate(turned, axis=-1)
+        turned = np.empty_like(x)
+        for index in np.ndindex(x.shape[:-1]):
+            turned[index] = rotated(x[index], index[2], "halves", 4, 500_000)
+        return turned
 
     model, tokens = make_random("llama", tie_embeddings=tied)
     assert all("bias" not in weight.path for weight in model.weights)
