@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -74,7 +75,7 @@ def test_every_sampler_numbers_each_document(variant, training):
         return
     # With the draws of a row of its own, where these do not depend on lengths.
     exact = not sampler.draws or type(sampler) is RandomizedPositions
-    samplers.reset(sampler)
+    restart(sampler)
     found = ops.convert_to_numpy(
         place_documents(sampler, IDS, documents, training)
     )
@@ -82,7 +83,7 @@ def test_every_sampler_numbers_each_document(variant, training):
         if sampler.keeps_order:
             assert (np.diff(found[row, part]) >= 0).all()
         if exact and getattr(sampler, "resample", "batch") == "batch":
-            samplers.reset(sampler)
+            restart(sampler)
             alone = sampler(np.zeros((1, len(part))), training=training)
             alone = ops.reshape(ops.convert_to_numpy(alone), (-1,))
             np.testing.assert_allclose(found[row, part], alone)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     AxialEncoding,
     GeometricAttention,
@@ -19,7 +20,7 @@ from keras_lengen.layers import (
     RoPE,
     TransformerBlock,
 )
-from keras_lengen.layers.drawing import Dropout, find_seed_generators
+from keras_lengen.layers.drawing import Dropout
 from tests.covering import cover
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
@@ -62,12 +63,6 @@ def run(layer, inputs):
     return layer(inputs, training=True)
 
 
-def rewind(layer):
-    """Makes the next draws of a layer those after the last rewinding."""
-    for index, generator in enumerate(find_seed_generators(layer)):
-        generator.state.assign([7, index])
-
-
 def value_and_gradient(function, inputs):
     """A function's value and its gradient, by the backend."""
     if keras.backend.backend() == "jax":
@@ -101,12 +96,12 @@ def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
             import tensorflow as tf
 
             loss = tf.function(loss)
-        rewind(layer)
+        restart(layer)
         _, gradient = value_and_gradient(loss, INPUTS)
         direction = np.sign(gradient).astype("float32")
         ends = []
         for sign in (1, -1):
-            rewind(layer)
+            restart(layer)
             ends.append(float(loss(INPUTS + sign * 1e-2 * direction)))
     slope = (ends[0] - ends[1]) / 2e-2
     np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=0.02)

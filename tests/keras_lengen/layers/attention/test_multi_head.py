@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -24,7 +25,6 @@ from keras_lengen.layers import (
 from tests.covering import cover
 from tests.keras_lengen.layers.arguments import differ
 from tests.keras_lengen.layers.attention import oracle
-from tests.keras_lengen.layers.positions.table import reset
 
 HEADS, WIDTH, TOKENS = 2, 8, 6
 RANDOM = np.random.default_rng(2)
@@ -108,12 +108,12 @@ def test_padding_does_not_change_what_is_drawn(encoding, sampler):
         inputs[example, tokens] = X[example]
     outputs = []
     for masks in ({"query_mask": mask, "value_mask": mask}, {}):
-        reset(layer.encoding.sampler)
+        restart(layer.encoding.sampler)
         states = inputs if masks else np.asarray(X)
         outputs.append(np.asarray(layer(states, states, **masks)))
     found = np.take_along_axis(outputs[0], places[..., None], axis=1)
     np.testing.assert_allclose(found, outputs[1], atol=1e-5)
-    reset(layer.encoding.sampler)
+    restart(layer.encoding.sampler)
     once = layer(inputs, inputs, value_mask=mask)
     np.testing.assert_array_equal(once, outputs[0])
 
@@ -222,7 +222,7 @@ def test_self_attention_draws_one_set_of_positions(case):
     layer.build(x.shape, x.shape)
     outputs = []
     for call in (lambda layer, x: layer(x, x), SELF[case]):
-        reset(layer.encoding.sampler)
+        restart(layer.encoding.sampler)
         outputs.append(call(layer, x))
     np.testing.assert_allclose(*outputs, atol=1e-6)
 
