@@ -31,21 +31,16 @@ TOKENS, WIDTH = 150, 8
 CAUSAL = {"use_causal_mask": True, "return_attention_scores": True}
 
 
-def make_gates(kernel, bias):
-    """A layer with given gates and equal scores."""
-    layer = ForgettingAttention(1, 4, use_bias=False)
-    layer.build((None, None, len(kernel)), (None, None, len(kernel)))
-    layer.query_dense.kernel.assign(0 * layer.query_dense.kernel)
-    layer.forget_dense.kernel.assign(kernel)
-    layer.forget_dense.bias.assign(bias)
-    return layer
-
-
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_sums_of_gates_keep_their_precision(jit_compile):
     length = 2000
     random = np.random.default_rng(2)
-    layer = make_gates(random.normal(size=(12, 1)), random.normal(size=1))
+    layer = ForgettingAttention(1, 4, use_bias=False)
+    layer.build((None, None, 12), (None, None, 12))
+    # Scores are equal.
+    layer.query_dense.kernel.assign(0 * layer.query_dense.kernel)
+    layer.forget_dense.kernel.assign(random.normal(size=(12, 1)))
+    layer.forget_dense.bias.assign(random.normal(size=1))
     states = random.normal(size=(1, length, 12)).astype("float32")
     # A gate that is almost 0 must not blur the later ones.
     states[0, length // 3] *= 1000
