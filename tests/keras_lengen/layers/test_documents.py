@@ -101,11 +101,6 @@ def call_model(encoding=None, **inputs):
     model({"token_ids": IDS, "segment_ids": SEGMENTS, **inputs})
 
 
-def generate():
-    inputs = {"token_ids": IDS, "segment_ids": SEGMENTS}
-    small.decoder(RoPE()).generate(inputs, 2)
-
-
 COUPLED = CoupledPositions(max_position=60, items=(1,), end_of_prompt=2)
 GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 
@@ -123,7 +118,6 @@ GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
             "at most one of segment_ids and reference_length",
         ),
         (call_model, {"encoding": RoPE(sampler=COUPLED)}, "reads token ids"),
-        (generate, {}, "a row of its own"),
     ],
 )
 def test_what_cannot_be_packed_is_refused(call, arguments, message):
