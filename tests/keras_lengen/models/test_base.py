@@ -102,7 +102,6 @@ CROSS = {"cross_attention": True}
 WRONG_ARGUMENTS = [
     ("encoder", {"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
     ("encoder", {"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
-    ("encoder", {"encoding": XPos()}, "XPos is for causal attention"),
     (
         "decoder",
         {**CROSS, "cross_encoding": SinusoidalEncoding()},

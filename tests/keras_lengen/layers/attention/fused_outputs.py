@@ -92,8 +92,8 @@ def multiply(features):
     return {"product": jnp.einsum("btf,bsf->bts", *features)[:, None]}
 
 
-def find_pair_error(name, causal):
-    """0 if `bias_of_pair` is NaN at positions that are not valid."""
+def find_missing_error(name, causal):
+    """0 if `bias_of_pair` is NaN at positions that are NaN."""
     encoding = getattr(layers, name)(**ENCODINGS[name])
     encoding.build((2, 20, 4, 8))
     missing = np.full((1, 1), np.nan, "float32")
@@ -258,7 +258,7 @@ def find_errors_of_encoding(name):
     found = []
     for causal in (False, True):
         case = {"encoding": encoding, "use_causal_mask": causal}
-        found += [find_pair_error(name, causal)]
+        found += [find_missing_error(name, causal)]
         found += [find_layer_error(keys=20, **case)]
     return found
 
