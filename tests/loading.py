@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 # Forks say no more than a trainer, which starts by setting this.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])
 
