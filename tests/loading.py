@@ -7,10 +7,13 @@ Keras and computed nothing; twice, because the first time moves counters on.
 
 import concurrent.futures
 import multiprocessing
+import os
 
 import keras
 import numpy as np
 
+# Forks say no more than a trainer, which starts by setting this.
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])
 

@@ -5,9 +5,11 @@ python -m tests.keras_lengen.backend_outputs weights.npz outputs.npz
 
 import sys
 
+import keras
 import numpy as np
 from keras import ops
 
+from tests.keras_lengen.layers.attention import subjects
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models.small import inputs, make, token_ids
@@ -15,6 +17,8 @@ from tests.keras_lengen.models.small import inputs, make, token_ids
 SHARED = np.array([1, 4, 5, 11, 30, 47], "int32")
 OWN = np.array([SHARED, [0, 2, 3, 8, 9, 40]], "int32")
 LENGTHS = np.array([4, 6])
+# Padding stands at the end.
+REAL = np.arange(subjects.TOKENS) < np.array([[7], [9]])
 DOCUMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 2]])
 
 
@@ -48,6 +52,8 @@ def outputs(models):
             packed = inputs(model, token_ids(), **packed)
             arrays[f"{key}/packed"] = model(packed)
         arrays[f"{key}/logits"] = model(batch)
+    for name in subjects.FIRST[::2]:
+        arrays[f"{name} in chunks"] = attend(name)[REAL]
     for variant in samplers.VARIANTS:
         sampler = samplers.make(variant)
         first, second = (
@@ -60,6 +66,26 @@ def outputs(models):
         name: ops.convert_to_numpy(ops.cast(array, "float32"))
         for name, array in arrays.items()
     }
+
+
+def attend(name):
+    """Outputs of attention in chunks, compiled if the backend is JAX."""
+    layer = subjects.make(name, chunk_size=4)
+
+    def call(states, mask):
+        return layer(
+            *(states, states),
+            positions=subjects.POSITIONS,
+            value_mask=mask,
+            use_causal_mask=subjects.is_causal(layer, name),
+        )
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        call = jax.jit(call)
+    inputs = map(ops.convert_to_tensor, (subjects.STATES, REAL))
+    return ops.convert_to_numpy(call(*inputs))
 
 
 def encoding_of(model):

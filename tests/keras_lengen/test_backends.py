@@ -1,15 +1,12 @@
 """The other backends, each in a process of its own."""
 
 import importlib.util
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from tests.checkout import ROOT
 from tests.keras_lengen import backend_outputs
+from tests.shell import run_python
 
 pytestmark = pytest.mark.process
 
@@ -19,9 +16,7 @@ def run(backend, *command):
     # Not imported: PyTorch beside TensorFlow ends some processes.
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    command = [sys.executable, "-m", *map(str, command)]
-    backends = {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
-    subprocess.run(command, cwd=ROOT, env=os.environ | backends, check=True)
+    run_python("-m", *command, KERAS_BACKEND=backend, JAX_PLATFORMS="cpu")
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])

@@ -361,7 +361,7 @@ def block_calls(refuses, _):
     )
 
 
-UNKNOWN = ("lenghts", "mask", "target_lenghts", "target_memory", "x")
+UNKNOWN = ("lenghts", "mask", "memory", "target_lenghts", "target_memory")
 
 
 def model_calls(refuses, name):
@@ -379,6 +379,8 @@ def model_calls(refuses, name):
     extra = {name: [1] for name in UNKNOWN}
     extra["inputs", "inputs|token_ids"] = ["x", {}, 3, {"x": 1}, {1: 2}]
     extra[f"{prefix}padding_mask"] = [MASK]
+    if both:
+        extra["inputs", "target_ids"] = [IDS]
     if both and not prefix:
         extra["token_ids", "token_ids|lengths"] = [IDS[:, :0]]
     refuses(

@@ -8,7 +8,8 @@ from keras import ops
 from keras_lengen.checks.arguments import Number
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
-    AbsoluteEncoding,
+    ENCODINGS,
+    SAMPLERS,
     ALiBi,
     BiasEncoding,
     LearnedEncoding,
@@ -20,6 +21,8 @@ from keras_lengen.layers import (
     SinusoidalEncoding,
     T5Bias,
 )
+from tests.keras_lengen.layers.encodings import table as encodings
+from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.wrong import Wrong
 
 WRONG = Wrong()
@@ -76,33 +79,6 @@ class OneForAll(SinusoidalEncoding):
         return super().add_to_embeddings(embeddings, positions)
 
 
-@wrong("is defined at fractions: False, and must say so")
-class Whole(SinusoidalEncoding):
-    def add_to_embeddings(self, embeddings, positions):
-        if not keras.backend.is_int_dtype(positions.dtype):
-            raise ValueError("no row")
-        return super().add_to_embeddings(embeddings, positions)
-
-
-@wrong("is defined at negative positions: False")
-class Roots(RoPE):
-    def prepare(self, query_positions, key_positions, spec):
-        roots = (ops.sqrt(query_positions), ops.sqrt(key_positions))
-        return super().prepare(*roots, spec)
-
-
-@wrong("is defined at large positions: True")
-class Modest(SinusoidalEncoding):
-    defined_past_training = False
-
-
-@wrong("depends on differences of positions only: False")
-class Squares(RoPE):
-    def prepare(self, query_positions, key_positions, spec):
-        squares = (ops.square(query_positions), ops.square(key_positions))
-        return super().prepare(*squares, spec)
-
-
 @wrong("must be exact at positions up to 262144")
 class Products(RoPE):
     def prepare(self, query_positions, key_positions, spec):
@@ -111,19 +87,6 @@ class Products(RoPE):
             for positions in (query_positions, key_positions)
         )
         return super().prepare(*small, spec)
-
-
-@wrong("must not use positions")
-class Counting(SinusoidalEncoding):
-    counts_tokens = True
-
-
-@wrong("must use positions")
-class Constant(AbsoluteEncoding):
-    shift_invariant = True
-
-    def add_to_embeddings(self, embeddings, positions):
-        return embeddings + 1.0
 
 
 @wrong("must tell position 1001 from 1000")
@@ -144,13 +107,6 @@ class Ranks(ALiBi):
     def __init__(self, *, distances="sampled", **kwargs):
         super().__init__(distances=distances, **kwargs)
         self.reads_ranks = False
-
-
-@wrong("hides keys and must say so")
-class Hiding(ALiBi):
-    def bias_at(self, prepared, query, key):
-        bias = super().bias_at(prepared, query, key)
-        return ops.where(bias < -1, -1e9, bias)
 
 
 @wrong("must return float32 with the policy mixed_bfloat16")
@@ -227,38 +183,10 @@ class Steep(T5Bias):
         return bias + ops.sqrt(0 * ops.abs(bias))
 
 
-@wrong("returns negative positions and must say so")
-class Negative(PositionSampler):
-    def sample(self, inputs, **kwargs):
-        return ops.arange(ops.shape(inputs)[1]) - 1
-
-
 @wrong("does not keep the order")
 class Falling(PositionSampler):
     def sample(self, inputs, **kwargs):
         return ops.flip(ops.arange(ops.shape(inputs)[1]))
-
-
-@wrong("must return finite positions .*float32 if `fractional = True`")
-class Fractional(PositionSampler):
-    fractional = True
-
-    def sample(self, inputs, **kwargs):
-        return ops.arange(ops.shape(inputs)[1])
-
-
-@wrong("draws positions: True")
-class Drawing(RandomizedPositions):
-    draws = False
-
-    def __init__(self, **kwargs):
-        super().__init__(**{"max_position": 64, **kwargs})
-
-
-@wrong("gives neighbouring tokens other distances than 1")
-class Even(PositionSampler):
-    def sample(self, inputs, **kwargs):
-        return 2 * ops.arange(ops.shape(inputs)[1])
 
 
 @wrong("must draw the same again with the same seed")
@@ -302,6 +230,32 @@ def test_broken_promises_are_named(name):
     layer = cls(slope=1) if name == "Forgetful" else cls()
     with pytest.raises(AssertionError, match=f"^{name} {promise}"):
         check_conformance(layer)
+
+
+FLAGS = [
+    ("LearnedEncoding", "takes_fractions", "is defined at fractions: False"),
+    ("FIRE", "takes_negative", "is defined at negative positions: False"),
+    ("RoPE", "defined_past_training", "is defined at large positions: True"),
+    ("FIRE", "shift_invariant", "depends on differences of positions .*: F"),
+    ("SinusoidalEncoding", "counts_tokens", "must not use positions"),
+    ("CoPE", "counts_tokens", "must use positions"),
+    ("HardALiBi", "hides_keys", "hides keys and must say so"),
+    ("AugmentedPositions", "negative", "returns negative positions and must"),
+    ("RandomizedPositions", "fractional", "must return finite positions .*32"),
+    ("RandomizedPositions", "draws", "draws positions: True"),
+    ("InterpolatedPositions", "stretches", "gives neighbouring tokens other d"),
+]
+"""Class attributes that are not true if they have another value."""
+
+
+@pytest.mark.parametrize(("name", "flag", "promise"), FLAGS)
+def test_wrong_attributes_are_named(name, flag, promise):
+    cls = {**ENCODINGS, **SAMPLERS}[name]
+    row = {**encodings.ROWS, **samplers.ROWS}[name]
+    mine = type("Mine", (cls,), {flag: not getattr(cls, flag)})
+    keras.saving.register_keras_serializable(__name__)(mine)
+    with pytest.raises(AssertionError, match=f"^Mine {promise}"):
+        check_conformance(mine(**row.arguments))
 
 
 def test_other_things_are_refused():

@@ -1,13 +1,10 @@
 """A type checker accepts right programs of users and finds their mistakes."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
-from tests.checkout import ROOT
+from tests.shell import run_python
 
 PROGRAM = """
 from typing import assert_type
@@ -75,34 +72,26 @@ TransformerEncoder(vocabulary_size="8", output_size=2, **sizes)  # arg-type
 """
 
 
-def check(text, directory):
+def check(text, directory, status):
     """Checks a program of a user, and returns the messages."""
     # Keras has no types, which mypy reports in the program that imports it.
     (directory / "mypy.ini").write_text(
         "[mypy]\n[mypy-keras.*]\nignore_missing_imports = True\n"
     )
     (directory / "program.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "program.py"],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return done.returncode, done.stdout
+    command = ("-m", "mypy", "--strict", "program.py")
+    return run_python(*command, cwd=directory, status=status).stdout
 
 
 @pytest.mark.process
 def test_right_programs_pass_and_mistakes_are_found(tmp_path):
-    code, output = check(PROGRAM, tmp_path)
-    assert code == 0, output
+    check(PROGRAM, tmp_path, status=0)
     exec(compile(PROGRAM, "program.py", "exec"), {"__name__": "program"})
     expected = [
         (str(number), line.partition("  # ")[2])
         for number, line in enumerate(MISTAKES.splitlines(), 1)
         if "  # " in line
     ]
-    code, output = check(MISTAKES, tmp_path)
-    assert code == 1, output
+    output = check(MISTAKES, tmp_path, status=1)
     found = re.findall(r"^program.py:(\d+): error: .*\[(.+)\]$", output, re.M)
     assert found == expected, output

@@ -1,17 +1,18 @@
 """What tests of processes and of finished runs share."""
 
 import functools
+import types
 
 import pytest
 
 from tests.trainers.toy import EACH_STEP, run_toy
-from tests.trainers.workers import Nursery
+from tests.trainers.workers import Started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nursery():
-    with Nursery() as started:
-        yield started
+    """Starts processes of trainers."""
+    return types.SimpleNamespace(start=Started)
 
 
 @pytest.fixture

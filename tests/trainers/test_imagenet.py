@@ -110,7 +110,6 @@ def test_what_cannot_work():
         ({**AXIAL, "sampler": "GridPositions(width=4)"}, "sees 7 rows of 4"),
         ({"train_size": "3x3,4x4", "buckets": 1}, "would pad images of 2 siz"),
         ({"data_dir": "x"}, "--data_dir has no effect with --dataset=digits"),
-        ({"test_sizes": "4"}, "--test_sizes takes heights and widths"),
     ):
         with pytest.raises(ConfigError, match=message):
             make_parts(**changes)[2].prepare()

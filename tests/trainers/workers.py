@@ -1,23 +1,19 @@
-"""Processes of trainers, started and signalled by tests.
-
-They are forks of a process that has imported TensorFlow and computed nothing,
-which a process of pytest cannot be.
-"""
+"""Processes of programs, started and signalled by tests."""
 
 import functools
 import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
 
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.faults.training_process import TrainingProcess
+from benchmarks.faults import training_process
 from benchmarks.faults.workers import make_environments
+from tests.loading import FORKS
 from tests.trainers.toy import run_toy
 from trainers import experiment
 from trainers.records.checkpoints import Checkpoints
@@ -26,77 +22,23 @@ PATIENCE = 600
 """Seconds after which a process is said to hang."""
 
 
-class Nursery:
-    """Starts trainers; a context manager, which kills them in the end."""
-
-    def __enter__(self):
-        # Its forks say no more than a trainer, which starts by setting this.
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.trainers.workers", "serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        return self
-
-    def __exit__(self, *_):
-        self._process.communicate()
-
-    def ask(self, **request):
-        """The answer of the process to a request."""
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def start(self, arguments, log, **options):
-        """Starts a process as `TrainingProcess` does."""
-        pid = self.ask(start=[list(map(str, arguments)), str(log)], **options)
-        again = functools.partial(self.start, arguments, log, **options)
-        return Started(self, pid, log, again)
-
-    def start_workers(self, commands, logs, **options):
-        """Starts workers of one run on this machine, each by its arguments."""
-        return [
-            self.start(
-                arguments,
-                logs / f"worker-{index}.log",
-                environment=environment,
-                **options,
-            )
-            for index, (arguments, environment) in enumerate(
-                zip(commands, make_environments(len(commands)), strict=True)
-            )
-        ]
-
-    def start_runs(self, path, changes, *, devices=1, workers=0):
-        """Starts toy runs after each other in one process, or in each worker.
-
-        Args:
-            path: Directory for the directories of the runs.
-            changes: `{name: arguments of run_toy}`.
-            devices: Logical CPU devices of the process.
-            workers: Number of workers, or 0 for a process alone.
-        """
-        path.mkdir()
-        arguments = ["runs", path, devices, json.dumps(changes)]
-        module = "tests.trainers.workers"
-        if workers:
-            return self.start_workers(
-                [arguments] * workers, path, module=module
-            )
-        return [self.start(arguments, path / "log", module=module)]
-
-
 class Started:
-    """A process that a `Nursery` has started."""
+    """A program that has been started, in a fork that ends with the tests.
 
-    def __init__(self, nursery, pid, log, again):
-        self._nursery = nursery
-        self._pid = pid
+    Its arguments are those of `run_program`.
+    """
+
+    def __init__(self, arguments, log, **options):
         self.log = log
-        self.again = again
+        log.touch()
+        self.again = functools.partial(Started, arguments, log, **options)
+        self._process = FORKS.Process(
+            target=run_program,
+            args=([*map(str, arguments)], str(log)),
+            kwargs=options,
+            daemon=True,
+        )
+        self._process.start()
 
     @property
     def output(self):
@@ -105,21 +47,21 @@ class Started:
 
     def wait(self):
         """The exit status, negative for a signal."""
-        status = self._nursery.ask(wait=self._pid)
-        assert status is not None, f"hangs: {self.output}"
-        return status
+        self._process.join(PATIENCE)
+        assert not self._process.is_alive(), f"hangs: {self.output}"
+        return self._process.exitcode
 
     def wait_for(self, condition):
         """Waits until a condition holds while the process runs."""
         until = time.monotonic() + PATIENCE
         while not condition():
-            assert self._nursery.ask(poll=self._pid) is None, self.output
+            assert self._process.is_alive(), self.output
             assert time.monotonic() < until, f"hangs: {self.output}"
             time.sleep(0.01)
 
     def send(self, number):
         """Sends a signal."""
-        self._nursery.ask(send=self._pid, number=number)
+        os.kill(self._process.pid, number)
 
     def kill(self):
         """Kills the process and waits for its end."""
@@ -127,25 +69,33 @@ class Started:
         assert self.wait() == -signal.SIGKILL
 
 
-def serve():
-    """Does what a `Nursery` asks, line by line."""
-    trainers = {}
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = None
-        if "start" in request:
-            trainer = TrainingProcess(*request.pop("start"), **request)
-            answer = trainer.pid
-            trainers[answer] = trainer
-        elif "wait" in request:
-            answer = trainers[request["wait"]].wait(PATIENCE)
-        elif "poll" in request:
-            answer = trainers[request["poll"]].wait(0)
-        else:
-            trainers[request["send"]].send(request["number"])
-        print(json.dumps(answer), flush=True)
-    for trainer in trainers.values():
-        trainer.end()
+def run_program(
+    arguments,
+    log,
+    module="trainers.algorithmic",
+    environment=None,
+    directory=".",
+):
+    """Runs a module in this process, as `TrainingProcess` does in a fork."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.environ.update(environment or {})
+    os.chdir(directory)
+    os._exit(training_process._run_module(module, arguments, fresh=False))
+
+
+def start_workers(arguments, logs, **options):
+    """Starts two workers of one run on this machine."""
+    return [
+        Started(
+            arguments,
+            logs / f"worker-{index}.log",
+            environment=environment,
+            **options,
+        )
+        for index, environment in enumerate(make_environments(2))
+    ]
 
 
 class Kept(Checkpoints):
@@ -158,19 +108,14 @@ class Kept(Checkpoints):
         Kept.last = self
 
 
-def runs(path, devices, changes):
-    """Toy runs after each other; each process saves its final weights."""
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * int(devices),
-    )
+def main(path, flags):
+    """Runs a toy run; each worker saves its final weights beside it."""
     experiment.Checkpoints = Kept
-    for name, arguments in json.loads(changes).items():
-        run_toy(pathlib.Path(path) / name, **arguments)
-        index = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id
-        where = pathlib.Path(path) / f"{name}-{index or 0}.npz"
-        np.savez(where, **Kept.last.copy())
+    path = pathlib.Path(path)
+    run_toy(path, **json.loads(flags))
+    index = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id
+    np.savez(path.with_name(f"{path.name}-{index}.npz"), **Kept.last.copy())
 
 
 if __name__ == "__main__":
-    {"serve": serve, "runs": runs}[sys.argv[1]](*sys.argv[2:])
+    main(*sys.argv[1:])

@@ -8,6 +8,7 @@ the simple predictors that `floor_accuracy` claims to be the best of.
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -42,9 +43,10 @@ class Row:
         published: Input vocabulary, output vocabulary, level and random
             accuracy.
         oracle: Maps a list of input ids to the list of target ids.
-        outcomes: Maps a length to the probability of every input of it.
+        outcomes: Maps a length to the probability of every input of it; by
+            default, all strings are equally likely.
         floor_rules: Maps inputs `(N, n)` to a list of predictions, each
-            `(N, m)` or a shape that broadcasts to it.
+            `(N, m)` or a shape that broadcasts to it; constants by default.
         output_length: Maps the number of input tokens to that of outputs.
         enumerated_lengths: Lengths at which to ask for all outcomes.
         floor_examples: Examples on which the task measures its floors, if it
@@ -54,8 +56,8 @@ class Row:
 
     published: tuple
     oracle: Callable
-    outcomes: Callable
-    floor_rules: Callable
+    outcomes: Callable = None
+    floor_rules: Callable = None
     input_length: Callable = lambda length: length
     output_length: Callable = lambda length: 1
     scored: Callable = lambda targets: [True] * len(targets)
@@ -64,6 +66,12 @@ class Row:
     laws: tuple = ()
     task: Any = None
     small: Any = None
+
+    def __post_init__(self):
+        inputs, outputs, *_ = self.published
+        set_field = functools.partial(object.__setattr__, self)
+        set_field("outcomes", self.outcomes or strings(inputs))
+        set_field("floor_rules", self.floor_rules or constants(outputs))
 
 
 def up_to_termination(targets):

@@ -85,7 +85,6 @@ ROWS = {
         published=(2, 2, row.CONTEXT_SENSITIVE, 0.5),
         oracle=root,
         outcomes=numbers_from_one,
-        floor_rules=row.constants(2),
         output_length=lambda length: (length + 1) // 2,
         enumerated_lengths=range(1, 9),
     ),

@@ -85,21 +85,18 @@ ROWS = {
         published=(9, 5, row.REGULAR, 0.2),
         oracle=value,
         outcomes=expressions,
-        floor_rules=row.constants(5),
         input_length=lambda length: length if length % 2 else length - 1,
     ),
     "modular_arithmetic_brackets": row.Row(
         published=(11, 5, row.CONTEXT_FREE, 0.2),
         oracle=value,
         outcomes=bracketed_expressions,
-        floor_rules=row.constants(5),
         enumerated_lengths=range(1, 10),
     ),
     "solve_equation": row.Row(
         published=(11, 5, row.CONTEXT_FREE, 0.2),
         oracle=solution,
         outcomes=equations,
-        floor_rules=row.constants(5),
         enumerated_lengths=range(1, 12),
     ),
 }

@@ -41,7 +41,6 @@ def make_row(symbols, longest):
         published=(symbols, longest, row.REGULAR, 1 / 48),
         oracle=equal_tokens_before,
         outcomes=make_runs(symbols, longest),
-        floor_rules=row.constants(longest),
         output_length=lambda length: length,
         floor_examples=4096,
     )

@@ -19,7 +19,6 @@ def rearrange(oracle, level=row.CONTEXT_SENSITIVE, times=1):
     return row.Row(
         published=(2, 2, level, 0.5),
         oracle=oracle,
-        outcomes=row.strings(2),
         floor_rules=row.most_frequent(range(2)),
         output_length=lambda length: times * length,
     )
@@ -138,7 +137,6 @@ def make_majority(letters):
         published=(letters, letters, row.CONTEXT_SENSITIVE, 1 / 26),
         oracle=most_frequent_letter,
         outcomes=row.valid_strings(letters, has_a_winner),
-        floor_rules=row.constants(letters),
     )
 
 
@@ -177,25 +175,19 @@ ROWS = {
     "parity_check": row.Row(
         published=(2, 2, row.REGULAR, 0.5),
         oracle=lambda bits: [bits.count(1) % 2],
-        outcomes=row.strings(2),
-        floor_rules=row.constants(2),
     ),
     "even_pairs": row.Row(
         published=(2, 2, row.REGULAR, 0.5),
         oracle=unequal_pairs,
-        outcomes=row.strings(2),
         floor_rules=unequal_ends_if_balanced,
     ),
     "cycle_navigation": row.Row(
         published=(3, 5, row.REGULAR, 0.2),
         oracle=walk,
-        outcomes=row.strings(3),
-        floor_rules=row.constants(5),
     ),
     "bucket_sort": row.Row(
         published=(5, 5, row.CONTEXT_SENSITIVE, 0.2),
         oracle=sorted,
-        outcomes=row.strings(5),
         floor_rules=row.most_frequent(range(5)),
         output_length=lambda length: length,
     ),
@@ -227,7 +219,6 @@ ROWS = {
         published=(2, 2, row.CONTEXT_FREE, 0.5),
         oracle=lambda bits: [int(bits.count(1) > bits.count(0))],
         outcomes=bits_without_ties,
-        floor_rules=row.constants(2),
         enumerated_lengths=range(1, 8),
     ),
     "majority": row.with_small(

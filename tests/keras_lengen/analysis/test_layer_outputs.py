@@ -4,8 +4,8 @@ import pytest
 from keras import ops
 
 from keras_lengen.analysis import attention_weights, block_activations
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import ALiBi, RandomizedRoPE, RelativeEncoding
-from tests.keras_lengen.layers.positions.table import reset
 from tests.keras_lengen.models.small import encoder, encoder_decoder
 
 
@@ -42,10 +42,10 @@ def test_outputs_are_those_of_the_same_random_positions():
     model = encoder(RandomizedRoPE(max_position=50, seed=1))
     model(draw(5))
     sampler = model.blocks[0].attention_layer.encoding.sampler
-    reset(sampler)
+    restart(sampler)
     _, outputs = attention_weights(model, draw(5), return_outputs=True)
     others = model(draw(5))
-    reset(sampler)
+    restart(sampler)
     np.testing.assert_array_equal(model(draw(5)), outputs)
     assert not np.array_equal(others, outputs)
 

@@ -1,7 +1,5 @@
 """Declarations of arguments, and what follows from them."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -24,7 +22,6 @@ from keras_lengen.checks.arguments import (
     Seed,
     Subclass,
     Tuple,
-    WithArguments,
     check_keys,
 )
 from keras_lengen.layers import (
@@ -35,6 +32,7 @@ from keras_lengen.layers import (
     OrdinalPositions,
     RandomizedPositions,
     RoPE,
+    SelfExtend,
 )
 from keras_lengen.layers.positions import PositionSampler
 from keras_lengen.models import TransformerEncoder, presets
@@ -173,62 +171,15 @@ def test_a_wrong_value_is_refused(argument, value, words):
     assert raised.value.__suppress_context__
 
 
-class Grid(WithArguments, keras.layers.Layer):
-    """Declares an argument of each kind that a configuration changes."""
-
-    width = Integer(most=9)
-    sampler = Optional(SAMPLER)
-    attention = Subclass(MultiHeadAttention)
-    activation = Activation()
-    initializer = Initializer()
-
-    def __init__(
-        self,
-        *,
-        width=2,
-        sampler=None,
-        attention=MultiHeadAttention,
-        activation="relu",
-        initializer="zeros",
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.assign(locals())
-
-
 def test_an_attribute_holds_what_was_assigned():
-    grid, other = Grid(width=np.int8(4)), Grid()
-    assert (grid.width, other.width) == (4, 2)
-    assert isinstance(grid.initializer, keras.initializers.Zeros)
-    with pytest.raises(ValueError, match=r"^width must .* 1 to 9; got 10\."):
-        grid.width = 10
-    assert grid.width == 4
-
-
-CHANGES = {
-    "width": 5,
-    "sampler": RandomizedPositions(max_position=7),
-    "attention": ForgettingAttention,
-    "activation": "gelu",
-    "initializer": "ones",
-}
-
-
-def test_a_configuration_rebuilds_an_object():
-    grid = Grid(**CHANGES, name="grid")
-    config = grid.get_config()
-    assert config["name"] == "grid"
-    again = Grid.from_config(json.loads(json.dumps(config)))
-    assert json.dumps(again.get_config()) == json.dumps(config)
-    for name in ("width", "attention", "activation"):
-        assert getattr(again, name) == getattr(grid, name)
-    assert again.sampler.max_position == 7
-    assert isinstance(again.initializer, keras.initializers.Ones)
-    assert Grid.from_config(Grid().get_config()).sampler is None
-    # It may hold objects.
-    given = Grid.from_config({**Grid().get_config(), **CHANGES})
-    assert given.sampler is CHANGES["sampler"]
-    assert given.attention is ForgettingAttention
+    encoding, other = SelfExtend(window=np.int8(4)), SelfExtend()
+    assert (encoding.window, type(encoding.window)) == (4, int)
+    with pytest.raises(ValueError, match=r"^window must be .*; got 0\."):
+        encoding.window = 0
+    assert encoding.window == 4 != other.window
+    # A configuration may hold objects.
+    config = {**other.get_config(), "sampler": ORDINAL}
+    assert SelfExtend.from_config(config).sampler is ORDINAL
 
 
 def test_an_unknown_name_has_the_nearest_one():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     AxialEncoding,
     GeometricAttention,
@@ -19,9 +20,8 @@ from keras_lengen.layers import (
     RoPE,
     TransformerBlock,
 )
-from keras_lengen.layers.drawing import Dropout, find_seed_generators
+from keras_lengen.layers.drawing import Dropout
 from tests.covering import cover
-from tests.keras_lengen.models.small import encoder
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
 
@@ -63,12 +63,6 @@ def run(layer, inputs):
     return layer(inputs, training=True)
 
 
-def rewind(layer):
-    """Makes the next draws of a layer those after the last rewinding."""
-    for index, generator in enumerate(find_seed_generators(layer)):
-        generator.state.assign([7, index])
-
-
 def value_and_gradient(function, inputs):
     """A function's value and its gradient, by the backend."""
     if keras.backend.backend() == "jax":
@@ -102,12 +96,12 @@ def test_gradients_are_those_of_the_numbers_drawn_forward(name, in_graph):
             import tensorflow as tf
 
             loss = tf.function(loss)
-        rewind(layer)
+        restart(layer)
         _, gradient = value_and_gradient(loss, INPUTS)
         direction = np.sign(gradient).astype("float32")
         ends = []
         for sign in (1, -1):
-            rewind(layer)
+            restart(layer)
             ends.append(float(loss(INPUTS + sign * 1e-2 * direction)))
     slope = (ends[0] - ends[1]) / 2e-2
     np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=0.02)
@@ -119,24 +113,6 @@ def test_draws_move_on_under_rematerialization():
         outputs = [np.asarray(run(layer, INPUTS)) for _ in range(3)]
     assert not np.allclose(outputs[0], outputs[1])
     assert not np.allclose(outputs[1], outputs[2])
-
-
-@pytest.mark.parametrize(
-    "run_eagerly", [True, pytest.param(False, marks=pytest.mark.product)]
-)
-def test_a_model_trains_under_rematerialization(run_eagerly):
-    with keras.RematScope(mode="full"):
-        model = encoder(randomized(), num_layers=2)
-        model.compile(
-            "adam",
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            run_eagerly=run_eagerly,
-        )
-        ids = np.random.default_rng(0).integers(5, size=(8, 6), dtype="int32")
-        history = model.fit(ids, ids % 2, epochs=3, verbose=0)
-    losses = history.history["loss"]
-    assert np.isfinite(losses).all()
-    assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize(

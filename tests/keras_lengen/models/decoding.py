@@ -21,13 +21,6 @@ def log_chances(logits):
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def cut(tokens, ends):
-    """Tokens up to the first that ends a sequence."""
-    tokens = [int(token) for token in tokens]
-    stops = [step for step, token in enumerate(tokens) if token in ends]
-    return tokens[: stops[0] + 1] if stops else tokens
-
-
 def fill(tokens, count, ends):
     """Tokens, and the first end token where they are fewer than `count`."""
     return [*tokens, *[*ends][:1] * (count - len(tokens))]

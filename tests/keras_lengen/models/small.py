@@ -15,7 +15,6 @@ from keras_lengen.models import (
 )
 from tests.keras_lengen.bad_inputs import SIZES
 from tests.keras_lengen.layers.encodings import table as encodings
-from tests.keras_lengen.layers.positions import table as samplers
 
 VOCABULARY_SIZE, OUTPUT_SIZE = SIZES["vocabulary_size"], SIZES["output_size"]
 
@@ -94,13 +93,6 @@ def attentive(model, encoding=None, **changes):
     """A model whose next token depends on more than the last one."""
     sizes = {"vocabulary_size": 9, "output_size": None}
     return with_large_kernels(model(encoding, **{**sizes, **changes}))
-
-
-def reset_samplers(model):
-    """Makes the positions of a model's next call those of its first one."""
-    for stack in (model, *model.layers):
-        if isinstance(stack, TransformerEncoder | TransformerDecoder):
-            samplers.reset(stack.encoding.sampler)
 
 
 @keras.saving.register_keras_serializable(package=__name__)

@@ -98,36 +98,10 @@ def test_losses_leave_out_padding(name):
     )
 
 
-BOTH = {"token_ids": IDS, "target_ids": IDS}
-WRONG_INPUTS = [
-    ("encoder", {"tokens": IDS}, "the key 'tokens': did you mean token_ids"),
-    ("encoder", {"lengths": IDS[:, 0]}, "must have token_ids, .* got lengths"),
-    (
-        "decoder",
-        {"token_ids": IDS, "lengths": 3, "padding_mask": IDS > 0},
-        "at most one of lengths and padding_mask",
-    ),
-    ("decoder", {"token_ids": IDS, "memory": IDS}, "not have the key 'memory'"),
-    ("encoder_decoder", IDS, "at least token_ids and target_ids; got .*Tens"),
-    (
-        "encoder_decoder",
-        {**BOTH, "target_length": 3},
-        "the key 'target_length': did you mean target_lengths",
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "batch", "message"), WRONG_INPUTS)
-def test_wrong_inputs_raise(name, batch, message):
-    with pytest.raises(ValueError, match=message):
-        small.MODELS[name]()(batch)
-
-
 CROSS = {"cross_attention": True}
 WRONG_ARGUMENTS = [
     ("encoder", {"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
     ("encoder", {"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
-    ("encoder", {"encoding": XPos()}, "XPos is for causal attention"),
     (
         "decoder",
         {**CROSS, "cross_encoding": SinusoidalEncoding()},

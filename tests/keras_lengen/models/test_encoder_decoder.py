@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
     InterpolatedPositions,
@@ -72,7 +73,7 @@ def test_the_decoder_reads_what_the_encoder_returns(
 def test_source_and_target_have_positions_of_their_own(encoding, others):
     """Also for the cross-encoding, whose own sampler is ignored."""
     model = telling(encoding, cross_encoding=RoPE())
-    small.reset_samplers(model)
+    restart(model)
     encoder, decoder = model.encoder.encoding, model.decoder.encoding
     assert encoder.sampler is not decoder.sampler
     given = {
@@ -83,7 +84,7 @@ def test_source_and_target_have_positions_of_their_own(encoding, others):
             TARGET, reference_length=others.get("target_reference_length")
         ),
     }
-    small.reset_samplers(model)
+    restart(model)
     np.testing.assert_allclose(
         translate(model, **others), translate(model, **given), atol=1e-5
     )

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 
 import numpy as np
 import pytest
@@ -212,27 +211,13 @@ def rope():
     return SUBJECTS["rotation"]()
 
 
-@pytest.mark.product
-def test_a_sequence_ends_at_its_first_end_token(rope):
-    """Whichever it is; logits after all of them have ended are zeros."""
-    options = {"jit_compile": False, "return_logits": True}
-    free, _ = rope.generate(PROMPTS, 8, **options)
-    every = range(VOCABULARY_SIZE)
-    unused = min({*every} - {*free.flatten().tolist()})
-    # All rows end, at different tokens; the first of the ends fills the rest.
-    for ends in itertools.combinations(every, 2):
-        lengths = [len(decoding.cut(row, ends)) for row in free]
-        if max(lengths) < 8 and len({*lengths}) > 1:
-            break
-    ends = [unused, *ends]
-    tokens, logits = rope.generate(PROMPTS, 8, end_token=ends, **options)
-    assert min(lengths) < max(lengths) < 8
-    for row, full, length in zip(tokens, free, lengths, strict=True):
-        assert [*row] == decoding.fill(full[:length], 8, ends)
-    assert (logits[:, max(lengths) :] == 0).all()
-    assert (logits[:, max(lengths) - 1] != 0).any()
-    streamed = [*rope.stream(PROMPTS, 50, end_token=ends, jit_compile=False)]
-    assert len(streamed) == max(lengths)
+def test_nothing_is_computed_after_the_last_end(rope):
+    """Logits are zeros then."""
+    options = {"end_token": [*range(VOCABULARY_SIZE)], "jit_compile": False}
+    _, logits = rope.generate(PROMPTS, 3, return_logits=True, **options)
+    assert (logits[:, 0] != 0).any()
+    assert (logits[:, 1:] == 0).all()
+    assert len([*rope.stream(PROMPTS, 50, **options)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -382,28 +367,12 @@ def test_outputs_must_be_inputs_to_go_on():
 
 
 WRONG = [
-    ({}, {"max_new_tokens": 0}, "max_new_tokens .* positive .* got 0"),
-    ({}, {"temperature": -1.0}, "temperature .* at least 0; got -1.0"),
-    ({}, {"top_k": 10}, "top_k .* from 1 to 9, or None; got 10"),
     ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
     ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
-    ({}, {"top_p": 0}, "top_p .* above 0 and at most 1, or None; got 0"),
-    ({}, {"repetition_penalty": 0}, "repetition_penalty .*above 0; got 0"),
-    ({}, {"end_token": 9}, "end_token .*from 0 to 8, or a tuple .*; got 9"),
-    ({}, {"end_token": []}, "end_token .*a tuple of one or more"),
-    ({}, {"end_token": [1, 9]}, "end_token .*from 0 to 8, or .*; got"),
-    ({}, {"num_beams": 0}, "num_beams must be a positive integer; got 0"),
-    ({}, {"num_beams": 2, "temperature": 1.0}, "temperature=0 instead of 1"),
     ({}, {"num_beams": 2, "return_logits": True}, "leave return_logits out"),
     ({}, {"num_beams": 2, "top_k": 3}, "leave one of them out"),
-    ({}, {"length_penalty": 2.0}, "length_penalty=2.0 .* num_beams above 1"),
-    ({}, {"num_beams": 2, "length_penalty": -1}, "length_penalty .*least 0"),
-    ({"lengths": np.array([5, 0, 2])}, {}, "lengths .* prompt 1 without a"),
-    ({"token_ids": PROMPTS[:, :0]}, {}, "token_ids must have at least one"),
-    ({"token_ids": PROMPTS[:0]}, {}, "token_ids must have at least one prompt"),
     ({"positions": np.arange(5)}, {}, "one number for each token: got 5 for 9"),
     ({"segment_ids": PROMPTS}, {}, "a row continues with one"),
-    ({"length": 3}, {}, "token_ids"),
 ]
 
 

@@ -6,9 +6,6 @@ import pytest
 
 from keras_lengen.layers import (
     ALiBi,
-    AxialEncoding,
-    GridPositions,
-    NTKRoPE,
     RandomizedPositions,
     RandomizedRoPE,
     RelativeEncoding,
@@ -75,17 +72,10 @@ def lists():
     near = RoPE(sampler=sampler)
     far = RoPE(max_wavelength=1e6, sampler=sampler)
     bias = T5Bias()
-    grid = GridPositions(width=3)
     return {
         "one sampler": [near, None, far, near],
         "two samplers": [near, RandomizedRoPE(max_position=64, seed=2)] * 2,
         "bias": [bias, None, ALiBi(), bias],
-        "own weights": [RelativeEncoding()] * 2 + [None, RoPE()],
-        "length": [NTKRoPE(original_length=4), None, XPos(), RoPE()],
-        "grid": [
-            AxialEncoding(row=RoPE(), column=RoPE(), sampler=grid),
-            *[RoPE(), None, None],
-        ],
     }
 
 

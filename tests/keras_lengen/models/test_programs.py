@@ -82,15 +82,6 @@ def test_generation_follows_the_model(name, change, jit_compile):
     assert (moved > 1e-3) == (change not in ("frozen", "unfrozen"))
 
 
-def test_programs_of_an_unchanged_model_are_kept():
-    model = small.decoder(ALiBi(), **SIZES)
-    model.generate(small.token_ids(), 2, jit_compile=False)
-    kept = dict(model.programs._programs)
-    model.set_weights([weight / 2 for weight in model.get_weights()])
-    model.generate(small.token_ids(), 2, jit_compile=False)
-    assert kept == model.programs._programs
-
-
 @pytest.mark.product
 def test_tied_embeddings_survive_quantization():
     model = small.decoder(ALiBi(), **SIZES, tie_embeddings=True)

@@ -14,7 +14,6 @@ from keras_lengen.models.token_choice import (
     are_valid,
     find_largest,
     find_seen,
-    is_end,
     penalize,
     sample_tokens,
 )
@@ -157,12 +156,6 @@ def test_seen_are_the_real_tokens():
         found = [{*np.flatnonzero(row)} for row in ops.convert_to_numpy(more)]
         added = zip(expected, [0, 5, 2], strict=True)
         assert found == [row | {token} for row, token in added]
-
-
-def test_ends_are_any_of_several_tokens():
-    tokens, ends = np.array([[1, 2], [3, 1]]), np.array([3, 1])
-    found = is_end(*map(ops.convert_to_tensor, (tokens, ends)))
-    assert ops.convert_to_numpy(found).tolist() == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

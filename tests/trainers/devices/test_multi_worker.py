@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+from tests.trainers import workers
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
 
 FLAGS = {
@@ -24,17 +25,18 @@ FLAGS = {
 pytestmark = pytest.mark.process
 
 
-def start_workers(nursery, path):
+def start(path):
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
-    commands = [[*flags, f"--workdir={path}"]] * 2
-    return nursery.start_workers(commands, path.parent)
+    return workers.start_workers([*flags, f"--workdir={path}"], path.parent)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(nursery, tmp_path_factory):
-    path = tmp_path_factory.mktemp("undisturbed") / "of"
-    runs = {"run": FLAGS}
-    for process in nursery.start_runs(path, runs, workers=2):
+def undisturbed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("undisturbed")
+    arguments = [path / "run", json.dumps(FLAGS)]
+    for process in workers.start_workers(
+        arguments, path, module=workers.__name__
+    ):
         assert process.wait() == 0, process.output
     return path / "run"
 
@@ -52,42 +54,40 @@ def test_workers_train_as_replicas_of_one_process(undisturbed, tmp_path):
     np.testing.assert_equal(first, second)
 
 
-def test_killed_and_stopped_workers_come_back(undisturbed, nursery, tmp_path):
+def test_killed_and_stopped_workers_come_back(undisturbed, tmp_path):
     path = tmp_path / "run"
-    workers = start_workers(nursery, path)
+    first, second = start(path)
 
     def wait_for(step):
         saved = path / "checkpoints" / f"checkpoint-{step}.npz"
-        workers[0].wait_for(saved.exists)
+        first.wait_for(saved.exists)
 
     wait_for(5)
     # The other one restarts itself, and goes on with the one that comes back.
-    workers[0].kill()
-    workers[0] = workers[0].again()
+    first.kill()
+    first = first.again()
     wait_for(15)
-    workers[1].send(signal.SIGTERM)
-    for worker in workers:
+    second.send(signal.SIGTERM)
+    for worker in (first, second):
         assert worker.wait() == 128 + signal.SIGTERM, worker.output
         assert worker.output.splitlines()[-1] == (
             "error: stopped by SIGTERM: run the same command again to resume."
         )
-    assert "another worker was lost: resuming from" in workers[1].output
+    assert "another worker was lost: resuming from" in second.output
     assert not (path / "results.json").exists()
-    for worker in [worker.again() for worker in workers]:
+    for worker in [first.again(), second.again()]:
         assert worker.wait() == 0, worker.output
     assert_same_weights(path, undisturbed)
     assert train_losses(path) == train_losses(undisturbed)
 
 
-def test_workers_that_are_lost_after_the_last_evaluation(
-    undisturbed, nursery, tmp_path
-):
+def test_workers_that_are_lost_after_the_last_evaluation(undisturbed, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(undisturbed, path)
     results = json.loads((path / "results.json").read_text())
     (path / "results.json").unlink()
     # The first worker alone still has the evaluation.
-    for worker in start_workers(nursery, path):
+    for worker in start(path):
         assert worker.wait() == 0, worker.output
     again = json.loads((path / "results.json").read_text())
     assert again["final"] == results["final"]

@@ -120,7 +120,6 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
 def test_what_a_tpu_and_a_bucket_cannot_do():
     for changes, message in (
         ({"workdir": "gs://bucket/run"}, "mount the bucket"),
-        ({"precision": "mixed_float16"}, "TPUs compute in bfloat16"),
         ({"compile": "false"}, "TPUs run compiled programs only"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -10,7 +10,6 @@ from trainers.options.fields import describe_changes, resolve
 
 def test_values_that_cannot_work():
     for changes, message in (
-        ({"learning_rate": 0.0}, "--learning_rate must be at least 1e-10"),
         ({"task": "mqar(pairs=3)"}, "the name, mqar, without arguments"),
         ({"strategy": "cpu"}, "--strategy cannot be .*It must be one of"),
         ({"curriculum": "Fixed(length=3)"}, r"no argument 'length'\. It takes"),

@@ -101,18 +101,11 @@ TABLES = (
         ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise"),
         ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
         (AXIAL, "", 9, r"GridPositions\(width=\.\.\.\), not OrdinalPositions"),
-        ("LearnedEncoding", "InterpolatedPositions", 12, "gives fractions"),
         (
             "LearnedEncoding",
             "ShiftedPositions(max_shift=26, evaluation='max')",
             12,
             r"positions of ShiftedPositions reach 37, .* has 32 rows",
-        ),
-        (
-            "LearnedEncoding",
-            "RandomizedPositions(max_position=64)",
-            12,
-            "max_position=64, but LearnedEncoding has only",
         ),
         (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
         (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),

@@ -2,14 +2,12 @@
 
 import dataclasses
 import itertools
-import os
 import pathlib
 import sys
 
 from tests.checkout import ROOT
-from tests.loading import FORKS
-from tests.shell import wait_for
 from tests.trainers.sweeps.files import make_run
+from tests.trainers.workers import Started
 from trainers import sweep
 from trainers.options.command import run
 from trainers.sweeps import coordinator, execution
@@ -47,11 +45,8 @@ def make_fake(size):
     )
 
 
-def main(log, fake, flags):
+def main(fake, *flags):
     """Runs the program of the sweep in this process."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT, 0o644)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
     GRIDS["fake"] = make_fake
     FakeRoot.fake = fake
     execution.SweepRoot = FakeRoot
@@ -60,33 +55,29 @@ def main(log, fake, flags):
     run(SweepConfig, {}, sweep.main)
 
 
-class Sweep:
+class Sweep(Started):
     """A sweep that has been started; `fake` are flags of the fake trainer."""
 
     def __init__(self, root, *flags, fake=""):
         root.mkdir(parents=True, exist_ok=True)
-        self._log = root.parent / f"{root.name}-{next(NUMBERS)}.log"
-        flags = [f"--root={root}", *flags]
-        self._process = FORKS.Process(
-            target=main, args=(str(self._log), fake, flags)
-        )
-        self._process.start()
+        log = root.parent / f"{root.name}-{next(NUMBERS)}.log"
+        arguments = (fake, f"--root={root}", *flags)
+        super().__init__(arguments, log, module=__name__)
 
-    def send(self, number):
-        os.kill(self._process.pid, number)
-
-    def wait_for(self, text):
+    def wait_for_text(self, text):
         """Waits until it has printed a text."""
-        wait_for(lambda: self._log.exists() and text in self._log.read_text())
+        self.wait_for(lambda: text in self.output)
 
     def end(self, status=0):
         """Waits for its end and returns what it printed."""
-        self._process.join(120)
-        output = self._log.read_text()
-        assert self._process.exitcode == status, output
-        return output
+        assert self.wait() == status, self.output
+        return self.output
 
 
 def find_runs(root, name):
     """Returns the files of this name of all runs."""
     return sorted(pathlib.Path(root).glob(f"runs/*/{name}"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

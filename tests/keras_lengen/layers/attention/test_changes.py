@@ -12,7 +12,7 @@ from keras import ops
 from keras_lengen.conformance import attentions as promises
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import ATTENTIONS, GeometricAttention
-from tests.keras_lengen.layers.attention import jax_outputs, oracle
+from tests.keras_lengen.layers.attention import oracle
 from tests.keras_lengen.layers.attention.subjects import (
     BATCH,
     FEATURES,
@@ -26,7 +26,6 @@ from tests.keras_lengen.layers.attention.subjects import (
     is_causal,
     make,
 )
-from tests.shell import run_on_jax
 
 every_subject = pytest.mark.parametrize("name", SUBJECTS)
 first_subjects = pytest.mark.parametrize("name", FIRST)
@@ -257,21 +256,3 @@ def test_compiled_programs(name, compiled):
     found, expected = COMPILED[compiled](compute)(*inputs), compute(*inputs)
     for own, other in zip(found, expected, strict=True):
         assert_near(own, other, 1e-4)
-
-
-@pytest.mark.process
-def test_outputs_are_those_of_jax(tmp_path):
-    pytest.importorskip("jax")
-    run_on_jax(jax_outputs.__name__, tmp_path / "outputs.npz")
-    found = np.load(tmp_path / "outputs.npz")
-    assert list(found) == jax_outputs.NAMES
-    for name in found:
-        layer, options = find_layer(name)
-        whole = layer(
-            *(STATES, STATES),
-            positions=POSITIONS,
-            value_mask=jax_outputs.REAL,
-            **options,
-        )
-        real = jax_outputs.REAL
-        assert_near(found[name][real], np.asarray(whole)[real], 1e-4)

@@ -38,44 +38,6 @@ def attend(layer, query=STATES, value=STATES, **options):
     return list(map(np.asarray, outputs))
 
 
-def weigh(scores, **options):
-    """The weights of one query for keys of given scores."""
-    layer = MultiHeadAttention(
-        1, 1, use_bias=False, scale_scores=False, **options
-    )
-    states = np.array(scores, "float32").reshape(1, -1, 1)
-    layer.build((1, 1, 1), states.shape)
-    layer.set_weights([np.ones_like(w) for w in layer.get_weights()])
-    return layer, lambda: attend(layer, np.ones((1, 1, 1)), states)[1][0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("count", "plain", "scaled"),
-    [(10, 0.942826, 0.940101), (1000, 0.129346, 0.999646)],
-)
-def test_published_weights_of_scalable_softmax(count, plain, scaled):
-    """Of one key with score 3 among others with -2."""
-    scores = [3, *[-2] * (count - 1)]
-    _, compute = weigh(scores)
-    np.testing.assert_allclose(compute()[0], plain, atol=1e-5)
-    layer, compute = weigh(scores, score_factor="log_length")
-    layer.factor.assign([[[0.43]]])
-    np.testing.assert_allclose(compute()[0], scaled, atol=1e-5)
-
-
-def test_published_weights_beside_a_sink():
-    layer, compute = weigh([1, 0, -1], use_sinks=True)
-    layer.sinks.assign([[[0.5]]])
-    expected = [0.473991, 0.174371, 0.064148]
-    np.testing.assert_allclose(compute(), expected, atol=1e-6)
-
-
-def test_published_scores_of_a_soft_cap():
-    _, compute = weigh([10, 50, 200], logit_soft_cap=50)
-    powers = np.exp([9.868766, 38.079708, 49.966465])
-    np.testing.assert_allclose(compute(), powers / powers.sum(), atol=1e-6)
-
-
 def test_norms_of_half_precision_do_not_overflow():
     layer = build(use_query_key_norm=True, dtype="mixed_float16")
     features = np.array([[[[3e4, -4e4, 0, 0]]]], "float16")
@@ -126,8 +88,6 @@ def test_inputs_may_be_empty(use_entmax):
 
 
 def test_a_single_key_has_all_the_weight():
-    one = attend(build(encoding=RoPE()), STATES[:, :1], STATES[:, :1])
-    np.testing.assert_array_equal(one[1], 1)
     for encoding in (HardALiBi(), DAPE(encoding=HardALiBi())):
         layer = build(score_factor="log_length", encoding=encoding)
         weights = attend(layer)[1][:, 0]

@@ -26,7 +26,6 @@ REASONS = {
     "weights": "attention weights are to be returned",
     "mask": "there is an attention_mask",
     "length": "a soft cap is multiplied by a function of the number of keys",
-    "entmax": "weights are those of entmax",
     "sampled": "RandomizedALiBi reads sampled distances from a table",
 }
 

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
     AxialEncoding,
@@ -24,7 +25,6 @@ from keras_lengen.layers import (
 from tests.covering import cover
 from tests.keras_lengen.layers.arguments import differ
 from tests.keras_lengen.layers.attention import oracle
-from tests.keras_lengen.layers.positions.table import reset
 
 HEADS, WIDTH, TOKENS = 2, 8, 6
 RANDOM = np.random.default_rng(2)
@@ -108,12 +108,12 @@ def test_padding_does_not_change_what_is_drawn(encoding, sampler):
         inputs[example, tokens] = X[example]
     outputs = []
     for masks in ({"query_mask": mask, "value_mask": mask}, {}):
-        reset(layer.encoding.sampler)
+        restart(layer.encoding.sampler)
         states = inputs if masks else np.asarray(X)
         outputs.append(np.asarray(layer(states, states, **masks)))
     found = np.take_along_axis(outputs[0], places[..., None], axis=1)
     np.testing.assert_allclose(found, outputs[1], atol=1e-5)
-    reset(layer.encoding.sampler)
+    restart(layer.encoding.sampler)
     once = layer(inputs, inputs, value_mask=mask)
     np.testing.assert_array_equal(once, outputs[0])
 
@@ -184,11 +184,6 @@ WRONG_CACHES = [
     (attention(RoPE()), {"value": OTHERS}, "pass their `positions`"),
     (
         attention(),
-        {"cache_update_index": 4},
-        "6 new tokens .* cache of 9",
-    ),
-    (
-        attention(),
         {"value_mask": np.ones((2, 6), bool)},
         "got one of 6: pass `value_mask`",
     ),
@@ -227,7 +222,7 @@ def test_self_attention_draws_one_set_of_positions(case):
     layer.build(x.shape, x.shape)
     outputs = []
     for call in (lambda layer, x: layer(x, x), SELF[case]):
-        reset(layer.encoding.sampler)
+        restart(layer.encoding.sampler)
         outputs.append(call(layer, x))
     np.testing.assert_allclose(*outputs, atol=1e-6)
 
@@ -262,7 +257,6 @@ WRONG = [
         lambda: attention(num_key_value_heads=3),
         "num_key_value_heads=3 does not divide num_heads=2",
     ),
-    (lambda: attention(chunk_size="all"), "chunk_size must .* got 'all'"),
     (lambda: attention()(X), "value is missing"),
     (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
     (lambda: attention()(None, X), "query must be a tensor"),
@@ -272,29 +266,7 @@ WRONG = [
         lambda: attention()(X[0], X, self_attention=True),
         r"query must have shape \(B, T, M\); got \(6, 16\)",
     ),
-    (
-        lambda: build(attention())(X, X[..., :3]),
-        "value has width 3, but this",
-    ),
-    (lambda: attention()(X, OTHERS, X), "must be equal"),
-    (
-        lambda: attention()(X, X[:, :0]),
-        "value must have at least one token",
-    ),
-    (
-        lambda: attention()(OTHERS, X, use_causal_mask=True),
-        "use_causal_mask needs at least as many keys.*9 queries and 6",
-    ),
-    (
-        lambda: attention()(X, X, cache_update_index=0),
-        "cache_update_index is given without a cache",
-    ),
 ]
-
-
-def build(layer):
-    layer.build(X.shape, X.shape)
-    return layer
 
 
 @pytest.mark.parametrize(("call", "message"), WRONG)

@@ -3,12 +3,10 @@ import numpy as np
 import pytest
 
 from keras_lengen.layers import (
-    FIRE,
     ALiBi,
     AxialEncoding,
     CoPE,
     GridPositions,
-    LearnedEncoding,
     MultiHeadAttention,
     NoPE,
     RandomizedPositions,
@@ -33,22 +31,11 @@ def axial(row, column, **arguments):
     )
 
 
-@pytest.mark.parametrize(
-    ("attribute", "true", "false"),
-    [
-        ("share_layers", ALiBi(), RelativeEncoding()),
-        ("shift_invariant", ALiBi(), FIRE()),
-        ("takes_negative", ALiBi(), FIRE()),
-        *(
-            (attribute, SinusoidalEncoding(), LearnedEncoding(max_position=8))
-            for attribute in ("takes_fractions", "defined_past_training")
-        ),
-    ],
-)
-def test_it_promises_what_both_promise(attribute, true, false):
-    assert getattr(axial(true, true), attribute)
-    assert not getattr(axial(true, false), attribute)
-    assert not getattr(axial(false, true), attribute)
+def test_layers_share_what_both_share():
+    shared, own = ALiBi(), RelativeEncoding()
+    assert axial(shared, shared).share_layers
+    for pair in ((shared, own), (own, shared)):
+        assert not axial(*pair).share_layers
 
 
 def test_rows_have_two_sides_in_causal_attention_if_they_may_fall():

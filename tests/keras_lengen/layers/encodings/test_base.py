@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
     GridPositions,
@@ -16,7 +17,6 @@ from keras_lengen.layers import (
     TransformerBlock,
 )
 from tests.keras_lengen.layers.encodings.table import random_inputs
-from tests.keras_lengen.layers.positions.table import reset
 
 QUERY, KEY = random_inputs("rotation")
 NOTHING = NoPE()
@@ -25,9 +25,9 @@ NOTHING = NoPE()
 @pytest.mark.parametrize("cls", [RoPE, ALiBi, RelativeEncoding])
 def test_a_pair_is_encoded_by_one_draw(cls):
     encoding = cls(sampler=RandomizedPositions(max_position=999))
-    reset(encoding.sampler)
+    restart(encoding.sampler)
     positions = encoding.sampler(QUERY)
-    reset(encoding.sampler)
+    restart(encoding.sampler)
     np.testing.assert_array_equal(
         encoding(QUERY, KEY),
         encoding(QUERY, KEY, positions=positions, key_positions=positions),

@@ -58,6 +58,7 @@ def test_it_keeps_the_promises(variant):
 
 AXES = {
     "SinusoidalEncoding": "SinusoidalEncoding",
+    "LearnedEncoding": "SinusoidalEncoding",
     "RoPE": "NTKRoPE",
     "ALiBi": "RelativeEncoding",
     "XPos": "RoPE",

@@ -18,17 +18,6 @@ def bias_of(query, key, table, positions=None):
     return np.asarray(bias)[0]
 
 
-def test_published_positions():
-    """Read from vectors that grow by the same amount with each position."""
-    step = np.array([1, 0.5], "float32")
-    table = np.outer(step, np.arange(3)).astype("float32")
-    bias = bias_of(QUERY[:, None], KEY[:, None], table)[0]
-    positions = bias * np.sqrt(2) / (QUERY @ step)[:, None]
-    expected = [[0.5], [1.257241, 0.587479], [2, 1.339523, 0.669762]]
-    for i, row in enumerate(expected):
-        np.testing.assert_allclose(positions[i, : i + 1], row, atol=1e-5)
-
-
 def test_published_numbers():
     bias = bias_of(QUERY[:, None], KEY[:, None], TABLE)[0]
     logits = [[0.15], [-0.104173, -0.049357], [0.9, 0.107428, -0.035809]]

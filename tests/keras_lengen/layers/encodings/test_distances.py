@@ -18,16 +18,6 @@ every_kind = pytest.mark.parametrize(
 
 
 @every_kind
-@pytest.mark.parametrize("start", [0, 7, 0.5])
-def test_published_patterns_from_any_start(distances, expected, start):
-    positions = POSITIONS + start
-    steps = find_signed_distances(positions, positions, distances)
-    np.testing.assert_array_equal(steps, expected)
-    some = find_signed_distances(positions[2:], positions, distances)
-    np.testing.assert_array_equal(some, expected[2:])
-
-
-@every_kind
 @pytest.mark.parametrize("own", ["queries", "keys", "both"])
 def test_each_example_has_its_own(distances, expected, own):
     batch = np.stack([POSITIONS, 3 * POSITIONS])

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from keras_lengen.layers import FIRE
 from tests.keras_lengen.layers.encodings.table import make_built, random_inputs
 from tests.keras_lengen.models.small import with_random_weights
 
@@ -27,19 +26,6 @@ def find_bias(encoding, positions):
     return hidden @ output_kernel + output_bias
 
 
-def test_published_argument():
-    """A network that returns its input shows what it is given."""
-    encoding = FIRE(hidden_dim=1)
-    query = np.ones((1, 21, 1, 4), "float32")
-    encoding.build(query.shape)
-    one, zero = np.ones((1, 1), "float32"), np.zeros(1, "float32")
-    c, m = encoding.get_weights()[:2]
-    encoding.set_weights([c, m, one[0], zero, one, zero])
-    np.testing.assert_allclose(
-        encoding(query)[0, 0, 20, 5], 0.231674, atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("positions", [NEAR, FAR, np.stack([NEAR, FAR])])
 def test_definition(positions, causal):
@@ -53,3 +39,10 @@ def test_definition(positions, causal):
         found = np.moveaxis(example, 0, -1)[visible]
         expected = find_bias(encoding, own)[visible]
         np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_it_starts_as_published():
+    encoding = make_built("FIRE")
+    weights = [float(each) for each in (encoding.c, encoding.m)]
+    assert weights == pytest.approx([0.1, 1])
+    assert encoding.threshold == 512

@@ -11,7 +11,7 @@ import pytest
 
 from keras_lengen.layers import RoPE, XPos
 from keras_lengen.layers.attention.entmax import entmax
-from keras_lengen.layers.encodings import cope, distances, rope
+from keras_lengen.layers.encodings import cope, rope
 
 if keras.backend.backend() != "jax":
     pytest.skip("these forms are for JAX", allow_module_level=True)
@@ -76,21 +76,9 @@ def test_swaps_in_bfloat16_are_exact(monkeypatch, layout):
     assert not np.array_equal(found[..., turned], features[..., turned])
 
 
-def test_interpolation_without_a_gather(monkeypatch):
-    positions = RANDOM.uniform(0, 6, (2, 3, 4, 5)).astype("float32")
-    positions[..., :2] = [6, 3]  # The last vector, and a whole position.
-    compare(monkeypatch, cope._interpolate, draw(2, 3, 4, 7), positions)
-
-
 def test_sums_of_later_gates_without_a_cumulative_sum(monkeypatch):
     gates = RANDOM.uniform(size=(2, 3, 4, 5)).astype("float32")
     compare(monkeypatch, cope._sum_later, gates)
-
-
-def test_scores_without_a_gather(monkeypatch):
-    indices = RANDOM.integers(0, 7, (2, 4, 6))
-    read = functools.partial(distances.read_scores, indices=indices)
-    compare(monkeypatch, read, draw(2, 4, 7, 3))
 
 
 def test_the_gradient_of_entmax():

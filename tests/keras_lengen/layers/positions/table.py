@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import keras
-
 from keras_lengen.layers import SAMPLERS, TOKEN_SAMPLERS
 from tests.keras_lengen.bad_inputs import complete
 
@@ -105,12 +103,3 @@ def make(variant, **changes):
     """A new sampler, for a key of `VARIANTS`."""
     name, arguments = VARIANTS[variant]
     return SAMPLERS[name](**{**arguments, **changes})
-
-
-def reset(layer):
-    """Makes the sampler draw from here as if it were new."""
-    for value in vars(layer).values():
-        if isinstance(value, keras.random.SeedGenerator):
-            # Position 0 is not among the first draw of this state, so that
-            # `include_zero` shows.
-            value.state.assign([3, 4])

@@ -45,19 +45,6 @@ def warp(tokens, batch_size=1, lengths=None, **arguments):
     return place(sampler, tokens, batch_size, lengths=lengths, training=True)
 
 
-def test_published_tails():
-    (roots,) = warp(20, **TAIL)
-    np.testing.assert_allclose(
-        roots[[0, 1, 2, 19]], [0, 4.472, 6.325, 19.494], atol=5e-4
-    )
-    (skewed,) = warp(20, skew="beta", **TAIL)
-    np.testing.assert_allclose(
-        skewed[[1, 2, 4, 5, 10, 15, 18]] / 20,
-        [0.032774, 0.114265, 0.344640, 0.466064, 0.890625, 0.995361, 0.999945],
-        atol=5e-7,
-    )
-
-
 @pytest.mark.parametrize(
     ("skew", "function"), [("sqrt", math.sqrt), ("beta", stats.beta(2, 5).cdf)]
 )
@@ -66,7 +53,7 @@ def test_tails_go_by_the_true_length_and_keep_order(skew, function):
     result = warp(25, 3, lengths, skew=skew, **TAIL)
     for example, length in zip(result, lengths.tolist(), strict=True):
         expected = [length * function(j / length) for j in range(length)]
-        np.testing.assert_allclose(example[:length], expected, atol=2e-5)
+        np.testing.assert_allclose(example[:length], expected, atol=1e-5)
         assert (np.diff(example[:length]) > 0).all()
         assert (example[length:] == length).all()
 
