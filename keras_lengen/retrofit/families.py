@@ -15,7 +15,7 @@ from typing import Any
 
 import keras
 
-TESTED_VERSIONS = "0.31.0 and 0.32.0"
+TESTED_VERSIONS = "0.26.0, 0.31.0 and 0.32.0"
 """Versions of KerasHub with which the tests ran."""
 
 

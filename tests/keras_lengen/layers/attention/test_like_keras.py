@@ -169,12 +169,15 @@ def test_the_computed_shape_is_that_of_the_output():
 
 
 def test_arguments_have_the_order_of_keras():
-    for method, last in (("__init__", -1), ("call", None)):
+    for method in ("__init__", "call"):
         theirs, ours = (
             list(inspect.signature(getattr(kind, method)).parameters.values())
             for kind in (keras.layers.MultiHeadAttention, MultiHeadAttention)
         )
-        for own, other in zip(ours, theirs[:last], strict=False):
+        # Keras before 3.15 lacks some.
+        names = [other.name for other in theirs]
+        ours = [own for own in ours if own.name in names]
+        for own, other in zip(ours, theirs, strict=True):
             assert own.name == other.name
             if method == "__init__":
                 assert (own.kind, own.default) == (other.kind, other.default)
