@@ -18,8 +18,8 @@
 # minutes on two CPU cores.
 #
 # In Colab, the first cell clones the repository, because the notebook runs its
-# trainers, and installs the library from the clone. In a checkout, where the
-# library is installed already, the cell does nothing.
+# trainers, and installs the library from the clone, beside Colab's packages. In
+# a checkout, where the library is installed already, the cell does nothing.
 
 # %%
 import os
@@ -27,7 +27,7 @@ import os
 if not os.path.isdir("../trainers"):  # not in a checkout, as in Colab
     address = "https://example.org/keras_lengen"
     # !test -d keras_lengen || git clone --quiet {address} keras_lengen
-    # %pip install --quiet "./keras_lengen[images,plots,tensorflow]"
+    # %pip install --quiet ./keras_lengen
     os.chdir("keras_lengen/colab")
 
 # %% [markdown]

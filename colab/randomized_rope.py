@@ -17,15 +17,16 @@
 # tested on strings of up to 100 bits. The notebook takes less than ten minutes
 # on two CPU cores.
 #
-# In Colab, the first cell installs the library from its repository. In a
-# checkout, where the library is installed already, the cell does nothing.
+# In Colab, the first cell installs the library from its repository, beside
+# Colab's packages. In a checkout, where the library is installed already, the
+# cell does nothing.
 
 # %%
 import os
 
 if not os.path.isdir("../keras_lengen"):  # not in a checkout, as in Colab
     address = "https://example.org/keras_lengen"
-    # %pip install --quiet "keras_lengen[plots,tensorflow] @ git+{address}"
+    # %pip install --quiet "keras_lengen @ git+{address}"
 
 # %%
 import keras

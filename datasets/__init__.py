@@ -2,9 +2,12 @@
 
 _OF_HUGGING_FACE = (
     *("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict"),
-    *("load_dataset", "load_dataset_builder", "load_from_disk"),
-    *("concatenate_datasets", "interleave_datasets", "get_dataset_split_names"),
-    *("Features", "Value", "Sequence", "ClassLabel", "Audio", "Image"),
+    *("load_dataset", "load_dataset_builder", "load_from_disk", "load_metric"),
+    *("concatenate_datasets", "interleave_datasets", "list_datasets"),
+    *("get_dataset_config_names", "get_dataset_split_names"),
+    *("Features", "Value", "ClassLabel", "Sequence", "List", "Column"),
+    *("Audio", "Image", "Video", "Array2D", "Translation", "Split"),
+    *("DownloadConfig", "DownloadMode", "DatasetBuilder", "BuilderConfig"),
 )
 
 

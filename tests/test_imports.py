@@ -89,4 +89,7 @@ def test_every_folder_of_the_trainers_has_its_layer():
 def test_names_of_hugging_face_are_explained():
     with pytest.raises(ImportError, match="load_dataset is of the package"):
         from datasets import load_dataset  # noqa: F401
+    # As transformers.Trainer does, which imports the module.
+    with pytest.raises(ImportError, match="run Python with -P"):
+        isinstance([], datasets.Dataset)
     assert not hasattr(datasets, "anything_else")

@@ -54,6 +54,23 @@ def test_pre_commit_has_the_versions_of_the_setup():
     assert mypy["additional_dependencies"] == requirements()
 
 
+def test_the_oldest_versions_are_those_of_the_setup_and_of_the_guide():
+    text = (ROOT / ".ci" / "oldest.txt").read_text()
+    oldest = dict(re.findall(r"^([\w-]+)==(.*)", text, re.M))
+    floors = [
+        line.split(">=")
+        for extra in (None, "tensorflow", "test", "retrofit")
+        for line in requirements(extra)
+        if line.partition(">=")[0] in oldest
+    ]
+    assert {name for name, _ in floors} == oldest.keys()
+    for name, floor in floors:
+        assert oldest[name] in (floor, f"{floor}.0"), name
+    guide = (ROOT / "docs" / "start" / "install.md").read_text()
+    for name in ("keras", "tensorflow", "jax", "numpy", "keras-hub"):
+        assert f"`{name}` | {oldest[name]} |" in guide
+
+
 def test_every_marker_has_a_line_in_the_guide():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     markers = project["tool"]["pytest"]["ini_options"]["markers"]

@@ -113,10 +113,13 @@ def evaluate_by_length(
         measured[length] = _measure(model, examples, size)
         if verbose:
             bar.update(index + 1)
+    found_names = next(iter(measured.values()))
+    # The loss first: some versions of Keras sort the names.
+    names = sorted(found_names, key=lambda name: name != "loss")
     return LengthResults(
         metrics={
             name: {length: each[name] for length, each in measured.items()}
-            for name in next(iter(measured.values()))
+            for name in names
         },
         examples={length: each.count for length, each in found.items()},
         trained=known,

@@ -15,7 +15,7 @@ from typing import Any
 
 import keras
 
-TESTED_VERSIONS = "0.31.0 and 0.32.0"
+TESTED_VERSIONS = "0.26.0, 0.31.0 and 0.32.0"
 """Versions of KerasHub with which the tests ran."""
 
 
@@ -86,11 +86,20 @@ class RotaryFamily:
             self._check_arguments(backbone, attention)
         return found
 
-    def _check_arguments(self, backbone: Any, attention: Any) -> None:
-        """Checks the arguments of the methods that a seam replaces."""
+    def find_rotation(self, attention: Any) -> Any:
+        """Finds the function that rotates a tensor at given positions."""
         rotation = getattr(attention, self.rotation)
         if isinstance(rotation, keras.layers.Layer):
-            rotation = rotation.call
+            return rotation.call
+        if "positions" not in inspect.signature(rotation).parameters:
+            # Gemma before KerasHub 0.31: the method permutes the features of
+            # queries and keys alike, which their products do not see.
+            return getattr(attention, self.frequencies).call
+        return rotation
+
+    def _check_arguments(self, backbone: Any, attention: Any) -> None:
+        """Checks the arguments of the methods that a seam replaces."""
+        rotation = self.find_rotation(attention)
         products = getattr(attention, self.products)
         for method, wanted in (
             (rotation, ("start_index", "positions")),

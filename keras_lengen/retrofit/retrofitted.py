@@ -349,7 +349,7 @@ class Retrofitted(keras.Model):
         except ImportError:
             raise ImportError(
                 "a Retrofitted model needs KerasHub: install it by "
-                "pip install 'keras-hub>=0.31'."
+                "pip install 'keras-hub>=0.26'."
             ) from None
         load = keras.saving.deserialize_keras_object
         config = dict(config)

@@ -116,11 +116,9 @@ class AttentionSeam:
         self.shared = shared
         # `compute` asks for it before it calls what uses it.
         self.encoding: Any = encoding
-        self.rotation = getattr(attention, family.rotation)
+        self.rotation = family.find_rotation(attention)
         self.products = getattr(attention, family.products)
         self.attend = attention.call
-        if isinstance(self.rotation, keras.layers.Layer):
-            self.rotation = self.rotation.call
 
     def insert(self, changes: Changes) -> None:
         """Replaces the methods of the layer."""

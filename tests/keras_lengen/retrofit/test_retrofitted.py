@@ -50,7 +50,10 @@ def test_ordinal_positions_change_nothing(family):
     before = compute(backbone, inputs)
     model = Retrofitted(backbone)
     assert isinstance(model.sampler, OrdinalPositions)
-    np.testing.assert_array_equal(compute(model, inputs), before)
+    # KerasHub before 0.31 permutes Gemma's features, which rounds otherwise.
+    tolerance = 1e-5 if family == "Gemma" else 0
+    after = compute(model, inputs)
+    np.testing.assert_allclose(after, before, rtol=0, atol=tolerance)
     # No weights are copied.
     assert {id(weight) for weight in model.weights} == weights
 
