@@ -65,10 +65,10 @@ def student_estimate(values: Sequence[float]) -> Estimate:
 
     Args:
         values: List of floats, such as one for each seed. Of fewer than two,
-            no interval is known.
+            or of values that are not finite, no interval is known.
     """
     mean = float(np.mean(values))
-    if len(values) < 2:
+    if len(values) < 2 or not math.isfinite(mean):
         return Estimate(mean, math.nan, math.nan)
     deviation = float(np.std(values, ddof=1))
     quantile = student_quantile(len(values) - 1)

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 from keras.src.models.functional import Functional
+from keras.src.saving.serialization_lib import SafeModeScope
 
 from keras_lengen.checks.arguments import Instance, Optional, described
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
@@ -96,12 +97,21 @@ class _Conversion:
 
     def convert(self, model: keras.Model) -> keras.Model:
         """Copies a model and its weights."""
-        converted = self._copy(model)
+        # The functions of `Lambda` layers come from the model, not from a file.
+        with SafeModeScope(safe_mode=False):
+            converted = self._copy(model)
         for layer, copy in self._copies.values():
+            if not isinstance(layer, keras.Layer) or type(layer) in _GRAPHS:
+                continue
             if isinstance(layer, _ATTENTIONS):
                 copy.load_keras_weights(layer)
-            elif isinstance(layer, keras.Layer) and type(layer) not in _GRAPHS:
+            else:
                 copy.set_weights(layer.get_weights())
+            if not layer.trainable:
+                # The configuration froze the layer, but not the layers in it,
+                # and TensorFlow assigns no value that an attribute has.
+                copy.trainable = True
+                copy.trainable = False
         return converted
 
     def _copy(self, layer: Any) -> Any:

@@ -93,7 +93,8 @@ def merge_seeds(runs, problem):
 def _find_bounds(values, is_share):
     """Returns the bounds `low` and `high`; `{}`: there is no variance."""
     _, low, high = student_estimate(values)
-    if low == high:
+    # Not-a-number if a value is not finite.
+    if not low < high:
         return {}
     if is_share:
         low, high = max(low, 0.0), min(high, 1.0)
