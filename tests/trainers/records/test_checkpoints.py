@@ -24,7 +24,7 @@ KERNEL = "model/sequential/dense/kernel"
 def make(path, *, value=0.0, initial=None, strategy=None):
     """Checkpoints of a model whose variables all have one value."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
-    optimizer = keras.optimizers.SGD(momentum=0.9)
+    optimizer = keras.optimizers.SGD(momentum=0.9, name="sgd")
     optimizer.build(model.trainable_variables)
     made = Checkpoints(
         path,

@@ -7,7 +7,7 @@ from trainers.records.variable_names import name_variables
 
 def named(layers):
     model = keras.Sequential([keras.Input((2,)), *layers])
-    optimizer = keras.optimizers.SGD(momentum=0.9)
+    optimizer = keras.optimizers.SGD(momentum=0.9, name="sgd")
     optimizer.build(model.trainable_variables)
     return model, optimizer, name_variables(model, optimizer)
 
