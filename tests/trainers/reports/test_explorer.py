@@ -9,7 +9,7 @@ import pytest
 
 from tests.shell import run
 from trainers.reports.blocks import Curves
-from trainers.reports.chart import Curve, Panel, draw_panel, make_spec
+from trainers.reports.chart import Curve, Panel, draw_panels, make_spec
 from trainers.reports.explorer import make_fragment
 from trainers.reports.page import make_page
 
@@ -51,7 +51,7 @@ def test_the_scales_of_a_panel(panel, kind, domain, layers):
     assert spec["layer"][2]["encoding"]["y"]["scale"].get("domain") == domain
     assert len(spec["layer"]) == layers
     # No curve ends before the picture does.
-    picture = Image.open(io.BytesIO(draw_panel(panel))).convert("RGB")
+    picture = Image.open(io.BytesIO(draw_panels([panel]))).convert("RGB")
     colors = {color for _, color in picture.getcolors(2**24)}
     assert {(0xD5, 0x5E, 0), (0x56, 0xB4, 0xE9)} & colors
 
