@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 
 from trainers.records.styles import GRAY, choose_floor_styles, choose_styles
@@ -229,17 +230,25 @@ def make_spec(panel, *, interactive=False):
 
 def _make_row(curve):
     """Returns a curve as a row of data, whose lists have one length."""
+    lists = {
+        "length": curve.lengths,
+        "value": curve.values,
+        "low": curve.low,
+        "high": curve.high,
+        "published": curve.published,
+    }
     unknown = [None] * len(curve.lengths)
     return {
         "method": curve.method,
-        "length": [*curve.lengths],
-        "value": [*curve.values],
-        "low": [*curve.low] or unknown,
-        "high": [*curve.high] or unknown,
-        "published": [*curve.published] or unknown,
+        **{name: _keep_finite(of) or unknown for name, of in lists.items()},
         "minutes": curve.minutes,
         "runs": curve.runs,
     }
+
+
+def _keep_finite(values):
+    """Replaces numbers that JSON does not have, such as a loss of `nan`."""
+    return [n if n is not None and math.isfinite(n) else None for n in values]
 
 
 def _mark_lengths(panel):

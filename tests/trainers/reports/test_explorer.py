@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 import shutil
 
@@ -54,6 +55,12 @@ def test_the_scales_of_a_panel(panel, kind, domain, layers):
     picture = Image.open(io.BytesIO(draw_panels([panel]))).convert("RGB")
     colors = {color for _, color in picture.getcolors(2**24)}
     assert {(0xD5, 0x5E, 0), (0x56, 0xB4, 0xE9)} & colors
+
+
+def test_values_that_are_not_finite_are_missing():
+    spec = make_spec(Panel("text", [Curve("NoPE", [1, 2], [2.0, math.nan])]))
+    (row,) = spec["data"]["values"]
+    assert (row["value"], row["low"]) == ([2.0, None], [None, None])
 
 
 def read_panels(fragment):
