@@ -6,12 +6,7 @@ further seeds.
 """
 
 import dataclasses
-import math
-import statistics
 
-from matplotlib.figure import Figure
-
-from benchmarks.result_tables import get_shares, group
 from benchmarks.runs import make_row, report
 from trainers.engine.problem import average_unseen
 
@@ -31,7 +26,6 @@ class Comparison:
         trained: int. Longest trained length.
         baselines: Tuple of methods that get further seeds in any case.
         seeds: Tuple of int. The further seeds.
-        ticks: Tuple of int. Lengths at the axis of the plot.
         metrics: Dict from tasks to another metric than the first one of their
             trainer.
     """
@@ -43,7 +37,6 @@ class Comparison:
     trained: int
     baselines: tuple
     seeds: tuple
-    ticks: tuple
     metrics: dict = dataclasses.field(default_factory=dict)
 
     def takes(self, task, method):
@@ -117,11 +110,10 @@ class Comparison:
             return None
         return average_unseen(results["floor_by_length"], self.trained)
 
-    def run(self, output, *, methods, tasks):
-        """Trains what is missing, and writes the report and its plot.
+    def run(self, *, methods, tasks):
+        """Trains what is missing, and writes the report.
 
         Args:
-            output: `pathlib.Path` of the report.
             methods: Container of the methods to train.
             tasks: Container of the tasks to train them on.
         """
@@ -142,54 +134,4 @@ class Comparison:
         rows = train(lambda row: row["seed"] == 0)
         # The results of the first runs choose the further ones.
         more = set(self.choose_more(rows))
-        rows = train(lambda row: (row["task"], row["method"]) in more)
-        if rows:
-            self.plot(rows, output.with_suffix(".png"))
-
-    def plot(self, rows, path):
-        """Draws the score of every method by length."""
-        tasks = group(rows, "task")
-        columns = min(len(tasks), 5)
-        lines = math.ceil(len(tasks) / columns)
-        figure = Figure(
-            figsize=(4 * columns, 4.5 * lines), layout="constrained"
-        )
-        panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
-        for axes in panels.flat[len(tasks) :]:
-            axes.set_axis_off()
-        for axes, (task, of_task) in zip(
-            panels.flat, tasks.items(), strict=False
-        ):
-            medians = sorted(
-                (
-                    (statistics.median(row["score"] for row in some), some)
-                    for some in group(of_task, "method").values()
-                ),
-                key=lambda pair: pair[0],
-                reverse=True,
-            )
-            for number, (_, some) in enumerate(medians):
-                shares = [get_shares(row) for row in some]
-                middle = [
-                    statistics.median(of_run[n] for of_run in shares)
-                    for n in shares[0]
-                ]
-                style = self._choose_style(some[0]["method"], number < BEST)
-                axes.plot([int(n) for n in shares[0]], middle, **style)
-            axes.axvspan(1, self.trained, color="0.95", zorder=-1)
-            axes.set(title=task, xlabel="length", xscale="log", ylim=(0, 1.02))
-            axes.set_xticks(self.ticks, self.ticks)
-            axes.set_xticks([], minor=True)
-            axes.legend(fontsize=8)
-        for axes in panels[:, 0]:
-            axes.set_ylabel("score")
-        figure.savefig(path, dpi=100)
-
-    def _choose_style(self, method, is_best):
-        """Returns how a line is drawn: a baseline alike in all panels."""
-        if method in self.baselines:
-            color = f"C{BEST + self.baselines.index(method)}"
-            return {"label": method, "linestyle": "--", "color": color}
-        if is_best:
-            return {"label": method, "linewidth": 2}
-        return {"color": "0.8", "linewidth": 1, "zorder": 0}
+        train(lambda row: (row["task"], row["method"]) in more)

@@ -7,14 +7,12 @@ each token is the most likely one given the correct tokens before it. The
 methods that are best at unseen lengths of a task, and two baselines, are then
 trained with further seeds.
 
-Two commands run at a time, a core each. The report and its plot are written
-after every run; runs that the report has are not repeated, and one that was
-interrupted is resumed.
+Two commands run at a time, a core each. The report is written after every run;
+runs that the report has are not repeated, and one that was interrupted is
+resumed.
 
     python -m benchmarks.frontier
 """
-
-import pathlib
 
 from absl import app, flags
 
@@ -106,16 +104,13 @@ FRONTIER = Frontier(
     trained=TRAINED,
     baselines=("RoPE", "RandomizedRoPE"),
     seeds=(1, 2),
-    ticks=(1, 2, 5, 10, 20, 50, 100),
 )
 
 
 def main(argv):
     """Trains what is missing, and reports."""
     del argv
-    FRONTIER.run(
-        pathlib.Path(FLAGS.output), methods=FLAGS.only or METHODS, tasks=TASKS
-    )
+    FRONTIER.run(methods=FLAGS.only or METHODS, tasks=TASKS)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from docs import (
     fused_table,
     measured_curves,
     overview_table,
+    result_pictures,
 )
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -71,8 +72,9 @@ def main():
     for page in PAGES:
         page.write_text(rebuild(page.read_text()))
     build_scaling.PAGE.write_text(build_scaling.make_page())
-    curves = explorer.dump_panels(measured_curves.make_panels())
-    explorer.CURVES.write_text(curves)
+    panels = measured_curves.make_panels()
+    explorer.CURVES.write_text(explorer.dump_panels(panels))
+    result_pictures.main(panels)
     build_reference.main()
 
 

@@ -9,7 +9,7 @@ import re
 
 from sphinx import addnodes
 
-from docs import explorer
+from docs import class_links, explorer
 
 project = "keras_lengen"
 _package = pathlib.Path(__file__).parents[1] / project / "__init__.py"
@@ -32,8 +32,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app):
-    """Registers the explorer, and `offer_files` before files are collected."""
+    """Registers what pages need; `offer_files` precedes Sphinx's collectors."""
     app.add_directive("explorer", explorer.Explorer)
+    app.connect("doctree-resolved", class_links.link_classes)
     app.connect("doctree-read", offer_files, priority=100)
 
 

@@ -36,6 +36,9 @@ MEASURES = (
 NEAR = "coupled near keys"
 """Method of the reports that have one method only, as in `frontier`."""
 
+ABLATION = "ablation: "
+"""Beginning of the names of what differs from `NEAR` in one respect."""
+
 
 def make_panels():
     """Returns a `Panel` for each task of each report, a list."""
@@ -103,7 +106,7 @@ def _make_structured(row):
 def _name_sum(row):
     name = row["variant"].replace("`", "")
     is_change = name not in ("coupled", "ordinal")
-    return f"{NEAR}, {name}" if is_change else f"{name} near keys"
+    return f"{ABLATION}{name}" if is_change else f"{name} near keys"
 
 
 def _make_panel(task, rows, problem=None):

@@ -21,7 +21,6 @@ def choose(scores):
         trained=20,
         baselines=("NoPE",),
         seeds=(1, 2),
-        ticks=(),
     ).choose_more(rows)
     return {method for _, method in chosen}
 

@@ -8,6 +8,7 @@ from docs import (
     build_scaling,
     explorer,
     measured_curves,
+    result_pictures,
 )
 from tests.docs.test_pages import TEXTS
 
@@ -55,7 +56,8 @@ def test_all_pages_are_written(monkeypatch, tmp_path):
     curves = tmp_path / "curves.json"
     monkeypatch.setattr(explorer, "CURVES", curves)
     monkeypatch.setattr(measured_curves, "make_panels", lambda: [])
+    monkeypatch.setattr(result_pictures, "main", calls.append)
     build.main()
     assert [copy.read_text() for copy in copies] == current
     assert scaling.read_text() == build_scaling.make_page()
-    assert (calls, curves.read_text()) == ([1], "[]\n")
+    assert (calls, curves.read_text()) == ([[], 1], "[]\n")

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.process
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The directory of the site that the command builds in a clean copy."""
-    for package in ("sphinx", "furo", "myst_parser", "sphinx_copybutton"):
+    packages = ("sphinx", "furo", "myst_parser", "sphinx_copybutton")
+    for package in (*packages, "vl_convert"):
         pytest.importorskip(package)
     source = tmp_path_factory.mktemp("source")
     copy_checkout(source)
@@ -37,10 +38,25 @@ def site(tmp_path_factory):
 def list_targets(page):
     """Yields the files that a page shows or links to, with the anchors."""
     pattern = r'<(?:a|img|link|script)\b[^>]*?(?:href|src)="([^"]*)"'
-    for target in re.findall(pattern, page.read_text()):
+    # A script is no markup.
+    text = re.sub(
+        "(<script[^>]*>).*?</script>", r"\1", page.read_text(), flags=re.S
+    )
+    for target in re.findall(pattern, text):
         parts = urllib.parse.urlsplit(html.unescape(target))
         if not parts.scheme and not parts.netloc:
             yield urllib.parse.unquote(parts.path), parts.fragment
+
+
+def test_classes_in_tables_are_links(site):
+    page = (site / "results" / "methods.html").read_text()
+    link = r'<a class="reference internal" href="../reference/index.html#rope">'
+    assert re.search(link + "<code[^>]*><span[^>]*>RoPE<", page)
+
+
+def test_the_explorer_has_its_curves(site):
+    page = (site / "results" / "explorer.html").read_text()
+    assert "vegaEmbed" in page and '"task":"needle (newer tasks)"' in page
 
 
 def test_pages_files_and_anchors_exist(site):

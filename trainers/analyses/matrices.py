@@ -85,10 +85,11 @@ def _draw(path, problem, found):
             zip(row, layers.values(), strict=True)
         ):
             shown = weights[0, :tokens, :tokens]
-            axes.imshow(shown, cmap="viridis", vmin=0)
-            axes.set_title(
-                f"block {number + 1}, up to {shown.max():.2f}", fontsize=8
-            )
+            image = axes.imshow(shown, cmap="viridis", vmin=0)
+            # Weights of longer sequences are smaller.
+            bar = plot.colorbar(image, ax=axes)
+            bar.ax.tick_params(labelsize=6)
+            axes.set_title(f"block {number + 1}", fontsize=8)
             axes.tick_params(labelsize=6)
             axes.locator_params(integer=True)
         described = problem.describe_length(length)
@@ -98,9 +99,7 @@ def _draw(path, problem, found):
         )
     for axes in grid[-1]:
         axes.set_xlabel("key", fontsize=8)
-    plot.suptitle(
-        "attention, maximum over heads; bright: strongest", fontsize=9
-    )
+    plot.suptitle("attention weight, maximum over heads", fontsize=9)
     with replacing(path) as file:
         save_figure(plot, file)
     print(f"picture: {path}")

@@ -1,13 +1,19 @@
 """Plots of a metric against length."""
 
-import itertools
 import pathlib
 import textwrap
 
 from keras_lengen.evaluation import plot as length_plot
-from keras_lengen.evaluation.plot import COLORS, SHADE, find_spans
+from keras_lengen.evaluation.plot import SHADE, find_spans
 from trainers.records.files import replacing
 from trainers.records.results import choose_metric
+from trainers.records.styles import (
+    COLORS,
+    MARKERS,
+    Style,
+    choose_floor_styles,
+    choose_styles,
+)
 
 
 def plot_results(path, results, problem):
@@ -37,7 +43,7 @@ def plot_results(path, results, problem):
         f"{metric.name}_by_position" in r["final"] for r in results.values()
     ):
         plot = figure.Figure(figsize=(7, 8))
-        upper, lower = plot.subplots(2, gridspec_kw={"hspace": 0.35})
+        upper, lower = plot.subplots(2, gridspec_kw={"hspace": 0.7})
         _draw_positions(upper, results, problem)
         _draw_unseen(lower, results, problem)
         _save(plot, path.with_stem(f"{path.stem}_positions"))
@@ -50,29 +56,30 @@ def _draw_lengths(axes, results, problem):
         label: result["final"][f"{name}_by_length"]
         for label, result in results.items()
     }
-    _draw_curves(axes, curves)
-    label = "95% interval"
-    for number, result in enumerate(results.values()):
+    styles = choose_styles(curves)
+    _draw_curves(axes, curves, styles)
+    band = "95% interval"
+    for label, result in results.items():
         bounds = [
             result["final"].get(f"{name}_{end}_by_length")
             for end in ("low", "high")
         ]
         if all(bounds):
             (lengths, low), (_, high) = map(_points, bounds)
-            color = COLORS[number % len(COLORS)]
-            draw_band(axes, lengths, low, high, color, label)
-            label = None
-    for (floor, label), style in zip(
-        problem.floor_labels.items(), ("--", ":"), strict=False
-    ):
-        points = _points(first[f"{floor}_by_length"])
-        axes.plot(*points, style, color="0.4", label=label)
-    shade_lengths(axes, problem)
+            color = styles[label].color
+            _draw_band(axes, lengths, low, high, color, band)
+            band = None
+    floors = {
+        label: first[f"{floor}_by_length"]
+        for floor, label in problem.floor_labels.items()
+    }
+    _draw_curves(axes, floors, choose_floor_styles(floors))
+    _shade_lengths(axes, problem)
     axis = problem.length_name
     title = f"trained on {describe_lengths(problem)}"
-    finish_axes(axes, problem, axis, title, name=name)
+    _finish_axes(axes, problem, axis, title, name=name)
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
-    scale_lengths(axes, problem, lengths)
+    _scale_lengths(axes, problem, lengths)
 
 
 def _draw_positions(axes, results, problem):
@@ -87,11 +94,13 @@ def _draw_positions(axes, results, problem):
         lengths = sorted(by_length, key=int)
         for length in lengths if len(results) == 1 else lengths[-1:]:
             curves[f"{label}, length {length}"] = by_length[length]
-    _draw_curves(axes, curves)
+    # The lengths of one result have colors of their own.
+    styles = choose_styles(curves) if len(results) > 1 else None
+    _draw_curves(axes, curves, styles)
     longest = problem.longest_trained
     label = f"within the longest trained {problem.length_name}"
     axes.axvspan(0, longest, color=SHADE, zorder=0, label=label)
-    finish_axes(axes, problem, "position", "at each position")
+    _finish_axes(axes, problem, "position", "at each position")
     axes.set_xlim(0, None)
 
 
@@ -103,7 +112,7 @@ def _draw_unseen(axes, results, problem):
         for kind in ("positions", "distances")
         if f"unseen_{kind}_by_length" in result["final"]
     }
-    _draw_curves(axes, curves)
+    _draw_curves(axes, curves, choose_styles(curves))
     axes.set(
         xlabel=problem.length_name,
         ylabel="not seen in training (fraction)",
@@ -113,26 +122,34 @@ def _draw_unseen(axes, results, problem):
     axes.grid(alpha=0.3)
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
     if lengths:
-        scale_lengths(axes, problem, lengths)
-        add_legend(axes)
+        _scale_lengths(axes, problem, lengths)
+        _add_legend(axes)
 
 
-def _draw_curves(axes, curves):
-    styles = itertools.product(_STYLES, COLORS)
-    for (label, curve), (style, color) in zip(
-        curves.items(), itertools.cycle(styles), strict=False
-    ):
-        axes.plot(*_points(curve), style, ms=3, color=color, label=label)
+def _draw_curves(axes, curves, styles=None):
+    """Draws curves; without styles, by label, the colors take turns."""
+    for number, (label, curve) in enumerate(curves.items()):
+        color = COLORS[number % len(COLORS)]
+        marker = MARKERS[number // len(COLORS) % len(MARKERS)]
+        style = styles[label] if styles else Style(color, (), marker)
+        axes.plot(
+            *_points(curve),
+            linestyle=(0, style.dash) if style.dash else "-",
+            marker=_MARKERS[style.marker],
+            ms=3.5,
+            color=style.color,
+            label=label,
+        )
 
 
-def draw_band(axes, lengths, low, high, color, label):
+def _draw_band(axes, lengths, low, high, color, label):
     """Draws a band around a curve; `label` names it, unless it is `None`."""
     axes.fill_between(lengths, low, high, color=color, alpha=0.2, lw=0)
     # Gray: the bands of all curves have one entry in the legend.
     _add_entry(axes, "0.78", label)
 
 
-def shade_lengths(axes, problem):
+def _shade_lengths(axes, problem):
     """Shades the trained lengths, behind the curves, and no others."""
     length_plot.shade_lengths(axes, problem.trained_lengths)
     _add_entry(axes, SHADE, f"trained {problem.length_name}s")
@@ -157,7 +174,7 @@ def describe_lengths(problem):
     return f"{name} {', '.join(named)}"
 
 
-def scale_lengths(axes, problem, lengths):
+def _scale_lengths(axes, problem, lengths):
     """Scales an axis of lengths so that the trained ones can be seen.
 
     Args:
@@ -171,7 +188,7 @@ def scale_lengths(axes, problem, lengths):
         axes.set_xticks(lengths, names, rotation=45)
 
 
-def finish_axes(axes, problem, xlabel, title, *, name=None):
+def _finish_axes(axes, problem, xlabel, title, *, name=None):
     """Labels a plot of a metric, and adds its legend.
 
     Args:
@@ -197,11 +214,11 @@ def finish_axes(axes, problem, xlabel, title, *, name=None):
         convert = (lambda value: value * factor, lambda value: value / factor)
         axes.secondary_yaxis("right", functions=convert).set_ylabel(unit)
     axes.grid(alpha=0.3)
-    add_legend(axes)
+    _add_legend(axes)
 
 
-def add_legend(axes):
-    """Adds a legend beside the curves, which it would hide."""
+def _add_legend(axes):
+    """Adds a legend below the curves, which it would hide."""
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(
         handles,
@@ -215,8 +232,10 @@ def add_legend(axes):
             )
             for label in labels
         ],
-        loc="upper left",
-        bbox_to_anchor=(1.14 if axes.child_axes else 1, 1),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+        frameon=False,
         fontsize="small",
         handlelength=3,
     )
@@ -239,7 +258,8 @@ LEGEND_WIDTH = 40
 NAMED_SPANS = 4
 """Most spans of trained lengths that a title names."""
 
-_STYLES = ("o-", "s--", "^-.", "v:")
+_MARKERS = dict(zip((*MARKERS, "stroke"), (*"os^Dv", ""), strict=True))
+"""Markers of matplotlib."""
 
 
 def _points(curve):

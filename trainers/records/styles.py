@@ -31,7 +31,10 @@ CHOSEN = {
     BLUE: ("BAM", "CoPE", "LogKERPLE", "RelativeEncoding"),
     GREEN: ("ALiBi", "DAPE", "SelectiveRoPE", "StickBreakingAttention"),
     ORANGE: ("ASEntmax", "FIRE", "PaTHAttention", "SinusoidalEncoding"),
-    PINK: ("AxialEncoding", "CoupledPositions", "NAPE", "T5Bias"),
+    PINK: (
+        *("AxialEncoding", "CoupledPositions", "NAPE", "T5Bias"),
+        "scalable softmax",
+    ),
     RED: ("RoPE", "YaRN"),
     SKY: ("LearnedEncoding", "NoPE", "ReRoPE"),
 }

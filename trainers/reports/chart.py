@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 
 from trainers.records.styles import GRAY, choose_floor_styles, choose_styles
@@ -92,32 +93,73 @@ class Panel:
         return {**methods, **floors}
 
 
-def draw_panel(panel):
-    """Draws all curves of a panel with a legend; returns bytes of a PNG file.
+CONFIG = {"view": {"stroke": None}}
+
+
+def draw_panels(panels, *, columns=1, size=(560, 320), title="", note=""):
+    """Draws all curves of panels, each with a legend below it.
+
+    Args:
+        panels: Sequence of `Panel`s.
+        columns: int. Number of panels beside each other.
+        size: Pair of int. Width and height of a panel in pixels.
+        title: str. Title of several panels.
+        note: str. Line below this title.
+
+    Returns:
+        bytes of a PNG file.
 
     Raises:
         ImportError: If vl-convert-python is not installed.
     """
     import vl_convert
 
-    spec = make_spec(panel)
-    spec["title"] = ": ".join(filter(None, [panel.task, panel.note]))
-    spec["background"] = "white"
-    spec["width"], spec["height"] = 560, 320
+    spec = {
+        "concat": [
+            {
+                **make_spec(panel),
+                "title": ": ".join(filter(None, [panel.task, panel.note])),
+                **dict(zip(("width", "height"), size, strict=True)),
+            }
+            for panel in panels
+        ],
+        "columns": columns,
+        "title": {"text": title, "subtitle": note, "anchor": "middle"},
+        "background": "white",
+        "config": CONFIG,
+        "resolve": {
+            of: dict.fromkeys(("color", "shape", "strokeDash"), "independent")
+            for of in ("scale", "legend")
+        },
+    }
     return vl_convert.vegalite_to_png(spec, scale=2)
 
 
-def make_spec(panel, *, legend=True):
+def make_spec(panel, *, interactive=False):
     """Returns a specification of Vega-Lite, a dict.
 
-    Its parameters `from` and `to` are the shortest and the longest length that
-    it shows. Removing items of `spec["data"]["values"]` hides curves.
+    Args:
+        panel: The `Panel`.
+        interactive: bool. Whether parameters `from` and `to` of the
+            specification, instead of a legend, are the shortest and the longest
+            length that it shows. Removing rows of its data hides curves.
     """
     lengths, styles = panel.lengths, panel.choose_styles()
-    ends = {"from": lengths[0], "to": lengths[-1]}
+    first, last = lengths[0], lengths[-1]
+    if interactive:
+        first, last = "from", "to"
     length = {"field": "length", "type": "quantitative"}
     value = {"field": "value", "type": "quantitative", "title": panel.measure}
-    x = {**length, "title": panel.length_name, "scale": _scale_lengths(panel)}
+    kind = {"type": "log"} if panel.is_far else {"zero": False}
+    domain = {
+        "domainMin": {"expr": f"{first}"},
+        "domainMax": {"expr": f"{last}"},
+    }
+    x = {
+        **length,
+        "title": panel.length_name,
+        "scale": {**kind, **domain, "nice": False},
+    }
     x["axis"] = _mark_lengths(panel)
     y = {**value, "scale": {"zero": False}}
     if panel.is_share:
@@ -135,7 +177,7 @@ def make_spec(panel, *, legend=True):
         "symbolOpacity": 1,
         "rowPadding": 0,
     }
-    shown = {"legend": below if legend else None}
+    shown = {"legend": None if interactive else below}
 
     def choose(read):
         scale = {"domain": [*styles], "range": [*map(read, styles.values())]}
@@ -153,13 +195,11 @@ def make_spec(panel, *, legend=True):
         {"field": "minutes", "type": "quantitative", "format": ".1f"},
     ]
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "description": f"{panel.task}: {panel.measure} by {panel.length_name}",
-        "params": [{"name": name, "value": end} for name, end in ends.items()],
         "data": {"values": [*map(_make_row, (*panel.curves, *panel.floors))]},
         "transform": [
             {"flatten": ["length", "value", "low", "high", "published"]},
-            {"filter": "from <= datum.length && datum.length <= to"},
+            {"filter": f"{first} <= datum.length && datum.length <= {last}"},
             {
                 "as": "interval",
                 "calculate": "isValid(datum.low) ? format(datum.low, '.3f') + "
@@ -185,29 +225,30 @@ def make_spec(panel, *, legend=True):
             },
             *_add_published(panel, y),
         ],
-        "config": {"view": {"stroke": None}},
     }
 
 
 def _make_row(curve):
     """Returns a curve as a row of data, whose lists have one length."""
+    lists = {
+        "length": curve.lengths,
+        "value": curve.values,
+        "low": curve.low,
+        "high": curve.high,
+        "published": curve.published,
+    }
     unknown = [None] * len(curve.lengths)
     return {
         "method": curve.method,
-        "length": [*curve.lengths],
-        "value": [*curve.values],
-        "low": [*curve.low] or unknown,
-        "high": [*curve.high] or unknown,
-        "published": [*curve.published] or unknown,
+        **{name: _keep_finite(of) or unknown for name, of in lists.items()},
         "minutes": curve.minutes,
         "runs": curve.runs,
     }
 
 
-def _scale_lengths(panel):
-    kind = {"type": "log"} if panel.is_far else {"zero": False}
-    ends = {"domainMin": {"expr": "from"}, "domainMax": {"expr": "to"}}
-    return {**kind, **ends, "nice": False}
+def _keep_finite(values):
+    """Replaces numbers that JSON does not have, such as a loss of `nan`."""
+    return [n if n is not None and math.isfinite(n) else None for n in values]
 
 
 def _mark_lengths(panel):

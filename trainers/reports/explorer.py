@@ -10,7 +10,7 @@ import pathlib
 import statistics
 
 from trainers.records.styles import MARKERS
-from trainers.reports.chart import make_spec
+from trainers.reports.chart import CONFIG, make_spec
 
 GLYPHS = dict(zip(MARKERS, "●■▲◆▼", strict=True))
 """Markers as characters."""
@@ -39,14 +39,12 @@ def make_fragment(panels):
 
 def _describe(panel):
     """Returns a panel for the script of the template, a dict."""
-    spec = make_spec(panel, legend=False)
+    spec = make_spec(panel, interactive=True)
     config = {"domainColor": "currentColor", "gridOpacity": 0.2}
     config |= {"gridColor": "currentColor", "tickColor": "currentColor"}
     spec |= {"width": "container", "height": "container"}
-    spec |= {"background": None}
-    spec["config"]["axis"] = config
-    curves = sorted(panel.curves, key=lambda curve: _rank(panel, curve))
-    notes = {curve.method: _note(panel, curve) for curve in curves}
+    spec |= {"background": None, "config": {**CONFIG, "axis": config}}
+    notes = {c.method: _note(panel, c) for c in rank_curves(panel)}
     floors = {floor.method: "a trivial predictor" for floor in panel.floors}
     styles = panel.choose_styles()
     return {
@@ -84,8 +82,13 @@ def _average(panel, curve):
     return statistics.fmean(unseen or curve.values)
 
 
-def _rank(panel, curve):
-    return _average(panel, curve) * (-1 if panel.higher_is_better else 1)
+def rank_curves(panel):
+    """Returns the curves of a `Panel` from the best to the worst, a list."""
+    return sorted(
+        panel.curves,
+        key=lambda curve: _average(panel, curve),
+        reverse=panel.higher_is_better,
+    )
 
 
 def _note(panel, curve):

@@ -7,7 +7,7 @@ from trainers.errors import ConfigError
 from trainers.records.files import replacing
 from trainers.reports.blocks import Curves, Paragraph, Picture
 from trainers.reports.cells import make_cells
-from trainers.reports.chart import draw_panel
+from trainers.reports.chart import draw_panels
 from trainers.reports.contents import make_blocks, make_csv
 from trainers.reports.curves import make_panels
 from trainers.reports.page import make_page
@@ -72,5 +72,5 @@ def _draw_curves(grid, runs):
     for problem, panel in panels.items():
         name = re.sub(r"\W+", "-", problem).strip("-")
         text = f"{panel.task}: {panel.measure} at each {panel.length_name}"
-        pictures.append(Picture(f"{name}.png", text, draw_panel(panel)))
+        pictures.append(Picture(f"{name}.png", text, draw_panels([panel])))
     return Curves([*panels.values()], pictures) if panels else None

@@ -4,6 +4,7 @@ import pytest
 
 from tests.trainers.toy import stand_in_problem
 from trainers.records.plot import describe_lengths, plot_results
+from trainers.records.styles import GRAY, choose_styles
 
 
 def make_problem(*lengths):
@@ -64,6 +65,13 @@ def test_positions_have_a_plot_of_their_own(tmp_path, figures):
     floor = [[1, 10], [0.5, 0.5]]
     expected = {"RoPE": curve, "NoPE": curve, "always a": floor}
     assert find_curves(lengths) == expected
+    styles = [
+        (line.get_color(), line.get_linestyle(), line.get_marker())
+        for line in lengths.lines
+    ]
+    # A plain form is dashed, and so is a floor, in gray and without markers.
+    red, sky = (choose_styles([n])[n].color for n in ("RoPE", "NoPE"))
+    assert styles == [(red, "--", "o"), (sky, "-", "o"), (GRAY, "--", "")]
     corners = lengths.collections[0].get_paths()[0].vertices
     assert {(1, 0.9), (10, 0.4), (10, 0.6)} <= {*map(tuple, corners)}
     positions, unseen = figures[1].axes

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 import shutil
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.shell import run
 from trainers.reports.blocks import Curves
-from trainers.reports.chart import Curve, Panel, draw_panel, make_spec
+from trainers.reports.chart import Curve, Panel, draw_panels, make_spec
 from trainers.reports.explorer import make_fragment
 from trainers.reports.page import make_page
 
@@ -51,9 +52,15 @@ def test_the_scales_of_a_panel(panel, kind, domain, layers):
     assert spec["layer"][2]["encoding"]["y"]["scale"].get("domain") == domain
     assert len(spec["layer"]) == layers
     # No curve ends before the picture does.
-    picture = Image.open(io.BytesIO(draw_panel(panel))).convert("RGB")
+    picture = Image.open(io.BytesIO(draw_panels([panel]))).convert("RGB")
     colors = {color for _, color in picture.getcolors(2**24)}
     assert {(0xD5, 0x5E, 0), (0x56, 0xB4, 0xE9)} & colors
+
+
+def test_values_that_are_not_finite_are_missing():
+    spec = make_spec(Panel("text", [Curve("NoPE", [1, 2], [2.0, math.nan])]))
+    (row,) = spec["data"]["values"]
+    assert (row["value"], row["low"]) == ([2.0, None], [None, None])
 
 
 def read_panels(fragment):
