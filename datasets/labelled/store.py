@@ -15,6 +15,7 @@ import uuid
 
 import numpy as np
 
+from datasets.files import write_whole
 from datasets.labelled.rows import LabelledError, reading
 from datasets.labelled.tokens import TOKENS, Tokenizer
 from datasets.labelled.writer import EXAMPLE, Writer
@@ -101,29 +102,38 @@ def open_store(
     Raises:
         LabelledError: If the data are missing or wrong.
     """
-    path = None
-    if source.identity:
-        known = [*source.identity, *dataclasses.astuple(columns), kind]
-        digest = tokens
+
+    def find(kind, tokens):
+        known = [*source.identity, *dataclasses.astuple(columns), bad_lines]
         if tokens not in ("auto", *TOKENS):
-            digest = Tokenizer(tokens).digest
-        text = json.dumps([*known, digest, bad_lines, VERSION])
-        path = directory / hashlib.sha256(text.encode()).hexdigest()[:16]
-        if path.is_dir():
-            return _read(path)
+            tokens = Tokenizer(tokens).digest
+        text = json.dumps([*known, kind, tokens, VERSION])
+        return directory / hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    asked = find(kind, tokens) if source.identity else None
+    if asked and asked.is_file():
+        # What `auto` stood for.
+        kind, tokens = json.loads(asked.read_text())
+        asked = find(kind, tokens)
+    if asked and asked.is_dir():
+        return _read(asked)
     beside = directory / f"{uuid.uuid4().hex}.partial"
     try:
         beside.mkdir(parents=True)
         writer = Writer(source.name, columns, bad_lines, report)
         with contextlib.closing(source.rows()) as rows:
             digest = writer.write(rows, beside, kind, tokens)
-        path = path or directory / digest
+        chosen = writer.kind, writer.tokenizer.kind
+        path = find(*chosen) if asked else directory / digest
         try:
             beside.rename(path)
         except OSError:
             # Another process has written the same examples.
             if not path.is_dir():
                 raise
+        if asked and asked != path:
+            with write_whole(asked) as file:
+                file.write(json.dumps(chosen).encode())
     except OSError as error:
         raise LabelledError(
             f"cannot write to {directory}: {error.strerror}. Choose another "

@@ -117,6 +117,13 @@ class Writer:
                 self.report(f"{self.name}: {written:,} examples read.")
         if not written:
             raise LabelledError(self._describe_nothing())
+        is_guess = kind == "auto" and self.kind == "label"
+        if is_guess and len(self.classes) > MOST_GUESSED:
+            raise LabelledError(
+                f"{self.name} has {len(self.classes):,} different "
+                f"{self.columns.target!r}, but few in the first {PEEKED:,} "
+                "examples: give --kind=label or --kind=answer."
+            )
         about = self._describe()
         digest.update(json.dumps(about, sort_keys=True).encode())
         found = digest.hexdigest()[:16]
@@ -183,6 +190,8 @@ class Writer:
                 self._refuse(place, error)
 
     def _tokenize_example(self, text, target, length):
+        if self.kind == "tags":
+            text = split_tagged(text, self.tokenizer)
         tokens = self._split(text, self.columns.input)
         if self.kind == "answer":
             targets = self._split(target, self.columns.target)
@@ -235,6 +244,12 @@ class Writer:
                 f"{column!r}: give --kind=answer if these are texts to write"
             )
         return np.array([self.classes[name] for name in found], np.uint32)
+
+
+def split_tagged(text, tokenizer):
+    """Splits an input whose tokens have tags; its words end at spaces only."""
+    is_split = tokenizer.kind == "words" and isinstance(text, str)
+    return text.split() if is_split else text
 
 
 def guess_kind(peeked):

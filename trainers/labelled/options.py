@@ -202,30 +202,35 @@ class ExamplesConfig(LengthsConfig):
         return self.examples.count_tokens(length)[1] + 1
 
 
+_OPENED: dict = {}
+"""Stores that are open, by what they were opened with."""
+
+
 def _open(text, config, flag, kind, tokens):
     """Opens the `Store` of a flag; one that is open already is returned."""
     with as_config_errors(LabelledError, becomes=DataError):
-        return _open_once(
-            _find_source(flag, text, config.data_dir),
-            pathlib.Path(config.data_dir, "examples"),
-            Columns(config.input, config.target, config.length),
-            kind,
-            tokens,
-            config.bad_lines,
-        )
+        source = _find_source(flag, text, config.data_dir)
+        known = {
+            "directory": pathlib.Path(config.data_dir, "examples"),
+            "columns": Columns(config.input, config.target, config.length),
+            "bad_lines": config.bad_lines,
+        }
 
+        def name(kind, tokens):
+            return source, *known.values(), kind, tokens
 
-@functools.lru_cache(maxsize=8)
-def _open_once(source, directory, columns, kind, tokens, bad_lines):
-    return open_store(
-        source,
-        directory=directory,
-        columns=columns,
-        kind=kind,
-        tokens=tokens,
-        bad_lines=bad_lines,
-        report=functools.partial(print, flush=True),
-    )
+        if name(kind, tokens) not in _OPENED:
+            store = open_store(
+                source,
+                kind=kind,
+                tokens=tokens,
+                report=functools.partial(print, flush=True),
+                **known,
+            )
+            # Also where the configuration says what `auto` stands for.
+            for chosen in ((kind, tokens), (store.kind, store.tokenizer)):
+                _OPENED[name(*chosen)] = store
+        return _OPENED[name(kind, tokens)]
 
 
 def _find_source(flag, text, directory):

@@ -7,6 +7,7 @@ from keras import ops
 
 from datasets.labelled import LabelledError, batches, floors
 from datasets.labelled.tokens import ANSWER
+from datasets.labelled.writer import split_tagged
 from trainers.answers.problem import AnswerProblem
 from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
@@ -27,9 +28,9 @@ class LabelledProblem(Problem):
         name = config.data.rpartition("/")[2]
         self.title = name.replace(":", "_")
 
-    @property
+    @functools.cached_property
     def examples(self):
-        """The `LabelledData`."""
+        """The `LabelledData`, those of the start whatever its file becomes."""
         return self.config.examples
 
     def prepare(self):
@@ -129,6 +130,8 @@ class ClassProblem(LabelledProblem):
         Raises:
             ConfigError: If the text has no tokens.
         """
+        if self.config.resolved.kind == "tags":
+            text = split_tagged(text, self.vocabulary.tokenizer)
         tokens = np.array(self.vocabulary.tokenize(text), np.int32)
         if not len(tokens):
             raise ConfigError("--prompt is empty: give a text to classify.")

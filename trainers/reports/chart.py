@@ -172,8 +172,9 @@ def make_spec(panel, *, interactive=False):
         "orient": "bottom",
         "columns": 2 if len(styles) < 20 else 3,
         "labelLimit": 0,
-        "symbolSize": 160,
-        "symbolStrokeWidth": 1.5,
+        "symbolFillColor": "transparent",
+        "symbolSize": 200,
+        "symbolStrokeWidth": 2,
         "symbolOpacity": 1,
         "rowPadding": 0,
     }
@@ -184,6 +185,8 @@ def make_spec(panel, *, interactive=False):
         return {**named, "scale": scale, **shown}
 
     color = choose(lambda style: style.color)
+    # Only the lines have a legend: filled symbols would hide their dashes.
+    fill = {**color, "legend": None}
     dash = choose(lambda style: list(style.dash) or [1, 0])
     shape = choose(lambda style: style.marker)
     tooltip = [
@@ -206,24 +209,26 @@ def make_spec(panel, *, interactive=False):
                 "' to ' + format(datum.high, '.3f') : 'unknown'",
             },
         ],
-        "encoding": {"x": x, "color": color},
+        "encoding": {"x": x},
         "layer": [
             _shade_trained(panel),
             {
                 "transform": [{"filter": "isValid(datum.low)"}],
                 "mark": {"type": "area", "opacity": 0.18},
-                "encoding": {"y": {**y, **low}, "y2": {"field": "high"}},
+                "encoding": {"y": {**y, **low}, "y2": {"field": "high"}}
+                | {"fill": fill},
             },
             {
                 "mark": {"type": "line", "strokeWidth": 2, "clip": True},
-                "encoding": {"y": y, "strokeDash": dash},
+                "encoding": {"y": y, "color": color, "strokeDash": dash},
             },
             {
                 "mark": {"type": "point", "filled": True, "size": size}
                 | {"opacity": 1},
-                "encoding": {"y": y, "shape": shape, "tooltip": tooltip},
+                "encoding": {"y": y, "fill": fill, "shape": shape}
+                | {"tooltip": tooltip},
             },
-            *_add_published(panel, y),
+            *_add_published(panel, y, color),
         ],
     }
 
@@ -264,13 +269,13 @@ def _mark_lengths(panel):
     return axis
 
 
-def _add_published(panel, y):
+def _add_published(panel, y, color):
     """Yields a layer of crosses, if there are published values."""
     if any(curve.published for curve in panel.curves):
         yield {
             "transform": [{"filter": "isValid(datum.published)"}],
             "mark": {"type": "point", "shape": "cross", "size": 90},
-            "encoding": {"y": {**y, "field": "published"}},
+            "encoding": {"y": {**y, "field": "published"}, "color": color},
         }
 
 

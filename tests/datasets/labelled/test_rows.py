@@ -25,12 +25,12 @@ GOOD = b'{"input": "ab", "target": "x"}\n' * 4
         ("lines.jsonl", LINES),
         ("windows.ndjson", b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n")),
         ("blank.jsonl", b"\n" + LINES + b"\n\n"),
-        ("packed.jsonl.gz", gzip.compress(LINES)),
+        ("packed.jsonl.gz", gzip.compress(LINES, mtime=0)),
         ("array.json", json.dumps(ROWS, indent=1).encode()),
         ("comma.csv", CSV),
         ("windows.csv", b"\xef\xbb\xbf" + CSV.replace(b"\n", b"\r\n")),
         ("tab.tsv", 'text\tlabel\na, b\tx\nsay "c"\tß\n'.encode()),
-        ("packed.csv.gz", gzip.compress(CSV)),
+        ("packed.csv.gz", gzip.compress(CSV, mtime=0)),
     ],
 )
 def test_every_format_has_the_same_rows(tmp_path, name, content):
@@ -133,7 +133,11 @@ def test_a_bad_line_is_named_or_skipped(tmp_path, name):
         ),
         ("a.csv", b'a,b\n"1,2\n3,4\n', "line 2: the quotation mark that opens"),
         ("a.jsonl.gz", b"a", "cannot read .*: Not a gzipped file"),
-        ("a.jsonl.gz", gzip.compress(GOOD * 99)[:-20], "ended before the end"),
+        (
+            "a.jsonl.gz",
+            gzip.compress(GOOD * 99, mtime=0)[:-20],
+            "ended before the end",
+        ),
         ("a.parquet", b"a", "cannot read .*Parquet"),
         ("a.xlsx", b"a", "ends in none of .jsonl, .ndjson"),
     ],

@@ -43,6 +43,21 @@ def test_kinds_are_guessed(tmp_path, rows, kind, tokens):
     assert store.tokenizer.startswith(tokens)
 
 
+def test_a_wrong_guess_of_the_kind_is_refused(tmp_path):
+    rows = [{"input": "ab", "target": max(n - 1200, 0)} for n in range(1500)]
+    with pytest.raises(LabelledError, match="300 different 'target', but few"):
+        open_toy(tmp_path / "rows.jsonl", rows)
+    assert open_toy(tmp_path / "rows.jsonl", kind="label").kind == "label"
+
+
+def test_words_with_tags_end_at_spaces(tmp_path):
+    row = {"input": "don't do it.", "target": "AUX VERB PRON"}
+    store = open_toy(
+        tmp_path / "rows.jsonl", [row], kind="tags", tokens="words"
+    )
+    assert store.pieces == ["don't", "do", "it."]
+
+
 def test_the_length_may_have_a_column(tmp_path):
     rows = [{"input": "ab", "target": "c d e", "depth": n} for n in (7, "8")]
     for column, expected in (("depth", [7, 8]), ("target", [3, 3])):
@@ -60,15 +75,15 @@ def test_the_length_may_have_a_column(tmp_path):
 def test_a_store_is_kept_until_its_file_changes(tmp_path):
     path, row = tmp_path / "rows.jsonl", {"input": "ab", "target": "x"}
     first = open_toy(path, [row] * 4)
-    again = open_toy(path)
-    assert (again.path, again.digest) == (first.path, first.digest)
+    for kind, tokens in (("auto", "auto"), ("label", "characters")):
+        again = open_toy(path, kind=kind, tokens=tokens)
+        assert (again.path, again.digest) == (first.path, first.digest)
     assert open_toy(path, tokens="bytes").digest != first.digest
     os.utime(path, (1, 1))
     touched = open_toy(path)
     assert touched.path != first.path and touched.digest == first.digest
-    assert open_toy(path, [row] * 5).digest != first.digest
-    (first.path / "about.json").write_text("{")
-    os.utime(path, None)
+    longer = open_toy(path, [row] * 5)
+    assert longer.digest != first.digest
+    (longer.path / "about.json").write_text("{")
     with pytest.raises(LabelledError, match="is damaged: remove it"):
-        (open_toy(path).path / "about.json").write_text("{")
         open_toy(path)
