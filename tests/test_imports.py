@@ -18,8 +18,10 @@ LAYERS = (
     ("records",),
     ("experiment",),
     ("answers", "images", "populations", "text"),
+    ("labelled",),
     ("analyses", "sweeps", "tpu"),
     ("reports",),
+    ("choosing",),
 )
 """Parts of `trainers/`, which import those above them in this list.
 

@@ -38,6 +38,7 @@ def trained(monkeypatch):
     return names
 
 
+@pytest.mark.product
 def test_candidates_are_trained_until_they_differ(
     tmp_path, trained, monkeypatch, capsys
 ):

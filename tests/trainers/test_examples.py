@@ -32,8 +32,10 @@ def path_of(kind):
     ("kind", "prompt", "lines"),
     [
         ("label", "abca", ("0\t0.", "1\t0.")),
-        ("tags", "a b", ("a\t", "b\t")),
-        ("answer", "ab", ("ab -> ",)),
+        pytest.param(
+            *("tags", "a b", ("a\t", "b\t")), marks=pytest.mark.product
+        ),
+        pytest.param("answer", "ab", ("ab -> ",), marks=pytest.mark.product),
     ],
 )
 def test_a_run_of_each_kind(tmp_path, capsys, kind, prompt, lines):
@@ -118,6 +120,7 @@ def test_padding_does_not_change_a_label(model):
     np.testing.assert_allclose(labels, expected, atol=1e-5)
 
 
+@pytest.mark.product
 def test_a_file_that_changed_is_refused_and_one_that_moved_is_found(tmp_path):
     path = tmp_path / "own.jsonl"
     shutil.copy(path_of("label"), path)

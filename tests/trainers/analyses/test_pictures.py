@@ -123,7 +123,8 @@ def test_the_picture_names_trained_lengths_and_is_whole(tmp_path, figures):
     matrices._draw(path, stand_in_problem(2, 4), found)
     (plot,) = figures
     labels = [axes.get_ylabel().partition("\n")[0] for axes in plot.axes]
-    assert labels == ["length 3", "length 4 (trained)"]
+    # Each with its color bar.
+    assert labels == ["length 3", "length 4 (trained)", "", ""]
     for axes in plot.axes:
         assert all(tick == int(tick) for tick in axes.get_yticks())
     # The title is wider than one block.
