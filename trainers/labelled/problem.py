@@ -25,6 +25,8 @@ class LabelledProblem(Problem):
 
     def __init__(self, config):
         super().__init__(config)
+        # Examples of all lengths are trained on, up to the longest.
+        self.trained_lengths = tuple(range(1, self.longest_trained + 1))
         name = config.data.rpartition("/")[2]
         self.title = name.replace(":", "_")
 

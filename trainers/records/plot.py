@@ -170,7 +170,10 @@ def describe_lengths(problem):
         return f"{name} from {describe(first)} to {describe(last)}"
     if spans == [(problem.longest_trained,) * 2]:
         name = problem.length_name
-    named = ("-".join(dict.fromkeys(map(describe, span))) for span in spans)
+    ends = [list(dict.fromkeys(map(describe, span))) for span in spans]
+    # A name may be a range itself.
+    has_ranges = any("-" in end for span in ends for end in span)
+    named = ((" to " if has_ranges else "-").join(span) for span in ends)
     return f"{name} {', '.join(named)}"
 
 
@@ -186,6 +189,9 @@ def _scale_lengths(axes, problem, lengths):
     names = list(map(problem.describe_length, lengths))
     if names != list(map(str, lengths)):
         axes.set_xticks(lengths, names, rotation=45)
+        legend = axes.get_legend()
+        if legend:
+            legend.set_bbox_to_anchor((0.5, BELOW_NAMES), axes.transAxes)
 
 
 def _finish_axes(axes, problem, xlabel, title, *, name=None):
@@ -233,7 +239,7 @@ def _add_legend(axes):
             for label in labels
         ],
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
+        bbox_to_anchor=(0.5, BELOW_NUMBERS),
         ncols=2,
         frameon=False,
         fontsize="small",
@@ -251,6 +257,10 @@ def save_figure(plot, file):
     """Writes a `matplotlib.figure.Figure`, as large as its legends need."""
     plot.savefig(file, format="png", dpi=120, bbox_inches="tight")
 
+
+BELOW_NUMBERS, BELOW_NAMES = -0.16, -0.3
+"""Top of a legend below numbers of lengths, and below names that are rotated,
+in heights of the curves."""
 
 LEGEND_WIDTH = 40
 """Most characters of a line of a legend."""

@@ -186,7 +186,7 @@ def make_spec(panel, *, interactive=False):
 
     color = choose(lambda style: style.color)
     # Only the lines have a legend: filled symbols would hide their dashes.
-    fill = {**color, "legend": None}
+    fill = {"field": "color", "type": "nominal", "scale": None}
     dash = choose(lambda style: list(style.dash) or [1, 0])
     shape = choose(lambda style: style.marker)
     tooltip = [
@@ -199,7 +199,12 @@ def make_spec(panel, *, interactive=False):
     ]
     return {
         "description": f"{panel.task}: {panel.measure} by {panel.length_name}",
-        "data": {"values": [*map(_make_row, (*panel.curves, *panel.floors))]},
+        "data": {
+            "values": [
+                {**_make_row(curve), "color": styles[curve.method].color}
+                for curve in (*panel.curves, *panel.floors)
+            ]
+        },
         "transform": [
             {"flatten": ["length", "value", "low", "high", "published"]},
             {"filter": f"{first} <= datum.length && datum.length <= {last}"},
@@ -216,7 +221,8 @@ def make_spec(panel, *, interactive=False):
                 "transform": [{"filter": "isValid(datum.low)"}],
                 "mark": {"type": "area", "opacity": 0.18},
                 "encoding": {"y": {**y, **low}, "y2": {"field": "high"}}
-                | {"fill": fill},
+                # Methods may have the same color.
+                | {"fill": fill, "detail": named},
             },
             {
                 "mark": {"type": "line", "strokeWidth": 2, "clip": True},
