@@ -17,6 +17,7 @@ from keras_lengen.layers import (
     YaRN,
 )
 from tests.keras_lengen.models import small
+from tests.refusals import refuses
 
 IDS = small.token_ids()
 
@@ -99,7 +100,9 @@ def test_losses_leave_out_padding(name):
 
 
 CROSS = {"cross_attention": True}
-WRONG_ARGUMENTS = [
+
+
+@refuses(
     ("encoder", {"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
     ("encoder", {"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
     (
@@ -114,13 +117,9 @@ WRONG_ARGUMENTS = [
     ),
     ("decoder", {"cross_encoding": ALiBi()}, "ALiBi .* set cross_attention"),
     ("encoder_decoder", {"encoding": XPos()}, "in an encoder, tokens attend"),
-]
-
-
-@pytest.mark.parametrize(("name", "changes", "message"), WRONG_ARGUMENTS)
-def test_wrong_arguments_raise(name, changes, message):
-    with pytest.raises(ValueError, match=message):
-        small.MODELS[name](**changes)
+)
+def test_wrong_arguments_raise(name, changes):
+    small.MODELS[name](**changes)
 
 
 @pytest.mark.parametrize("name", [*small.MODELS, "features"])

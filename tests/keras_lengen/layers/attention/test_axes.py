@@ -15,6 +15,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RoPE,
 )
+from tests.refusals import refuses
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(2, 3, 4, 8)).astype("float32")
@@ -119,17 +120,13 @@ def test_sizes_of_axes_may_be_unknown():
     assert attention(2)(query, value, query).shape == (None, 3, 4, 8)
 
 
-@pytest.mark.parametrize(
-    ("axes", "x", "message"),
-    [
-        (0, X, "attention_axes must be different axes from 1 to 2"),
-        ((1, 1), X, r"got \(1, 1\)"),
-        (2, X[:, 0], "from 1 to 1 of inputs with 3 axes"),
-    ],
+@refuses(
+    (0, X, "attention_axes must be different axes from 1 to 2"),
+    ((1, 1), X, r"got \(1, 1\)"),
+    (2, X[:, 0], "from 1 to 1 of inputs with 3 axes"),
 )
-def test_wrong_axes_raise(axes, x, message):
-    with pytest.raises(ValueError, match=message):
-        attention(axes)(x, x)
+def test_wrong_axes_raise(axes, x):
+    attention(axes)(x, x)
 
 
 WRONG = {

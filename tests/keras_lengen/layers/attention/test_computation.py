@@ -7,23 +7,21 @@ import tensorflow as tf
 from keras import ops
 
 from keras_lengen.layers import (
-    DAPE,
     ALiBi,
     ForgettingAttention,
     GeometricAttention,
-    HardALiBi,
     MultiHeadAttention,
     PaTHAttention,
     RoPE,
     StickBreakingAttention,
 )
 from tests.keras_lengen.layers.attention.subjects import (
-    BATCH,
     FEATURES,
     STATES,
     TOKENS,
 )
 from tests.keras_lengen.models.small import encoder
+from tests.refusals import refuses
 
 
 def build(kind=MultiHeadAttention, **arguments):
@@ -85,14 +83,6 @@ def test_inputs_may_be_empty(use_entmax):
     for shape in ((0, 7, FEATURES), (2, 0, FEATURES)):
         states = tf.zeros(shape)
         assert layer(states, states).shape == shape
-
-
-def test_a_single_key_has_all_the_weight():
-    for encoding in (HardALiBi(), DAPE(encoding=HardALiBi())):
-        layer = build(score_factor="log_length", encoding=encoding)
-        weights = attend(layer)[1][:, 0]
-        expected = np.stack([np.eye(TOKENS)] * BATCH)
-        np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("chunk_size", [None, 24])
@@ -179,17 +169,12 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
     assert layer(query, value, use_causal_mask=True).shape[1] == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"train_length": 1}, "train_length .* got 1"),
-        (
-            {"train_length": 3, "score_factor": "log_length"},
-            "both scale scores .* leave one of them out",
-        ),
-        ({"sink_tokens": 3}, "sink_tokens=3 .* none: set sliding_window"),
-    ],
+@refuses(
+    (
+        {"train_length": 3, "score_factor": "log_length"},
+        "both scale scores .* leave one of them out",
+    ),
+    ({"sink_tokens": 3}, "sink_tokens=3 .* none: set sliding_window"),
 )
-def test_wrong_arguments_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MultiHeadAttention(2, 4, **arguments)
+def test_wrong_arguments_raise(arguments):
+    MultiHeadAttention(2, 4, **arguments)

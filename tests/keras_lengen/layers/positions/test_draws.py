@@ -10,7 +10,6 @@ import tensorflow as tf
 from scipy import stats
 
 from keras_lengen.layers import (
-    SHAPE,
     ContinuousPositions,
     OrdinalPositions,
     RandomizedPositions,
@@ -193,24 +192,6 @@ def test_evaluation_counts(sampler, expected):
     positions = sampler(INPUTS, lengths=LENGTHS, training=False)
     found = np.broadcast_to(positions, (2, 4))[:, :2]
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("max_shift", [40, None])
-def test_the_shift_comes_after_the_padding_on_the_left(max_shift):
-    encoding = SHAPE(max_shift=max_shift, seed=1)
-    mask = np.arange(50) >= np.array([[49], [45], [10], [0]])
-    positions = encoding.sample_positions(
-        np.zeros((4, 50)), mask=mask, training=True
-    )
-    starts = set()
-    for example, real in zip(np.asarray(positions), mask, strict=True):
-        first = example[real][0]
-        limit = max_shift or 51 - real.sum()
-        assert 0 <= first < limit
-        steps = np.arange(real.sum())
-        np.testing.assert_array_equal(example[real], first + steps)
-        starts.add(int(first))
-    assert len(starts) > 1
 
 
 @pytest.mark.parametrize(
