@@ -129,27 +129,22 @@ def test_wrong_axes_raise(axes, x):
     attention(axes)(x, x)
 
 
-WRONG = {
-    "rank": ((X, X[:, 0]), {}, r"value must have shape of 4 axes, as query"),
-    "others": ((X, X[:, :2]), {}, "equal sizes of axis 1, .* got 3 and 2"),
-    "key": ((X, X, OTHER), {}, "all axes of key and value but .* be equal"),
-    "length": ((X, X), {"length": 4}, "length needs inputs with three axes"),
-    "value_mask": (
+@refuses(
+    ((X, X[:, 0]), {}, r"value must have shape of 4 axes, as query"),
+    ((X, X[:, :2]), {}, "equal sizes of axis 1, .* got 3 and 2"),
+    ((X, X, OTHER), {}, "all axes of key and value but .* be equal"),
+    ((X, X), {"length": 4}, "length needs inputs with three axes"),
+    (
         (X, X),
         {"value_mask": np.ones((2, 3), bool)},
         "value_mask must have shape of the value without its last axis",
     ),
-    "attention_mask": (
+    (
         (X, X),
         {"attention_mask": np.ones((3, 4, 4), bool)},
         r"attention_mask must have shape \(2, 3, 2, 4, 4\), or without",
     ),
-    "positions": ((X, X), {"positions": np.arange(5)}, "got 5 for 4 tokens"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_inputs_raise(name):
-    inputs, arguments, message = WRONG[name]
-    with pytest.raises(ValueError, match=message):
-        attention(2, encoding=RoPE())(*inputs, **arguments)
+    ((X, X), {"positions": np.arange(5)}, "got 5 for 4 tokens"),
+)
+def test_wrong_inputs_raise(inputs, arguments):
+    attention(2, encoding=RoPE())(*inputs, **arguments)
