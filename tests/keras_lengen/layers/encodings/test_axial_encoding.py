@@ -7,7 +7,6 @@ from keras_lengen.layers import (
     AxialEncoding,
     CoPE,
     GridPositions,
-    MultiHeadAttention,
     NoPE,
     RandomizedPositions,
     RelativeEncoding,
@@ -60,14 +59,6 @@ def test_rows_keep_the_order_of_the_tokens_where_they_must(row):
     falling = {"token_ids": ids, "positions": (GRID[0][::-1], GRID[1])}
     with pytest.raises(ValueError, match="must not fall from token to token"):
         model(falling)
-    attention = MultiHeadAttention(4, 8, encoding=axial(row, column))
-    states = QUERY[:, :, 0]
-    with pytest.raises(ValueError, match="must not fall from token to token"):
-        attention(
-            *(states, states),
-            positions=falling["positions"],
-            use_causal_mask=True,
-        )
 
 
 @pytest.mark.parametrize("cls", [SinusoidalEncoding, RoPE])
