@@ -100,6 +100,7 @@ def test_losses_leave_out_padding(name):
 
 
 CROSS = {"cross_attention": True}
+UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
 
 
 @refuses(
@@ -117,6 +118,35 @@ CROSS = {"cross_attention": True}
     ),
     ("decoder", {"cross_encoding": ALiBi()}, "ALiBi .* set cross_attention"),
     ("encoder_decoder", {"encoding": XPos()}, "in an encoder, tokens attend"),
+    ("decoder", {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
+    ("decoder", {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
+    ("decoder", {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
+    (
+        "decoder",
+        {"encoding": [None, SinusoidalEncoding()], "num_layers": 2},
+        "encoding of layer 1 is a SinusoidalEncoding, which is added to",
+    ),
+    (
+        "encoder",
+        {"encoding": [None, XPos()], "num_layers": 2},
+        "encoding=XPos is for causal attention",
+    ),
+    (
+        "encoder_decoder",
+        {"encoding": lambda n: RoPE(), **UNEQUAL},
+        "as many layers in the decoder as in the encoder; got 1 and 2",
+    ),
+    (
+        "encoder_decoder",
+        {"sliding_window": lambda n: n + 1, **UNEQUAL},
+        "sliding_window .* as many layers",
+    ),
+    (
+        "decoder",
+        {"sliding_window": [2, 3], "num_layers": 3},
+        "one entry for each of the 3 layers; got",
+    ),
+    ("decoder", {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
 )
 def test_wrong_arguments_raise(name, changes):
     small.MODELS[name](**changes)

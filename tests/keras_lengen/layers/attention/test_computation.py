@@ -12,6 +12,7 @@ from keras_lengen.layers import (
     GeometricAttention,
     MultiHeadAttention,
     PaTHAttention,
+    PoPE,
     RoPE,
     StickBreakingAttention,
 )
@@ -133,22 +134,6 @@ def test_projections_of_quantized_kernels():
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "value"),
-    [
-        (ForgettingAttention, "sliding_window", 4),
-        (PaTHAttention, "sliding_window", 4),
-        (StickBreakingAttention, "use_sinks", True),
-        (StickBreakingAttention, "use_entmax", True),
-        (GeometricAttention, "score_factor", "head"),
-        (GeometricAttention, "logit_soft_cap", 0.5),
-    ],
-)
-def test_options_without_use_are_refused(kind, name, value):
-    with pytest.raises(ValueError, match=f"has no use for {name}="):
-        kind(2, 4, **{name: value})
-
-
-@pytest.mark.parametrize(
     "kind", [ForgettingAttention, PaTHAttention, StickBreakingAttention]
 )
 def test_causal_attentions_need_a_mask(kind):
@@ -170,11 +155,25 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
 
 
 @refuses(
+    (ForgettingAttention, {"sliding_window": 4}, "no use for sliding_window="),
+    (PaTHAttention, {"sliding_window": 4}, "no use for sliding_window="),
+    (PaTHAttention, {"encoding": PoPE()}, "no use for encoding=PoPE, whose"),
+    (PaTHAttention, {"scale_gates": True}, "set use_forget_gate=True too"),
+    (StickBreakingAttention, {"use_sinks": True}, "no use for use_sinks="),
+    (StickBreakingAttention, {"use_entmax": True}, "no use for use_entmax="),
+    (GeometricAttention, {"score_factor": "head"}, "no use for score_factor="),
+    (GeometricAttention, {"logit_soft_cap": 1}, "no use for logit_soft_cap="),
+    (GeometricAttention, {"encoding": RoPE()}, "no use for encoding=RoPE"),
     (
+        MultiHeadAttention,
         {"train_length": 3, "score_factor": "log_length"},
         "both scale scores .* leave one of them out",
     ),
-    ({"sink_tokens": 3}, "sink_tokens=3 .* none: set sliding_window"),
+    (
+        MultiHeadAttention,
+        {"sink_tokens": 3},
+        "sink_tokens=3 .* none: set sliding_window",
+    ),
 )
-def test_wrong_arguments_raise(arguments):
-    MultiHeadAttention(2, 4, **arguments)
+def test_wrong_arguments_raise(kind, arguments):
+    kind(2, 4, **arguments)
