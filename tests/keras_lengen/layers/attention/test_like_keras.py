@@ -179,25 +179,6 @@ def test_losses(name, penalty, axes):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def make_model():
-    layer = MultiHeadAttention(3, 8, use_bias=False)
-    x = keras.Input(QUERY.shape[1:])
-    return keras.Model(x, layer(x, x)), layer
-
-
-def test_lora_is_trained_saved_and_loaded(tmp_path):
-    model, layer = make_model()
-    for dense in (layer.query_dense, layer.key_dense, layer.value_dense):
-        dense.enable_lora(2)
-    assert len(layer.trainable_variables) == 7
-    model.compile("sgd", "mse", run_eagerly=True)
-    model.fit(QUERY, QUERY, verbose=0)
-    model.save_weights(tmp_path / "model.weights.h5")
-    plain, _ = make_model()
-    plain.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_allclose(plain(QUERY), model(QUERY), atol=1e-6)
-
-
 @refuses(
     ({"key_dim": 8}, r"kernel of the query .* \(8, 2, 8\); .* \(8, 2, 4\)"),
     ({"use_bias": False}, "has no bias of the query .* same use_bias"),
