@@ -251,7 +251,6 @@ def test_a_conversation_has_no_memory():
         ({"positions": np.arange(4)}, {}, "must not have the key 'positions'"),
         ({"lengths": np.array([0, 2])}, {}, "prompt 0 without a token"),
         ({"token_ids": TURNS[0] + 9}, {}, "token_ids"),
-        ({}, {"top_k": 3}, "top_k=3 .* temperature=0"),
         ({}, {"max_new_tokens": 20}, "do not fit. Start a conversation with"),
     ],
 )

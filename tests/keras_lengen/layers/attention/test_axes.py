@@ -100,21 +100,6 @@ def test_padding_is_that_of_the_tokens():
     np.testing.assert_array_equal(layer(masked, masked)._keras_mask, mask)
 
 
-@pytest.mark.parametrize(
-    "shape", [(4, 5), (2, 4, 5), (2, 3, 4, 5), (1, 1, 2, 4, 5), (2, 3, 2, 4, 5)]
-)
-def test_attention_masks(shape):
-    """Axes are those of the batch, others and heads, as in Keras."""
-    mask = RANDOM.random(shape) < 0.6
-    mask[..., 0] = True
-    theirs = keras.layers.MultiHeadAttention(2, 4, attention_axes=2)
-    expected = theirs(X, OTHER, attention_mask=mask)
-    ours = attention(2)
-    ours.load_keras_weights(theirs)
-    found = ours(X, OTHER, attention_mask=mask)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 def test_sizes_of_axes_may_be_unknown():
     query, value = (keras.Input((size, 4, 8)) for size in (3, None))
     assert attention(2)(query, value, query).shape == (None, 3, 4, 8)

@@ -116,14 +116,17 @@ def test_attention_over_axes(case):
     ]
     ours, theirs = pair(inputs, attention_axes=axes, use_gate=True, value_dim=3)
     assert_alike(ours, theirs, inputs)
-    # Keras takes all masks whose axes are those of scores.
-    scores = ours(*inputs, return_attention_scores=True)[1]
-    mask = RANDOM.random(scores.shape) < 0.6
-    mask |= np.arange(scores.shape[-1]) == 0
-    found, expected = (
-        layer(*inputs, attention_mask=mask) for layer in (ours, theirs)
-    )
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    shape = tuple(ours(*inputs, return_attention_scores=True)[1].shape)
+    # Masks may lack axes of heads, of others and of the batch.
+    before = 2 * inputs[0].ndim - len(shape)
+    leading = [shape[:count] for count in range(before + 1)]
+    for sizes in (*leading, (1,) * before):
+        mask = RANDOM.random((*sizes, *shape[before:])) < 0.6
+        mask |= np.arange(shape[-1]) == 0
+        found, expected = (
+            layer(*inputs, attention_mask=mask) for layer in (ours, theirs)
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_the_computed_shape_is_that_of_the_output():
