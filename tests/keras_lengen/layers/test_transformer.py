@@ -171,6 +171,10 @@ def load_unregistered():
         lambda: TransformerBlock(3)(X),
         "num_heads=3 does not divide the width 16",
     ),
+    (
+        lambda: TransformerBlock(2)(keras.Input((16,))),
+        r"inputs must have shape \(B, T, M\); got \(None, 16\)",
+    ),
     (load_unregistered, "no registered class 'Unregistered'"),
 )
 def test_wrong_arguments_raise(call):
