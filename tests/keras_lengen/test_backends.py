@@ -11,11 +11,12 @@ from tests.shell import run_python
 pytestmark = pytest.mark.process
 
 
-def run(backend, *command):
-    """Runs a Python module on a backend; skips where that is missing."""
-    # Not imported: PyTorch beside TensorFlow ends some processes.
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
+def run(backend, *command, needs=()):
+    """Runs a Python module on a backend; skips where packages are missing."""
+    for package in (backend, *needs):
+        # Not imported: PyTorch beside TensorFlow ends some processes.
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
     run_python("-m", *command, KERAS_BACKEND=backend, JAX_PLATFORMS="cpu")
 
 
@@ -54,3 +55,23 @@ def test_tests_of_all_backends_pass_on_jax():
     paths = [f"tests/keras_lengen/{file}" for file in ON_JAX]
     marks = ("-m", "not slow and not product")
     run("jax", "pytest", "-q", "-n", "0", *marks, *paths)
+
+
+# Exactness, its undoing and generation, of both kinds of seams.
+RETROFITTED = [
+    *("ordinal_positions_change_nothing[Llama]", "restore[GPT2]"),
+    *("restore[Llama]", "ordinal_positions_change_nothing[GPT2]"),
+    "cached_steps_compute_what_one_pass_computes[Llama-YaRN-NoneType]",
+    "cached_steps_compute_what_one_pass_computes[GPT2-LearnedEncoding-"
+    "RandomizedPositions]",
+]
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_other_models_are_changed(backend):
+    folder = "tests/keras_lengen/retrofit"
+    paths = [f"{folder}/test_retrofitted.py::test_{n}" for n in RETROFITTED]
+    name = "test_without_an_encoding_nothing_changes"
+    paths.append(f"{folder}/test_conversion.py::{name}")
+    command = ("pytest", "-q", "-n", "0", "-m", "not slow", *paths)
+    run(backend, *command, needs=["keras_hub"])

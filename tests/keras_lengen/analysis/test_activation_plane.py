@@ -3,6 +3,7 @@ import pytest
 from scipy import spatial
 
 from keras_lengen.analysis import fit_activation_plane
+from tests.refusals import refuses
 
 RNG = np.random.default_rng(0)
 # Of different variance in every direction.
@@ -50,20 +51,16 @@ def test_equal_activations_differ_by_rounding():
 LINE = np.outer(np.arange(9.0), [1, 2, 3])
 
 
-@pytest.mark.parametrize(
-    ("activations", "message"),
-    [
-        (LINE + 1000, "lie on a line"),
-        (np.ones((9, 4)), "are equal, or"),
-        (MIXED[0, :2], "at least 3 vectors"),
-        (MIXED[0, 0], r"floats \(..., M\); got"),
-        ([[1, 2], [3, 4]], "got int64"),
-        (MIXED * np.nan, "NaN or infinity"),
-    ],
+@refuses(
+    (LINE + 1000, "lie on a line"),
+    (np.ones((9, 4)), "are equal, or"),
+    (MIXED[0, :2], "at least 3 vectors"),
+    (MIXED[0, 0], r"floats \(..., M\); got"),
+    ([[1, 2], [3, 4]], "got int64"),
+    (MIXED * np.nan, "NaN or infinity"),
 )
-def test_wrong_activations(activations, message):
-    with pytest.raises(ValueError, match=message):
-        fit_activation_plane(activations)
+def test_wrong_activations(activations):
+    fit_activation_plane(activations)
 
 
 def test_other_wrong_arguments():

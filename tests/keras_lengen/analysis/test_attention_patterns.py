@@ -7,6 +7,7 @@ from keras_lengen.analysis import (
     attention_divergence,
     attention_maximum,
 )
+from tests.refusals import refuses
 
 
 def draw_weights(seed, heads, keys=5):
@@ -46,24 +47,20 @@ ACROSS = draw_weights(0, heads=1, keys=7)
 NONE, FLOATS = {"queries": np.zeros((2, 5), bool)}, {"queries": np.ones((2, 5))}
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "options", "message"),
-    [
-        (attention_distance, [RIGHT[0]], {}, r"floats \(B, H, T, S\); got"),
-        (attention_distance, [RIGHT * 2], {}, "weights of each query sum"),
-        (attention_distance, [-RIGHT], {}, "must be 0 or more"),
-        (attention_distance, [ACROSS], {}, "as many keys as queries"),
-        (attention_distance, [RIGHT], NONE, "not all of them False"),
-        (attention_distance, [RIGHT], FLOATS, r"queries must be bool \(2, 5\)"),
-        (attention_divergence, [RIGHT, RIGHT[:1]], {}, "must be of the same t"),
-        (attention_divergence, [RIGHT, -RIGHT], {}, "other_weights must be 0"),
-        (attention_divergence, [RIGHT, RIGHT], NONE, "not all of them False"),
-        (attention_maximum, [-RIGHT], {}, "must be finite and at least 0"),
-    ],
+@refuses(
+    (attention_distance, [RIGHT[0]], {}, r"floats \(B, H, T, S\); got"),
+    (attention_distance, [RIGHT * 2], {}, "weights of each query sum"),
+    (attention_distance, [-RIGHT], {}, "must be 0 or more"),
+    (attention_distance, [ACROSS], {}, "as many keys as queries"),
+    (attention_distance, [RIGHT], NONE, "not all of them False"),
+    (attention_distance, [RIGHT], FLOATS, r"queries must be bool \(2, 5\)"),
+    (attention_divergence, [RIGHT, RIGHT[:1]], {}, "must be of the same t"),
+    (attention_divergence, [RIGHT, -RIGHT], {}, "other_weights must be 0"),
+    (attention_divergence, [RIGHT, RIGHT], NONE, "not all of them False"),
+    (attention_maximum, [-RIGHT], {}, "must be finite and at least 0"),
 )
-def test_wrong_arguments(function, arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        function(*arguments, **options)
+def test_wrong_arguments(function, arguments, options):
+    function(*arguments, **options)
 
 
 def test_maximum_over_heads():

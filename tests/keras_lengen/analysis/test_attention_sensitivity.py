@@ -13,6 +13,7 @@ from keras_lengen.analysis import (
     total_difference,
 )
 from keras_lengen.layers import ALiBi
+from tests.refusals import refuses
 
 DISTANCES = [0.0, 0.3, 1.0, 7.9, 8.1, 19.5, 40.0, 333.3]
 
@@ -66,23 +67,19 @@ def test_sensitivity_and_total_difference(exponentiated):
         assert found == pytest.approx(expected.sum(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: rope_raw_attention(1, width=3), "width is 3: choose an even"),
-        (lambda: rope_raw_attention(1, max_wavelength=1), "above 1 .*; got 1"),
-        (lambda: rope_raw_attention(["x"]), "distances must be"),
-        (lambda: alibi_raw_attention(1, slope=0), "slope must be .* above 0"),
-        (lambda: attention_sensitivity([1]), "T at least 2; got 1"),
-        (lambda: attention_sensitivity([[1, 2]]), r"got shape \(1, 2\)"),
-        (lambda: total_difference([1, 2], [1, 2, 3], 3), "from 2 to 2, .* 3"),
-        (lambda: total_difference([1, 2], [1, 2], 1), "from 2 .* got 1"),
-        (
-            lambda: attention_sensitivity([1, 2], raw_attention=lambda x: 1),
-            "raw_attention must return one number",
-        ),
-    ],
+@refuses(
+    (lambda: rope_raw_attention(1, width=3), "width is 3: choose an even"),
+    (lambda: rope_raw_attention(1, max_wavelength=1), "above 1 .*; got 1"),
+    (lambda: rope_raw_attention(["x"]), "distances must be"),
+    (lambda: alibi_raw_attention(1, slope=0), "slope must be .* above 0"),
+    (lambda: attention_sensitivity([1]), "T at least 2; got 1"),
+    (lambda: attention_sensitivity([[1, 2]]), r"got shape \(1, 2\)"),
+    (lambda: total_difference([1, 2], [1, 2, 3], 3), "from 2 to 2, .* 3"),
+    (lambda: total_difference([1, 2], [1, 2], 1), "from 2 .* got 1"),
+    (
+        lambda: attention_sensitivity([1, 2], raw_attention=lambda x: 1),
+        "raw_attention must return one number",
+    ),
 )
-def test_wrong_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_wrong_arguments(call):
+    call()

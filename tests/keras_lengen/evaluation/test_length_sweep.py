@@ -12,6 +12,7 @@ from tests.keras_lengen.evaluation.test_evaluate import (
     recurrent,
     sample,
 )
+from tests.refusals import refuses
 
 
 def test_values_are_in_the_logs(tmp_path):
@@ -69,14 +70,10 @@ def test_a_plot(tmp_path):
     axes.figure.savefig(tmp_path / "plot.png")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"every": 0}, "every must be a positive integer; got 0"),
-        ({"lengths": [3, -1]}, "lengths must be .* got -1"),
-        ({"trained": 2.5}, "trained must be .* got 2.5"),
-    ],
+@refuses(
+    ({"every": 0}, "every must be a positive integer; got 0"),
+    ({"lengths": [3, -1]}, "lengths must be .* got -1"),
+    ({"trained": 2.5}, "trained must be .* got 2.5"),
 )
-def test_wrong_arguments_raise(options, message):
-    with pytest.raises(ValueError, match=message):
-        LengthSweep(sample, **{"lengths": [3], **options})
+def test_wrong_arguments_raise(options):
+    LengthSweep(sample, **{"lengths": [3], **options})

@@ -10,14 +10,10 @@ from keras import ops
 
 from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
-    AxialEncoding,
     GeometricAttention,
-    GridPositions,
     MultiHeadAttention,
-    RandomizedPositions,
     RandomizedRoPE,
     RandomizedSinusoidalEncoding,
-    RoPE,
     TransformerBlock,
 )
 from keras_lengen.layers.drawing import Dropout
@@ -30,20 +26,10 @@ def randomized():
     return RandomizedRoPE(max_position=64)
 
 
-def axial():
-    sampler = RandomizedPositions(max_position=9)
-    return AxialEncoding(
-        row=RoPE(),
-        column=RoPE(),
-        sampler=GridPositions(width=3, row=sampler),
-    )
-
-
 LAYERS = {
     "attention": lambda: MultiHeadAttention(
         2, 8, encoding=randomized(), dropout=0.3
     ),
-    "axial attention": lambda: MultiHeadAttention(2, 8, encoding=axial()),
     "chunked attention": lambda: MultiHeadAttention(
         2, 8, encoding=randomized(), dropout=0.3, chunk_size=4
     ),

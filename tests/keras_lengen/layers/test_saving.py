@@ -79,18 +79,3 @@ def test_arguments_of_a_layer_may_be_one_object(tmp_path, loading):
     loading.check(model, tmp_path / "model.keras", FEATURES)
     clone = keras.models.clone_model(model)
     assert len(clone.weights) == len(model.weights)
-
-
-@pytest.mark.product
-def test_training_goes_on_where_it_was_saved(tmp_path):
-    """Positions and dropout are those that would have come next."""
-    layers = [TransformerBlock(2, encoding=RandomizedRoPE(**WIDE), dropout=0.5)]
-    model = make_model(layers)
-    model.compile("adam", "mse")
-    model.fit(FEATURES, FEATURES, shuffle=False, verbose=0)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for each in (model, loaded):
-        each.fit(FEATURES, FEATURES, epochs=2, shuffle=False, verbose=0)
-    for one, other in zip(model.weights, loaded.weights, strict=True):
-        np.testing.assert_array_equal(one, other)

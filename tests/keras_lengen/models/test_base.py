@@ -17,6 +17,7 @@ from keras_lengen.layers import (
     YaRN,
 )
 from tests.keras_lengen.models import small
+from tests.refusals import refuses
 
 IDS = small.token_ids()
 
@@ -99,7 +100,10 @@ def test_losses_leave_out_padding(name):
 
 
 CROSS = {"cross_attention": True}
-WRONG_ARGUMENTS = [
+UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
+
+
+@refuses(
     ("encoder", {"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
     ("encoder", {"tie_embeddings": True}, "must be vocabulary_size=7; got 3"),
     (
@@ -114,13 +118,38 @@ WRONG_ARGUMENTS = [
     ),
     ("decoder", {"cross_encoding": ALiBi()}, "ALiBi .* set cross_attention"),
     ("encoder_decoder", {"encoding": XPos()}, "in an encoder, tokens attend"),
-]
-
-
-@pytest.mark.parametrize(("name", "changes", "message"), WRONG_ARGUMENTS)
-def test_wrong_arguments_raise(name, changes, message):
-    with pytest.raises(ValueError, match=message):
-        small.MODELS[name](**changes)
+    ("decoder", {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
+    ("decoder", {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
+    ("decoder", {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
+    (
+        "decoder",
+        {"encoding": [None, SinusoidalEncoding()], "num_layers": 2},
+        "encoding of layer 1 is a SinusoidalEncoding, which is added to",
+    ),
+    (
+        "encoder",
+        {"encoding": [None, XPos()], "num_layers": 2},
+        "encoding=XPos is for causal attention",
+    ),
+    (
+        "encoder_decoder",
+        {"encoding": lambda n: RoPE(), **UNEQUAL},
+        "as many layers in the decoder as in the encoder; got 1 and 2",
+    ),
+    (
+        "encoder_decoder",
+        {"sliding_window": lambda n: n + 1, **UNEQUAL},
+        "sliding_window .* as many layers",
+    ),
+    (
+        "decoder",
+        {"sliding_window": [2, 3], "num_layers": 3},
+        "one entry for each of the 3 layers; got",
+    ),
+    ("decoder", {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
+)
+def test_wrong_arguments_raise(name, changes):
+    small.MODELS[name](**changes)
 
 
 @pytest.mark.parametrize("name", [*small.MODELS, "features"])

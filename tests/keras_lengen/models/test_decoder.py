@@ -47,13 +47,6 @@ def test_memory_is_a_set_unless_cross_attention_has_an_encoding(encoding):
         np.testing.assert_allclose(found, logits, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"memory": MEMORY[..., :3]}, "width of the model, 16; got 3"),
-        ({"memory": MEMORY, "segment_ids": IDS}, "packed rows need both"),
-    ],
-)
-def test_wrong_memories_raise(inputs, message):
-    with pytest.raises(ValueError, match=message):
-        reader()({"token_ids": IDS, **inputs})
+def test_packed_rows_need_the_documents_of_the_memory():
+    with pytest.raises(ValueError, match="packed rows need both"):
+        read(reader(), segment_ids=IDS)

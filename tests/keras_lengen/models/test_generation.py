@@ -262,11 +262,7 @@ def test_programs_are_compiled_once_for_a_shape():
 DRAWS = 4000
 SAMPLED = {
     "plain": {},
-    "cold": {"temperature": 0.5},
-    "hot": {"temperature": 3.0},
     "hottest": {"temperature": 3e38},
-    "top_k": {"top_k": 3},
-    "top_p": {"top_p": 0.5},
     "all": {"top_p": 1.0},
     "both": {"top_k": 4, "top_p": 0.8, "temperature": 2.0},
     "penalty": {"repetition_penalty": 3.0},

@@ -10,9 +10,7 @@ from keras_lengen.layers import (
     RandomizedRoPE,
     RelativeEncoding,
     RoPE,
-    SinusoidalEncoding,
     T5Bias,
-    XPos,
 )
 from tests.keras_lengen.models import small
 
@@ -137,43 +135,3 @@ def test_positions_are_given_for_each_layer_or_all(given, seen):
     seen.clear()
     model({"token_ids": IDS, "positions": [one, other, other, one]})
     assert same(seen) == [0, 1, 1, 0]
-
-
-UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
-WRONG = [
-    ("decoder", {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
-    ("decoder", {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
-    ("decoder", {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
-    (
-        "decoder",
-        {"encoding": [None, SinusoidalEncoding()], "num_layers": 2},
-        "encoding of layer 1 is a SinusoidalEncoding, which is added to",
-    ),
-    (
-        "encoder",
-        {"encoding": [None, XPos()], "num_layers": 2},
-        "encoding=XPos is for causal attention",
-    ),
-    (
-        "encoder_decoder",
-        {"encoding": lambda n: RoPE(), **UNEQUAL},
-        "as many layers in the decoder as in the encoder; got 1 and 2",
-    ),
-    (
-        "encoder_decoder",
-        {"sliding_window": lambda n: n + 1, **UNEQUAL},
-        "sliding_window .* as many layers",
-    ),
-    (
-        "decoder",
-        {"sliding_window": [2, 3], "num_layers": 3},
-        "one entry for each of the 3 layers; got",
-    ),
-    ("decoder", {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
-def test_wrong_values_raise(name, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        small.MODELS[name](**arguments)

@@ -5,7 +5,6 @@ import pytest
 
 from keras_lengen.layers import (
     LearnedEncoding,
-    RandomizedRoPE,
     RelativeEncoding,
     RoPE,
     T5Bias,
@@ -65,7 +64,6 @@ PARAMETERS = [
     )
     for encoding, count in (
         (RoPE(), 248_962),
-        (RandomizedRoPE(), 248_962),
         (RelativeEncoding(), 270_082),
     )
 ] + [

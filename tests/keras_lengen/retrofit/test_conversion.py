@@ -14,6 +14,7 @@ from keras_lengen.layers import (
     T5Bias,
 )
 from keras_lengen.retrofit import convert
+from tests.refusals import refuses
 
 RANDOM = np.random.default_rng(4)
 IDS = RANDOM.integers(1, 20, (3, 9))
@@ -154,25 +155,20 @@ def attend_back(x):
     return attend(x[:, :3], value=x, use_causal_mask=True)
 
 
-@pytest.mark.parametrize(
-    ("make_source", "encoding", "message"),
-    [
-        (lambda: 3, None, "must be a keras.Model; got 3"),
-        (lambda: keras.Sequential([Block()]), None, "call it once"),
-        (lambda: make(layers.Dense(2)), None, "only Dense, Functional, Input"),
-        (lambda: make(Block(name="b")), None, "'b' cannot be.*code of this cl"),
-        (lambda: make(lambda x: attend(x, Special(2, 4))), None, "ass Special"),
-        (lambda: make(attend, cls=Own), None, "class Own.*keras.Model\\("),
-        (lambda: make(attend_both), ALiBi(), "use two layers"),
-        (lambda: make(attend_back), None, "from 3 to 6 tokens"),
-        (lambda: make(attend), SinusoidalEncoding(), "added to the embeddings"),
-        (lambda: make(attend), "RoPE", "encoding must be a PositionalEncoding"),
-    ],
+@refuses(
+    (lambda: 3, None, "must be a keras.Model; got 3"),
+    (lambda: keras.Sequential([Block()]), None, "call it once"),
+    (lambda: make(layers.Dense(2)), None, "only Dense, Functional, Input"),
+    (lambda: make(Block(name="b")), None, "'b' cannot be.*code of this cl"),
+    (lambda: make(lambda x: attend(x, Special(2, 4))), None, "ass Special"),
+    (lambda: make(attend, cls=Own), None, "class Own.*keras.Model\\("),
+    (lambda: make(attend_both), ALiBi(), "use two layers"),
+    (lambda: make(attend_back), None, "from 3 to 6 tokens"),
+    (lambda: make(attend), SinusoidalEncoding(), "added to the embeddings"),
+    (lambda: make(attend), "RoPE", "encoding must be a PositionalEncoding"),
 )
-def test_what_cannot_be_converted(make_source, encoding, message):
-    with pytest.raises(ValueError, match=message) as error:
-        convert(make_source(), encoding=encoding)
-    assert "\n" not in str(error.value)
+def test_what_cannot_be_converted(make_source, encoding):
+    convert(make_source(), encoding=encoding)
 
 
 def test_models_of_keras_hub_are_retrofitted():

@@ -24,6 +24,7 @@ from tests.keras_lengen.layers.encodings.turns import (
     measure_magnitude,
     measure_rates,
 )
+from tests.refusals import refuses
 
 WIDTH, ORIGINAL, LENGTH = 16, 2048, 9000
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -55,7 +56,7 @@ def find_expected(kind, settings):
         rates = plain_rates(WIDTH, 1e4 * scale ** (WIDTH / (WIDTH - 2)))
     elif kind == "yarn":
         truncate = settings.get("truncate", True)
-        rates, _ = yarn_rates(WIDTH, ORIGINAL, factor, truncate=truncate)
+        rates = yarn_rates(WIDTH, ORIGINAL, factor, truncate=truncate)
         log = 0.1 * math.log(factor)
         first, second = (
             settings.get(*pair)
@@ -117,52 +118,44 @@ def test_parts_of_heads_and_the_names_of_other_models():
     assert from_rope_parameters(phi).scaling_factor == 32
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (None, "config must be a dict, .* got None"),
-        ({"rope_scaling": "linear"}, "rope_parameters must be a dict; got 'li"),
-        ({"rope_type": "mrope"}, "rope_type 'mrope' is not known here; known"),
-        ({"rope_type": "linear"}, "the settings need factor; got"),
-        ({"rope_type": "yarn", "factor": 2.0}, "need original_max_position_e"),
-        (
-            {"rope_type": "default", "mrope_section": [1, 2]},
-            "have mrope_section, which may change the formula",
-        ),
-        (
-            {"rope_parameters": {"full_attention": {}, "sliding": {}}},
-            r"each of full_attention, sliding: .*\['full_attention'\]",
-        ),
-        (
-            {
-                **{"rope_type": "longrope", "factor": 2.0, **LONG},
-                "attention_factor": 1.5,
-                "original_max_position_embeddings": 4096,
-            },
-            r"attention_factor=1\.5 is not the factor of LongRoPE, 1\.04",
-        ),
-    ],
+@refuses(
+    (None, "config must be a dict, .* got None"),
+    ({"rope_scaling": "linear"}, "rope_parameters must be a dict; got 'li"),
+    ({"rope_type": "mrope"}, "rope_type 'mrope' is not known here; known"),
+    ({"rope_type": "linear"}, "the settings need factor; got"),
+    ({"rope_type": "yarn", "factor": 2.0}, "need original_max_position_e"),
+    (
+        {"rope_type": "default", "mrope_section": [1, 2]},
+        "have mrope_section, which may change the formula",
+    ),
+    (
+        {"rope_parameters": {"full_attention": {}, "sliding": {}}},
+        r"each of full_attention, sliding: .*\['full_attention'\]",
+    ),
+    (
+        {
+            **{"rope_type": "longrope", "factor": 2.0, **LONG},
+            "attention_factor": 1.5,
+            "original_max_position_embeddings": 4096,
+        },
+        r"attention_factor=1\.5 is not the factor of LongRoPE, 1\.04",
+    ),
 )
-def test_settings_that_describe_nothing_known(config, message):
-    with pytest.raises(ValueError, match=message):
-        from_rope_parameters(config)
+def test_settings_that_describe_nothing_known(config):
+    from_rope_parameters(config)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "message"),
-    [
-        (ALiBi(), "encoding must be one of RoPE, .* got a ALiBi"),
-        (RandomizedRoPE(max_position=64), "must be one of .* RandomizedRoPE"),
-        (RoPE(fastest_fraction=0.5), "describe no fastest_fraction; got 0.5"),
-        (NTKRoPE(scaling_factor=2), "no NTKRoPE of a fixed factor: give RoPE"),
-        (YaRN(original_length=64), "give its scaling_factor"),
-        (LongRoPE(original_length=64), "need the short_factors and long_fact"),
-        (
-            YaRN(original_length=4, scaling_factor=2),
-            "slows all pairs alike only with attention_factor=1",
-        ),
-    ],
+@refuses(
+    (ALiBi(), "encoding must be one of RoPE, .* got a ALiBi"),
+    (RandomizedRoPE(max_position=64), "must be one of .* RandomizedRoPE"),
+    (RoPE(fastest_fraction=0.5), "describe no fastest_fraction; got 0.5"),
+    (NTKRoPE(scaling_factor=2), "no NTKRoPE of a fixed factor: give RoPE"),
+    (YaRN(original_length=64), "give its scaling_factor"),
+    (LongRoPE(original_length=64), "need the short_factors and long_fact"),
+    (
+        YaRN(original_length=4, scaling_factor=2),
+        "slows all pairs alike only with attention_factor=1",
+    ),
 )
-def test_encodings_that_no_settings_describe(encoding, message):
-    with pytest.raises(ValueError, match=message):
-        to_rope_parameters(encoding)
+def test_encodings_that_no_settings_describe(encoding):
+    to_rope_parameters(encoding)

@@ -26,6 +26,7 @@ from tests.keras_lengen.layers.attention.subjects import (
     is_causal,
     make,
 )
+from tests.keras_lengen.layers.test_documents import split
 
 every_subject = pytest.mark.parametrize("name", SUBJECTS)
 first_subjects = pytest.mark.parametrize("name", FIRST)
@@ -190,12 +191,8 @@ def test_documents_are_computed_as_rows(name):
         # Padding between two keys changes which one is nearer.
         mask = np.ones_like(REAL)
     packed = call(STATES, STATES, segment_ids=SEGMENTS, value_mask=mask)
-    for row, numbers in enumerate(SEGMENTS):
-        ends = np.flatnonzero(np.diff(numbers)) + 1
-        for document in np.split(np.arange(TOKENS), ends):
-            document = document[mask[row, document]]
-            if not document.size:
-                continue
+    for row, document in split(SEGMENTS, mask):
+        if document.size:
             part = ops.convert_to_tensor(STATES[row : row + 1, document])
             assert_near(packed.numpy()[row, document], call(part, part)[0])
 

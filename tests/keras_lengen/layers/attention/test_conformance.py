@@ -17,18 +17,6 @@ def test_an_attention_that_draws_keeps_the_promises():
     check_conformance(layer)
 
 
-@wrong("cannot be made from its configuration")
-class Forgetful(MultiHeadAttention):
-    def __init__(self, *args, power=2, **kwargs):
-        super().__init__(*args, **kwargs)
-        if power is None:
-            raise ValueError("no power")
-        self.power = power
-
-    def get_config(self):
-        return {**super().get_config(), "power": None}
-
-
 @wrong("must hide later tokens if `use_causal_mask` is true")
 class Foreseeing(MultiHeadAttention):
     def join_masks(self, *masks, causal, **options):

@@ -11,9 +11,6 @@ from scipy.special import expit, softmax
 from keras_lengen.layers import (
     ForgettingAttention,
     GeometricAttention,
-    PaTHAttention,
-    PoPE,
-    RoPE,
     StickBreakingAttention,
 )
 from keras_lengen.layers.attention import path_attention
@@ -135,17 +132,8 @@ def test_geometric_attention_starts_as_published():
     assert (float(layer.alpha), float(layer.beta)) == (0.5, 1.0)
     assert float(layer.gamma) == 0.0
     assert not np.any(layer.content_bias)
-
-
-def test_what_has_no_use_is_refused():
-    with pytest.raises(ValueError, match="no use for encoding=RoPE"):
-        GeometricAttention(3, 4, encoding=RoPE())
     with pytest.raises(ValueError, match="must be the same tensor"):
-        GeometricAttention(3, 4)(np.ones((2, 7, 12)), np.ones((2, 7, 12)))
-    with pytest.raises(ValueError, match="no use for encoding=PoPE, whose"):
-        PaTHAttention(2, 4, encoding=PoPE())
-    with pytest.raises(ValueError, match="set use_forget_gate=True too"):
-        PaTHAttention(2, 4, scale_gates=True)
+        layer(np.ones((2, 7, 12)), np.ones((2, 7, 12)))
 
 
 @functools.cache

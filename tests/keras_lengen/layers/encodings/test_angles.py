@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_lengen.layers import SinusoidalEncoding
 from keras_lengen.layers.encodings.angles import compute_angles
 from tests.keras_lengen.bad_inputs import HOWS, compiled
 
@@ -74,15 +73,4 @@ def test_differences_are_exact_if_rates_are_tensors(how):
         on_circle(found),
         np.broadcast_to(on_circle(40 * RATES / scales), found.shape),
         atol=1e-5,
-    )
-
-
-def test_far_positions_are_added_exactly_to_embeddings():
-    positions = np.array([FARTHEST - 1, FARTHEST], "int32")
-    encoding = SinusoidalEncoding()
-    found = encoding(np.zeros((1, 2, 32), "float32"), positions=positions)
-    expected = positions[:, None] * RATES
-    expected = np.concatenate([np.sin(expected), np.cos(expected)], axis=-1)
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(found)[0], expected, atol=2e-6
     )

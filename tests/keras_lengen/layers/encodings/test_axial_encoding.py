@@ -7,7 +7,6 @@ from keras_lengen.layers import (
     AxialEncoding,
     CoPE,
     GridPositions,
-    MultiHeadAttention,
     NoPE,
     RandomizedPositions,
     RelativeEncoding,
@@ -18,6 +17,7 @@ from keras_lengen.layers import (
     XPos,
 )
 from tests.keras_lengen.models.small import decoder
+from tests.refusals import refuses
 
 RANDOM = np.random.default_rng(0)
 TOKENS, WIDTH = 7, 3
@@ -59,14 +59,6 @@ def test_rows_keep_the_order_of_the_tokens_where_they_must(row):
     falling = {"token_ids": ids, "positions": (GRID[0][::-1], GRID[1])}
     with pytest.raises(ValueError, match="must not fall from token to token"):
         model(falling)
-    attention = MultiHeadAttention(4, 8, encoding=axial(row, column))
-    states = QUERY[:, :, 0]
-    with pytest.raises(ValueError, match="must not fall from token to token"):
-        attention(
-            *(states, states),
-            positions=falling["positions"],
-            use_causal_mask=True,
-        )
 
 
 @pytest.mark.parametrize("cls", [SinusoidalEncoding, RoPE])
@@ -108,26 +100,22 @@ def test_half_of_the_heads_are_biased(cls, causal):
         np.testing.assert_allclose(bias[:, part], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: axial(RoPE(), ALiBi()), r"one stage; .* \(rotation\)"),
-        (lambda: axial(NoPE(), NoPE()), "one stage"),
-        (lambda: axial(CoPE(), ALiBi()), "row=CoPE counts tokens"),
-        (lambda: axial(ALiBi(), CoPE()), "column=CoPE needs positions"),
-        (lambda: axial(RoPE(), XPos()), "column=XPos needs positions"),
-        (lambda: axial(RoPE(), SelectiveRoPE()), "no use for rows"),
-        (
-            lambda: axial(ALiBi(), ALiBi())(QUERY[:, :, :3]),
-            "cannot share 3 heads",
-        ),
-        (
-            lambda: AxialEncoding(row=RoPE(), column=RoPE())(QUERY),
-            "sampler=GridPositions",
-        ),
-        (lambda: axial(RoPE(), RoPE())(QUERY, start_index=3), "start_index=3"),
-    ],
+@refuses(
+    (lambda: axial(RoPE(), ALiBi()), r"one stage; .* \(rotation\)"),
+    (lambda: axial(NoPE(), NoPE()), "one stage"),
+    (lambda: axial(CoPE(), ALiBi()), "row=CoPE counts tokens"),
+    (lambda: axial(ALiBi(), CoPE()), "column=CoPE needs positions"),
+    (lambda: axial(RoPE(), XPos()), "column=XPos needs positions"),
+    (lambda: axial(RoPE(), SelectiveRoPE()), "no use for rows"),
+    (
+        lambda: axial(ALiBi(), ALiBi())(QUERY[:, :, :3]),
+        "cannot share 3 heads",
+    ),
+    (
+        lambda: AxialEncoding(row=RoPE(), column=RoPE())(QUERY),
+        "sampler=GridPositions",
+    ),
+    (lambda: axial(RoPE(), RoPE())(QUERY, start_index=3), "start_index=3"),
 )
-def test_what_cannot_work(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_what_cannot_work(call):
+    call()

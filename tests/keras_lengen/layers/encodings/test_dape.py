@@ -7,7 +7,6 @@ from keras_lengen.layers import (
     ClippedBias,
     CoupledPositions,
     HardALiBi,
-    MultiHeadAttention,
     RandomizedALiBi,
     RoPE,
     T5Bias,
@@ -50,20 +49,6 @@ def test_the_formula(inner, causal):
         np.testing.assert_allclose(
             bias[b, :, t, s], expected, rtol=1e-6, atol=1e-5
         )
-
-
-def test_hidden_keys_have_no_weight():
-    encoding = DAPE(encoding=HardALiBi(windowed_heads=2))
-    attention = MultiHeadAttention(HEADS, 4, encoding=encoding)
-    states = np.random.default_rng(0).normal(size=(1, 5, 8)).astype("float32")
-    _, weights = attention(
-        states, states, use_causal_mask=True, return_attention_scores=True
-    )
-    weights = np.asarray(weights)[0]
-    # Hidden keys have no weight at all; a softmax sums to 1 after rounding.
-    np.testing.assert_allclose(weights[0], np.eye(5), rtol=1e-6)
-    np.testing.assert_array_equal(weights[1] > 0, np.tri(5) - np.tri(5, k=-2))
-    np.testing.assert_array_equal(weights[2] > 0, np.tri(5))
 
 
 def test_keys_at_larger_positions_have_buckets_if_tokens_share_positions():

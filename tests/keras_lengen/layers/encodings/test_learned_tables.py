@@ -25,6 +25,7 @@ from tests.keras_lengen.layers.encodings.table import (
     random_inputs,
 )
 from tests.keras_lengen.models.small import decoder
+from tests.refusals import refuses
 
 QUERY, KEY = random_inputs("bias")
 SHARED = np.array([0, 1, 3, 4, 19, 20])
@@ -58,22 +59,18 @@ class Negative(PositionSampler):
     negative = True
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"max_position": None}, "rows .* got None"),
-        ({"sampler": Negative()}, r"^sampler=Negative may give negat"),
-        (
-            {"sampler": RandomizedPositions(max_position=100)},
-            "max_position=100, but",
-        ),
-        ({"sampler": ShiftedPositions(max_shift=100)}, "max_shift=100, but"),
-        ({"sampler": WarpedPositions(train_length=5)}, "gives fractions"),
-    ],
+@refuses(
+    ({"max_position": None}, "rows .* got None"),
+    ({"sampler": Negative()}, r"^sampler=Negative may give negat"),
+    (
+        {"sampler": RandomizedPositions(max_position=100)},
+        "max_position=100, but",
+    ),
+    ({"sampler": ShiftedPositions(max_shift=100)}, "max_shift=100, but"),
+    ({"sampler": WarpedPositions(train_length=5)}, "gives fractions"),
 )
-def test_there_must_be_a_row_for_every_position(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LearnedEncoding(**{"max_position": 9, **arguments})
+def test_there_must_be_a_row_for_every_position(arguments):
+    LearnedEncoding(**{"max_position": 9, **arguments})
 
 
 @pytest.mark.parametrize("position", [-1, 9, 1000])

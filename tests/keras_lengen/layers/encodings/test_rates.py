@@ -12,17 +12,16 @@ from keras_lengen.layers import (
     Llama3RoPE,
     LongRoPE,
     NTKRoPE,
-    RandomizedYaRN,
     RoPE,
     YaRN,
 )
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import random_inputs
 from tests.keras_lengen.layers.encodings.turns import (
-    measure_magnitude,
     measure_rates,
     rotated,
 )
+from tests.refusals import refuses
 
 QUERY, KEY = random_inputs("rotation")
 LAYOUTS = ["interleaved", "halves"]
@@ -36,8 +35,6 @@ def plain_rates(width, base=10_000.0):
 def yarn_rates(
     width, original, scale, *, truncate=True, turns=(32, 1), base=10_000
 ):
-    """The rates of the pairs, and the first and last pair that is slowed."""
-
     low, high = (
         width
         * math.log(original / (2 * math.pi * count))
@@ -50,7 +47,7 @@ def yarn_rates(
     end = high if high > low else low + 0.001
     slowed = np.clip((np.arange(width // 2) - low) / (end - low), 0, 1)
     rates = plain_rates(width, base)
-    return rates * (1 - slowed) + rates / scale * slowed, (low, high)
+    return rates * (1 - slowed) + rates / scale * slowed
 
 
 def llama_rates(width, factor, original, low, high, base):
@@ -136,9 +133,6 @@ def test_fractions_give_the_number_that_they_were_computed_from():
                 plain_rates(8, 10000 * scale ** (8 / 6)),
             )
             for factor, length, scale in (
-                (1.0, 6, 1),
-                (1.0, 8, 1),
-                (1.0, 24, 3),
                 (2.0, 24, 2 * 3 - 1),
                 (2.0, 4, 1),
             )
@@ -196,7 +190,7 @@ def test_fractions_give_the_number_that_they_were_computed_from():
                 YaRN(original_length=original, scaling_factor=scale),
                 width,
                 None,
-                yarn_rates(width, original, scale)[0],
+                yarn_rates(width, original, scale),
             )
             for (width, original), scale in cover(
                 [(128, 2048), (64, 2048), (32, 256), (8, 40)], [1, 2, 8]
@@ -213,7 +207,7 @@ def test_fractions_give_the_number_that_they_were_computed_from():
                 ),
                 64,
                 None,
-                yarn_rates(64, 2048, 4, turns=turns, base=base)[0],
+                yarn_rates(64, 2048, 4, turns=turns, base=base),
             )
             for turns, base in (((16, 2), 10_000), ((32, 1), 500_000))
         ),
@@ -237,24 +231,6 @@ def test_rates(encoding, width, length, expected):
     lengths = {} if length is None else {"length": length}
     found = measure_rates(encoding, width, **lengths)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
-@pytest.mark.parametrize("width", [16, 128])
-@pytest.mark.parametrize("cls", [YaRN, RandomizedYaRN])
-def test_a_checkpoint_gives_its_own_factor_and_bounds(width, cls):
-    encoding = cls(
-        attention_factor=1.25,
-        truncate=False,
-        scaling_factor=32,
-        original_length=4096,
-        **({"max_position": 99} if cls is RandomizedYaRN else {}),
-    )
-    expected, bounds = yarn_rates(width, 4096, 32, truncate=False)
-    assert bounds != yarn_rates(width, 4096, 32)[1]
-    found = measure_rates(encoding, width)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    magnitude = measure_magnitude(encoding, width)
-    np.testing.assert_allclose(magnitude, 1.25, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -304,26 +280,22 @@ def test_every_example_has_the_rates_of_its_length(dynamic, fixed, lengths):
     np.testing.assert_allclose(unknown, known, atol=4e-4)
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments", "message"),
-    [
-        (RoPE, {"rotary_fraction": 0.4}, "=0.4 of 8, is 3: .* even"),
-        (RoPE, {"rotary_fraction": 0.05}, "=0.05 .* width 8 .* noth"),
-        (NTKRoPE, {"rotary_fraction": 0.25}, "NTKRoPE needs .* 4 .* 2 of a"),
-        (
-            Llama3RoPE,
-            {"low_frequency_factor": 4},
-            "high_frequency_factor=4 and low_frequency_factor=4",
-        ),
-        (make_long, {"long_factors": (1, 2)}, "long_factors .* the 4 .* got 2"),
-        (make_long, {"rotary_fraction": 0.5}, "short_.* the 2 .* got 4"),
-        (
-            YaRN,
-            {"original_length": 40, "beta_fast": 1},
-            "beta_fast=1 and beta_slow=1",
-        ),
-    ],
+@refuses(
+    (RoPE, {"rotary_fraction": 0.4}, "=0.4 of 8, is 3: .* even"),
+    (RoPE, {"rotary_fraction": 0.05}, "=0.05 .* width 8 .* noth"),
+    (NTKRoPE, {"rotary_fraction": 0.25}, "NTKRoPE needs .* 4 .* 2 of a"),
+    (
+        Llama3RoPE,
+        {"low_frequency_factor": 4},
+        "high_frequency_factor=4 and low_frequency_factor=4",
+    ),
+    (make_long, {"long_factors": (1, 2)}, "long_factors .* the 4 .* got 2"),
+    (make_long, {"rotary_fraction": 0.5}, "short_.* the 2 .* got 4"),
+    (
+        YaRN,
+        {"original_length": 40, "beta_fast": 1},
+        "beta_fast=1 and beta_slow=1",
+    ),
 )
-def test_wrong_arguments_raise(make, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make(**arguments)(QUERY)
+def test_wrong_arguments_raise(make, arguments):
+    make(**arguments)(QUERY)

@@ -2,12 +2,11 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_lengen.layers import RelativeEncoding
 from tests.covering import cover
+from tests.keras_lengen.bad_inputs import compiled
 from tests.keras_lengen.layers.encodings.table import (
-    HEADS,
     MODEL_DIM,
     WIDTH,
     make_built,
@@ -28,13 +27,9 @@ def test_a_program_for_all_lengths(distances, positions):
     def compute(query, positions):
         return encoding(query, positions=positions)
 
-    shapes = (
-        tf.TensorSpec((None, None, HEADS, WIDTH)),
-        tf.TensorSpec([None] * positions.ndim, "int64"),
-    )
-    program = tf.function(compute, input_signature=shapes)
-    expected = compute(QUERY, positions)
-    np.testing.assert_allclose(program(QUERY, positions), expected, atol=1e-5)
+    arrays = {"query": QUERY, "positions": positions}
+    found = compiled(compute, arrays, "graph")(**arrays)
+    np.testing.assert_allclose(found, compute(**arrays), atol=1e-5)
 
 
 def find_steps(positions, distances):

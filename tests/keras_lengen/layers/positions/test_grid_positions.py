@@ -69,12 +69,6 @@ def test_the_width_of_nearly_square_images(tokens, shape):
         assert columns.numpy().tolist() == [n % shape[1] for n in range(tokens)]
 
 
-@pytest.mark.parametrize("width", [0, -1, 2.5])
-def test_a_wrong_width_raises(width):
-    with pytest.raises(ValueError, match="width must be an integer from 1"):
-        GridPositions(width=width)
-
-
 def test_rows_and_columns_need_a_position_each():
     short = RandomizedPositions(max_position=2)
     for axis, message in (("row", "3 rows"), ("column", "4 columns")):
