@@ -32,6 +32,7 @@ def test_everything_has_a_section_and_is_in_a_table(name):
     assert f"`{name}`" in before_sections
 
 
+NOT_FAR = "yes; far distances are not distinguished"
 SELECTIVE = f"{64 * 16 + (16 + 4) * 32:,} in every layer"
 
 
@@ -48,11 +49,7 @@ SELECTIVE = f"{64 * 16 + (16 + 4) * 32:,} in every layer"
         ("FIRE", "parameters", f"{33 * 8 + 66} in every layer"),
         ("LearnedEncoding", "past training", "no: the table ends"),
         ("RoPE", "past training", "yes"),
-        (
-            "ShawEncoding",
-            "past training",
-            "yes; far distances are not distinguished",
-        ),
+        ("ShawEncoding", "past training", NOT_FAR),
         ("XPos", "attention", "causal"),
         ("NoPE", "past and future", "equal"),
         ("LogKERPLE", "past and future", "different with `asymmetry`"),

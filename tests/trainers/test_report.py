@@ -117,29 +117,21 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
 
 
 def test_mistakes(root, tmp_path):
-    run = str(next((root / "runs").iterdir()))
-    for config, runs, message in (
-        (ReportConfig(), (), "expected either --grid or RUN"),
-        (ReportConfig(), (str(tmp_path),), "is not the working directory"),
-        (ReportConfig(grid="toi"), (), "--grid cannot be 'toi'"),
-        (
-            ReportConfig(grid="toy", root=str(tmp_path / "none")),
-            (),
-            "there is no .*none: run `python -m trainers.sweep --grid=toy",
-        ),
-        (
-            ReportConfig(grid="toy", root=f"{run}/results.json"),
-            (),
-            "is not a directory that can be read: choose another --root",
-        ),
-        (
-            ReportConfig(output=f"{run}/results.json"),
-            (run,),
-            "cannot write to .*: File exists. Choose another --output",
-        ),
-    ):
+    def refuse(message, *runs, **flags):
         with pytest.raises(ConfigError, match=message):
-            report.main(config, *runs)
+            report.main(ReportConfig(**flags), *runs)
+
+    refuse("expected either --grid or RUN")
+    refuse("is not the working directory", str(tmp_path))
+    refuse("--grid cannot be 'toi'", grid="toi")
+    message = "there is no .*none: run `python -m trainers.sweep --grid=toy"
+    refuse(message, grid="toy", root=str(tmp_path / "none"))
+    run = str(next((root / "runs").iterdir()))
+    file = f"{run}/results.json"
+    message = "is not a directory that can be read: choose another --root"
+    refuse(message, grid="toy", root=file)
+    message = "cannot write to .*: File exists. Choose another --output"
+    refuse(message, run, output=file)
 
 
 def test_flags_that_cannot_be():
