@@ -62,16 +62,7 @@ def test_evaluations_and_the_comparison_are_there(walked):
     report = (path / "report" / "report.md").read_text()
     assert "(50.4 ± 0.3)" in report and "(**100.0 ± 0.0**)" in report
     assert "| outside the trained region | 10 | 20 | 40 |" in output
-
-
-def test_the_weights_of_a_run_learn_another_encoding(walked):
-    directory, output = walked
     assert "/runs/walk/plain/checkpoints/checkpoint-1000.npz: " in output
-    path = directory / "runs" / "walk" / "finetuned"
-    config = json.loads((path / "results.json").read_text())["config"]
-    assert config["encoding"] == "RandomizedRoPE"
-    assert config["train_length"] == "1-10"
-    assert config["steps"] == 1000
 
 
 def test_the_exported_models_answer_in_a_process_of_their_own(walked):
