@@ -36,9 +36,8 @@ NOT_FAR = "yes; far distances are not distinguished"
 SELECTIVE = f"{64 * 16 + (16 + 4) * 32:,} in every layer"
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "expected"),
-    [
+def test_properties_are_those_of_the_papers():
+    for name, column, expected in (
         ("NoPE", "parameters", "none"),
         ("RoPE", "parameters", "none"),
         ("LearnedEncoding", "parameters", f"{2048 * 64:,}"),
@@ -58,7 +57,5 @@ SELECTIVE = f"{64 * 16 + (16 + 4) * 32:,} in every layer"
         ("OrdinalPositions", "in evaluation", "0, 1, 2, ..."),
         ("GridPositions", "positions", "int32 pairs"),
         ("AugmentedPositions", "positions", "float32"),
-    ],
-)
-def test_properties_are_those_of_the_papers(name, column, expected):
-    assert cells(name)[column] == expected
+    ):
+        assert cells(name)[column] == expected, name

@@ -140,9 +140,8 @@ def test_impossible_lengths_are_refused():
         TASKS["needle"].sample((0, 0), 2, 2.5)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "message"),
-    [
+def test_vocabularies_that_do_not_fit_are_refused():
+    for name, sizes, message in (
         ("mqar", (64, 16), "MQAR .* needs input_vocabulary_size=32; got 64"),
         ("mqar", (2, 1), "an output_vocabulary_size of at least 2; got 1"),
         ("mqmtar", (19, 256), "needs input_vocabulary_size=259; got 19"),
@@ -152,14 +151,12 @@ def test_impossible_lengths_are_refused():
         ("needle", (32, 64), "64 symbols and 4 keys needs .* at least 68"),
         ("variable_tracking", (18, 16), "set the second to at least 2, and"),
         ("variable_tracking", (4, 1), "set the second to at least 2, and"),
-    ],
-)
-def test_vocabularies_that_do_not_fit_are_refused(name, sizes, message):
-    inputs, outputs = sizes
-    with pytest.raises(ValueError, match=message):
-        type(TASKS[name])(
-            input_vocabulary_size=inputs, output_vocabulary_size=outputs
-        )
+    ):
+        inputs, outputs = sizes
+        with pytest.raises(ValueError, match=message):
+            type(TASKS[name])(
+                input_vocabulary_size=inputs, output_vocabulary_size=outputs
+            )
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from trainers.options.evaluation import with_evaluation
 ROWS = "GridPositions(width=3, row=RandomizedPositions(max_position=9{}))"
 
 
-@pytest.mark.parametrize(
-    ("flags", "encoding", "sampler"),
-    [
+def test_every_sampler_gets_the_value():
+    for flags, encoding, sampler in (
         (
             {"encoding": "RandomizedRoPE(ordered=False, evaluation='random')"},
             "RandomizedRoPE(ordered=False, evaluation='even')",
@@ -28,13 +27,11 @@ ROWS = "GridPositions(width=3, row=RandomizedPositions(max_position=9{}))"
             "AxialEncoding(row=RoPE, column=RoPE)",
             ROWS.format(", evaluation='even'"),
         ),
-    ],
-)
-def test_every_sampler_gets_the_value(flags, encoding, sampler):
-    config = toy_config(**flags, model_dim=16)
-    changed = with_evaluation(config, "even")
-    assert (changed.encoding, changed.sampler) == (encoding, sampler)
-    assert with_evaluation(config, "") is config
+    ):
+        config = toy_config(**flags, model_dim=16)
+        changed = with_evaluation(config, "even")
+        assert (changed.encoding, changed.sampler) == (encoding, sampler)
+        assert with_evaluation(config, "") is config
 
 
 def test_mistakes():
