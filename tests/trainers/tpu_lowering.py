@@ -29,13 +29,9 @@ def without_variables(function):
         function, lower_control_flow=False, aggressive_inlining=True
     )
     arguments = [tensor.op.name for tensor in function.inputs]
-    captured = dict(
-        zip(
-            [tensor.op.name for _, tensor in function.graph.captures],
-            function.captured_inputs,
-            strict=True,
-        )
-    )
+    captured = {
+        inside.op.name: outside for outside, inside in function.graph.captures
+    }
     by_handle = {id(v.handle): v for v in function.graph.variables}
     values = [captured.get(name) for name in arguments]
     specs = [

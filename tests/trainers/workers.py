@@ -6,7 +6,6 @@ import signal
 import time
 
 from benchmarks.faults import training_process
-from benchmarks.faults.workers import make_environments
 from tests.loading import FORKS
 
 PATIENCE = 600
@@ -74,16 +73,3 @@ def run_program(
     os.environ.update(environment or {})
     os.chdir(directory)
     os._exit(training_process._run_module(module, arguments, fresh=False))
-
-
-def start_workers(arguments, logs, **options):
-    """Starts two workers of one run on this machine."""
-    return [
-        Started(
-            arguments,
-            logs / f"worker-{index}.log",
-            environment=environment,
-            **options,
-        )
-        for index, environment in enumerate(make_environments(2))
-    ]

@@ -7,8 +7,9 @@ import signal
 import numpy as np
 import pytest
 
+from benchmarks.faults.workers import make_environments
 from tests.trainers.toy import TOY, assert_same_weights, run_toy, train_losses
-from tests.trainers.workers import start_workers
+from tests.trainers.workers import Started
 
 FLAGS = {
     **TOY,
@@ -26,8 +27,13 @@ pytestmark = pytest.mark.process
 
 
 def start(path):
-    flags = [f"--{name}={value}" for name, value in FLAGS.items()]
-    return start_workers([*flags, f"--workdir={path}"], path.parent)
+    """Starts two workers of one run on this machine."""
+    flags = {**FLAGS, "workdir": path}
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    return [
+        Started(words, path.parent / f"{number}.log", environment=environment)
+        for number, environment in enumerate(make_environments(2))
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,9 @@ from trainers.sweeps.grids import find_match
 
 RUOSS = "ruoss_2023_table"
 CONFOUNDING = "confounding_table"
+GEOMETRIC = ("modular_arithmetic", "GeometricAttention")
+UP_TO_8072 = ("RandomizedRoPE, 8072", "")
+COPIES = ("copy", "RandomizedRoPE, 5M")
 
 
 def test_cells_have_their_number():
@@ -15,10 +18,7 @@ def test_cells_have_their_number():
         (f"{RUOSS}_1", "max", ("even_pairs", "NoPE"), "", "50.4"),
         (f"{RUOSS}_3", "max", ("even_pairs", "unsorted"), "", "50.4"),
         (f"{RUOSS}_3", "max", ("even_pairs", "sorted"), "", "100.0"),
-        (
-            *(f"{RUOSS}_5", "max"),
-            *(("modular_arithmetic", "GeometricAttention"), "", "43.6"),
-        ),
+        (f"{RUOSS}_5", "max", GEOMETRIC, "", "43.6"),
         (f"{CONFOUNDING}_1", "min", ("ALiBi", "randomized"), "1024", "1603.4"),
         # It is not printed.
         (f"{CONFOUNDING}_1", "min", ("NoPE", "randomized"), "256", None),
@@ -26,15 +26,9 @@ def test_cells_have_their_number():
         (f"{CONFOUNDING}_2", "min", ("", "randomized RoPE"), "256", "219.6"),
         (f"{CONFOUNDING}_2", "min", ("", "not fine-tuned"), "1024", "4259.9"),
         (f"{CONFOUNDING}_3", "min", ("ALiBi", "plain"), "2025", "7.120"),
-        (
-            *("warping_table_3", "min"),
-            *(("RandomizedRoPE, 8072", ""), "1024", "65.72"),
-        ),
+        ("warping_table_3", "min", UP_TO_8072, "1024", "65.72"),
         ("warping_table_3", "min", ("WarpedRoPE", ""), "4096", "19.00"),
-        (
-            *("warping_table_a", "mean"),
-            *(("copy", "RandomizedRoPE, 5M"), "", "8.8"),
-        ),
+        ("warping_table_a", "mean", COPIES, "", "8.8"),
         ("warping_table_b", "min", ("alpha = 1/2", ""), "3072", "26.22"),
     ):
         wanted = find_match(file)(*cell)
