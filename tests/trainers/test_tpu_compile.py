@@ -29,6 +29,7 @@ TOY = {
     "test_lengths": "6",
     "batch_size": 8,
 }
+RECORDS = {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"}
 COMMITTED = ROOT / "benchmarks" / "results" / "tpu_compile.jsonl"
 
 
@@ -145,10 +146,7 @@ def test_keys_differ_where_programs_do():
         (TOY, {"backend": "jax"}),
         (TOY, {"trainer": "decoder"}),
         (TOY, {"gradient_accumulation_steps": 2}),
-        (
-            {"trainer": "imagenet", "encoding": "RoPE", "dataset": "tfrecords"},
-            {"data_dir": "elsewhere"},
-        ),
+        (RECORDS, {"data_dir": "elsewhere"}),
     ):
         first, _ = programs(**flags)
         other, _ = programs(**{**flags, **change})

@@ -81,6 +81,8 @@ def test_layers_that_cannot_be_built():
             make(encoding=encoding, sampler=sampler)
 
 
+SHIFTED = "ShiftedPositions(max_shift=26, evaluation='max')"
+REACH = "positions of ShiftedPositions reach 37, .* has 32 rows"
 TABLES = (
     "AxialEncoding(row=LearnedEncoding(max_position=3), "
     "column=LearnedEncoding(max_position=5))"
@@ -92,12 +94,7 @@ def test_positions_that_are_too_few():
         ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise"),
         ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
         (AXIAL, "", 9, r"GridPositions\(width=\.\.\.\), not OrdinalPositions"),
-        (
-            "LearnedEncoding",
-            "ShiftedPositions(max_shift=26, evaluation='max')",
-            12,
-            r"positions of ShiftedPositions reach 37, .* has 32 rows",
-        ),
+        ("LearnedEncoding", SHIFTED, 12, REACH),
         (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
         (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),
     ):
