@@ -51,22 +51,20 @@ def test_devices_that_are_not_there(monkeypatch):
         make_strategy("mirrored")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_multi_worker_says_what_tf_config_must_be(monkeypatch):
+    message = "multi_worker needs the envir"
+    for text in (
         "not json",
         json.dumps(TWO),
         json.dumps({**TWO, "task": {"type": "worker", "index": 2}}),
         json.dumps({"cluster": {**ONE, "ps": ["b:1"]}, "task": FIRST}),
         json.dumps({"cluster": {"worker": "a:1"}, "task": FIRST}),
-    ],
-)
-def test_multi_worker_says_what_tf_config_must_be(monkeypatch, text):
-    monkeypatch.setenv("TF_CONFIG", text)
-    # Where workers are listed, "auto" means them.
-    for name in ("multi_worker", "auto"):
-        with pytest.raises(ConfigError, match="multi_worker needs the envir"):
-            make_strategy(name)
+    ):
+        monkeypatch.setenv("TF_CONFIG", text)
+        # Where workers are listed, "auto" means them.
+        for name in ("multi_worker", "auto"):
+            with pytest.raises(ConfigError, match=message):
+                make_strategy(name)
 
 
 def test_a_worker_that_cannot_have_its_address(monkeypatch):
