@@ -27,9 +27,7 @@ MESSAGES = re.findall(
     re.MULTILINE,
 )
 STATUSES = {
-    "ConfigError": "2",
-    "CorpusError": "2",
-    "ImageError": "2",
+    **dict.fromkeys(("ConfigError", "CorpusError", "ImageError"), "2"),
     "TrainingError": "1",
 }
 
