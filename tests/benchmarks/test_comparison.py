@@ -1,7 +1,5 @@
 """Which methods of a comparison get further seeds, and which are marked."""
 
-import pytest
-
 from tests.benchmarks.modules import load
 
 comparison, result_tables = load("comparison"), load("result_tables")
@@ -41,9 +39,8 @@ def make_runs(*scores, trained=1.0):
     return [{"score": s, "accuracy_by_length": by_length} for s in scores]
 
 
-@pytest.mark.parametrize(
-    ("methods", "best"),
-    [
+def test_the_best_methods():
+    for methods, best in (
         # Those that learned, and round alike.
         (
             {
@@ -57,7 +54,5 @@ def make_runs(*scores, trained=1.0):
         ({"NoPE": make_runs(0.0), "RoPE": make_runs(0.9, trained=0.5)}, []),
         # The median of the seeds decides.
         ({"NoPE": make_runs(1.0, 0.2, 0.3), "RoPE": make_runs(0.4)}, ["RoPE"]),
-    ],
-)
-def test_the_best_methods(methods, best):
-    assert result_tables._list_best(methods, [5]) == best
+    ):
+        assert result_tables._list_best(methods, [5]) == best

@@ -3,7 +3,6 @@
 import ast
 import functools
 import json
-import os
 import re
 
 import pytest
@@ -11,7 +10,7 @@ import tensorflow as tf
 
 from tests.checkout import ROOT
 from tests.docs.test_pages import TEXTS, check_flags, find_blocks, parse
-from tests.shell import run, write_command
+from tests.shell import run, with_commands, write_command
 from trainers.devices import tensorflow_strategy
 
 GUIDE = TEXTS["docs/guides/distributed_training.md"]
@@ -28,9 +27,7 @@ MESSAGES = re.findall(
     re.MULTILINE,
 )
 STATUSES = {
-    "ConfigError": "2",
-    "CorpusError": "2",
-    "ImageError": "2",
+    **dict.fromkeys(("ConfigError", "CorpusError", "ImageError"), "2"),
     "TrainingError": "1",
 }
 
@@ -61,9 +58,7 @@ def template(node):
 
 def in_shell(script, path, shell="bash", **variables):
     """Lines that a shell script prints, with commands of `path` first."""
-    search = f"{path}{os.pathsep}{os.environ['PATH']}"
-    environment = {"PATH": search, "HOME": str(path), **variables}
-    done = run(shell, "-c", script, env=environment)
+    done = run(shell, "-c", script, env=with_commands(path, **variables))
     assert not done.stderr
     return done.stdout.splitlines()
 

@@ -41,10 +41,7 @@ def test_pages_that_programs_name_exist():
     found = [
         (path, name)
         for folder in ("keras_lengen", "trainers", "datasets", "benchmarks")
-        for path in [
-            *(ROOT / folder).rglob("*.py"),
-            *(ROOT / folder).rglob("*.md"),
-        ]
+        for path in (ROOT / folder).rglob("*.[pm][yd]")
         for name in re.findall(r"docs/[\w/]+\.md", path.read_text())
     ]
     assert found

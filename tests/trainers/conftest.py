@@ -1,18 +1,10 @@
-"""What tests of processes and of finished runs share."""
+"""What tests of figures and of finished runs share."""
 
 import functools
-import types
 
 import pytest
 
 from tests.trainers.toy import EACH_STEP, run_toy
-from tests.trainers.workers import Started
-
-
-@pytest.fixture
-def nursery():
-    """Starts processes of trainers."""
-    return types.SimpleNamespace(start=Started)
 
 
 @pytest.fixture

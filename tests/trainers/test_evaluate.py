@@ -64,7 +64,6 @@ def test_mistakes(finished):
     for flags, message in (
         ({"test_lengths": "5,30"}, "max_position=32, which the run has fixed"),
         ({"tpu": "x"}, "--tpu has no effect without"),
-        ({"evaluation": "zero"}, "evaluation"),
         ({"test_sizes": "3x3"}, "not a flag of trainers.algorithmic"),
     ):
         with pytest.raises(ConfigError, match=message):

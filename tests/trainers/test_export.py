@@ -17,31 +17,27 @@ CHECK = """
 import pathlib, sys
 import numpy as np
 path = pathlib.Path(sys.argv[1])
-def read(name):
+def check(name, compute):
     with np.load(path / f"{name}_example.npz") as example:
         inputs = dict(example)
-    return inputs, inputs.pop("outputs")
+    outputs = inputs.pop("outputs")
+    np.testing.assert_allclose(compute(inputs), outputs, atol=1e-5)
+def only(outputs):
+    (output,) = outputs
+    return output
 import tensorflow as tf
-inputs, expected = read("saved_model")
 model = tf.saved_model.load(path / "saved_model")
-outputs = model.serve(inputs).numpy()
-np.testing.assert_allclose(outputs, expected, atol=1e-5)
+check("saved_model", model.serve)
 assert not any(name.startswith("keras_lengen") for name in sys.modules)
 import keras, keras_lengen.layers
 program = tf.lite.Interpreter(str(path / "model.tflite"))
-inputs, expected = read("model.tflite")
-outputs = program.get_signature_runner()(**inputs)
-np.testing.assert_allclose(*outputs.values(), expected, atol=1e-5)
+run = program.get_signature_runner()
+check("model.tflite", lambda inputs: only(run(**inputs).values()))
 if (path / "model.onnx").exists():
     import onnxruntime
-    inputs, expected = read("model.onnx")
     session = onnxruntime.InferenceSession(path / "model.onnx")
-    (outputs,) = session.run(None, inputs)
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-inputs, expected = read("model.keras")
-model = keras.saving.load_model(path / "model.keras")
-outputs = keras.ops.convert_to_numpy(model(inputs))
-np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    check("model.onnx", lambda inputs: only(session.run(None, inputs)))
+check("model.keras", keras.saving.load_model(path / "model.keras"))
 assert not any(n.split(".")[0] in ("trainers", "datasets") for n in sys.modules)
 """
 

@@ -13,7 +13,6 @@ from trainers.enwik8 import Enwik8Config
 from trainers.errors import ConfigError, TrainingError
 from trainers.finetune import find_operand, make_config_class
 from trainers.options.fields import resolve
-from trainers.records.checkpoints import Checkpoints
 from trainers.records.initial_weights import read_initial_weights
 from trainers.records.opened_run import open_run
 
@@ -54,37 +53,23 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(source, tmp_path_factory):
-    """A run that went on from it, and its state at step 0."""
+    """A run that went on from it."""
     path = tmp_path_factory.mktemp("finetuned")
-    states = []
-    restore = Checkpoints.restore
-
-    def restore_and_copy(self):
-        found = restore(self)
-        states.append(self.copy())
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Checkpoints, "restore", restore_and_copy)
-        finetune_toy(source, path, **EACH_STEP)
-    (state,) = states
-    return path, state
+    finetune_toy(source, path, **EACH_STEP)
+    return path
 
 
 @pytest.mark.product
-def test_it_begins_with_the_weights_and_a_new_optimizer(source, finished):
-    path, state = finished
-    trained = final_weights(source)
-    weights, expected = (
-        {name: of[name] for name in of if name.startswith("model/")}
-        for of in (state, trained)
-    )
-    np.testing.assert_equal(weights, expected)
-    moments = [n for n in state if n.endswith(("momentum", "velocity"))]
-    assert len(moments) == 2 * len(weights)
-    for name in (*moments, "optimizer/adam/iteration"):
-        assert trained[name].any() and not state[name].any()
-    config = json.loads((path / "results.json").read_text())["config"]
+def test_it_begins_with_the_weights_and_a_new_optimizer(source, tmp_path):
+    # Two steps that change hardly any bit of a weight.
+    flags = {"encoding": "RandomizedRoPE", "learning_rate": 1e-10}
+    finetune_toy(source, tmp_path, **flags)
+    before, after = final_weights(source), final_weights(tmp_path)
+    for name in before:
+        if name.startswith("model/"):
+            np.testing.assert_allclose(after[name], before[name], atol=1e-9)
+    assert after["optimizer/adam/iteration"] == 2
+    config = json.loads((tmp_path / "results.json").read_text())["config"]
     begun = f"{source}/checkpoints/checkpoint-2.npz"
     assert config["initialize_from"] == begun
     assert config["encoding"] == "RandomizedRoPE"
@@ -111,7 +96,7 @@ def test_a_resumed_run_reads_the_source_only_if_it_must(
     (copied / "checkpoints" / "checkpoint-2.npz").write_bytes(b"")
     finetune_toy(copied, path, **EACH_STEP)
     assert "  begins with" not in capsys.readouterr().out
-    weights, others = final_weights(finished[0]), final_weights(path)
+    weights, others = final_weights(finished), final_weights(path)
     # The paths of their sources differ.
     del weights["digest"], others["digest"]
     np.testing.assert_equal(weights, others)

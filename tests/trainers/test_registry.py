@@ -3,6 +3,7 @@
 import pytest
 
 from tests.trainers.toy import TOYS, assert_same_weights, train_losses
+from tests.trainers.workers import Started
 from trainers import EXPERIMENTS
 
 RUN = {
@@ -18,10 +19,10 @@ RUN = {
 @pytest.mark.parametrize(
     "trainer", [name for name in EXPERIMENTS if name != "algorithmic"]
 )
-def test_a_killed_run_goes_on(nursery, trainer, tmp_path):
+def test_a_killed_run_goes_on(trainer, tmp_path):
     def start(name):
         flags = {**TOYS[trainer], **RUN, "workdir": tmp_path / name}
-        return nursery.start(
+        return Started(
             [f"--{name}={value}" for name, value in flags.items()],
             tmp_path / f"{name}.log",
             module=f"trainers.{trainer}",

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from tests.trainers.reports.toy_grid import make_grid, write_run
+from tests.trainers.reports.toy_grid import make_grid, write_run, write_runs
 from trainers import report
 from trainers.errors import ConfigError
 from trainers.reports.options import ReportConfig
@@ -20,11 +20,9 @@ def use(monkeypatch, grid):
 def root(tmp_path, monkeypatch):
     """The directory of a sweep of a toy grid, most of which has run."""
     grid = make_grid()
-    scores = [0.9, 0.7, 0.95, None, 0.5, ..., None, None]
-    for run, score in zip(grid.runs, scores, strict=True):
-        if score is not None:
-            found = None if score is ... else {3: 1.0, 5: score, 6: score}
-            write_run(tmp_path, run, found)
+    # The mean of lengths 5 and 6 is 0.05 more.
+    scores = [0.85, 0.65, 0.9, None, 0.45, ..., None, None]
+    write_runs(tmp_path, grid, scores)
     use(monkeypatch, grid)
     return tmp_path
 
@@ -117,29 +115,21 @@ def test_a_grid_with_further_flags(tmp_path, monkeypatch):
 
 
 def test_mistakes(root, tmp_path):
-    run = str(next((root / "runs").iterdir()))
-    for config, runs, message in (
-        (ReportConfig(), (), "expected either --grid or RUN"),
-        (ReportConfig(), (str(tmp_path),), "is not the working directory"),
-        (ReportConfig(grid="toi"), (), "--grid cannot be 'toi'"),
-        (
-            ReportConfig(grid="toy", root=str(tmp_path / "none")),
-            (),
-            "there is no .*none: run `python -m trainers.sweep --grid=toy",
-        ),
-        (
-            ReportConfig(grid="toy", root=f"{run}/results.json"),
-            (),
-            "is not a directory that can be read: choose another --root",
-        ),
-        (
-            ReportConfig(output=f"{run}/results.json"),
-            (run,),
-            "cannot write to .*: File exists. Choose another --output",
-        ),
-    ):
+    def refuse(message, *runs, **flags):
         with pytest.raises(ConfigError, match=message):
-            report.main(config, *runs)
+            report.main(ReportConfig(**flags), *runs)
+
+    refuse("expected either --grid or RUN")
+    refuse("is not the working directory", str(tmp_path))
+    refuse("--grid cannot be 'toi'", grid="toi")
+    message = "there is no .*none: run `python -m trainers.sweep --grid=toy"
+    refuse(message, grid="toy", root=str(tmp_path / "none"))
+    run = str(next((root / "runs").iterdir()))
+    file = f"{run}/results.json"
+    message = "is not a directory that can be read: choose another --root"
+    refuse(message, grid="toy", root=file)
+    message = "cannot write to .*: File exists. Choose another --output"
+    refuse(message, run, output=file)
 
 
 def test_flags_that_cannot_be():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.datasets.text.vocabularies import write_byte_pairs
-from tests.trainers.toy import run_toy, toy_config, train_losses
+from tests.trainers.toy import toy_config
 from trainers.errors import ConfigError
 from trainers.wikitext103 import EXPERIMENT
 
@@ -29,19 +29,6 @@ def test_flags_that_cannot_be(tmp_path):
         EXPERIMENT.make_problem(config).prepare()
     with pytest.raises(ConfigError, match="--word_pieces has no effect with"):
         make_config(vocabulary="x", word_pieces=300)
-
-
-@pytest.mark.product
-def test_strategies_train_alike(tmp_path):
-    losses = []
-    for strategy in ("one_device", "mirrored"):
-        path = tmp_path / strategy
-        flags = {"steps": 6, "steps_per_loop": 1, "dropout": 0.0}
-        run_toy(path, trainer="wikitext103", strategy=strategy, **flags)
-        losses.append(train_losses(path))
-    # Adam scales gradients near 0 up, and the rounding of their sums over
-    # replicas with them: up to 3.6e-5 was measured.
-    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-4)
 
 
 def test_the_vocabulary_of_a_folder(tmp_path):

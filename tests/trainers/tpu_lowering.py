@@ -28,25 +28,18 @@ def without_variables(function):
     inlined = convert_to_constants._run_inline_graph_optimization(
         function, lower_control_flow=False, aggressive_inlining=True
     )
-    arguments = [tensor.op.name for tensor in function.inputs]
-    captured = dict(
-        zip(
-            [tensor.op.name for _, tensor in function.graph.captures],
-            function.captured_inputs,
-            strict=True,
-        )
-    )
-    by_handle = {id(v.handle): v for v in function.graph.variables}
-    values = [captured.get(name) for name in arguments]
-    specs = [
-        tf.TensorSpec(by_handle[id(value)].shape, by_handle[id(value)].dtype)
-        if value is not None and value.dtype == tf.resource
-        else tf.TensorSpec(tensor.shape, tensor.dtype)
-        for value, tensor in zip(values, function.inputs, strict=True)
-    ]
+    specs = {
+        inside.op.name: tf.TensorSpec(inside.shape, inside.dtype)
+        for inside in function.inputs
+    }
+    variables = {id(v.handle): v for v in function.graph.variables}
+    for outside, inside in function.graph.captures:
+        if outside.dtype == tf.resource:
+            value = variables[id(outside)]
+            specs[inside.op.name] = tf.TensorSpec(value.shape, value.dtype)
 
     def run(*given):
-        state = dict(zip(arguments, given, strict=True))
+        state = dict(zip(specs, given, strict=True))
         found = {}
         for node in in_order(inlined):
             inputs = [found[name] for name in data_inputs(node)]
@@ -55,7 +48,7 @@ def without_variables(function):
                 found[f"{node.name}:{index}"] = output
         return list(state.values())
 
-    return run, specs
+    return run, [*specs.values()]
 
 
 def compute(node, inputs, state):

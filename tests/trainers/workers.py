@@ -1,22 +1,12 @@
 """Processes of programs, started and signalled by tests."""
 
 import functools
-import json
 import os
-import pathlib
 import signal
-import sys
 import time
 
-import numpy as np
-import tensorflow as tf
-
 from benchmarks.faults import training_process
-from benchmarks.faults.workers import make_environments
 from tests.loading import FORKS
-from tests.trainers.toy import run_toy
-from trainers import experiment
-from trainers.records.checkpoints import Checkpoints
 
 PATIENCE = 600
 """Seconds after which a process is said to hang."""
@@ -83,39 +73,3 @@ def run_program(
     os.environ.update(environment or {})
     os.chdir(directory)
     os._exit(training_process._run_module(module, arguments, fresh=False))
-
-
-def start_workers(arguments, logs, **options):
-    """Starts two workers of one run on this machine."""
-    return [
-        Started(
-            arguments,
-            logs / f"worker-{index}.log",
-            environment=environment,
-            **options,
-        )
-        for index, environment in enumerate(make_environments(2))
-    ]
-
-
-class Kept(Checkpoints):
-    """Checkpoints whose state can be had in workers that write none."""
-
-    last = None
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        Kept.last = self
-
-
-def main(path, flags):
-    """Runs a toy run; each worker saves its final weights beside it."""
-    experiment.Checkpoints = Kept
-    path = pathlib.Path(path)
-    run_toy(path, **json.loads(flags))
-    index = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_id
-    np.savez(path.with_name(f"{path.name}-{index}.npz"), **Kept.last.copy())
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

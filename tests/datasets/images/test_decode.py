@@ -81,18 +81,15 @@ def test_images_of_every_kind(name):
         assert np.abs(found - compute(colors, size)).max() <= most
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_cannot_be_decoded():
+    for content, message in (
         (WHOLE[: len(WHOLE) // 2], "(?i)truncated"),
         (b"<html>404</html>", "no known format"),
         (encode(Image.fromarray(np.ones((3, 3), np.float32)), "TIFF"), "32 b"),
         (encode(Image.new("1", (8192, 8193))), "8192 x 8193 pixels are too m"),
-    ],
-)
-def test_what_cannot_be_decoded(content, message):
-    with pytest.raises(ImageError, match=message):
-        decode(content, SIZES)
+    ):
+        with pytest.raises(ImageError, match=message):
+            decode(content, SIZES)
 
 
 def test_without_pillow(monkeypatch):

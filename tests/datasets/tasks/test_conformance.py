@@ -140,9 +140,8 @@ def test_impossible_lengths_are_refused():
         TASKS["needle"].sample((0, 0), 2, 2.5)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "message"),
-    [
+def test_vocabularies_that_do_not_fit_are_refused():
+    for name, sizes, message in (
         ("mqar", (64, 16), "MQAR .* needs input_vocabulary_size=32; got 64"),
         ("mqar", (2, 1), "an output_vocabulary_size of at least 2; got 1"),
         ("mqmtar", (19, 256), "needs input_vocabulary_size=259; got 19"),
@@ -152,14 +151,12 @@ def test_impossible_lengths_are_refused():
         ("needle", (32, 64), "64 symbols and 4 keys needs .* at least 68"),
         ("variable_tracking", (18, 16), "set the second to at least 2, and"),
         ("variable_tracking", (4, 1), "set the second to at least 2, and"),
-    ],
-)
-def test_vocabularies_that_do_not_fit_are_refused(name, sizes, message):
-    inputs, outputs = sizes
-    with pytest.raises(ValueError, match=message):
-        type(TASKS[name])(
-            input_vocabulary_size=inputs, output_vocabulary_size=outputs
-        )
+    ):
+        inputs, outputs = sizes
+        with pytest.raises(ValueError, match=message):
+            type(TASKS[name])(
+                input_vocabulary_size=inputs, output_vocabulary_size=outputs
+            )
 
 
 @pytest.mark.parametrize(
@@ -241,29 +238,24 @@ def test_floors_are_exact_at_short_lengths(name, length):
 @every_task
 def test_floors_are_measured_at_a_long_length(name):
     task, row, length = TASKS[name], ROWS[name], 40
-    batch = sample(name, (6, 7), 20_000, length)
-    # Rules are chosen on one half and measured on the other: the best of
-    # several measured on the half that chose it would look too good.
-    (
-        (inputs, held_out_inputs),
-        (targets, held_out_targets),
-        (mask, held_out_mask),
-    ) = (np.split(batch[key], 2) for key in ("inputs", "targets", "mask"))
+    # Rules are chosen on one batch and measured on another: the best of
+    # several measured on the one that chose it would look too good.
+    chosen, held_out = (sample(name, (6, n), 10_000, length) for n in (7, 8))
+    targets, mask = chosen["targets"], chosen["mask"]
     weights = np.full(len(mask), 1 / len(mask))
 
     def assert_close(claimed, best):
-        accuracy, deviation = pooled_accuracy(
-            held_out_targets == best, held_out_mask, weights
-        )
+        hits = held_out["targets"] == best
+        accuracy, deviation = pooled_accuracy(hits, held_out["mask"], weights)
         # A claim that is measured itself strays as well.
         error = deviation * np.sqrt(1 / len(mask) + 1 / row.floor_examples)
         assert abs(accuracy - claimed) < 4 * error + 1e-9
 
     accuracies = [
         pooled_accuracy(targets == rule, mask, weights)[0]
-        for rule in row.floor_rules(inputs)
+        for rule in row.floor_rules(chosen["inputs"])
     ]
-    best = row.floor_rules(held_out_inputs)[np.argmax(accuracies)]
+    best = row.floor_rules(held_out["inputs"])[np.argmax(accuracies)]
     assert_close(task.floor_accuracy(length), best)
     best = best_constants(targets, mask, weights, task.output_vocabulary_size)
     assert_close(task.position_only_accuracy(length), best)

@@ -58,11 +58,6 @@ def test_answers_known_words_and_the_longest_text(name):
                 assert len(words) >= most[turn]
 
 
-def test_a_template_that_a_task_has_not():
-    with pytest.raises(ValueError, match=r"has the templates code; got"):
-        TEXT_TASKS["copy_replace"](template="paper")
-
-
 @pytest.mark.parametrize("name", TEXT_TASKS)
 def test_wording(name):
     row, task = ROWS[name], TEXT_TASKS[name]()

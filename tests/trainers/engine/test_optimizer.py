@@ -28,17 +28,14 @@ def find_rates(**changes):
         yield float(optimizer.learning_rate)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "warmup", "rates"),
-    [
+def test_schedules():
+    for schedule, warmup, rates in (
         ("Polynomial(power=2.0, end=0.1)", 0, 0.1 + 0.4 * LEFT**2),
         ("Cosine(end=0.1)", 0, 0.3 - 0.2 * np.cos(np.pi * LEFT)),
         ("Polynomial", 4, 0.5 * np.append(RISE, 1 - np.arange(6) / 6)),
-    ],
-)
-def test_schedules(schedule, warmup, rates):
-    found = find_rates(learning_rate_schedule=schedule, warmup_steps=warmup)
-    np.testing.assert_allclose([*found], rates, rtol=1e-5)
+    ):
+        found = find_rates(learning_rate_schedule=schedule, warmup_steps=warmup)
+        np.testing.assert_allclose([*found], rates, rtol=1e-5)
 
 
 def test_schedules_that_cannot_be():

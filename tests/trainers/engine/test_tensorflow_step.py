@@ -9,17 +9,8 @@ from datasets.tasks.batches import assemble
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT, TaskProblem
 from trainers.devices.tensorflow_strategy import make_strategy
-from trainers.engine.tensorflow_step import take_part
 from trainers.engine.training_step import find_bucket
 from trainers.experiment import make_training_step
-
-
-def test_a_part_is_a_slice_of_what_has_examples():
-    ids = tf.reshape(tf.range(12), (6, 2))
-    batch = {"token_ids": ids, "lengths": tf.constant(2)}
-    part = take_part(batch, tf.constant(1), 3)
-    assert part["token_ids"].numpy().tolist() == [[4, 5], [6, 7]]
-    assert part["lengths"] == 2
 
 
 def test_bucket_of_a_length():

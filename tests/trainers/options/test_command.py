@@ -2,6 +2,7 @@ import pytest
 import tensorflow as tf
 
 from datasets.text.corpus import Corpus, Part
+from tests.trainers.workers import Started
 from trainers.options.command import errors_as_statuses
 
 
@@ -18,12 +19,12 @@ from trainers.options.command import errors_as_statuses
         ("finetune --encoding=ALiBi", "RUN is missing: see --help."),
     ],
 )
-def test_mistakes(nursery, tmp_path, command, message):
+def test_mistakes(tmp_path, command, message):
     directory = tmp_path / "directory"
     directory.mkdir()
     name, *flags = command.split()
     where = {"module": f"trainers.{name}", "directory": str(directory)}
-    process = nursery.start(flags, tmp_path / "log", **where)
+    process = Started(flags, tmp_path / "log", **where)
     assert process.wait() == 2, process.output
     (line,) = process.output.splitlines()
     assert line.startswith("error: ") and message in line

@@ -52,9 +52,8 @@ def test_what_only_a_run_knows_is_not_read():
     declared.check("trainers.algorithmic", ["program", *flags])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_mistakes():
+    for arguments, message in (
         ("--lr=1", r"flag --lr\. Did you mean --learning_rate\? "),
         ("--epochs=1", r"Did you mean --steps\? "),
         ("--zebra=1", r"flag --zebra\. --help lists all flags\."),
@@ -70,11 +69,9 @@ def test_what_only_a_run_knows_is_not_read():
         ("--flagfile=none", "No such file or directory"),
         ("--seed=1 --flagfile /dev/zero", "it is not a regular file"),
         (f"--flagfile={sys.executable}", "it is not text"),
-    ],
-)
-def test_mistakes(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        declared.check("trainers.algorithmic", ["x", *arguments.split(" ")])
+    ):
+        with pytest.raises(ConfigError, match=message):
+            declared.check("trainers.algorithmic", ["x", *arguments.split(" ")])
 
 
 def test_runs_that_are_wrong():

@@ -4,37 +4,23 @@ from tests.trainers.toy import toy_config
 from trainers.errors import ConfigError
 from trainers.options.evaluation import with_evaluation
 
+DRAWN = "RandomizedRoPE(ordered=False, evaluation='{}')"
+EVEN = "RandomizedPositions(evaluation='even')"
+AXIAL = "AxialEncoding(row=RoPE{0}, column=RoPE{0})"
 ROWS = "GridPositions(width=3, row=RandomizedPositions(max_position=9{}))"
+EVEN_ROWS = ROWS.format(", evaluation='even'")
 
 
-@pytest.mark.parametrize(
-    ("flags", "encoding", "sampler"),
-    [
-        (
-            {"encoding": "RandomizedRoPE(ordered=False, evaluation='random')"},
-            "RandomizedRoPE(ordered=False, evaluation='even')",
-            "",
-        ),
-        (
-            {"encoding": "ALiBi", "sampler": "RandomizedPositions"},
-            "ALiBi",
-            "RandomizedPositions(evaluation='even')",
-        ),
-        (
-            {
-                "encoding": "AxialEncoding(row=RoPE(), column=RoPE())",
-                "sampler": ROWS.format(""),
-            },
-            "AxialEncoding(row=RoPE, column=RoPE)",
-            ROWS.format(", evaluation='even'"),
-        ),
-    ],
-)
-def test_every_sampler_gets_the_value(flags, encoding, sampler):
-    config = toy_config(**flags, model_dim=16)
-    changed = with_evaluation(config, "even")
-    assert (changed.encoding, changed.sampler) == (encoding, sampler)
-    assert with_evaluation(config, "") is config
+def test_every_sampler_gets_the_value():
+    for encoding, sampler, changed in (
+        (DRAWN.format("random"), "", (DRAWN.format("even"), "")),
+        ("ALiBi", "RandomizedPositions", ("ALiBi", EVEN)),
+        (AXIAL.format("()"), ROWS.format(""), (AXIAL.format(""), EVEN_ROWS)),
+    ):
+        config = toy_config(encoding=encoding, sampler=sampler, model_dim=16)
+        found = with_evaluation(config, "even")
+        assert (found.encoding, found.sampler) == changed
+        assert with_evaluation(config, "") is config
 
 
 def test_mistakes():

@@ -34,7 +34,8 @@ def test_the_paper_preset_is_the_published_protocol():
     }
     assert published.items() <= vars(config).items()
     problem = EXPERIMENT.make_problem(config)
-    assert len(find_padded_lengths(config, problem, "evaluate")) == PROGRAMS
+    evaluated = find_padded_lengths(config, problem, "evaluate")
+    assert len(evaluated) == PROGRAMS and evaluated[-1] == 2 * 500
     assert len(find_padded_lengths(config, problem, "train")) == 4
 
 

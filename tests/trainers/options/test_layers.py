@@ -27,24 +27,19 @@ def test_a_layer_by_name_and_by_call():
     assert nested.encoding.asymmetry == 0
 
 
-@pytest.mark.parametrize(
-    ("flags", "attribute", "value"),
-    [
+def test_positions_and_lengths_reach_whoever_takes_them():
+    for flags, attribute, value in (
         ({"encoding": "RandomizedRoPE"}, "sampler.max_position", 99),
         # Trained on up to 3 characters, 6 tokens with their reversal.
         ({"encoding": "WarpedRoPE"}, "train_length", 6),
         ({"encoding": "WarpedRoPE(train_length=4)"}, "train_length", 4),
         ({"sampler": "InterpolatedPositions"}, "sampler.train_length", 6),
         ({"sampler": "ShiftedPositions"}, "sampler.max_shift", 93),
-    ],
-)
-def test_positions_and_lengths_reach_whoever_takes_them(
-    flags, attribute, value
-):
-    found = make(**flags, max_position=99)
-    for name in attribute.split("."):
-        found = getattr(found, name)
-    assert found == value
+    ):
+        found = make(**flags, max_position=99)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+        assert found == value, attribute
 
 
 AXIAL = "AxialEncoding(row=RoPE(layout='halves'), column=RoPE)"
@@ -67,9 +62,8 @@ def test_encodings_of_rows_and_columns():
 FIXED = [n for n, made in ENCODINGS.items() if issubclass(made, FixedSampler)]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "sampler", "message"),
-    [
+def test_layers_that_cannot_be_built():
+    for encoding, sampler, message in (
         ("RoPE(3)", "", "literal keyword"),
         ("ROPE", "", r"Did you mean RoPE\? .* NoPE, "),
         ("RoPE(width=3)", "", r"no argument 'width'\. It takes"),
@@ -82,38 +76,30 @@ FIXED = [n for n, made in ENCODINGS.items() if issubclass(made, FixedSampler)]
         (f"AxialEncoding(row={AXIAL})", GRID, "cannot be 'AxialEncoding'"),
         ("AxialEncoding(row=RoPE, column=RandomizedRoPE)", GRID, "no use for"),
         (AXIAL, "GridPositions(width=5, row=Ordinal)", "mean OrdinalPositions"),
-    ],
-)
-def test_layers_that_cannot_be_built(encoding, sampler, message):
-    with pytest.raises(ConfigError, match=message):
-        make(encoding=encoding, sampler=sampler)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make(encoding=encoding, sampler=sampler)
 
 
+SHIFTED = "ShiftedPositions(max_shift=26, evaluation='max')"
+REACH = "positions of ShiftedPositions reach 37, .* has 32 rows"
 TABLES = (
     "AxialEncoding(row=LearnedEncoding(max_position=3), "
     "column=LearnedEncoding(max_position=5))"
 )
 
 
-@pytest.mark.parametrize(
-    ("encoding", "sampler", "few", "message"),
-    [
+def test_positions_that_are_too_few():
+    for encoding, sampler, few, message in (
         ("LearnedEncoding", "", 33, r"33 tokens, .* max_position=32: raise"),
         ("RoPE", "RandomizedPositions", 33, "RandomizedPositions has max_pos"),
         (AXIAL, "", 9, r"GridPositions\(width=\.\.\.\), not OrdinalPositions"),
-        (
-            "LearnedEncoding",
-            "ShiftedPositions(max_shift=26, evaluation='max')",
-            12,
-            r"positions of ShiftedPositions reach 37, .* has 32 rows",
-        ),
+        ("LearnedEncoding", SHIFTED, 12, REACH),
         (TABLES, GRID, 16, "4 rows, but LearnedEncoding has max_position=3"),
         (TABLES, "GridPositions(width=6)", 9, "6 columns, but Learned"),
-    ],
-)
-def test_positions_that_are_too_few(encoding, sampler, few, message):
-    with pytest.raises(ConfigError, match=message):
-        check_length(make(encoding=encoding, sampler=sampler), few)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            check_length(make(encoding=encoding, sampler=sampler), few)
 
 
 def test_positions_that_suffice():

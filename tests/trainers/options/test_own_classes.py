@@ -79,34 +79,28 @@ def test_a_run_of_own_classes(own, tmp_path):
             use()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_names_that_a_module_lacks(own):
+    for name, message in (
         ("Slope", r"takes a subclass of PositionalEncoding, but .* It has S"),
         ("Parity", "has a Parity that is no subclass of PositionalEncoding"),
         ("Slopes(max=1)", "Slopes has no argument 'max'"),
         ("Forgotten", r"Forgotten is not registered, .* `@keras\.saving\.reg"),
-    ],
-)
-def test_names_that_a_module_lacks(own, name, message):
-    with pytest.raises(ConfigError, match=message):
-        build_encoding(toy_config(encoding=f"{own[0]}:{name}"))
+    ):
+        with pytest.raises(ConfigError, match=message):
+            build_encoding(toy_config(encoding=f"{own[0]}:{name}"))
 
 
-@pytest.mark.parametrize(
-    ("file", "source", "message"),
-    [
+def test_files_that_cannot_be_imported(tmp_path):
+    for file, source, message in (
         ("json.py", "", "another module json, .*: rename the file"),
         ("broken_1.py", "def f(:", r"SyntaxError: .*broken_1\.py, line 1\)"),
         ("broken_2.py", "\n1 / 0", r"ZeroDivision.*broken_2\.py, line 2\)"),
         ("broken_3.py", "import nowhere_at_all", "No module named 'nowhere_"),
-    ],
-)
-def test_files_that_cannot_be_imported(tmp_path, file, source, message):
-    path = tmp_path / file
-    path.write_text(source)
-    with pytest.raises(ConfigError, match=message):
-        toy_config(encoding=f"{path}:Slopes")
+    ):
+        path = tmp_path / file
+        path.write_text(source)
+        with pytest.raises(ConfigError, match=message):
+            toy_config(encoding=f"{path}:Slopes")
 
 
 def test_where_nothing_is_found(tmp_path):

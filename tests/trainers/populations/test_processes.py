@@ -3,7 +3,6 @@
 import csv
 import json
 
-import numpy as np
 import pytest
 
 from tests.checkout import ROOT
@@ -42,13 +41,10 @@ def test_a_run_needs_no_tensorflow_and_reports_every_member(
     members, train = results["members"], results["train"]
     found = [(m["seed"], m["learning_rate"]) for m in members]
     assert found == [(0, 1e-3), (3, 1e-3)]
-    scores = [member["score"] for member in members]
     for member in members:
         assert member["accuracy_by_length"].keys() == {"1", "2", "3"}
-        assert member["score"] == member["accuracy_by_length"]["3"]
     assert len({member["train_loss"] for member in members}) == 2
-    assert results["all"]["best"] == results["final"]["score"] == max(scores)
-    assert results["all"]["mean"] == pytest.approx(np.mean(scores))
+    assert results["final"] in members and results["all"]["members"] == 2
     assert results["floor_by_length"].keys() == {"1", "2", "3"}
     assert train["steps"] == 40
     per_hour = 3600 * 2 / train["seconds"]

@@ -1,16 +1,12 @@
 """Flags of a small population."""
 
+from tests.trainers import toy
+
 TOY = {
-    "task": "reverse_string",
+    **{name: toy.TOY[name] for name in toy.TOY if name != "strategy"},
     "encoding": "RandomizedRelativeEncoding",
-    "num_layers": 1,
-    "num_heads": 2,
-    "model_dim": 8,
-    "batch_size": 8,
     "train_length": "1-4",
     "test_lengths": "6",
-    "buckets": 1,
     "evaluation_examples": 20,
     "steps": 4,
-    "max_position": 32,
 }

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import threading
+from unittest import mock
 
 import keras
 import numpy as np
@@ -112,35 +113,27 @@ def test_training_goes_on_while_a_copy_is_written(tmp_path, monkeypatch):
     assert start == (3, 0.0) and (restored.copy()[KERNEL] == 1).all()
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_a_failed_write_is_told_and_older_files_stay(
-    tmp_path, monkeypatch, stopped
+FULL = r"checkpoint-2\.npz: No space .* is .*checkpoint-1\.npz\. Fix"
+NOT_FINITE = r"not finite after step 2; .* is .*checkpoint-1\.npz: lower"
+
+
+@pytest.mark.parametrize(
+    ("value", "stopped", "message"),
+    [(2, False, FULL), (2, True, FULL), (np.inf, False, NOT_FINITE)],
+)
+def test_what_cannot_be_saved_is_told_and_older_files_stay(
+    tmp_path, monkeypatch, value, stopped, message
 ):
     directory = write(tmp_path, 1)
-
-    def fail(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", fail)
-    message = r"checkpoint-2\.npz: No space .* is .*checkpoint-1\.npz\. Fix"
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(os, "replace", mock.Mock(side_effect=full))
     with (
         pytest.raises(TrainingError, match=message),
-        make(tmp_path, value=2) as checkpoints,
+        make(tmp_path, value=value) as checkpoints,
     ):
         checkpoints.save(2, 0.0)
         if stopped:
             raise StoppedError(15)
-    assert list_names(directory) == ["checkpoint-1.npz"]
-
-
-def test_weights_that_are_not_finite_are_not_saved(tmp_path):
-    directory = write(tmp_path, 1)
-    message = r"not finite after step 2; .* is .*checkpoint-1\.npz: lower"
-    with (
-        pytest.raises(TrainingError, match=message),
-        make(tmp_path, value=np.inf) as checkpoints,
-    ):
-        checkpoints.save(2, 0.0)
     assert list_names(directory) == ["checkpoint-1.npz"]
 
 

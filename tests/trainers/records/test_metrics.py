@@ -81,9 +81,8 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
     assert log.evaluations() == before
     log.on_train_begin({"step": 2})
     assert log.evaluations() == {2: before[2]}
-    assert (
-        path.read_bytes().count(b"\n") == 3 and b"\0" not in path.read_bytes()
-    )
+    content = path.read_bytes()
+    assert content.count(b"\n") == 3 and b"\0" not in content
 
 
 def test_damaged_files_are_named(tmp_path):

@@ -1,7 +1,6 @@
 """Runs that tools look at: their configuration and their data are theirs."""
 
 import json
-import shutil
 
 import pytest
 
@@ -18,25 +17,16 @@ TEXT = bytes(range(256)) * 8
 OTHER = TEXT[:999] + b"?" + TEXT[1000:]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The directory of a run and of its text."""
-    path = tmp_path_factory.mktemp("trained")
-    (path / "text").write_bytes(TEXT)
-    config = toy_config("enwik8", data_dir=str(path / "text"))
-    _, checkpoints = make_parts(path / "run", config, "enwik8")
+@pytest.fixture
+def begun(tmp_path):
+    """The directory of a run, and the path of the text that it began with."""
+    path, text = tmp_path / "run", tmp_path / "text"
+    text.write_bytes(TEXT)
+    config = toy_config("enwik8", data_dir=str(text))
+    _, checkpoints = make_parts(path, config, "enwik8")
     with checkpoints:
         checkpoints.save(2, 0.0)
-    return path
-
-
-@pytest.fixture
-def copied(trained, tmp_path):
-    """A copy of the run, and the path of the text that it began with."""
-    shutil.copytree(trained / "run", tmp_path / "run")
-    text = trained / "text"
-    yield tmp_path / "run", text
-    text.write_bytes(TEXT)
+    return path, text
 
 
 def prepare(path, **flags):
@@ -44,8 +34,8 @@ def prepare(path, **flags):
     opened.prepare(opened.experiment.make_problem(opened.config))
 
 
-def test_data_may_move_and_must_not_change(copied, tmp_path):
-    path, text = copied
+def test_data_may_move_and_must_not_change(begun, tmp_path):
+    path, text = begun
     moved = tmp_path / "moved"
     moved.write_bytes(TEXT)
     prepare(path)
@@ -67,24 +57,24 @@ def test_data_may_move_and_must_not_change(copied, tmp_path):
 
 
 @pytest.mark.product
-def test_a_model_generates_without_its_text(copied, capsys):
-    path, text = copied
+def test_a_model_generates_without_its_text(begun, capsys):
+    path, text = begun
     text.unlink()
     config = generate.GenerateConfig(prompt="ab", max_new_tokens=2)
     generate.main(config, str(path))
     assert capsys.readouterr().out.startswith("ab")
 
 
-def test_digests_of_earlier_versions_lock_nobody_out(copied, capsys):
-    path, text = copied
+def test_digests_of_earlier_versions_lock_nobody_out(begun, capsys):
+    path, text = begun
     change(path / "config.json", data_digest="ee6a453943236d58")
     text.write_bytes(OTHER)
     prepare(path)
     assert f"an earlier version began {path} and" in capsys.readouterr().out
 
 
-def test_a_configuration_that_was_changed_by_hand_is_refused(copied):
-    path, _ = copied
+def test_a_configuration_that_was_changed_by_hand_is_refused(begun):
+    path, _ = begun
     file = path / "config.json"
     config = json.loads(file.read_text())["config"]
     change(file, config={**config, "num_heads": 4})
@@ -95,8 +85,8 @@ def test_a_configuration_that_was_changed_by_hand_is_refused(copied):
     assert open_run(str(path)).config.steps_per_loop == 7
 
 
-def test_every_tool_that_needs_the_data_refuses_other_ones(copied, tmp_path):
-    path, text = copied
+def test_every_tool_that_needs_the_data_refuses_other_ones(begun, tmp_path):
+    path, text = begun
     text.write_bytes(OTHER)
     tuned = finetune.make_config_class(open_run(str(path)).config)
     flags = {"workdir": str(tmp_path / "tuned")}
@@ -110,8 +100,8 @@ def test_every_tool_that_needs_the_data_refuses_other_ones(copied, tmp_path):
     assert not (tmp_path / "tuned").exists()
 
 
-def test_what_cannot_be_opened(copied, tmp_path):
-    path, _ = copied
+def test_what_cannot_be_opened(begun, tmp_path):
+    path, _ = begun
     other = tmp_path / "other"
     with Workdir(other, toy_config(), "algorithmic"):
         pass

@@ -1,7 +1,5 @@
 """Colors, dashes and markers of curves."""
 
-import pytest
-
 from keras_lengen import layers
 from keras_lengen.evaluation.plot import COLORS
 from trainers.records import styles
@@ -17,9 +15,8 @@ def test_encodings_with_a_randomized_form_are_dashed():
     assert set(COLORS) == set(styles.COLORS)
 
 
-@pytest.mark.parametrize(
-    ("name", "color", "dash"),
-    [
+def test_color_and_dash_follow_from_the_name():
+    for name, color, dash in (
         ("RoPE", styles.RED, DASHED),
         ("RandomizedRoPE", styles.RED, ()),
         ("RandomizedRoPE(max_position=64), steps=7", styles.RED, ()),
@@ -29,12 +26,10 @@ def test_encodings_with_a_randomized_form_are_dashed():
         ("NoPE", styles.SKY, ()),
         ("coupled near keys", styles.PINK, ()),
         ("randomized axial RoPE", styles.PINK, ()),
-    ],
-)
-def test_color_and_dash_follow_from_the_name(name, color, dash):
-    for names in ([name], ["DAPE", "RandomizedALiBi", name]):
-        style = choose_styles(names)[name]
-        assert (style.color, style.dash) == (color, dash)
+    ):
+        for names in ([name], ["DAPE", "RandomizedALiBi", name]):
+            style = choose_styles(names)[name]
+            assert (style.color, style.dash) == (color, dash), name
 
 
 def test_curves_of_one_color_and_floors_are_told_apart():

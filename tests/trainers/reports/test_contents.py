@@ -87,22 +87,19 @@ def test_markup_of_names_is_text_in_every_format(monkeypatch):
     assert "<b>" not in page and "&lt;b&gt;[x](y)|*z*" in page
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
+def test_names_in_csv_are_no_formulas_and_stand_on_one_line():
+    for name, shown in (
         *(("=1+1", "'=1+1"), ("+x", "'+x"), ("-x", "'-x")),
         *(("@SUM(1)", "'@SUM(1)"), ("\t=1", "'\t=1"), ("RoPE", "RoPE")),
         *(("-1.5e-3", "-1.5e-3"), ("a\nb\r\nc", "a b c"), ('a,"b"', 'a,"b"')),
-    ],
-)
-def test_names_in_csv_are_no_formulas_and_stand_on_one_line(name, shown):
-    grid = make_row()
-    run = dataclasses.replace(grid.runs[0], row=name, column=name)
-    grid = dataclasses.replace(grid, runs=(run,))
-    text = make_csv(grid, [report_run(run, None, grid)]).decode()
-    assert len(text.splitlines()) == 2
-    (row,) = csv.DictReader(io.StringIO(text))
-    assert (row["row"], row["column"]) == (shown, shown)
+    ):
+        grid = make_row()
+        run = dataclasses.replace(grid.runs[0], row=name, column=name)
+        grid = dataclasses.replace(grid, runs=(run,))
+        text = make_csv(grid, [report_run(run, None, grid)]).decode()
+        assert len(text.splitlines()) == 2
+        (row,) = csv.DictReader(io.StringIO(text))
+        assert (row["row"], row["column"]) == (shown, shown)
 
 
 def test_a_published_number_of_another_table_is_marked(tmp_path):

@@ -2,26 +2,23 @@
 
 import csv
 
-import pytest
-
 from trainers.reports import published
 from trainers.sweeps.grids import find_match
 
 RUOSS = "ruoss_2023_table"
 CONFOUNDING = "confounding_table"
+GEOMETRIC = ("modular_arithmetic", "GeometricAttention")
+UP_TO_8072 = ("RandomizedRoPE, 8072", "")
+COPIES = ("copy", "RandomizedRoPE, 5M")
 
 
-@pytest.mark.parametrize(
-    ("file", "statistic", "cell", "length", "printed"),
-    [
+def test_cells_have_their_number():
+    for file, statistic, cell, length, printed in (
         (f"{RUOSS}_1", "max", ("bucket_sort", "RoPE"), "", "30.6"),
         (f"{RUOSS}_1", "max", ("even_pairs", "NoPE"), "", "50.4"),
         (f"{RUOSS}_3", "max", ("even_pairs", "unsorted"), "", "50.4"),
         (f"{RUOSS}_3", "max", ("even_pairs", "sorted"), "", "100.0"),
-        (
-            *(f"{RUOSS}_5", "max"),
-            *(("modular_arithmetic", "GeometricAttention"), "", "43.6"),
-        ),
+        (f"{RUOSS}_5", "max", GEOMETRIC, "", "43.6"),
         (f"{CONFOUNDING}_1", "min", ("ALiBi", "randomized"), "1024", "1603.4"),
         # It is not printed.
         (f"{CONFOUNDING}_1", "min", ("NoPE", "randomized"), "256", None),
@@ -29,25 +26,17 @@ CONFOUNDING = "confounding_table"
         (f"{CONFOUNDING}_2", "min", ("", "randomized RoPE"), "256", "219.6"),
         (f"{CONFOUNDING}_2", "min", ("", "not fine-tuned"), "1024", "4259.9"),
         (f"{CONFOUNDING}_3", "min", ("ALiBi", "plain"), "2025", "7.120"),
-        (
-            *("warping_table_3", "min"),
-            *(("RandomizedRoPE, 8072", ""), "1024", "65.72"),
-        ),
+        ("warping_table_3", "min", UP_TO_8072, "1024", "65.72"),
         ("warping_table_3", "min", ("WarpedRoPE", ""), "4096", "19.00"),
-        (
-            *("warping_table_a", "mean"),
-            *(("copy", "RandomizedRoPE, 5M"), "", "8.8"),
-        ),
+        ("warping_table_a", "mean", COPIES, "", "8.8"),
         ("warping_table_b", "min", ("alpha = 1/2", ""), "3072", "26.22"),
-    ],
-)
-def test_cells_have_their_number(file, statistic, cell, length, printed):
-    wanted = find_match(file)(*cell)
-    if length:
-        wanted["evaluated_length"] = length
-    found = published.find_published(f"{file}.csv", statistic, **wanted)
-    assert (found and found.text) == printed
-    assert found is None or found.value == float(printed)
+    ):
+        wanted = find_match(file)(*cell)
+        if length:
+            wanted["evaluated_length"] = length
+        found = published.find_published(f"{file}.csv", statistic, **wanted)
+        assert (found and found.text) == printed, cell
+        assert found is None or found.value == float(printed)
 
 
 def find_doubts(name):

@@ -1,7 +1,6 @@
 import pathlib
 
 import numpy as np
-import pytest
 import tensorflow_datasets as tfds
 from etils import epath
 
@@ -26,9 +25,7 @@ class TestBuilder(tfds.testing.DatasetBuilderTestCase):
     test_session.__test__ = False
 
 
-@pytest.fixture
-def prepared(tmp_path, monkeypatch):
-    """The dummy file in blocks of 300 bytes."""
+def test_blocks_are_the_file_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 300)
     asked = []
     monkeypatch.setattr(
@@ -39,17 +36,13 @@ def prepared(tmp_path, monkeypatch):
     builder = module.Builder(data_dir=tmp_path)
     builder.download_and_prepare()
     assert asked == [enwik8.URL]
-    return builder
-
-
-def test_blocks_are_the_file_in_order(prepared):
     content, found = (DUMMY / "enwik8").read_bytes(), b""
     for split, sizes in [
         ("train", [300] * 6),
         ("validation", [100]),
         ("test", [100]),
     ]:
-        examples = list(prepared.as_dataset(split=split).as_numpy_iterator())
+        examples = list(builder.as_dataset(split=split).as_numpy_iterator())
         assert [len(example["text"]) for example in examples] == sizes
         for example in examples:
             assert example["start"] == len(found)
