@@ -105,21 +105,6 @@ def test_answers_are_judged():
     assert problem.seen_share(6, 9) == 0
 
 
-@pytest.mark.parametrize("model", ["encoder", "decoder"])
-def test_padding_does_not_change_a_label(model):
-    made, _, problem = build_toy(
-        TRAINER, data=path_of("label"), model=model, **LENGTHS
-    )
-    problem.prepare()
-    for padded in (7, 11):
-        batch = draw(problem, 6, 4, padded=padded)
-        outputs = ops.convert_to_numpy(made(problem.inputs(batch)))
-        labels = outputs[batch["scored"].numpy()]
-        if padded == 7:
-            expected = labels
-    np.testing.assert_allclose(labels, expected, atol=1e-5)
-
-
 @pytest.mark.product
 def test_a_file_that_changed_is_refused_and_one_that_moved_is_found(tmp_path):
     path = tmp_path / "own.jsonl"
