@@ -78,6 +78,28 @@ def indexed_dataset(draw, *, batch_size, first_step, last_step, context=None):
     return dataset.prefetch(2).unbatch()
 
 
+def shuffled_dataset(read, size, *, batch_size, seed, **steps):
+    """Returns batches of examples of which every epoch has each one once.
+
+    Each epoch has another random order.
+
+    Args:
+        read: Function of the indices of examples, an int64 tensor `(B,)`;
+            returns a dict of tensors.
+        size: int. Number of examples; 0: they have no end, and come in order.
+        batch_size: int. Number of examples in a global batch.
+        seed: int. Seed of the orders.
+        **steps: `first_step`, `last_step` and `context` of
+            `indexed_dataset`.
+    """
+
+    def draw(step, number, count):
+        indices = example_numbers(step, number, count, batch_size)
+        return read(shuffled_index(seed, indices, size) if size else indices)
+
+    return indexed_dataset(draw, batch_size=batch_size, **steps)
+
+
 def example_numbers(step, number, size, batch_size):
     """Returns the numbers of the examples of a sub-batch, from the first step.
 

@@ -21,9 +21,9 @@ import sys
 from keras_lengen.models import TransformerDecoder
 from trainers.choosing.advice import (
     advise,
-    find_best,
     find_deviation,
     is_above_floor,
+    list_best,
     measure_outcome,
 )
 from trainers.choosing.options import (
@@ -74,9 +74,7 @@ def main(config, trainer):
         }
         _train(config, root, [run for of in runs.values() for run in of])
         outcomes, problem = _measure(root, runs)
-        best = find_best(
-            outcomes, higher_is_better=problem.metrics[0].higher_is_better
-        )
+        best = list_best(outcomes, problem)
         deviation, _ = find_deviation(outcomes.values())
         if (
             len(best) == 1

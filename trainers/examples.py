@@ -12,7 +12,7 @@ default, the model is trained on the shorter half of the examples.
 """
 
 from keras_lengen.models import TransformerDecoder, TransformerEncoder
-from keras_lengen.models.presets import presets
+from trainers.answers.model import decoder_arguments
 from trainers.experiment import Experiment
 from trainers.labelled.options import PRESETS, ExamplesConfig
 from trainers.labelled.problem import ClassProblem, WrittenAnswer
@@ -24,18 +24,7 @@ def build_model(config):
     examples = config.examples
     size = examples.vocabulary.size
     if examples.kind == "answer":
-        return TransformerDecoder(
-            **{
-                **presets["t5_decoder"],
-                "feedforward_dim": 4 * config.model_dim,
-                "logit_scale": config.model_dim**-0.5,
-                "attention_dropout": config.dropout,
-                "embedding_dropout": config.dropout,
-                **model_arguments(config),
-                "vocabulary_size": size,
-                "output_size": size,
-            }
-        )
+        return TransformerDecoder(**decoder_arguments(config, size))
     make = TransformerDecoder if config.is_decoder else TransformerEncoder
     return make(
         vocabulary_size=size,

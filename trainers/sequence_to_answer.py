@@ -22,12 +22,11 @@ from datasets.text_tasks.examples import (
 )
 from datasets.text_tasks.judgement import judge
 from keras_lengen.models import LoopedDecoder, TransformerDecoder
-from keras_lengen.models.presets import presets
+from trainers.answers.model import decoder_arguments
 from trainers.answers.options import DEMONSTRATIONS, PRESETS, AnswersConfig
 from trainers.answers.problem import AnswerProblem
 from trainers.errors import ConfigError, as_config_errors
 from trainers.experiment import Experiment
-from trainers.options.layers import model_arguments
 
 
 class WrittenAnswer(AnswerProblem):
@@ -163,23 +162,11 @@ class WrittenAnswer(AnswerProblem):
 
 def build_model(config):
     """Builds the model of a configuration, the decoder of T5."""
-    size = config.vocabulary.size
     make = TransformerDecoder
     if config.is_looped:
         loops = max(map(config.find_loops, config.trained_lengths))
         make = functools.partial(LoopedDecoder, loops=loops)
-    return make(
-        **{
-            **presets["t5_decoder"],
-            "feedforward_dim": 4 * config.model_dim,
-            "logit_scale": config.model_dim**-0.5,
-            "attention_dropout": config.dropout,
-            "embedding_dropout": config.dropout,
-            **model_arguments(config),
-            "vocabulary_size": size,
-            "output_size": size,
-        }
-    )
+    return make(**decoder_arguments(config, config.vocabulary.size))
 
 
 EXPERIMENT = Experiment(

@@ -13,7 +13,7 @@ is predicted token by token:
 import numpy as np
 import tensorflow as tf
 
-from datasets.indexed import example_numbers, indexed_dataset, shuffled_index
+from datasets.indexed import shuffled_dataset
 from datasets.labelled.tokens import ANSWER, END
 
 
@@ -34,14 +34,14 @@ def training_dataset(data, *, batch_size, seed, padded_length, **steps):
         `tf.data.Dataset` of batches in the format of `read_batch`.
     """
 
-    def draw(step, number, count):
-        places = example_numbers(step, number, count, batch_size)
-        places = shuffled_index(seed, places, len(data.training))
+    def read(places):
         return read_batch(
             data, lambda length: data.training, 0, places, padded_length
         )
 
-    return indexed_dataset(draw, batch_size=batch_size, **steps)
+    return shuffled_dataset(
+        read, len(data.training), batch_size=batch_size, seed=seed, **steps
+    )
 
 
 def evaluation_batch(data, *, index, batch_size, length, padded_length):

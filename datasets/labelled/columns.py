@@ -10,7 +10,7 @@ MOST_TOKENS = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Names of the columns that examples are made of.
+    """Names of the columns that examples are read from.
 
     Attributes:
         input: str. Column of the input.

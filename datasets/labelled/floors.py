@@ -8,7 +8,7 @@ import collections
 import numpy as np
 
 MOST = 50_000
-"""Largest number of training examples that a predictor is made from."""
+"""Largest number of training examples that a predictor is fitted to."""
 
 MOST_COUNTS = 2**24
 """Largest number of counts of tokens in classes."""
@@ -29,7 +29,7 @@ def label_floors(data, most):
         `"most_frequent"`, of the most frequent label of training.
     """
     classes = len(data.classes)
-    # Of many classes and tokens, some tokens share a count.
+    # With many classes and tokens, some tokens share a count.
     width = min(data.vocabulary.size, MOST_COUNTS // classes)
     of_tokens, of_labels = np.ones((classes, width)), np.zeros(classes)
     for tokens, label in _training(data):
@@ -42,11 +42,10 @@ def label_floors(data, most):
     def guess(tokens):
         return np.argmax(prior + scores[:, tokens % width].sum(axis=1))
 
+    pairs = _read_evaluated(data, most)
     return {
-        "floor": _score(data, most, lambda tokens: [guess(tokens)]),
-        "most_frequent": _score(
-            data, most, lambda tokens: [np.argmax(of_labels)]
-        ),
+        "floor": _score(pairs, lambda tokens: [guess(tokens)]),
+        "most_frequent": _score(pairs, lambda tokens: [np.argmax(of_labels)]),
     }
 
 
@@ -71,10 +70,11 @@ def tag_floors(data, most):
     guesses = np.full(data.vocabulary.size, common)
     for token, tags in of_tokens.items():
         ((guesses[token], _),) = tags.most_common(1)
+    pairs = _read_evaluated(data, most)
     return {
-        "floor": _score(data, most, lambda tokens: guesses[tokens]),
+        "floor": _score(pairs, lambda tokens: guesses[tokens]),
         "most_frequent": _score(
-            data, most, lambda tokens: np.full(len(tokens), common)
+            pairs, lambda tokens: np.full(len(tokens), common)
         ),
     }
 
@@ -96,14 +96,9 @@ def answer_floor(data, most):
     return {
         "floor": {
             length: float(
-                np.mean(
-                    [
-                        tuple(data.read(number)[1].tolist()) == common
-                        for number in numbers[:most]
-                    ]
-                )
+                np.mean([tuple(answer.tolist()) == common for _, answer in of])
             )
-            for length, numbers in data.evaluated.items()
+            for length, of in _read_evaluated(data, most).items()
         }
     }
 
@@ -118,11 +113,21 @@ def _training(data):
         yield data.read(number)
 
 
-def _score(data, most, guess):
+def _read_evaluated(data, most):
+    """Returns a dict from lengths to the examples that are predicted."""
+    return {
+        length: [data.read(number) for number in numbers[:most]]
+        for length, numbers in data.evaluated.items()
+    }
+
+
+def _score(pairs, guess):
     """Returns which share of the targets of each length a function guesses."""
-    found = {}
-    for length, numbers in data.evaluated.items():
-        pairs = [data.read(number) for number in numbers[:most]]
-        hits = [np.equal(guess(tokens), target) for tokens, target in pairs]
-        found[length] = float(np.concatenate(hits).mean())
-    return found
+    return {
+        length: float(
+            np.concatenate(
+                [np.equal(guess(tokens), target) for tokens, target in of]
+            ).mean()
+        )
+        for length, of in pairs.items()
+    }

@@ -11,7 +11,7 @@ The model predicts every word of an answer, and its end, from those before it:
 import numpy as np
 import tensorflow as tf
 
-from datasets.indexed import example_numbers, indexed_dataset, shuffled_index
+from datasets.indexed import shuffled_dataset
 
 
 def training_dataset(
@@ -35,15 +35,14 @@ def training_dataset(
         `tf.data.Dataset` of batches in the format of `read_batch`.
     """
 
-    def draw(step, number, count):
-        indices = example_numbers(step, number, count, batch_size)
-        if len(examples):
-            indices = shuffled_index(seed, indices, len(examples))
+    def read(indices):
         return read_batch(
             lambda length: examples, vocabulary, 0, indices, padded_length
         )
 
-    return indexed_dataset(draw, batch_size=batch_size, **steps)
+    return shuffled_dataset(
+        read, len(examples), batch_size=batch_size, seed=seed, **steps
+    )
 
 
 def read_batch(examples_at, vocabulary, length, indices, padded_length):

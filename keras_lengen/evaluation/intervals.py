@@ -64,8 +64,8 @@ def student_estimate(values: Sequence[float]) -> Estimate:
     """Estimates the mean of normal values and its 95% interval.
 
     Args:
-        values: List of floats, such as one for each seed. Of fewer than two,
-            or of values that are not finite, no interval is known.
+        values: List of floats, such as one for each seed. No interval is
+            known for fewer than two, or if one is not finite.
     """
     mean = float(np.mean(values))
     if len(values) < 2 or not math.isfinite(mean):

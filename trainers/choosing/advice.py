@@ -127,6 +127,12 @@ def find_best(outcomes, *, higher_is_better=True):
     return [name for name in ordered if is_close(outcomes[name])]
 
 
+def list_best(outcomes, problem):
+    """Returns what `find_best` finds, for the first metric of a problem."""
+    is_better = problem.metrics[0].higher_is_better
+    return find_best(outcomes, higher_is_better=is_better)
+
+
 def advise(outcomes, problem):
     """Returns one or two sentences of advice.
 
@@ -134,9 +140,7 @@ def advise(outcomes, problem):
         outcomes: Dict from candidates to `Outcome`s.
         problem: Their `Problem`.
     """
-    best = find_best(
-        outcomes, higher_is_better=problem.metrics[0].higher_is_better
-    )
+    best = list_best(outcomes, problem)
     if not is_above_floor(outcomes, problem):
         return (
             "No advice: no candidate is above the floor at a length above "
@@ -150,9 +154,7 @@ def advise(outcomes, problem):
         names = f"{', '.join(best[:-1])} or {best[-1]}"
         return f"{names}; no difference seen with {count}."
     others = {name: o for name, o in outcomes.items() if name != best[0]}
-    second = find_best(
-        others, higher_is_better=problem.metrics[0].higher_is_better
-    )[0]
+    second = list_best(others, problem)[0]
     return (
         f"{best[0]}: score {outcomes[best[0]].score:.3f} with {count}; the "
         f"next one is {second}, {outcomes[second].score:.3f}."

@@ -5,9 +5,9 @@ import dataclasses
 from trainers.choosing.advice import (
     USABLE,
     advise,
-    find_best,
     find_deviation,
     is_above_floor,
+    list_best,
 )
 from trainers.choosing.code import write_example
 from trainers.reports.blocks import Code, Entry, Heading, Paragraph, Table
@@ -40,7 +40,7 @@ def report(root, runs, outcomes, problem):
     advice = advise(outcomes, problem)
     code = ""
     if is_above_floor(outcomes, problem):
-        best = _find_best(outcomes, problem)[0]
+        best = list_best(outcomes, problem)[0]
         code = write_example(root.make_config(runs[best][0]))
     every = [run for of_candidate in runs.values() for run in of_candidate]
     saved = [read_saved(root.find_workdir(run))[0] for run in every]
@@ -72,7 +72,7 @@ def make_table(outcomes, problem):
         outcomes: Dict from candidates to `Outcome`s.
         problem: Their `Problem`.
     """
-    best = _find_best(outcomes, problem)
+    best = list_best(outcomes, problem)
     rows = sorted(
         outcomes.items(),
         key=lambda item: item[1].score,
@@ -92,11 +92,6 @@ def make_table(outcomes, problem):
             for name, outcome in rows
         ],
     )
-
-
-def _find_best(outcomes, problem):
-    is_better = problem.metrics[0].higher_is_better
-    return find_best(outcomes, higher_is_better=is_better)
 
 
 def _describe_score(outcome):

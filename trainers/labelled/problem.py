@@ -5,13 +5,17 @@ import functools
 import numpy as np
 from keras import ops
 
-from datasets.labelled import LabelledError, batches, floors
+from datasets.labelled import batches, floors
 from datasets.labelled.tokens import ANSWER
 from datasets.labelled.writer import split_tagged
 from trainers.answers.problem import AnswerProblem
-from trainers.engine.losses import cross_entropies, sum_counted
+from trainers.engine.losses import (
+    cross_entropies,
+    sum_answer_metrics,
+    sum_counted,
+)
 from trainers.engine.problem import Metric, Problem
-from trainers.errors import ConfigError, DataError, as_config_errors
+from trainers.errors import ConfigError
 
 SHOWN = 5
 """Largest number of classes that a message names."""
@@ -36,8 +40,7 @@ class LabelledProblem(Problem):
         return self.config.examples
 
     def prepare(self):
-        with as_config_errors(LabelledError, becomes=DataError):
-            found = self.examples
+        found = self.examples
         self.data_digest = found.digest
         self.lengths = tuple(found.evaluated)
         self.data = found.describe()
@@ -104,17 +107,9 @@ class ClassProblem(LabelledProblem):
         return sum_counted(losses, batch["scored"])
 
     def sums(self, outputs, batch):
-        used, targets = batch["used"], batch["targets"]
-        scored = batch["scored"] & used[:, None]
-        hits = ops.argmax(outputs, axis=-1) == targets
-        right = ~ops.any(~hits & batch["scored"], axis=-1)
-        return ops.stack(
-            [
-                *sum_counted(hits, scored),
-                *sum_counted(right, used),
-                *sum_counted(cross_entropies(outputs, targets), scored),
-            ]
-        )
+        # All targets that have a loss are scored.
+        batch = {**batch, "answer": batch["scored"]}
+        return sum_answer_metrics(outputs, batch)
 
     def floors(self):
         find = floors.label_floors

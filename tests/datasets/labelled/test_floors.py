@@ -44,7 +44,7 @@ def test_tags_and_answers(tmp_path):
     rows += [{"input": ["a", "b", "d"], "target": ["X", "X", "Y"]}] * 5
     store = open_toy(tmp_path / "rows.jsonl", rows, kind="tags")
     found = floors.tag_floors(split_toy(store), 9)
-    # Of a, b and d: X as usual, Y as usual but wrong, and Y of all tokens.
+    # Predicted: X for a; Y for b, which is wrong; and Y, the usual tag, for d.
     assert found["floor"][4] == pytest.approx(2 / 3)
     assert found["most_frequent"][4] == pytest.approx(1 / 3)
     store = open_toy(tmp_path / "rows.jsonl", rows, kind="answer")

@@ -1,0 +1,23 @@
+"""The decoder of T5, which writes answers."""
+
+from keras_lengen.models.presets import presets
+from trainers.options.layers import model_arguments
+
+
+def decoder_arguments(config, vocabulary_size):
+    """Returns the arguments of a decoder that writes answers.
+
+    Args:
+        config: Configuration of the run.
+        vocabulary_size: int. Number of tokens.
+    """
+    return {
+        **presets["t5_decoder"],
+        "feedforward_dim": 4 * config.model_dim,
+        "logit_scale": config.model_dim**-0.5,
+        "attention_dropout": config.dropout,
+        "embedding_dropout": config.dropout,
+        **model_arguments(config),
+        "vocabulary_size": vocabulary_size,
+        "output_size": vocabulary_size,
+    }
