@@ -21,7 +21,6 @@ import sys
 from keras_lengen.models import TransformerDecoder
 from trainers.choosing.advice import (
     advise,
-    find_deviation,
     is_above_floor,
     list_best,
     measure_outcome,
@@ -40,6 +39,7 @@ from trainers.options.option import options
 from trainers.options.parsing import find_operand, find_request
 from trainers.records.opened_run import make_problem, registered
 from trainers.records.progress import format_seconds
+from trainers.records.seeds import find_deviation
 from trainers.reports.reading import read_saved
 from trainers.sweeps.execution import open_pool, open_root, train_all
 from trainers.sweeps.grids import Run
@@ -75,7 +75,7 @@ def main(config, trainer):
         _train(config, root, [run for of in runs.values() for run in of])
         outcomes, problem = _measure(root, runs)
         best = list_best(outcomes, problem)
-        deviation, _ = find_deviation(outcomes.values())
+        deviation, _ = find_deviation([of.scores for of in outcomes.values()])
         if (
             len(best) == 1
             or (not deviation and config.seeds > 1)

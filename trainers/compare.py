@@ -8,10 +8,9 @@ mean. A curve is labelled with what differs from the others. All runs must be of
 one problem, on the same data, and scored at the same lengths; `python -m
 trainers.report` shows several problems in one table.
 
-At the end stands which setting is best: the one whose score has a 95% interval
-apart from those of all others. If there is none, no difference is seen. The
-interval is that of Student's t for the mean of two or more seeds; for one seed,
-that of its test examples, which leaves out how much seeds differ.
+At the end stands which setting is best, or that no difference is seen: a t test
+of the scores at the level of 5%, corrected for the number of settings, in which
+the deviation of a seed is pooled over them. It needs two seeds of a setting.
 """
 
 import dataclasses
@@ -33,7 +32,14 @@ from trainers.records.opened_run import (
 )
 from trainers.records.plot import plot_results
 from trainers.records.results import choose_metric, find_floor, find_reach
-from trainers.records.seeds import estimate_score, group_seeds, merge_seeds
+from trainers.records.seeds import (
+    choose_best,
+    estimate_score,
+    group_seeds,
+    join_names,
+    merge_seeds,
+    name_seeds,
+)
 from trainers.records.workdir import naming_damage, read_results
 
 LENGTHS = 8
@@ -86,7 +92,12 @@ def main(config, *runs):
     with writing(directory, "nothing was written"):
         directory.mkdir(parents=True, exist_ok=True)
     text = make_table(labelled, metric, problem)
-    verdict = describe_winner(labelled, problem)
+    _, score = choose_metric(results, metric)
+    scores = {
+        label: tuple(results[n]["final"][score] for n in group)
+        for label, group in zip(labelled, groups, strict=True)
+    }
+    verdict = describe_best(scores, problem)
     names = name_runs(paths, directory)
     compared = f"Runs: {', '.join(map(code, names))}"
     path, is_same = choose_path(
@@ -349,58 +360,36 @@ def _show(estimate):
     )
 
 
-def describe_winner(labelled, problem):
-    """Says which results are best, or that no difference is seen.
+def describe_best(scores, problem):
+    """Says which setting is best, or that no difference is seen.
 
     Args:
-        labelled: Dict from labels to results, of `merge_seeds`.
+        scores: Dict from labels to tuples of float, the scores of the seeds.
         problem: Their `Problem`.
 
     Returns:
-        str; `""`: there is only one.
+        str; `""`: there is only one setting.
     """
-    if len(labelled) == 1:
+    if len(scores) == 1:
         return ""
-    found = {
-        code(label): estimate_score(results, problem)
-        for label, results in labelled.items()
-    }
-    choose = max if problem.metrics[0].higher_is_better else min
-    best = choose(found, key=lambda label: found[label].value)
-    unknown = [label for label, each in found.items() if each.low is None]
-    if unknown:
-        return (
-            "No difference can be seen, because no interval is known of "
-            f"{_name(unknown)}: train at least two seeds of each."
-        )
-    close = [
-        label
-        for label, each in found.items()
-        if label != best
-        and each.low <= found[best].high
-        and each.high >= found[best].low
-    ]
-    counts = sorted({results["seeds"] for results in labelled.values()})
-    kinds = "; ".join(
-        f"Student's t over {count} seeds"
-        if count > 1
-        else "of the test examples where there is one seed"
-        for count in counts
+    best = choose_best(
+        scores, higher_is_better=problem.metrics[0].higher_is_better
     )
-    if close:
-        verdict = (
-            f"No difference seen between {best} and {_name(close)}: the "
-            "intervals of their scores overlap"
+    seeds = name_seeds(scores.values())
+    names = [code(label) for label in best]
+    if seeds == "one seed":
+        return (
+            f"Best score: {names[0]}. One seed of each says little about the "
+            "settings: train at least two."
         )
-    else:
-        verdict = f"Best: {best}, with the interval of its score apart from all"
-    return f"{verdict} (95% intervals, {kinds})."
-
-
-def _name(labels):
-    """Names labels, the first ones of many."""
-    named = ", ".join(labels[:NAMED])
-    return f"{named}, ..." if len(labels) > NAMED else named
+    if len(best) == 1:
+        return f"Best: {names[0]} (t test, {seeds} of each)."
+    if len(best) > NAMED:
+        names = [*names[:NAMED], f"{len(best) - NAMED} more"]
+    return (
+        f"No difference seen between {join_names(names, 'and')} with {seeds} "
+        "of each."
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ RUN is the working directory of a run, or one of its checkpoints. A `.keras`
 file loads with `keras`, `keras_lengen` and your own classes, if it has any; a
 SavedModel loads with TensorFlow alone, an ONNX file with ONNX Runtime, and a
 `.tflite` file with LiteRT. Beside it, `*_example.npz` has inputs and, where the
-model draws no positions, the outputs for them.
+model draws no positions, the outputs for them. For examples of your own, it has
+the texts of the token ids, `tokens`, and the labels, `classes`, too.
 """
 
 import contextlib
@@ -74,9 +75,10 @@ def main(config, text):
     exported = with_evaluation(opened.config, config.evaluation)
     strategy = make_strategy("one_device")
     model, _, problem = opened.experiment.make_parts(exported, strategy)
-    note = ""
+    note, names = "", {}
     try:
         opened.prepare(problem)
+        names = problem.names()
     except OtherDataError:
         # The model is the same, and the example shows how to call it.
         note = "  note: the example is of data that have changed since training"
@@ -85,7 +87,7 @@ def main(config, text):
     inputs = draw_inputs(problem)
     outputs = keras.ops.convert_to_numpy(model(inputs, training=False))
     again = keras.ops.convert_to_numpy(model(inputs, training=False))
-    example = {**inputs, "outputs": outputs}
+    example = {**inputs, "outputs": outputs, **names}
     is_random = not np.array_equal(outputs, again)
     if is_random:
         del example["outputs"]

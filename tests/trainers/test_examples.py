@@ -16,7 +16,7 @@ from tests.trainers.toy import (
     run_toy,
     toy_config,
 )
-from trainers import evaluate, generate
+from trainers import evaluate, export, generate
 from trainers.errors import ConfigError, OtherDataError
 
 TRAINER = "examples"
@@ -62,6 +62,10 @@ def test_a_run_of_each_kind(tmp_path, capsys, kind, prompt, lines):
     assert any(line.startswith(lines) for line in written), written
     with pytest.raises(ConfigError, match="--prompt is empty"):
         generate.main(generate.GenerateConfig(), str(tmp_path))
+    export.main(export.ExportConfig(), str(tmp_path))
+    with np.load(tmp_path / "export" / "model.keras_example.npz") as example:
+        assert {*"abc"} <= {*example["tokens"]}
+        assert ("classes" in example) == (kind != "answer")
 
 
 @pytest.mark.parametrize("kind", ["label", "tags"])

@@ -5,8 +5,8 @@ import math
 import statistics
 
 from keras_lengen.evaluation import Estimate, LengthResults
-from keras_lengen.evaluation.intervals import student_quantile
 from trainers.records.results import choose_metric, find_reach
+from trainers.records.seeds import choose_best, join_names, name_seeds
 
 USABLE = 0.9
 """Share of the metric at trained lengths that a usable length keeps."""
@@ -72,65 +72,12 @@ def measure_outcome(runs, problem):
     )
 
 
-def find_deviation(outcomes):
-    """Returns the standard deviation of a seed, pooled over candidates.
-
-    Args:
-        outcomes: Iterable of `Outcome`s.
-
-    Returns:
-        The deviation and its degrees of freedom; 0 of these: it is not known.
-    """
-    squares, freedom = 0.0, 0
-    for outcome in outcomes:
-        squares += sum((s - outcome.score) ** 2 for s in outcome.scores)
-        freedom += len(outcome.scores) - 1
-    return (math.sqrt(squares / freedom) if freedom else 0.0), freedom
-
-
-def find_best(outcomes, *, higher_is_better=True):
-    """Finds the best candidates: those that no other is seen to be better than.
-
-    Two candidates differ if a t test of their mean scores says so at the level
-    of 5%, corrected for the number of comparisons with the best one
-    (Bonferroni). The deviation of a seed is taken to be equal for all of them,
-    so that two seeds of each suffice for a first answer.
-
-    Args:
-        outcomes: Dict from candidates to `Outcome`s.
-        higher_is_better: bool. Which scores are best.
-
-    Returns:
-        List of candidates, the best one first.
-
-    >>> scores = {"a": (0.9, 0.92), "b": (0.89, 0.9), "c": (0.5, 0.52)}
-    >>> find_best({name: Outcome(s, 0, 0, 0) for name, s in scores.items()})
-    ['a', 'b']
-    """
-    ordered = sorted(
-        outcomes,
-        key=lambda name: outcomes[name].score,
-        reverse=higher_is_better,
-    )
-    best = outcomes[ordered[0]]
-    deviation, freedom = find_deviation(outcomes.values())
-    if not freedom:
-        return ordered
-    level = 0.05 / max(len(ordered) - 1, 1)
-    quantile = student_quantile(freedom, level)
-
-    def is_close(outcome):
-        counts = len(outcome.scores), len(best.scores)
-        half = quantile * deviation * math.sqrt(sum(1 / n for n in counts))
-        return abs(outcome.score - best.score) <= half
-
-    return [name for name in ordered if is_close(outcomes[name])]
-
-
 def list_best(outcomes, problem):
-    """Returns what `find_best` finds, for the first metric of a problem."""
-    is_better = problem.metrics[0].higher_is_better
-    return find_best(outcomes, higher_is_better=is_better)
+    """Returns the names of the best candidates, the best one first."""
+    return choose_best(
+        {name: outcome.scores for name, outcome in outcomes.items()},
+        higher_is_better=problem.metrics[0].higher_is_better,
+    )
 
 
 def advise(outcomes, problem):
@@ -148,11 +95,9 @@ def advise(outcomes, problem):
             "seeds. Train longer (--steps), or a larger model, before "
             "comparing encodings."
         )
-    seeds = sorted({len(outcomes[name].scores) for name in best})
-    count = f"{seeds[0]} seeds" if seeds[0] > 1 else "one seed"
+    count = name_seeds([outcomes[name].scores for name in best])
     if len(best) > 1:
-        names = f"{', '.join(best[:-1])} or {best[-1]}"
-        return f"{names}; no difference seen with {count}."
+        return f"{join_names(best, 'or')}; no difference seen with {count}."
     others = {name: o for name, o in outcomes.items() if name != best[0]}
     second = list_best(others, problem)[0]
     return (

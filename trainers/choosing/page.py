@@ -5,11 +5,11 @@ import dataclasses
 from trainers.choosing.advice import (
     USABLE,
     advise,
-    find_deviation,
     is_above_floor,
     list_best,
 )
 from trainers.choosing.code import write_example
+from trainers.records.seeds import find_deviation
 from trainers.reports.blocks import Code, Entry, Heading, Paragraph, Table
 from trainers.reports.reading import read_saved, report_run
 from trainers.reports.runs import make_grid
@@ -95,7 +95,7 @@ def make_table(outcomes, problem):
 
 
 def _describe_score(outcome):
-    deviation, freedom = find_deviation([outcome])
+    deviation, freedom = find_deviation([outcome.scores])
     return f"{outcome.score:.3f}" + (f" ± {deviation:.3f}" if freedom else "")
 
 

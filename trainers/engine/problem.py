@@ -154,6 +154,14 @@ class Problem(abc.ABC):
         """Returns the number of tokens of a sequence of a length, an int."""
         return self.config.total_length(length)
 
+    def names(self):
+        """Returns a dict with the names of ids, for exported models.
+
+        For example, `"tokens"` are the texts of the token ids, and `"classes"`
+        the labels of the outputs, tuples of str.
+        """
+        return {}
+
     def inputs(self, batch):
         """Returns the inputs of the model, some tensors of a batch."""
         return {name: batch[name] for name in ("token_ids", "lengths")}

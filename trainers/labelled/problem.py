@@ -80,6 +80,11 @@ class LabelledProblem(Problem):
         """The `Vocabulary`."""
         return self.examples.vocabulary
 
+    def names(self):
+        found = {"tokens": self.vocabulary.words}
+        classes = self.examples.classes
+        return {**found, "classes": classes} if classes else found
+
 
 class ClassProblem(LabelledProblem):
     """The label of a sequence, or a tag for each of its tokens."""

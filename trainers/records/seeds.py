@@ -1,8 +1,13 @@
-"""Runs that differ only in their seed, as one curve with an interval."""
+"""Runs that differ only in their seed: their mean, and which are best."""
 
+import math
 import statistics
 
-from keras_lengen.evaluation.intervals import Estimate, student_estimate
+from keras_lengen.evaluation.intervals import (
+    Estimate,
+    student_estimate,
+    student_quantile,
+)
 from trainers.engine.problem import average_unseen
 from trainers.options.option import options
 from trainers.records.opened_run import registered
@@ -137,3 +142,80 @@ def estimate_score(results, problem):
             bound = average_unseen(by_length, problem.longest_trained)
         bounds.append(bound)
     return Estimate(final[score], *bounds)
+
+
+def find_deviation(scores):
+    """Returns the standard deviation of a seed, pooled over settings.
+
+    Args:
+        scores: List of tuples of float, the scores of the seeds of a setting.
+
+    Returns:
+        The deviation and its degrees of freedom; 0 of these: it is not known.
+    """
+    means = [statistics.fmean(of) for of in scores]
+    squares = sum(
+        (score - mean) ** 2
+        for of, mean in zip(scores, means, strict=True)
+        for score in of
+    )
+    freedom = sum(len(of) - 1 for of in scores)
+    return (math.sqrt(squares / freedom) if freedom else 0.0), freedom
+
+
+def choose_best(scores, *, higher_is_better=True):
+    """Returns the settings that no other is seen to be better than.
+
+    Two settings differ if a t test of their mean scores says so at the level
+    of 5%, corrected for the number of comparisons with the best one
+    (Bonferroni). The deviation of a seed is taken to be equal for all of them,
+    so that two seeds of each suffice for a first answer. With one seed of each,
+    no difference can be seen.
+
+    Args:
+        scores: Dict from settings to tuples of float, the scores of its seeds.
+            A setting with a score that is not finite is the best one only if
+            all of them have one.
+        higher_is_better: bool. Which scores are best.
+
+    Returns:
+        List of settings, the best one first.
+
+    >>> choose_best({"a": (0.9, 0.92), "b": (0.89, 0.9), "c": (0.5, 0.52)})
+    ['a', 'b']
+    """
+    finite = {
+        name: of for name, of in scores.items() if all(map(math.isfinite, of))
+    }
+    scores = finite or scores
+    means = {name: statistics.fmean(of) for name, of in scores.items()}
+    best, *others = sorted(means, key=means.get, reverse=higher_is_better)
+    deviation, freedom = find_deviation([*scores.values()])
+    if not (freedom and others):
+        return [best, *others]
+    quantile = student_quantile(freedom, 0.05 / len(others))
+
+    def differs(name):
+        counts = len(scores[name]), len(scores[best])
+        half = quantile * deviation * math.sqrt(sum(1 / n for n in counts))
+        return abs(means[name] - means[best]) > half
+
+    return [best, *(name for name in others if not differs(name))]
+
+
+def name_seeds(scores):
+    """Returns how many seeds were compared, such as `"2 or 3 seeds"`.
+
+    Args:
+        scores: Iterable of tuples of float, the scores of a setting.
+    """
+    counts = sorted({len(of) for of in scores})
+    if counts == [1]:
+        return "one seed"
+    return f"{join_names(map(str, counts), 'or')} seeds"
+
+
+def join_names(names, word):
+    """Joins names by commas, and by a word before the last one."""
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last

@@ -1,43 +1,13 @@
-import numpy as np
 import pytest
-from scipy import stats
 
 from tests.trainers.toy import stand_in_problem
-from trainers.choosing.advice import (
-    Outcome,
-    advise,
-    find_best,
-    find_deviation,
-    measure_outcome,
-)
+from trainers.choosing.advice import Outcome, advise, measure_outcome
 
 PROBLEM = stand_in_problem(1, 20, floor_labels={"floor": "of labels"})
 
 
 def make(scores, reach=40):
     return {name: Outcome(tuple(s), 30, reach, 1) for name, s in scores.items()}
-
-
-def test_two_candidates_differ_as_in_a_t_test():
-    rng = np.random.default_rng(0)
-    for difference in (0, 1, 2, 3):
-        drawn = rng.normal(0, 1, 4), rng.normal(difference, 1, 3)
-        is_seen = stats.ttest_ind(*drawn).pvalue < 0.05
-        found = find_best(make(dict(zip("ab", drawn, strict=True))))
-        assert (len(found) == 1) == is_seen
-    rows = make({"a": (1, 2, 3), "b": (5, 5)}).values()
-    assert find_deviation(rows) == pytest.approx((np.sqrt(2 / 3), 3))
-
-
-def test_candidates_are_rarely_told_apart_by_chance():
-    rng = np.random.default_rng(0)
-    false = 0
-    for _ in range(500):
-        scores = rng.normal(size=(6, 2))
-        found = find_best(make(dict(zip("abcdef", scores, strict=True))))
-        # The candidate that is best by chance, against the five others.
-        false += len(found) == 1
-    assert false / 500 < 0.05
 
 
 @pytest.mark.parametrize(
