@@ -1,6 +1,6 @@
 """Trains many small models at once, which differ in seed and learning rate.
 
-Computes with JAX and needs no TensorFlow. The same command resumes.
+Computes with JAX; four tasks need no TensorFlow. The same command resumes.
 
     python -m trainers.population --task=reverse_string --seeds=0-9
     python -m trainers.population --preset=paper --minutes=8
@@ -12,7 +12,6 @@ import pathlib
 import keras
 
 from datasets.buckets import length_buckets
-from datasets.jax_tasks import JAX_TASKS
 from trainers.engine.evaluation_sizes import PROGRAMS
 from trainers.engine.optimizer import Constant, make_optimizer
 from trainers.errors import ConfigError, as_config_errors
@@ -20,14 +19,18 @@ from trainers.options.command import run
 from trainers.options.layers import with_max_position
 from trainers.options.own_classes import name_of
 from trainers.populations.model import build_model
-from trainers.populations.options import PRESETS, PopulationConfig
+from trainers.populations.options import (
+    PRESETS,
+    PopulationConfig,
+    find_task,
+)
 from trainers.populations.population import Population
 from trainers.populations.run import PopulationRun
 
 
 def make_population(config, on_cpu):
     """Makes the population that a configuration describes."""
-    members, task = config.members, JAX_TASKS[config.task]
+    members, task = config.members, find_task(config.task)
 
     def build(seed):
         keras.utils.set_random_seed(seed)
@@ -70,7 +73,7 @@ def main(config):
     path = pathlib.Path(
         config.workdir or pathlib.Path("runs", "population", config.task, name)
     )
-    PopulationRun(config, path, JAX_TASKS[config.task], make_population).run()
+    PopulationRun(config, path, find_task(config.task), make_population).run()
 
 
 if __name__ == "__main__":

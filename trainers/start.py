@@ -11,8 +11,8 @@ import os
 import re
 import sys
 
-WITHOUT_TENSORFLOW = {"trainers.population", "benchmarks.population"}
-"""Programs that compute with JAX alone."""
+ON_JAX = {"trainers.population", "benchmarks.population"}
+"""Programs that compute with JAX, and need no TensorFlow."""
 
 SPAWNED = "KERAS_LENGEN_SPAWNED"
 """Environment variable of programs, for the processes that they spawn."""
@@ -27,7 +27,6 @@ def begin():
         os.environ[SPAWNED] = "1"
         _end_when_interrupted()
         _check_flags()
-        _leave_tensorflow_out()
         _import_backend()
     elif "--multiprocessing-fork" in sys.orig_argv and SPAWNED in os.environ:
         # It imports the program again.
@@ -96,23 +95,18 @@ def import_tensorflow_quietly():
         os.close(null)
 
 
-def _leave_tensorflow_out():
-    """Keeps a program that computes with JAX alone from importing TensorFlow.
-
-    Keras would import it wherever it is installed, such as to set a seed.
-    """
-    if WITHOUT_TENSORFLOW.isdisjoint(sys.orig_argv):
-        return
-    if os.environ.setdefault("KERAS_BACKEND", "jax") == "jax":
-        sys.modules["tensorflow"] = None
-
-
 def _import_backend():
     """Ends the program if Keras is set to a backend that cannot train."""
+    is_on_jax = not ON_JAX.isdisjoint(sys.orig_argv)
+    if is_on_jax:
+        os.environ.setdefault("KERAS_BACKEND", "jax")
     chosen = os.environ.get("KERAS_BACKEND") or "the backend in keras.json"
     try:
-        if sys.modules.get("tensorflow", True):
+        try:
             import_tensorflow_quietly()
+        except ModuleNotFoundError:
+            if not is_on_jax:
+                raise
         import keras
 
         chosen = keras.backend.backend()

@@ -151,6 +151,9 @@ class Vocabulary:
 
 def _open_tokenizer(path):
     path = pathlib.Path(path).expanduser()
+    known = f"name a tokenizer.json, or one of {', '.join(TOKENS)}."
+    if not path.exists():
+        raise LabelledError(f"there is no tokenizer {path}: {known}")
     with reading(path):
         content = path.read_bytes()
     try:
@@ -167,8 +170,7 @@ def _open_tokenizer(path):
         reason = str(error).splitlines()[0]
         raise LabelledError(
             f"{path} is not the file of a tokenizer of the package tokenizers "
-            f"({reason}): name a tokenizer.json, or one of "
-            f"{', '.join(TOKENS)}."
+            f"({reason}): {known}"
         ) from None
     found.no_padding()
     found.no_truncation()

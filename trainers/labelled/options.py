@@ -234,6 +234,10 @@ def _open(text, config, flag, kind, tokens):
 
 
 def _find_source(flag, text, directory):
+    if "://" in text:
+        raise ConfigError(
+            f"{flag} takes a file: download {text}, and give its path."
+        )
     module, _ = split_name(text)
     if module and not text.startswith(TFDS) and not os.path.exists(text):
         return _call_once(flag, text)

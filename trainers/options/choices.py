@@ -24,6 +24,7 @@ SYNONYMS = {
     **dict.fromkeys(("save_every", "save_steps"), "checkpoint_every"),
     **dict.fromkeys(("scheduler", "lr_scheduler"), "learning_rate_schedule"),
     **dict.fromkeys(("resume", "init_from", "load"), "initialize_from"),
+    **dict.fromkeys(("encoding", "encodings", "methods"), "candidates"),
     "ckpt": "checkpoint",
     **dict.fromkeys(("text", "input"), "prompt"),
     **dict.fromkeys(("max_tokens", "num_tokens"), "max_new_tokens"),

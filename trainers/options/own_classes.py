@@ -105,7 +105,7 @@ def find_function(flag, text):
     module, name = split_name(with_whole_path(text))
     found = getattr(_import(flag, module), name, None)
     if not callable(found):
-        raise ConfigError(f"{flag}: {module} has no function {name}.")
+        raise ConfigError(f"{flag}: {module} has no function {name!r}.")
     return found
 
 

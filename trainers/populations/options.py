@@ -1,6 +1,7 @@
 """Options of `python -m trainers.population`."""
 
 import dataclasses
+import functools
 
 from datasets.jax_tasks import JAX_TASKS
 from trainers.errors import ConfigError
@@ -25,6 +26,27 @@ SHARED = (
 """Options that the models of a population have like any others."""
 
 
+@functools.cache
+def find_task(name):
+    """Returns the `JaxTask` or `TaskForJax` of a value of `--task`.
+
+    Raises:
+        ConfigError: If there is none, or it needs TensorFlow, which is missing.
+    """
+    if name in JAX_TASKS:
+        return JAX_TASKS[name]
+    try:
+        from datasets.tasks import TASKS
+        from datasets.tasks.for_jax import TaskForJax
+    except ImportError as error:
+        raise ConfigError(
+            f"--task={name} needs TensorFlow ({error}): install it, or choose "
+            f"one of {', '.join(JAX_TASKS)}."
+        ) from None
+    check_choice("--task", name, TASKS)
+    return TaskForJax(TASKS[name])
+
+
 @dataclasses.dataclass(frozen=True)
 class PopulationConfig(
     select_options(
@@ -33,7 +55,10 @@ class PopulationConfig(
 ):
     """Options of this program; every field is a flag."""
 
-    task: str = option("even_pairs", "Task.", choices=JAX_TASKS)
+    task: str = option(
+        "even_pairs",
+        f"Task, by name; all but {', '.join(JAX_TASKS)} need TensorFlow.",
+    )
     seeds: str = option(
         "0-2", "Seeds of weights, data, positions and dropout, as 0-9."
     )
@@ -63,19 +88,9 @@ class PopulationConfig(
 
     def validate(self):
         """Raises `ConfigError` for the first invalid value."""
-        self._check_task()
         check_options(self)
+        find_task(self.task)
         max(self.evaluated_lengths), self.members  # They raise errors.
-
-    def _check_task(self):
-        try:
-            check_choice("--task", self.task, JAX_TASKS)
-        except ConfigError as error:
-            raise ConfigError(
-                f"{error} Other tasks are drawn by TensorFlow, while the "
-                "program of a population draws its data itself: train them by "
-                "`python -m trainers.algorithmic`, one seed at a time."
-            ) from None
 
     @property
     def members(self):
@@ -91,7 +106,7 @@ class PopulationConfig(
 
     def total_length(self, length):
         """Returns the tokens of a problem: its input and its output slots."""
-        return JAX_TASKS[self.task].total_length(length)
+        return find_task(self.task).total_length(length)
 
 
 PRESETS = {

@@ -87,7 +87,7 @@ class Population:
         build_model: Function of a seed; returns a built Keras model whose
             initial weights follow from it.
         make_optimizer: Function of a model; returns its built optimizer.
-        task: `JaxTask` that draws the batches.
+        task: `JaxTask` or `TaskForJax` that draws the batches.
         members: Tuple of `Member`.
         lengths: Tuple of int, the trained lengths.
         buckets: Tuple of int, the padded lengths of training, increasing.
@@ -268,7 +268,8 @@ class Population:
 
     def _compute_step(self, state, step):
         length = self.length_at(step)
-        tokens = self.task.total_length(length)
+        totals = jnp.asarray([self.task.total_length(n) for n in self.lengths])
+        tokens = totals[jnp.searchsorted(jnp.asarray(self.lengths), length)]
         programs = [
             functools.partial(self._update_all, padded_length=padded)
             for padded in self.buckets

@@ -24,7 +24,7 @@ class PopulationRun:
     Args:
         config: Configuration of the run.
         path: `pathlib.Path` of the working directory.
-        task: `JaxTask` that the population is trained on.
+        task: `JaxTask` or `TaskForJax` that the population is trained on.
         make_population: Function of the configuration and of whether the
             device is a CPU; returns the `Population`.
     """

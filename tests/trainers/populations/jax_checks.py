@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import pytest
 
-from datasets.jax_tasks import JAX_TASKS
 from tests.trainers.populations.toy import TOY
 from trainers.algorithmic import EXPERIMENT
 from trainers.engine.backend import EvaluationStep, make_strategy
@@ -20,7 +19,7 @@ from trainers.experiment import make_training_step
 from trainers.options.layers import with_max_position
 from trainers.population import make_population
 from trainers.populations import members
-from trainers.populations.options import PopulationConfig
+from trainers.populations.options import PopulationConfig, find_task
 from trainers.populations.population import DATA
 from trainers.populations.run import PopulationRun
 
@@ -65,7 +64,7 @@ def train_by_trainer(population, **changes):
     model, made, problem = EXPERIMENT.make_parts(config, strategy)
     step = make_training_step(config, model, made, problem, strategy)
     begin = join(model.trainable_variables)
-    task = JAX_TASKS[config.task]
+    task = find_task(config.task)
     state = tuple(
         [variable.value for variable in variables]
         for variables in (model.trainable_variables, made.variables)
@@ -122,7 +121,7 @@ def check_members():
     for name in ("losses", "weights"):
         assert len({tuple(one[name]) for one in together}) == 4
     assert_alike(together[-1], train_by_trainer(population))
-    other = {"task": "bucket_sort", "encoding": "LearnedEncoding", "buckets": 2}
+    other = {"task": "flip_flop", "encoding": "LearnedEncoding", "buckets": 2}
     population = make_toy(**other, members_at_once=1)
     assert_alike(train(population)[-1], train_by_trainer(population, **other))
     # Members train on where others diverge.
@@ -150,7 +149,7 @@ def check_runs(path):
         config = PopulationConfig(
             **{**TOY, **fields, "minutes": minutes, "workdir": str(workdir)}
         )
-        task = JAX_TASKS[config.task]
+        task = find_task(config.task)
         for piece in range(1, pieces + 1):
             run = PopulationRun(config, workdir, task, make_population)
             results = run.run()

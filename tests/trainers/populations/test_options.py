@@ -11,7 +11,7 @@ def test_mistakes_are_refused():
         ({"seeds": "a"}, "--seeds takes integers from 0 "),
         ({"seeds": "0-5000"}, "--seeds takes at most 1000 seeds"),
         ({"learning_rates": "0.1,"}, "--learning_rates takes numbers from"),
-        ({"task": "odds_first"}, "drawn by TensorFlow, while"),
+        ({"task": "odd_first"}, "Did you mean odds_first"),
     ):
         with pytest.raises(ConfigError, match=message):
             resolve(PopulationConfig, PRESETS, flags)
