@@ -13,6 +13,14 @@ until one of them fails.
 `--tests` takes the tests of another commit, so that two suites can be compared
 on one source. Recording takes about an hour on two quiet cores, the mutants one
 or two more. A stopped command goes on where it was; `--minutes` limits it.
+
+After a change, `--again` is quicker. It records nothing, and tries each mutant
+with the test that killed it in another suite of the report. Without it, the
+next command tries those that are left.
+
+    python -m benchmarks.mutants --suite=changed --again=now
+    python -m benchmarks.mutants --suite=changed
+
 Tests that are marked `slow`, `gpu` or `tpu_compile` are left out. Extra:
 `mutants`.
 """
@@ -53,7 +61,7 @@ def make_table(report, mutants):
     return table(rows[0], [map(str, row.values()) for row in rows])
 
 
-def try_all(suite, mutants, tried, write, until):
+def try_all(suite, mutants, tried, write, until, killers=None):
     """Tries the mutants that are not tried yet, `suite.jobs` at a time.
 
     Args:
@@ -62,6 +70,8 @@ def try_all(suite, mutants, tried, write, until):
         tried: Dict from the name of a mutant to its row, which is filled.
         write: Called after each mutant.
         until: Time after which no further mutant is begun.
+        killers: Dict from the name of a mutant to the tests to try it with;
+            others are left out, and those that survive; `None`: all tests.
     """
     clones = queue.SimpleQueue()
     for number in range(suite.jobs):
@@ -73,15 +83,39 @@ def try_all(suite, mutants, tried, write, until):
             return
         number = clones.get()
         try:
-            tried[mutant.name] = row = suite.try_mutant(mutant, number)
+            tests = killers and killers[mutant.name]
+            row = suite.try_mutant(mutant, number, tests)
         finally:
             clones.put(number)
-        write()
         print(f"{row['killed_by'] or 'SURVIVED'}: {mutant.name}", flush=True)
+        if row["killed_by"] or killers is None:
+            tried[mutant.name] = row
+            write()
 
-    missing = [mutant for mutant in mutants if mutant.name not in tried]
+    missing = [
+        mutant
+        for mutant in mutants
+        if mutant.name not in tried
+        and (killers is None or mutant.name in killers)
+    ]
     with concurrent.futures.ThreadPoolExecutor(suite.jobs) as pool:
         list(pool.map(try_next, missing))
+
+
+def find_killers(tried):
+    """Returns the test that killed each mutant, and all of its parameters.
+
+    Args:
+        tried: Dict from the name of a mutant to its row.
+
+    Returns:
+        Dict from names to dicts of tests and their seconds at most.
+    """
+    return {
+        name: {row["killed_by"]: 60, row["killed_by"].partition("[")[0]: 240}
+        for name, row in tried.items()
+        if "::" in (row["killed_by"] or "")
+    }
 
 
 def main(argv=None):
@@ -94,6 +128,7 @@ def main(argv=None):
     add = parser.add_argument
     add("--suite", required=True, help="Name of the suite in the report.")
     add("--tests", default="", help="Commit of the tests; default: HEAD.")
+    add("--again", default="", help="Suite whose kills are tried again.")
     add("--areas", default="", help="Areas, separated by commas; default: all.")
     add("--jobs", type=int, default=2, help="Processes at a time.")
     add("--minutes", type=float, default=1e6, help="Time limit.")
@@ -109,13 +144,17 @@ def main(argv=None):
     tried = report.setdefault(arguments.suite, {})
     root = pathlib.Path(arguments.root, arguments.suite).absolute()
     suite = Suite(root, arguments.tests, arguments.jobs)
-    if suite.record(until):
+    killers = None
+    if arguments.again:
+        killers = find_killers(report[arguments.again])
+    if arguments.again or suite.record(until):
         try_all(
             suite,
             mutants,
             tried,
             lambda: output.write_text(json.dumps(report, indent=1) + "\n"),
             until,
+            killers,
         )
     print(make_table(report, mutants))
     for mutant in mutants:

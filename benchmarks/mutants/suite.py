@@ -132,12 +132,14 @@ class Suite:
 
         return {**by_seconds(own), **by_seconds(found or others)}
 
-    def try_mutant(self, mutant, number):
+    def try_mutant(self, mutant, number, tests=None):
         """Runs the tests of the lines of a mutant until one fails.
 
         Args:
             mutant: The `Mutant`.
             number: Number of the clone to try it in.
+            tests: Dict from other tests to their seconds; `None`: those of
+                `find_tests`.
 
         Returns:
             Dict: number of `tests` that run its lines, `killed_by`, the test
@@ -145,7 +147,8 @@ class Suite:
             before, or that cannot be collected, count as failed.
         """
         clone = self.clone(number)
-        tests = self.find_tests(mutant.path, mutant.lines(clone))
+        if tests is None:
+            tests = self.find_tests(mutant.path, mutant.lines(clone))
         killed_by = None
         start = time.time()
         with mutant.applied(clone):
@@ -173,7 +176,7 @@ class Suite:
                 return None
             for line in done.stdout.splitlines():
                 if line.startswith(("FAILED ", "ERROR ")):
-                    return line.split()[1]
+                    return line.partition(" ")[2].partition(" - ")[0]
             # Names of tests may have numbers that differ between two runs.
             missing = tuple(
                 str(pathlib.Path(path).relative_to(clone))

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks.mutants.__main__ import try_all
+from benchmarks.mutants.__main__ import find_killers, try_all
 from benchmarks.mutants.mutant import Mutant, read_mutants
 from benchmarks.mutants.suite import Suite
 from tests.checkout import ROOT, make_repository
@@ -87,6 +87,9 @@ def test_a_suite_kills_what_its_tests_notice(suite):
     in_process = "tests/test_toy.py::test_small_in_a_process"
     assert killers[0] in ("tests/test_toy.py::test_add", DOCTEST)
     assert killers[1:] == ["earlier", in_process, None, in_process]
+    again, known = {}, find_killers(tried)
+    try_all(suite, MUTANTS, again, lambda: None, time.time() + 600, known)
+    assert sorted(again) == sorted(MUTANTS[n].name for n in (0, 2, 4))
     assert (suite.clone() / "trainers" / "toy.py").read_text() == SOURCE
 
 
