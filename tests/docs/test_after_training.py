@@ -43,9 +43,10 @@ def test_evaluations_and_the_comparison_are_there(walked):
     directory, output = walked
     path = directory / "runs" / "walk"
     # The settings of the page learn something.
-    for name in ("randomized", "plain", "finetuned"):
-        lines = re.findall(rf"above the floor.*walk/{name}/res.*", output)
-        assert int(re.search(r"up to length (\d+)", lines[-1])[1]) > 10
+    least = {"randomized": 0.9, "plain": 0.6, "finetuned": 0.6}
+    for name, score in least.items():
+        scores = re.findall(rf"score (\S+) .*walk/{name}/res", output)
+        assert float(scores[-1]) > score
     evaluations = sorted((path / "randomized" / "evaluations").glob("*.json"))
     assert len(evaluations) == 2
     steps = {
