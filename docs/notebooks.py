@@ -19,30 +19,25 @@ ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "notebooks"
 
 
-def run(name, directory, **limits):
+def run(notebook, directory, **limits):
     """Runs a notebook from top to bottom.
 
     Args:
-        name: str. Its name in `colab/`, without an ending.
-        directory: Directory for the files that it writes.
+        notebook: The notebook; its cells get their outputs, without those
+            for standard error.
+        directory: Directory in which it runs.
         **limits: Arguments of `nbclient.NotebookClient`.
-
-    Returns:
-        The notebook with its outputs, without those for standard error.
 
     Raises:
         nbclient.exceptions.CellExecutionError: If a cell fails.
     """
-    path = ROOT / "colab" / f"{name}.ipynb"
-    notebook = jupytext.read(path)
-    where = {"metadata": {"path": str(path.parent)}}
     nbclient.NotebookClient(
         notebook,
-        resources=where,
+        resources={"metadata": {"path": str(directory)}},
         coalesce_streams=True,
         record_timing=False,
         **limits,
-    ).execute(env={**os.environ, "KERAS_LENGEN_RUNS": str(directory)})
+    ).execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [
@@ -50,15 +45,17 @@ def run(name, directory, **limits):
                 for output in cell.outputs
                 if output.get("name") != "stderr"
             ]
-    return notebook
 
 
 def main(names):
     """Writes notebooks with their outputs to `docs/notebooks`."""
     FOLDER.mkdir(exist_ok=True)
-    for name in names or sorted(p.stem for p in ROOT.glob("colab/*.ipynb")):
-        with tempfile.TemporaryDirectory() as directory:
-            notebook = run(name, directory, timeout=3600)
+    colab = ROOT / "colab"
+    for name in names or sorted(path.stem for path in colab.glob("*.ipynb")):
+        notebook = jupytext.read(colab / f"{name}.ipynb")
+        with tempfile.TemporaryDirectory() as runs:
+            os.environ["KERAS_LENGEN_RUNS"] = runs
+            run(notebook, colab, timeout=3600)
         path = FOLDER / f"{name}.ipynb"
         nbformat.write(notebook, path)
         print(f"wrote {path}", flush=True)

@@ -2,13 +2,8 @@
 
 import pytest
 
-from tests.checkout import ROOT, copy_checkout, make_repository
-from tests.colab.test_notebooks import (
-    ADDRESS,
-    execute,
-    read_notebook,
-    read_text,
-)
+from tests.checkout import ROOT, SETUP, copy_checkout, make_repository
+from tests.colab.test_notebooks import execute, read_notebook, read_text
 
 pytestmark = pytest.mark.process
 
@@ -41,16 +36,16 @@ def test_it_installs_the_library_elsewhere(
     notebook = read_notebook(ROOT / "colab" / f"{name}.py")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     first, second, third, last = notebook.cells = code[:4]
-    first.source = first.source.replace(ADDRESS, repository)
+    first.source = first.source.replace(SETUP["metadata"]["url"], repository)
     # As in Colab, which asks for a restart if it replaced packages.
     second.source = f"os.chdir({str(work)!r})"
     third.source = first.source
     last.source = "print(os.getcwd())"
     execute(notebook, work)
-    output = read_text(first.outputs) + read_text(third.outputs)
+    output = read_text(first.outputs + third.outputs)
     assert "fatal" not in output and "ERROR" not in output, output
     assert (target / "keras_lengen" / "__init__.py").exists(), output
     directory = (work / place).resolve()
     assert read_text(last.outputs) == f"{directory}\n"
-    runs_trainers = place != "."
-    assert (directory / "helpers" / "commands.py").exists() == runs_trainers
+    helpers = directory / "helpers" / "commands.py"
+    assert helpers.exists() == (place != ".")

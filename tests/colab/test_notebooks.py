@@ -20,13 +20,15 @@ def read_notebook(script):
     return jupytext.read(script.with_suffix(".ipynb"))
 
 
-def execute(name, directory, **limits):
+def execute(notebook, directory, **limits):
     """Runs a notebook from top to bottom; returns what its cells showed."""
     pytest.importorskip("nbclient")
     from docs.notebooks import run
 
-    cells = run(name, directory, **limits).cells
-    return [output for cell in cells for output in cell.get("outputs", [])]
+    run(notebook, directory, **limits)
+    return [
+        output for cell in notebook.cells for output in cell.get("outputs", [])
+    ]
 
 
 def read_text(outputs):
@@ -106,11 +108,12 @@ def test_a_notebook_runs(name, smoke, monkeypatch, tmp_path):
     if "import keras_hub" in script.read_text():
         pytest.importorskip("keras_hub")
     monkeypatch.setenv("KERAS_LENGEN_SMOKE", str(int(smoke)))
+    monkeypatch.setenv("KERAS_LENGEN_RUNS", str(tmp_path))
     # As in a kernel that no test has started: with what libraries print.
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     limits = {"timeout": 180} if smoke else limit_total(20 * 60)
-    outputs = execute(name, tmp_path, **limits)
+    outputs = execute(read_notebook(script), script.parent, **limits)
     assert any("image/png" in output.get("data", {}) for output in outputs)
     # Training shows its progress, but not the start-up notes of TensorFlow.
     assert "loss" in read_text(outputs)
