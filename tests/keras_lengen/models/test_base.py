@@ -97,6 +97,7 @@ def test_losses_leave_out_padding(name):
     assert model.evaluate(batch, targets, verbose=0) == pytest.approx(
         losses[mask].mean(), rel=1e-4
     )
+    np.testing.assert_array_equal(model.compute_mask(batch), mask)
 
 
 CROSS = {"cross_attention": True}

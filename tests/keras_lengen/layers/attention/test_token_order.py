@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras import ops
 from scipy.special import softmax
 
+from keras_lengen.checks.guards import INVALID_POSITION
 from keras_lengen.layers import (
     DAPE,
     ALiBi,
@@ -61,9 +62,11 @@ def test_compiled_programs_refuse_them():
     with pytest.raises(tf.errors.InvalidArgumentError, match=FALLS):
         graph(own)
     # No assertion ends a program of XLA.
-    output = tf.function(call, jit_compile=True)(own)
-    assert np.isfinite(output[0]).all()
-    assert np.isnan(output[1]).all()
+    graph = tf.function(call, jit_compile=True)
+    for refused in (FALLING, [INVALID_POSITION, *RISING[1:]]):
+        output = graph(tf.constant(np.stack([RISING, refused])))
+        assert np.isfinite(output[0]).all()
+        assert np.isnan(output[1]).all()
 
 
 def test_positions_of_padding_are_free():
