@@ -1,7 +1,4 @@
-"""Forms of formulas that are cheaper on TPUs, for JAX only.
-
-`tests/keras_lengen/test_backends.py` runs these tests on JAX.
-"""
+"""Forms that are cheaper on TPUs; `test_backends.py` runs this on JAX."""
 
 import functools
 
@@ -76,9 +73,12 @@ def test_swaps_in_bfloat16_are_exact(monkeypatch, layout):
     assert not np.array_equal(found[..., turned], features[..., turned])
 
 
-def test_sums_of_later_gates_without_a_cumulative_sum(monkeypatch):
+def test_sums_and_interpolation_of_cope(monkeypatch):
     gates = RANDOM.uniform(size=(2, 3, 4, 5)).astype("float32")
     compare(monkeypatch, cope._sum_later, gates)
+    # Every other one is whole.
+    positions = RANDOM.integers(9, size=(2, 3, 4, 6)).astype("float32") / 2
+    compare(monkeypatch, cope._interpolate, draw(2, 3, 4, 5), positions)
 
 
 def test_the_gradient_of_entmax():
