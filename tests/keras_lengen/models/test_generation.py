@@ -344,7 +344,6 @@ def test_a_stream_ends_where_logits_are_no_numbers(failing):
 @pytest.mark.parametrize(
     "encoding",
     [LearnedEncoding(max_position=8), RandomizedRoPE(max_position=8)],
-    ids=["table", "range"],
 )
 def test_prompts_and_new_tokens_need_a_position_each(encoding):
     model = make(encoding)
@@ -369,6 +368,7 @@ WRONG = [
     ({}, {"num_beams": 2, "top_k": 3}, "leave one of them out"),
     ({"positions": np.arange(5)}, {}, "one number for each token: got 5 for 9"),
     ({"segment_ids": PROMPTS}, {}, "a row continues with one"),
+    ({"length": 4}, {}, "not have the key 'length': did you mean lengths"),
 ]
 
 
