@@ -15,6 +15,8 @@ from absl import app, flags
 
 from benchmarks.measure import DEFINE_count, write_report
 from benchmarks.runs import define_flags, make_row, train
+from trainers.records.plot import add_legend, draw_curves, save_figure
+from trainers.records.styles import choose_styles
 
 FLAGS = flags.FLAGS
 define_flags("efficiency", jobs=2)
@@ -49,16 +51,13 @@ def plot(path, curves):
     """Plots accuracy against training time."""
     from matplotlib import figure
 
-    picture = figure.Figure(figsize=(6, 4), layout="constrained")
+    picture = figure.Figure(figsize=(6, 4))
     axes = picture.subplots()
-    for label, points in curves.items():
-        axes.plot(
-            [point["seconds"] for point in points],
-            [point["accuracy"] for point in points],
-            marker="o",
-            ms=3,
-            label=label,
-        )
+    by_time = {
+        label: {point["seconds"]: point["accuracy"] for point in points}
+        for label, points in curves.items()
+    }
+    draw_curves(axes, by_time, choose_styles(by_time))
     axes.set(
         xlabel="training time in seconds",
         ylim=(0, 1.03),
@@ -66,8 +65,8 @@ def plot(path, curves):
         title=FLAGS.task,
     )
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    picture.savefig(path, dpi=120)
+    add_legend(axes)
+    save_figure(picture, path)
 
 
 def main(argv):

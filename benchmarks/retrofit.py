@@ -36,6 +36,8 @@ from keras_lengen.layers import (
     YaRN,
 )
 from keras_lengen.retrofit import Retrofitted
+from trainers.records.plot import add_legend, draw_curves, save_figure
+from trainers.records.styles import choose_styles
 
 FLAGS = flags.FLAGS
 DEFINE_count("train_length", 128, "Length of the training windows in bytes.")
@@ -255,39 +257,25 @@ def plot(rows, path):
     """Plots the loss of every recipe against the length."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 5.5), layout="constrained")
+    figure = Figure(figsize=(10, 4.5))
     panels = figure.subplots(1, 2, sharey=True)
     titles = ("without training", "with a short training")
+    styles = choose_styles(row["recipe"] for row in rows)
     for axes, title, trained in zip(panels, titles, (False, True), strict=True):
         axes.set(title=title, xlabel="length in bytes", xscale="log")
-        for index, row in enumerate(
-            row
+        curves = {
+            row["recipe"]: row["nats_per_byte_by_length"]
             for row in rows
             if row["trained"] == trained or row["recipe"] == "untouched"
-        ):
-            losses = row["nats_per_byte_by_length"]
-            lengths = [int(length) for length in losses]
-            axes.plot(
-                lengths,
-                list(losses.values()),
-                label=row["recipe"],
-                marker="o",
-                markersize=4,
-                linestyle=("-", "--")[index // 7],
-            )
-        axes.set_xticks(lengths, losses, minor=False)
+        }
+        draw_curves(axes, curves, styles)
+        lengths = curves["untouched"]
+        axes.set_xticks(list(map(int, lengths)), lengths, minor=False)
         axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)
-        axes.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.12),
-            ncols=3,
-            fontsize=8,
-            handlelength=1.3,
-            columnspacing=0.8,
-        )
+        add_legend(axes)
     panels[0].set_ylabel("nats per byte")
-    figure.savefig(path, dpi=120)
+    save_figure(figure, path)
     print(f"picture: {path}")
 
 

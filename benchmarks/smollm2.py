@@ -42,6 +42,7 @@ from keras_lengen.layers import (
     YaRN,
 )
 from keras_lengen.retrofit import Retrofitted
+from trainers.records.styles import BLUE, GREEN, RED, SKY
 
 FLAGS = flags.FLAGS
 DEFINE_count("length", 16384, "Tokens of the text.")
@@ -115,19 +116,12 @@ sees more than its trained length.
 """
 
 SHOWN = {
-    "untouched": {"color": "#D55E00", "linewidth": 2},
-    "truncated": {"color": "#D55E00", "linewidth": 2, "linestyle": "--"},
-    "ReRoPE": {"color": "#CC79A7", "linewidth": 2},
-    "YaRN": {"color": "#0072B2", "linewidth": 2},
-    "truncated with LoRA": {
-        "color": "#009E73",
-        "linewidth": 2,
-        "linestyle": "--",
-    },
-    "LoRA with YaRN and skipped positions": {
-        "color": "#009E73",
-        "linewidth": 2,
-    },
+    "untouched": {"color": BLUE, "linewidth": 2},
+    "truncated": {"color": BLUE, "linewidth": 2, "linestyle": "--"},
+    "ReRoPE": {"color": SKY, "linewidth": 2},
+    "YaRN": {"color": RED, "linewidth": 2},
+    "truncated with LoRA": {"color": GREEN, "linewidth": 2, "linestyle": "--"},
+    "LoRA with YaRN and skipped positions": {"color": GREEN, "linewidth": 2},
 }
 """Styles of the recipes that the picture names; the others are gray."""
 

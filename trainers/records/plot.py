@@ -57,7 +57,7 @@ def _draw_lengths(axes, results, problem):
         for label, result in results.items()
     }
     styles = choose_styles(curves)
-    _draw_curves(axes, curves, styles)
+    draw_curves(axes, curves, styles)
     band = "95% interval"
     for label, result in results.items():
         bounds = [
@@ -73,7 +73,7 @@ def _draw_lengths(axes, results, problem):
         label: first[f"{floor}_by_length"]
         for floor, label in problem.floor_labels.items()
     }
-    _draw_curves(axes, floors, choose_floor_styles(floors))
+    draw_curves(axes, floors, choose_floor_styles(floors))
     _shade_lengths(axes, problem)
     axis = problem.length_name
     title = f"trained on {describe_lengths(problem)}"
@@ -96,7 +96,7 @@ def _draw_positions(axes, results, problem):
             curves[f"{label}, length {length}"] = by_length[length]
     # The lengths of one result have colors of their own.
     styles = choose_styles(curves) if len(results) > 1 else None
-    _draw_curves(axes, curves, styles)
+    draw_curves(axes, curves, styles)
     longest = problem.longest_trained
     label = f"within the longest trained {problem.length_name}"
     axes.axvspan(0, longest, color=SHADE, zorder=0, label=label)
@@ -112,7 +112,7 @@ def _draw_unseen(axes, results, problem):
         for kind in ("positions", "distances")
         if f"unseen_{kind}_by_length" in result["final"]
     }
-    _draw_curves(axes, curves, choose_styles(curves))
+    draw_curves(axes, curves, choose_styles(curves))
     axes.set(
         xlabel=problem.length_name,
         ylabel="not seen in training (fraction)",
@@ -123,11 +123,17 @@ def _draw_unseen(axes, results, problem):
     lengths = sorted({int(n) for curve in curves.values() for n in curve})
     if lengths:
         _scale_lengths(axes, problem, lengths)
-        _add_legend(axes)
+        add_legend(axes)
 
 
-def _draw_curves(axes, curves, styles=None):
-    """Draws curves; without styles, by label, the colors take turns."""
+def draw_curves(axes, curves, styles=None):
+    """Draws curves; without styles, by label, the colors take turns.
+
+    Args:
+        axes: `matplotlib.axes.Axes`.
+        curves: Dict from labels to dicts from lengths to values.
+        styles: Dict from labels to a `Style`; or `None`.
+    """
     for number, (label, curve) in enumerate(curves.items()):
         color = COLORS[number % len(COLORS)]
         marker = MARKERS[number // len(COLORS) % len(MARKERS)]
@@ -220,10 +226,10 @@ def _finish_axes(axes, problem, xlabel, title, *, name=None):
         convert = (lambda value: value * factor, lambda value: value / factor)
         axes.secondary_yaxis("right", functions=convert).set_ylabel(unit)
     axes.grid(alpha=0.3)
-    _add_legend(axes)
+    add_legend(axes)
 
 
-def _add_legend(axes):
+def add_legend(axes):
     """Adds a legend below the curves, which it would hide."""
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(

@@ -28,12 +28,18 @@ PLAIN = (
 """Encodings that have a randomized form."""
 
 CHOSEN = {
-    BLUE: ("BAM", "CoPE", "LogKERPLE", "RelativeEncoding"),
-    GREEN: ("ALiBi", "DAPE", "SelectiveRoPE", "StickBreakingAttention"),
-    ORANGE: ("ASEntmax", "FIRE", "PaTHAttention", "SinusoidalEncoding"),
+    BLUE: ("BAM", "CoPE", "LogKERPLE", "RelativeEncoding", "untouched"),
+    GREEN: (
+        *("ALiBi", "DAPE", "SelectiveRoPE", "StickBreakingAttention"),
+        "positions",
+    ),
+    ORANGE: (
+        *("ASEntmax", "FIRE", "PaTHAttention", "SinusoidalEncoding"),
+        "position interpolation",
+    ),
     PINK: (
         *("AxialEncoding", "CoupledPositions", "NAPE", "T5Bias"),
-        "scalable softmax",
+        *("Self-Extend", "more training", "scalable softmax"),
     ),
     RED: ("RoPE", "YaRN"),
     SKY: ("LearnedEncoding", "NoPE", "ReRoPE"),
@@ -42,6 +48,7 @@ CHOSEN = {
 
 ALIASES = {
     "PaTH": "PaTHAttention",
+    "YaRN": "YaRN",
     "axial": "AxialEncoding",
     "coupled": "CoupledPositions",
     "stick-breaking": "StickBreakingAttention",
