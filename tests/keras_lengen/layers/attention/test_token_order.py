@@ -14,6 +14,7 @@ from keras_lengen.layers import (
     CoupledPositions,
     LogKERPLE,
     MultiHeadAttention,
+    SelectiveRoPE,
     T5Bias,
     XPos,
 )
@@ -41,9 +42,7 @@ def make(encoding):
 
 
 @pytest.mark.parametrize(
-    "encoding",
-    [T5Bias(), XPos(), DAPE(encoding=T5Bias())],
-    ids=lambda encoding: type(encoding).__name__,
+    "encoding", [T5Bias(), XPos(), DAPE(encoding=T5Bias())]
 )
 def test_falling_positions_are_refused(encoding):
     _, call = make(encoding)
@@ -62,9 +61,10 @@ def test_compiled_programs_refuse_them():
     with pytest.raises(tf.errors.InvalidArgumentError, match=FALLS):
         graph(own)
     # No assertion ends a program of XLA.
-    graph = tf.function(call, jit_compile=True)
-    for refused in (FALLING, [INVALID_POSITION, *RISING[1:]]):
-        output = graph(tf.constant(np.stack([RISING, refused])))
+    marked = [INVALID_POSITION, *RISING[1:]]
+    for each, wrong in ((call, FALLING), (make(SelectiveRoPE())[1], marked)):
+        positions = tf.constant(np.stack([RISING, wrong]))
+        output = tf.function(each, jit_compile=True)(positions)
         assert np.isfinite(output[0]).all()
         assert np.isnan(output[1]).all()
 
