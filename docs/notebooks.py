@@ -1,4 +1,4 @@
-"""Runs the notebooks of colab/, and keeps what they show for the site.
+"""Runs the notebooks of colab/, and makes pages of them with what they show.
 
     python -m docs.notebooks
     python -m docs.notebooks randomized_rope tpu
@@ -8,15 +8,16 @@ Each takes less than ten minutes on two CPU cores.
 
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
 import jupytext
 import nbclient
-import nbformat
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDER = ROOT / "docs" / "notebooks"
+PAGES = ROOT / "docs" / "notebooks"
+PICTURES = ROOT / "docs" / "images" / "notebooks"
 
 
 def run(notebook, directory, **limits):
@@ -47,18 +48,49 @@ def run(notebook, directory, **limits):
             ]
 
 
+def write_page(name, notebook, runs):
+    """Writes a notebook with its outputs as a page of the site.
+
+    Args:
+        name: str. Its name in `colab/`.
+        notebook: The notebook, which has run.
+        runs: Directory of its runs; the page names the usual one.
+    """
+    # Only here, because tests run notebooks without it.
+    from nbconvert import MarkdownExporter
+
+    text, files = MarkdownExporter().from_notebook_node(
+        notebook, {"unique_key": name, "output_files_dir": "."}
+    )
+    for path in PICTURES.glob(f"{name}_*"):
+        path.unlink()
+    for path, data in files["outputs"].items():
+        picture = PICTURES / pathlib.Path(path).name
+        picture.write_bytes(data)
+        text = text.replace(
+            f"![png]({path})",
+            f"![What the cell shows](../images/notebooks/{picture.name})",
+        )
+    text = text.replace(str(runs), "runs/colab").replace(f"{ROOT}/", "")
+    text = re.sub(r"[ \t]+$", "", text, flags=re.M)
+    title, _, text = text.partition("\n")
+    origin = f"The notebook [{name}](../../colab/{name}.ipynb), with outputs."
+    page = PAGES / f"{name}.md"
+    page.write_text(f"{title}\n\n{origin}\n\n{text.strip()}\n")
+    print(f"wrote {page}", flush=True)
+
+
 def main(names):
-    """Writes notebooks with their outputs to `docs/notebooks`."""
-    FOLDER.mkdir(exist_ok=True)
+    """Writes the pages of some notebooks, of all by default."""
+    for folder in (PAGES, PICTURES):
+        folder.mkdir(parents=True, exist_ok=True)
     colab = ROOT / "colab"
     for name in names or sorted(path.stem for path in colab.glob("*.ipynb")):
         notebook = jupytext.read(colab / f"{name}.ipynb")
         with tempfile.TemporaryDirectory() as runs:
             os.environ["KERAS_LENGEN_RUNS"] = runs
             run(notebook, colab, timeout=3600)
-        path = FOLDER / f"{name}.ipynb"
-        nbformat.write(notebook, path)
-        print(f"wrote {path}", flush=True)
+        write_page(name, notebook, runs)
 
 
 if __name__ == "__main__":

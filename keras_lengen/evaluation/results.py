@@ -92,7 +92,8 @@ class LengthResults:
 
         Up to there, at every measured length, the metric is at least `share` of
         its mean at trained lengths; a metric that is better when lower is at
-        most its mean divided by `share`.
+        most its mean divided by `share`. A model that has learned nothing keeps
+        its metric at every length: compare the metric with a floor, too.
 
         Args:
             share: float, above 0, at most 1.
